@@ -1,4 +1,4 @@
-"""Receives, stores and shows profiles: the daemon, the store and its readers.
+"""Receives, stores and shows profiles: the daemon, the store, and the readers of the store.
 
 `open_store` reads profiles from Python (docs/api.md).
 """
@@ -12,7 +12,7 @@ __all__ = ["OpenStore", "Profiler", "open_store"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use: the daemon and most commands need none of them."""
+    """Import a public name on first use: the daemon and most commands use none of them."""
     if name in __all__:
         from . import api  # noqa: PLC0415
 

@@ -11,10 +11,10 @@ from ..formats.values import seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a collector until it stops; return the exit status, which is 0 if one runs already."""
+    """Run a collector until it stops; return the exit status, 0 if a collector of the store runs already."""
     parser = argparse.ArgumentParser(prog="python -m tfprof.collector", description=main.__doc__)
-    parser.add_argument("--store", default=None, help="folder that results are kept in")
-    parser.add_argument("--idle", type=seconds, help="seconds without an agent after which it ends")
+    parser.add_argument("--store", default=None, help="folder of the results")
+    parser.add_argument("--idle", type=seconds, help="seconds without an agent until it ends")
     parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
     given = parser.parse_args(arguments)
     try:
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(store: str, idle_s: float | None, decoder: str) -> int:
     settings_files.take()
-    from .daemon import serve  # noqa: PLC0415 - its imports take long: the lock comes first
+    from .daemon import serve  # noqa: PLC0415 - its imports take long: take the lock first
 
     return serve(store, idle_s, decoder)
 

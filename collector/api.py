@@ -1,4 +1,4 @@
-"""Jobs from Python: the views, messages and options of TensorFlow's own profiler, without TensorFlow (docs/api.md)."""
+"""The Python API: the views, messages and options of the TF profiler, without TensorFlow (docs/api.md)."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
 from .write_output import write_output
 
-#: Name of the status of a bad option, by the version of TensorFlow that is followed.
+#: Name that a version of TensorFlow gives to the status of a bad option; newer ones use `_INVALID_NOW`.
 _INVALID: Final = {"1.15": "Invalid argument"}
 _INVALID_NOW: Final = "INVALID_ARGUMENT"
 
@@ -60,9 +60,9 @@ class Profiler:
     """One job, or several merged: the methods of tf.compat.v1.profiler.Profiler that report profiles.
 
     Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads the store
-    again, so that it covers the latest steps of a running job. As in TensorFlow, an error such as a
-    bad `output` or a step that was not traced is reported on standard error, and the call returns
-    an empty message. A value of the wrong type is a UsageError.
+    again, so it includes what a running job has recorded since the last call. Errors such as a bad
+    `output` or a step that was not traced are printed to standard error, and the call returns an
+    empty message, as TensorFlow does. A value of the wrong type raises UsageError.
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -79,7 +79,7 @@ class Profiler:
         return self._profile("scope", options)
 
     def profile_graph(self, options: Mapping[str, Any]) -> Any:
-        """Return the graph view as a GraphNodeProto; it is empty if a timeline of all steps was written."""
+        """Return the graph view as a GraphNodeProto; the message is empty after a timeline of all steps."""
         return self._profile("graph", options)
 
     def profile_operations(self, options: Mapping[str, Any]) -> Any:
@@ -96,7 +96,7 @@ class Profiler:
         The options of a checker are ignored, as in the TF profiler. UsageError if steps or a device
         were selected: advice is about whole jobs.
         """
-        from .query import advising  # noqa: PLC0415  # slow to load, and few callers need it
+        from .query import advising  # noqa: PLC0415  # needed for advice only
 
         found = advising.advise(self._selection, options)
         _print(advice_lines(found, self._selection.parity))
@@ -106,7 +106,7 @@ class Profiler:
         """Return a serialized ProfileProto for TensorFlow's tools; UsageError for several jobs or a single device."""
         selection = self._selection
         if len(selection.jobs) != 1 or selection.device is not None:
-            raise UsageError("a ProfileProto covers one job, with all its devices")
+            raise UsageError("a ProfileProto holds one job with all its devices")
         return b"".join(
             load("tfprof.collector.exporters.profile_proto:pieces")(
                 selection.jobs[0], selection.steps, selection.parity.compat, selection.kinds
@@ -166,8 +166,8 @@ class OpenStore:
     def job(self, selector: str, *, compat: str = COMPAT[0], exact: bool = False) -> Profiler:
         """Return the job that ``selector`` names: by the start of its id, by its name, or `last`.
 
-        ``compat``: the version of TensorFlow, 2.21 or 1.15, that decides on order and texts.
-        ``exact``: reproduce the TF profiler's errors and omissions, too. Raises NoSuchJobError,
+        ``compat``: the version of TensorFlow, 2.21 or 1.15, whose order and texts the views follow.
+        ``exact``: reproduce the TF profiler's errors and omissions, too. Raises NoSuchJobError and
         UsageError.
         """
         return self.select(selector, compat=compat, exact=exact)
@@ -184,12 +184,12 @@ class OpenStore:
         compat: str = COMPAT[0],
         exact: bool = False,
     ) -> Profiler:
-        """Return several jobs, merged by the names of their nodes. Without a selector: all of ``host`` and ``pid``.
+        """Return several jobs, merged by the names of their nodes; by default all jobs of ``host`` and ``pid``.
 
         ``kind``: the kinds of traced steps, spelt as for `--kind`; None means the main kind of the
-        jobs. ``device``: only ops on devices with this in their names (`*` and `?` are wildcards).
-        ``steps``: only the traced steps from the first to the last. Raises NoSuchJobError,
-        UsageError.
+        jobs. ``device``: only ops on devices with this text in their names (`*` and `?` are
+        wildcards). ``steps``: only the traced steps from the first to the last number. Raises
+        NoSuchJobError and UsageError.
         """
         parity = _parity(compat, exact)
         selectors = [jobs] if isinstance(jobs, str) else list(jobs)
@@ -201,8 +201,10 @@ class OpenStore:
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
-    """Open the store at ``path``, or that of the commands: $TFPROF_STORE, a settings file's, ~/.local/state/tfprof.
+    """Open the store at ``path``; the default is the store of the commands.
 
-    StoreError if it is no store; SettingsFileError or FolderError if none of these names a path.
+    That is $TFPROF_STORE, else the store in a settings file, else ~/.local/state/tfprof. Raises
+    StoreError if there is no store, SettingsFileError or PlaceError if the default path cannot be
+    determined.
     """
     return OpenStore(runtime_dir.absolute(settings_files.named_store()) if path is None else path)

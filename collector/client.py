@@ -1,4 +1,4 @@
-"""A client of the collector: gives orders to jobs and yields the answers (docs/wire.md)."""
+"""A client of the collector, which gives orders to jobs and yields the answers (docs/wire.md)."""
 
 import json
 import secrets
@@ -14,13 +14,13 @@ from ..formats.orders import Order, OrderAnswer
 from ..formats.wire import Head
 from .records import document
 
-#: An unanswered order is sent again after this time, since agent or collector may have been replaced (seconds).
+#: Interval at which an unanswered order is sent again: agent or collector may have been replaced (seconds).
 RESEND_S: Final = 1.0
-#: Time that an order and its answer may spend on the way, added to the job's time limit (seconds).
-WAY_S: Final = 5.0
+#: Time limit for the transport of an order and its answer, added to the job's time limit (seconds).
+TRANSPORT_S: Final = 5.0
 #: Maximum time to connect to a collector before an order is sent again.
 _CONNECT_MS: Final = 300
-#: Maximum number of messages that are queued while there is no collector.
+#: Maximum number of queued messages while there is no collector.
 _QUEUED: Final = 10_000
 
 
@@ -57,14 +57,14 @@ class Client:
     def give(self, uids: Sequence[int], order: Order, *, to_the_end: bool = False) -> Iterator[OrderAnswer]:
         """Give ``order`` to all jobs ``uids``; yield the answer of each, in order of arrival.
 
-        With ``to_the_end``, yield a second answer for each applied order, when it has ended and its traced steps are
-        stored. That may take until the end of the job.
+        With ``to_the_end``, yield a second answer for each applied order, when the order has ended
+        and its traced steps are stored. That may take until the end of the job.
         """
         waiting = {secrets.randbits(62) | 1: uid for uid in uids}
         body = json.dumps(order.document()).encode()
         passing: dict[int, OrderAnswer] = {}
         obeyed: set[int] = set()
-        deadline = time.monotonic() + order.patience_s + WAY_S
+        deadline = time.monotonic() + order.patience_s + TRANSPORT_S
         resend_s = 0.0
         while waiting:
             now = time.monotonic()
@@ -97,7 +97,7 @@ class Client:
                 return
 
     def _answers(self, patience_s: float, waiting: dict[int, int]) -> Iterator[tuple[int, OrderAnswer]]:
-        """Wait ``patience_s`` for a message; yield the answers in it and in all others that have arrived."""
+        """Wait up to ``patience_s`` for a message; yield the answers in all messages that have arrived."""
         wait_ms = max(0, round(1000 * patience_s))
         while self._socket.poll(wait_ms):
             wait_ms = 0
@@ -111,7 +111,7 @@ def unanswered(uid: int) -> OrderAnswer:
 
 
 def _answers_in(frames: list[bytes], waiting: dict[int, int]) -> list[tuple[int, OrderAnswer]]:
-    """Return the answers in a message; a refusal that names no order is for all of ``waiting``."""
+    """Return the answers in a message; a refusal without the number of an order refuses all of ``waiting``."""
     try:
         head, values = _parsed(frames)
         if head.type == wire.ANSWER and waiting.get(head.last) == head.uid:

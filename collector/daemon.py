@@ -34,15 +34,15 @@ from .store.writer import open_writer
 from .summaries.jobs import functions_of
 
 NAME: Final = "collector"
-#: A job's steps come before profiling: the daemon yields the processor to them.
+#: Niceness of the daemon: the steps of jobs have priority over profiling.
 NICENESS: Final = 5
 TURN_MS: Final = 500
 TICK_S: Final = 0.1
-#: Maximum number of jobs with new counters that one tick writes: ten a second in all.
+#: Maximum number of jobs whose counters one tick passes to the store: ten a second in all.
 COUNTERS_A_TICK: Final = 1
 STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
-#: Time limit, after the stop, for messages that have arrived already.
+#: Time limit for storing messages that arrived before the stop (seconds).
 DRAIN_S: Final = 2.0
 
 
@@ -70,7 +70,7 @@ class Collector:
         self._ticked = self._status_written = self._retained = float("-inf")
 
     def start(self) -> None:
-        """Take the store and open the socket; TfprofError on failure."""
+        """Open the store and the socket; TfprofError on failure."""
         place = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
@@ -86,12 +86,12 @@ class Collector:
         gc.freeze()  # these objects live as long as the process: no collection needs to scan them
 
     def serve(self) -> None:
-        """Receive and store until ``stop``, or until no agent was heard of for the idle time and no work is left."""
+        """Receive and store until ``stop``, or until agents are silent for the idle time and no work is left."""
         while not self._stopping:
-            came = self._receiver.turn(TURN_MS)
+            received = self._receiver.turn(TURN_MS)
             now = time.monotonic()
             self._tick(now)
-            if not came and now - self._stats.heard >= self._options.idle_s and not self._jobs.is_waiting:
+            if not received and now - self._stats.heard >= self._options.idle_s and not self._jobs.is_waiting:
                 return
 
     def stop(self) -> None:
@@ -99,7 +99,7 @@ class Collector:
         self._stopping = True
 
     def close(self) -> None:
-        """Store what has arrived, within a limit, and release the store; open jobs stay open for the next collector."""
+        """Store pending messages within DRAIN_S and release the store; open jobs stay open for the next collector."""
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
             before = self._stats.messages
@@ -198,7 +198,7 @@ class Collector:
 def serve(store: str, idle_s: float | None, decoder: str) -> int:
     """Run a collector until it stops; return the exit status. The caller holds the lock of ``store``.
 
-    TfprofError if it cannot start, or cannot store what it holds.
+    TfprofError if it cannot start, or cannot store its pending data.
     """
     os.nice(NICENESS)
     pa.set_cpu_count(1)
@@ -230,7 +230,7 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
 
 
 def _closed(collector: Collector) -> StoreError | None:
-    """Close ``collector``; return the error, if any, instead of raising it: it must not hide a crash."""
+    """Close ``collector``; return a StoreError instead of raising it, since it must not hide a crash."""
     try:
         collector.close()
     except StoreError as error:

@@ -36,7 +36,7 @@ class NoSuchJobError(TfprofError):
 
 
 class RefusedOutputError(UsageError):
-    """A view cannot be written as `-output` asks; the message is the TF profiler's own."""
+    """A view does not support the type in `-output`; the message is the TF profiler's."""
 
 
 class NoSuchStepError(UsageError):

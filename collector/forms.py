@@ -1,4 +1,4 @@
-"""Answers as text and as messages: the results of query, formatted by render and export."""
+"""Formats the answers of queries as text and as messages, with the rooms render and export."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -55,13 +55,13 @@ def message(answer: Answer) -> Any:
 
 
 def empty_message(view: str, name: str = "") -> Any:
-    """Return a message of ``view`` that is empty but for its name."""
+    """Return a message of ``view`` with a name and nothing else."""
     return load(f"tfprof.collector.proto.tfprof_output_pb2:{FORMS[view].proto}")(name=name)
 
 
 def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
     """Yield the lines of a screen, at most ``width`` wide; the last ones say what is left out and how to show it."""
-    from .render import heading, view_text  # noqa: PLC0415  # not for tfprof's own text
+    from .render import heading, view_text  # noqa: PLC0415  # needed for this layout only
 
     answer = screen.answer
     yield from view_text.lines(
@@ -73,13 +73,13 @@ def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
 def screen_warnings(screen: "Screen") -> list[str]:
     """Return warnings about numbers that are incomplete."""
     missing = screen.answer.profile is not None and screen.answer.profile.missing_stream
-    text = "the kernels of a GPU were not recorded: its ops show the time of their scheduling only"
+    text = "the kernels of a GPU were not recorded: its ops show only the time of their scheduling"
     return [text] * missing
 
 
 def advice_lines(found: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:
-    """Yield the advice as text, at most ``width`` wide; with several jobs, each one's name goes above its advice."""
-    from .render import advice_text  # noqa: PLC0415  # for advice alone
+    """Yield the advice as text, at most ``width`` wide; several jobs have their names above their advice."""
+    from .render import advice_text  # noqa: PLC0415  # needed for advice only
 
     for at, one in enumerate(found):
         if len(found) > 1:

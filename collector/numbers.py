@@ -77,7 +77,7 @@ def quantity(number: float) -> str:
 
 
 def range_of(times_ns: Sequence[float]) -> str:
-    """Return minimum, median and maximum of some times in the unit of the largest: 0.81/0.84/1.24 ms."""
+    """Return minimum, median and maximum of times, in the unit of the maximum: 0.81/0.84/1.24 ms."""
     values = sorted(times_ns)
     at = len(values) // 2
     median = values[at] if len(values) % 2 else (values[at - 1] + values[at]) / 2
@@ -96,7 +96,7 @@ def percent(part: float | None) -> str:
 
 
 def sparkline(values: list[float], width: int) -> str:
-    """Return a curve of bars, scaled from 0 to the largest; each bar is the mean of its part of ``values``."""
+    """Return ``width`` bars, scaled from 0 to the largest; each is the mean of its part of ``values``."""
     if not values:
         return ""
     width = min(width, len(values))

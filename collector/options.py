@@ -43,7 +43,7 @@ class ProfileOptionBuilder:
 
     @staticmethod
     def float_operation() -> dict[str, Any]:
-        """Return options that show floating-point operations, most first."""
+        """Return options that show floating-point operations, the largest number first."""
         return _preset(min_float_ops=1, order_by="float_ops", select=["float_ops"])
 
     @staticmethod

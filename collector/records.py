@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 from ..formats import layout
 from .errors import FormatError
 
-#: Greetings, identities, counters and samples are small; frames of a large graph are not, and have
-#: another limit.
+#: Maximum bytes of a JSON document: greetings, identities, counters, samples. Frames have another
+#: limit, since those of a large graph are large.
 JSON_MAX: Final = 4 << 20
-#: Maximum nesting of a document: not every reader could write a deeper one again.
+#: Maximum nesting of a document: some readers could not write a deeper one back.
 DEPTH_MAX: Final = 16
 _CLOCKS: Final = struct.Struct("<QQ")
 
@@ -64,14 +64,14 @@ def cut_records(body: memoryview, first: int, last: int) -> list[Record]:
         records.append(Record(kind, flags, seq, step, mono, real, duration, thread, key, data))
         at += size
     if not records or (records[0].seq, records[-1].seq) != (first, last):
-        raise FormatError(f"a message said to hold records {first} to {last} does not")
+        raise FormatError(f"the records of a message are not those in its head, {first} to {last}")
     return records
 
 
 def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Span]]:
-    """Return what to add to a monotonic time to get real time (ns), and the span entries ``first`` to ``last``."""
+    """Return the offset from monotonic to real time (ns), and the span entries ``first`` to ``last``."""
     if last - first >= layout.SPAN_COUNT:
-        raise FormatError(f"span entries {first} to {last}: a job has room for {layout.SPAN_COUNT}")
+        raise FormatError(f"span entries {first} to {last}: a span ring holds {layout.SPAN_COUNT}")
     if len(body) != _CLOCKS.size + (last - first + 1) * layout.SPAN.size:
         raise FormatError(f"{len(body)} bytes do not hold span entries {first} to {last}")
     mono, real = _CLOCKS.unpack_from(body)
@@ -81,7 +81,7 @@ def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Sp
 def document(body: memoryview) -> dict[str, Any]:
     """Return the JSON object in ``body``.
 
-    Its numbers are finite; UTF-8 can hold its texts, in which half surrogates are replaced.
+    Its numbers are finite. Lone surrogates in its texts are replaced, so that UTF-8 can encode them.
     """
     if len(body) > JSON_MAX:
         raise FormatError(f"{len(body)} bytes of JSON, more than {JSON_MAX}")
@@ -102,12 +102,12 @@ def document(body: memoryview) -> dict[str, Any]:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:20]} is no number")
+        raise ValueError(f"{text[:20]} is not a finite number")
     return value
 
 
 def _check_depth(value: Any) -> None:
-    """Raise FormatError if objects and lists are nested too deep."""
+    """Raise FormatError if objects and lists are nested too deeply."""
     level = [value]
     for _ in range(DEPTH_MAX):
         inner = [one.values() if isinstance(one, dict) else one for one in level]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from .errors import TfprofError
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-#: Time without a failed append after which a store no longer counts as stalled.
+#: Time without a failed append after which a store no longer counts as stalled (seconds).
 _STALL_FADES_S: Final = 5.0
 #: Maximum number of tracebacks in the log; maximum characters of the first one in the status.
 _LOGGED_MAX: Final = 100
@@ -19,7 +19,10 @@ _TRACE_MAX: Final = 4_000
 
 
 class SelfStats:
-    """Counters since the start, and the recent rate of rows; `heard`: last message of an agent (monotonic, s)."""
+    """Counters since the start, and the recent rate of rows.
+
+    `heard`: time of the last message from an agent (monotonic clock, seconds).
+    """
 
     def __init__(self) -> None:
         self.heard = time.monotonic()

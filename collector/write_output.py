@@ -1,4 +1,4 @@
-"""Writes the file that `-output` asks for, and returns what is left to print."""
+"""Writes the file that `-output` names, and returns the lines to print."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -48,13 +48,13 @@ def write_output(
 ) -> AnswerText:
     """Query ``view``, write the file that ``options.output`` names, and return the answer with the lines to print.
 
-    ``terminal``: print in tfprof's own layout, unless parity is exact; without it, in the TF
-    profiler's.
+    ``terminal``: print in tfprof's own layout, unless parity is exact; None prints in the layout of
+    the TF profiler.
 
-    ``whole``: read every fact that the message has room for. Nothing is written if there is nothing
-    to show: no step was traced, or the code view has no stack. Raises RefusedOutputError if the view does
-    not support the type, TfprofError ``io`` if a file cannot be written, NoSuchStepError, and
-    UsageError ``no-such-device``.
+    ``whole``: read every fact that the message has a field for. No file is written if there is
+    nothing to show: no step was traced, or the code view has no stack. Raises RefusedOutputError if the
+    view does not support the type, TfprofError ``io`` if a file cannot be written, NoSuchStepError,
+    and UsageError ``no-such-device``.
     """
     refuse(view, options)
     if terminal is not None and options.output.type == STDOUT and not selection.parity.exact:
@@ -72,7 +72,7 @@ def write_output(
 
 def _written(engine: QueryEngine, answer: Answer) -> AnswerText:
     """Write the files of the exporter that ``-output`` names."""
-    from .export.files import write  # noqa: PLC0415  # few answers are written
+    from .export.files import write  # noqa: PLC0415  # few answers go to a file
 
     printed: list[str] = []
     warnings: list[str] = []

@@ -11,10 +11,10 @@ SLUGS: Final = (SLOWER, SPIKE, STALL, MEMORY_GROWTH, LOSSES)
 
 
 class Alert(NamedTuple):
-    """One cause, in the order of the columns of `alerts`.
+    """One anomaly; the fields have the order of the columns of `alerts`.
 
-    ``found_ns`` is the time of detection, ``since_ns`` the time of the beginning (real time).
-    ``kind``, ``key`` and ``step`` identify the first affected step; they are 0 if the alert is about
+    ``found_ns`` is the time of detection, ``since_ns`` the time when the anomaly began (real time).
+    ``kind``, ``key`` and ``step`` identify the first affected step; they are 0 if the alert concerns
     no step. ``before`` and ``now`` are the usual value and the value that raised the alert. Their
     unit depends on the slug: ns of a step, ns without a step, bytes of memory, or lost entries.
     """

@@ -1,4 +1,4 @@
-"""Raises alerts about the open jobs of a collector; a change of a host's load alone raises none."""
+"""Raises alerts about the open jobs of a collector; a change of the load of a host alone raises none."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
@@ -10,22 +10,22 @@ from .job_watch import JobWatch, SeriesKey
 from .load import CpuSeconds
 from .step_series import NS, Shift
 
-#: Minimum interval of evaluations (ns).
+#: Minimum interval between evaluations (ns).
 INTERVAL_NS: Final = NS
 #: A host is saturated when this share of its processors is busy.
 SATURATED: Final = 0.8
-#: Minimum slowdown on a saturated host, relative to the slowdown of the other jobs.
+#: Minimum slowdown factor on a saturated host, relative to the slowdown of the other jobs.
 SATURATED_FACTOR: Final = 1.5
 #: Minimum duration of a shift on a saturated host (ns).
 SATURATED_NS: Final = 8 * NS
-#: Growth of the processor time per step that shows that the job itself does more work.
+#: Minimum growth factor of the processor time per step if the job itself does more work.
 OWN_WORK: Final = 1.5
-#: A smaller slowdown of the other jobs counts as none.
+#: Slowdown factor of the other jobs below which they count as not slower.
 _UNCONCERNED: Final = 1.1
 
 
 class Detector:
-    """The jobs that are watched, by uid, and the loads of their hosts."""
+    """The watched jobs by uid, and the loads of their hosts."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, JobWatch] = {}
@@ -67,7 +67,7 @@ class Detector:
         self._hosts[host] = max(1, values.get("cpus") or 1), load
 
     def alerts(self, now_ns: int) -> Iterator[tuple[int, Alert]]:
-        """Yield (uid, alert) of each new alert; evaluate at most once in INTERVAL_NS."""
+        """Yield (uid, alert) of each new alert; the jobs are evaluated at most once in INTERVAL_NS."""
         if now_ns < self._due_ns:
             return
         self._due_ns = now_ns + INTERVAL_NS
@@ -76,12 +76,12 @@ class Detector:
                 yield uid, alert
             for which, shift in job.shifts(now_ns):
                 if self._is_own(job, shift, now_ns):
-                    job.restart()  # the shift of another series has the same cause
+                    job.restart()  # shifts of its other series have the same cause
                     yield uid, _slower(now_ns, which, shift)
                     break
 
     def _is_own(self, job: JobWatch, shift: Shift, now_ns: int) -> bool:
-        """Return whether the load of the host does not explain ``shift``.
+        """Whether ``shift`` has another cause than the load of the host.
 
         On a saturated host, the shift is the job's own if its steps need more processor time, or if
         the other jobs are not slower.

@@ -1,4 +1,4 @@
-"""Growth of a job's memory."""
+"""Detects a steady growth of a job's memory."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 from ..growth import steady_growth
 
 NS: Final = 1_000_000_000
-#: Seconds that a point covers; its value is the minimum memory in them.
+#: Seconds per point; the value of a point is the minimum memory in them.
 POINT_S: Final = 5
-#: Seconds after the first step that are ignored.
+#: Ignored seconds after the first step.
 WARM_UP_S: Final = 30
 _POINTS_MAX: Final = 720
 

@@ -1,4 +1,4 @@
-"""The watched values of one job: step times by kind and key, the last step, memory, losses."""
+"""Watches one job: its step times by kind and key, its last step, its memory, its losses."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -14,14 +14,14 @@ from .step_series import NS, Shift, Spike, StepSeries
 SERIES_MAX: Final = 16
 #: Minimum share of the job's step time for a series to raise alerts.
 SHARE_MIN: Final = 0.1
-#: Minimum duration of a stall: a multiple of the usual step time, and seconds.
+#: Minimum duration of a stall: a multiple of the usual step time, and a number of seconds.
 STALL_FACTOR: Final = 10.0
 STALL_S: Final = 15
 #: Minimum interval between two alerts of a job with the same slug (seconds).
 HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: Counters of losses.
 _LOST: Final = ("dropped_records", "dropped_traces", "dropped_spans", "never_stored")
-#: Limits for times from jobs, which are not trusted: step duration, and step end after now (ns).
+#: Limits for times from jobs, which may be wrong: duration of a step, and its end after the present (ns).
 _LONGEST_NS: Final = 86_400 * NS
 _AHEAD_NS: Final = 60 * NS
 _UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
@@ -36,7 +36,7 @@ class SeriesKey(NamedTuple):
 
 
 class JobWatch:
-    """The state of one job between messages; ``host`` is the host that it runs on."""
+    """The state of one job between messages; ``host``: the host on which it runs."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -93,7 +93,7 @@ class JobWatch:
     # -- output ----------------------------------------------------------------------------------
 
     def alerts(self, now_ns: int) -> list[Alert]:
-        """Return the alerts since the last call, without shifts of step times, and drop them."""
+        """Return the alerts since the last call, except those about shifts of step times."""
         self._check_stall()
         growth = self._memory.growth()
         if growth is not None:
@@ -102,7 +102,7 @@ class JobWatch:
         return found
 
     def shifts(self, now_ns: int) -> list[tuple[SeriesKey, Shift]]:
-        """Return the series with increased step times, the one with the most total time first."""
+        """Return the series whose steps became slower, and their shifts; the series with the most time first."""
         found = []
         whole = sum(series.total_ns for series in self._series.values())
         for which, series in self._series.items():
@@ -113,7 +113,7 @@ class JobWatch:
         return sorted(found, key=lambda pair: -self._series[pair[0]].total_ns)
 
     def restart(self) -> None:
-        """Start all series over: their current step times become the usual ones."""
+        """Restart all series, so that their current step times become the usual ones."""
         for series in self._series.values():
             series.restart()
 

@@ -3,12 +3,12 @@
 from collections import deque
 from typing import Final
 
-#: Maximum number of samples, one a second.
+#: Maximum number of samples, one per second.
 _KEPT: Final = 180
 
 
 class CpuSeconds:
-    """Consumed processor seconds by time; the counter never decreases."""
+    """Samples of a counter of consumed processor seconds."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[int, float]] = deque(maxlen=_KEPT)
@@ -19,7 +19,7 @@ class CpuSeconds:
             self._samples.append((t_ns, cpu_s))
 
     def cores(self, from_ns: int, to_ns: int | None = None) -> float | None:
-        """Return the mean number of busy processors from ``from_ns`` to ``to_ns`` (now); None without two samples."""
+        """Return the mean number of busy processors from ``from_ns`` to ``to_ns`` (default: now); None if unknown."""
         within = [one for one in self._samples if from_ns <= one[0] and (to_ns is None or one[0] <= to_ns)]
         if len(within) < 2:
             return None

@@ -1,4 +1,4 @@
-"""Alerts as sentences."""
+"""Describes alerts in sentences."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -13,7 +13,7 @@ NO_NAMES: Final[Names] = {}
 
 
 def sentence(alert: Alert, names: Names = NO_NAMES) -> str:
-    """Return one line that describes the alert with its numbers; an unknown slug is returned as it is."""
+    """Return one line that describes the alert with its numbers; an unknown slug is its own description."""
     write = _SENTENCES.get(alert.slug)
     return alert.slug if write is None else write(alert, _step(alert, names))
 

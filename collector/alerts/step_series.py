@@ -1,4 +1,4 @@
-"""Step times of one kind and key, by second, and changes in them."""
+"""Step times of one kind and key by second, and the detection of changes in them."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -6,30 +6,30 @@ from statistics import median
 from typing import Final, NamedTuple
 
 NS: Final = 1_000_000_000
-#: Number of recent seconds, which are compared with the baseline before them.
+#: Number of recent seconds that are compared with the baseline before them.
 RECENT: Final = 5
 #: Maximum and minimum number of seconds in the baseline.
 BASELINE: Final = 120
 BASELINE_MIN: Final = 20
-#: Ignored first seconds of a series, in which caches and allocators warm up.
+#: Ignored seconds at the start of a series, in which caches and allocators warm up.
 WARM_UP: Final = 3
 #: Minimum factor of a shift over the usual time, and over the slowest RECENT seconds of the baseline.
 SHIFT_FACTOR: Final = 1.25
 _ABOVE_BASELINE: Final = 1.1
 #: Seconds after which a shift without an alert becomes the usual time.
 PENDING_S: Final = 60
-#: Quantile of the baseline that nearly all recent seconds exceed.
+#: Quantile of the baseline that all recent seconds but one must exceed.
 _QUANTILE: Final = 0.9
 #: Minimum duration of a spike: multiples of the usual and of the longest step, and an absolute time.
 SPIKE_FACTOR: Final = 10.0
 _SPIKE_OF_LONGEST: Final = 3.0
 SPIKE_NS: Final = NS // 2
-#: Interval at which the usual time is computed again (seconds).
+#: Interval between computations of the usual time (seconds).
 _USUAL_AGE: Final = 10
 
 
 class Second(NamedTuple):
-    """The steps that ended in one second: its number, mean time, first step and when that began."""
+    """The steps that ended in one second: number of the second, mean time, first step and its start."""
 
     number: int
     mean_ns: float
@@ -38,9 +38,9 @@ class Second(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """Steps are slower from ``step`` on, which began at ``since_ns``; times are medians (ns).
+    """Steps are slower from ``step`` on; the step began at ``since_ns``, the baseline at ``from_ns``.
 
-    ``from_ns`` is when the baseline began.
+    ``before_ns`` and ``now_ns`` are median step times.
     """
 
     step: int
@@ -60,7 +60,7 @@ class Spike(NamedTuple):
 
 
 class StepSeries:
-    """The last BASELINE + RECENT seconds with ends of steps; seconds without any are not stored."""
+    """The last BASELINE + RECENT seconds in which steps ended."""
 
     def __init__(self) -> None:
         self.total_ns = 0
@@ -79,12 +79,12 @@ class StepSeries:
         self._pending: Shift | None = None
 
     def restart(self) -> None:
-        """Drop all seconds: after a reported shift the new times are the usual ones."""
+        """Drop all seconds, so that the current step times become the usual ones."""
         self._restart()
 
     @property
     def usual_ns(self) -> float:
-        """Median of the mean times, computed some seconds ago; 0 while there are too few seconds."""
+        """Median of the mean times, up to _USUAL_AGE seconds old; 0 while there are too few seconds."""
         return self._usual_ns
 
     def add(self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, longest_ns: int) -> Spike | None:
@@ -129,12 +129,12 @@ class StepSeries:
         self._look()
 
     def shift(self) -> Shift | None:
-        """Return the current shift, at most once for each added second."""
+        """Return the current shift, if any, at most once for each new second."""
         is_new, self._is_new = self._is_new, False
         return self._pending if is_new else None
 
     def _look(self) -> None:
-        """Look for a shift; it lasts until the steps are as fast as before, or for PENDING_S."""
+        """Update the current shift; it lasts until the steps are as fast as before, at most PENDING_S."""
         if len(self._seconds) < BASELINE_MIN + RECENT:
             return
         now = self._medians[-1]
@@ -147,7 +147,7 @@ class StepSeries:
 
     def _new_shift(self, now: float) -> Shift | None:
         """Compare the last RECENT seconds, with the median ``now``, with the baseline."""
-        if now < _ABOVE_BASELINE * self._usual_ns:  # the common case: skip the costly tests
+        if now < _ABOVE_BASELINE * self._usual_ns:  # the common case: skip the expensive tests
             return None
         seconds = list(self._seconds)
         baseline, recent = seconds[:-RECENT], seconds[-RECENT:]
@@ -173,7 +173,7 @@ class StepSeries:
 
 
 def _first_above(seconds: Sequence[Second], level_ns: float) -> Second:
-    """Return the start of the last run of ``seconds`` above ``level_ns``; single lower ones do not end it."""
+    """Return the first second of the last run above ``level_ns``; a single lower second does not end a run."""
     first = seconds[-1]
     for at in range(len(seconds) - 1, 0, -1):
         if seconds[at].mean_ns > level_ns:

@@ -1,4 +1,4 @@
-"""Assigns ops to function calls: a profiler session records all threads, but a step belongs to one."""
+"""Assigns ops to function calls: a profiler session records all threads, but a step belongs to one thread."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -6,33 +6,36 @@ from typing import Final, NamedTuple
 from ...formats import layout
 from .proto.xplane_pb2 import XLine
 
-#: Events: a thread calls a function; an executor's thread runs ops; tf.data calls one of its functions.
+#: Events: a thread calls a function; an executor runs ops on a thread; tf.data calls one of its functions.
 FUNCTION_RUN: Final = b"FunctionRun"
 PROCESS: Final = b"ExecutorState::Process"
 _OF_DATA: Final = b"InstantiatedCapturedFunction::Run"
 #: Event: a pool thread starts work; older versions of TensorFlow do not record it.
 _REGION: Final = b"ThreadpoolListener::StartRegion"
 EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _OF_DATA, _OF_DATA + b"Async"})
-#: In place of a call: an executor ran before the session began, or still ran when it ended.
+#: In place of a call id: the executor began before the session, or was still running at its end.
 UNSEEN: Final = -1
-#: Name prefix of TensorFlow's pool threads; calls in them are made by ops.
+#: Name prefix of TensorFlow's pool threads; in them, ops call functions.
 _POOL: Final = b"tf_"
 _LINE: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHERS
 
 
 def in_pool(line: XLine) -> bool:
-    """Return whether a line belongs to one of TensorFlow's pool threads."""
+    """Whether a line belongs to one of TensorFlow's pool threads."""
     return line.name.startswith(_POOL)
 
 
 def id_of(stats: Mapping[bytes, bytes | int]) -> int:
-    """Return the id of an event's call, 0 if it has none."""
+    """Return the call id in the stats of an event, 0 if there is none."""
     value = stats.get(b"id", 0)
     return value & 0xFFFFFFFFFFFFFFFF if isinstance(value, int) else 0
 
 
 class _Run(NamedTuple):
-    """A call: made by the step's thread, by a pool thread within the call ``within`` (0: none), or by another."""
+    """A call of a function; its caller is the step's thread, a pool thread, or another thread.
+
+    ``within``: the call in which a pool thread makes it, 0 for none.
+    """
 
     is_own: bool
     in_pool: bool
@@ -42,8 +45,8 @@ class _Run(NamedTuple):
 class Calls:
     """The function calls in a session; ``caller`` identifies the step's thread (layout.XSPACE_HEAD).
 
-    A call without a start event was in progress when the session began. It belongs to another thread if other threads
-    call functions and no event of tf.data names it.
+    A call without a start event was in progress when the session began. It belongs to another thread
+    if other threads call functions and no event of tf.data names it.
     """
 
     def __init__(self, caller: int) -> None:
@@ -68,22 +71,23 @@ class Calls:
             if is_own:
                 self._began_ps = min(start_ps, start_ps if self._began_ps is None else self._began_ps)
 
-    def look(self, line: int) -> None:
+    def add_line(self, line: int) -> None:
         """Register a line of the session."""
         self._knows_line = self._knows_line or self._is_own(line)
 
     @property
-    def are_mixed(self) -> bool:
-        """Whether threads other than the step's called functions; valid after all events were added."""
+    def has_other_callers(self) -> bool:
+        """Whether other threads than the step's called functions; valid after all events were added."""
         return bool(self._line and self._knows_line and self._others)
 
-    def is_of_another(self, call: int, start_ns: int) -> bool:
-        """Return whether an op with this call and start belongs to another thread; valid after all events were added.
+    def belongs_to_other_thread(self, call: int, start_ns: int) -> bool:
+        """Whether an op with this call and start belongs to another thread; valid after all events were added.
 
-        An op of an executor that ran before the session belongs to another thread. Older versions of TensorFlow do not
-        distinguish it from one that still ran at the end: there an op that began before the step's own call does.
+        An op of an executor that began before the session belongs to another thread. Older versions
+        of TensorFlow do not distinguish such executors from those still running at the end. With
+        them, an op belongs to another thread if it began before the first call of the step's thread.
         """
-        if not self.are_mixed:
+        if not self.has_other_callers:
             return False
         if call == UNSEEN:
             return self._has_regions or (self._began_ps is not None and start_ns * 1000 < self._began_ps)

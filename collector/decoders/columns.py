@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ..store.schema import JOB_TABLES
 
-#: Arrow type to `array` code of the same memory layout: converting through `array` takes a third of
-#: the time.
+#: Python type and `array` code of the same memory layout, by Arrow type: converting through `array`
+#: takes a third of the time.
 _CODES: Final = {
     pa.uint16(): (int, "H"),
     pa.uint32(): (int, "I"),
@@ -28,11 +28,11 @@ def from_columns(columns: Iterable[Sequence[Any]], table: str) -> pa.RecordBatch
 
 
 def from_rows(rows: Sequence[tuple[Any, ...]], table: str) -> pa.RecordBatch:
-    """Return rows of ``table`` from tuples; errors as above."""
+    """Return rows of ``table`` from tuples; errors as in ``from_columns``."""
     return from_columns(zip(*rows, strict=True), table) if rows else _EMPTY[table]
 
 
 def _array(values: Sequence[Any], kind: Any, known: tuple[type, str] | None) -> Any:
-    if known is None or set(map(type, values)) != {known[0]}:  # pyarrow deals with nulls and misfits
+    if known is None or set(map(type, values)) != {known[0]}:  # pyarrow converts or refuses other types
         return pa.array(values, kind)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(known[1], values))])

@@ -15,7 +15,7 @@ from .native import walker
 
 Part = bytes | memoryview
 
-#: Reason of a refusal, by the walker's status (wire.h).
+#: Reason for refusing a part, by the walker's status (wire.h).
 ERRORS: Final = (
     None,
     "not a RunMetadata",
@@ -25,9 +25,10 @@ ERRORS: Final = (
 
 
 class Decoded(NamedTuple):
-    """Result of one part: its rows, the base of their `start_ns` (real time, ns), or the reason of a refusal.
+    """Result of one part: its number of rows, the base of their `start_ns` (real time, ns), or ``error``.
 
-    ``accelerator``: sum of devices.accelerator over its devices.
+    ``accelerator``: union of the flags devices.accelerator of its devices. ``error``: the reason for
+    refusing the part, None if it was decoded.
     """
 
     rows: int
@@ -49,7 +50,7 @@ class DecodedParts(NamedTuple):
 
 
 class TooManyRowsError(DecodeError):
-    """Several parts make too many rows for memory together: the caller passes fewer."""
+    """Several parts together make too many rows for memory: the caller must pass fewer."""
 
 
 class Decoder(Protocol):
@@ -62,17 +63,21 @@ class Decoder(Protocol):
         """Return the rows of all ``parts``, with the trace numbers ``traces``, and the result of each part in order.
 
         A refused part leaves no row and no name, and does not affect the others. TooManyRowsError
-        if the caller must pass fewer parts; it leaves no name behind.
+        if the caller must pass fewer parts; then, too, no name is left.
         """
 
 
-#: Executions per byte above which a step is counted before it is decoded; a usual execution takes
-#: hundreds of bytes.
+#: Maximum of the estimated executions per byte; a usual execution has hundreds of bytes. Denser steps
+#: are counted before they are decoded.
 _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 
 class WalkerDecoder:
-    """Decodes by the C walker. Its buffer is sized by the densest step so far: counting first costs a quarter more."""
+    """Decodes by the C walker.
+
+    The densest step so far determines the size of the buffer, since counting first takes a quarter
+    longer.
+    """
 
     name = "walker"
     is_quick = True
@@ -102,7 +107,7 @@ class WalkerDecoder:
 
 
 class PythonDecoder:
-    """Decodes by protobuf and a loop."""
+    """Decodes by protobuf and a loop in Python."""
 
     name = "python"
     is_quick = False
@@ -128,7 +133,7 @@ def decoder(kind: str = "auto") -> Decoder:
 
 
 def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
-    """Return the first ``rows`` rows of the columns in ``block``, each of which begins at a multiple of 64 bytes."""
+    """Return the first ``rows`` rows of the columns in ``block``; each column begins at a multiple of 64 bytes."""
     arrays, at = [], 0
     for kind, width in _TYPES:
         size = room * width
@@ -138,7 +143,7 @@ def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
 
 
 def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
-    """Return the columns of ALLOCATIONS, each copied into a buffer of its own."""
+    """Return ALLOCATIONS with ``columns``, the bytes of each column."""
     if not columns[0]:  # the usual case without a GPU
         return from_rows([], "allocations")
     arrays = [

@@ -10,7 +10,7 @@ from .calls import EVENTS as CALL_EVENTS
 from .calls import PROCESS, UNSEEN, Calls, id_of, in_pool
 from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
-#: Name of a device in RunMetadata.
+#: Name of the first CPU in RunMetadata.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
 ITERATOR_LABEL: Final = b"tf.data"
 
@@ -21,15 +21,15 @@ _EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
 _ITERATOR: Final = re.compile(rb"Iterator::\w")
 _INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
-#: Event of an iterator that returned a batch; its stats have the bytes of the tensors and the step.
+#: Event of an iterator that returned a batch; its stats are the bytes of the tensors and the step.
 _BATCH: Final = b"IteratorGetNextOp::DoCompute"
 _NEXT: Final = b"IteratorGetNext"
-#: Ops that only wait for a function; the function's ops have their own events.
+#: Ops that only wait for a function, whose ops have their own events.
 _CALLS: Final = frozenset(
     {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
     | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
 )
-#: Later than any event.
+#: A time after any event.
 _END_PS: Final = 1 << 80
 _ENVIRONMENT: Final = b"Task Environment"
 _STARTED: Final = b"profile_start_time"
@@ -37,14 +37,14 @@ _STARTED: Final = b"profile_start_time"
 
 @dataclass(slots=True)
 class OpMemory:
-    """Memory that an op allocated while it ran, as reported by its allocator (bytes)."""
+    """Memory that an op allocated while it ran, as its allocator reports it (bytes)."""
 
     allocator: bytes = b""
     total: int = 0
     peak: int = 0
     live: int = 0  # allocated and not freed
     in_use: int = 0
-    output: int = 0  # of a batch that an iterator returned
+    output: int = 0  # bytes of a batch that an iterator returned
     held: dict[int, int] = field(default_factory=dict)
 
 
@@ -53,9 +53,9 @@ NO_MEMORY: Final = OpMemory()
 
 
 class Execution(NamedTuple):
-    """One op execution; times in ns, real time. `own_ns` excludes other ops nested in it on its thread.
+    """One op execution; times in ns, real time. `own_ns` excludes the ops nested in it on its thread.
 
-    `call`: id of the function call that it belongs to, 0 if there is none, or `calls.UNSEEN`.
+    `call`: id of the function call that the op belongs to, 0 if there is none, or `calls.UNSEEN`.
     """
 
     device: bytes
@@ -100,15 +100,15 @@ class _Open:
 
 
 class Plane(Protocol):
-    """Interface of an XPlane, whose lines need not all be in memory."""
+    """Interface of an XPlane; its lines need not all be in memory."""
 
     @property
     def name(self) -> bytes:
-        """Its name."""
+        """Name of the plane."""
 
     @property
     def lines(self) -> Iterable[XLine]:
-        """Its lines; each call iterates anew."""
+        """Lines of the plane; each call starts a new iteration."""
 
     @property
     def event_metadata(self) -> Mapping[int, XEventMetadata]:
@@ -128,16 +128,14 @@ class SessionReader(Protocol):
 
     @property
     def planes(self) -> Iterable[Plane]:
-        """Its planes; each call iterates anew."""
+        """Planes of the session; each call starts a new iteration."""
 
 
 def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterator[Execution]:
-    """Yield the op executions of all planes, except those of other threads' functions.
+    """Yield the op executions of all planes, except in functions that other threads than the step's called.
 
-    Those are the functions that other threads than the step's called.
-
-    ``started_ns``: start of the session, used if the XSpace has none; ``caller``: the step's thread
-    (layout.XSPACE_HEAD).
+    ``started_ns``: start of the session (real time), used if the XSpace has none; ``caller``: the
+    step's thread (layout.XSPACE_HEAD).
     """
     began_ns = session_start(space) or started_ns
     for plane in space.planes:
@@ -158,7 +156,7 @@ def session_start(space: SessionReader) -> int:
 
 
 class _Named(NamedTuple):
-    """Parsed name of an event; `is_relevant`: whether such events matter on a host's thread."""
+    """Parsed name of an event; `is_relevant`: whether events of this name on a host's thread are read."""
 
     name: bytes
     display: bytes
@@ -177,7 +175,7 @@ _NAMELESS: Final = _Named(b"", b"", None, is_relevant=False)
 
 
 def _op(name: bytes) -> _Op | None:
-    """Return the op that an event name means, None if it means none."""
+    """Return the op of an event name, None if such events are not ops."""
     op = _OP.match(name)
     if op:
         return None if op[2] in _CALLS else _Op(HOST_DEVICE, _INLINED.sub(b"", op[1], count=1), op[2])
@@ -188,7 +186,7 @@ def _op(name: bytes) -> _Op | None:
 
 
 class _Plane:
-    """A plane with its tables of names decoded."""
+    """A plane with decoded names of events and stats."""
 
     def __init__(self, plane: Plane, began_ns: int) -> None:
         self.name = plane.name
@@ -199,11 +197,14 @@ class _Plane:
 
     @property
     def lines(self) -> Iterable[XLine]:
-        """The lines; each call iterates anew."""
+        """The lines; each call starts a new iteration."""
         return self._plane.lines
 
     def events(self, line: XLine, *, relevant_only: bool = False) -> list[_Event]:
-        """Return the events of a line, enclosing events before nested ones; ``relevant_only`` skips all others."""
+        """Return the events of a line by start, enclosing events before nested ones.
+
+        ``relevant_only`` skips events that are not relevant, and the stats of ops.
+        """
         events = []
         line_ps = self._start_ps(line)
         for event in line.events:
@@ -211,12 +212,12 @@ class _Plane:
             if named.is_relevant or not relevant_only:
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
-                stats = event.stats if named.op is None or not relevant_only else ()  # most events need no stats
+                stats = event.stats if named.op is None or not relevant_only else ()  # most are ops: skip their stats
                 events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def _start_ps(self, line: XLine) -> int:
-        """Return the base of a line's event times in real time (ps); a session exports it relative to its start."""
+        """Return the base of a line's event times (ps, real time); sessions may store it relative to their start."""
         relative = line.timestamp_ns < self._began_ns // 2
         return (line.timestamp_ns + (self._began_ns if relative else 0)) * 1000
 
@@ -233,13 +234,13 @@ class _Plane:
 
 
 def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
-    found: list[Execution] = []  # whose a call is may be told by a later line
+    found: list[Execution] = []  # a later line may show which thread made a call
     waiting: dict[object, tuple[_Event, int]] = {}
     done: dict[object, int] = {}
     batches: dict[object, list[int]] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
-        calls.look(line.id)
+        calls.add_line(line.id)
         events = plane.events(line, relevant_only=True)
         found += _nested(plane, events, line, calls)
         for event in events:
@@ -251,7 +252,11 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
                 stats = plane.stats(event)
                 batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
     found += _asynchronous(plane, waiting, done, batches)
-    yield from (row for row in found if not calls.is_of_another(row.call, row.start_ns)) if calls.are_mixed else found
+    yield from (
+        (row for row in found if not calls.belongs_to_other_thread(row.call, row.start_ns))
+        if calls.has_other_callers
+        else found
+    )
 
 
 def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
@@ -265,10 +270,10 @@ def _asynchronous(
     done: Mapping[object, int],
     batches: Mapping[object, Sequence[int]],
 ) -> Iterator[Execution]:
-    """Yield the asynchronous ops, which end on another thread than they began; unfinished ones are not yielded.
+    """Yield the asynchronous ops, which may end on another thread; unfinished ones are left out.
 
-    ``batches``: bytes of the batches that iterators returned, by step; ambiguous if a step has
-    several.
+    ``batches``: bytes of the batches that iterators returned, by step. They are ignored if a step
+    has several batches.
     """
     for link, (event, thread) in waiting.items():
         stats = plane.stats(event)
@@ -283,10 +288,10 @@ def _asynchronous(
 
 
 def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) -> Iterator[Execution]:
-    """Yield the ops of one thread, innermost first; the time of nested ops is subtracted. Note the calls that begin."""
+    """Yield the ops of one thread, innermost first, without the time of nested ops; add its calls to ``calls``."""
     thread = line.id & 0xFFFFFFFF
     open_: list[_Open] = []
-    #: Ends and calls of the executors that are at work, innermost last.
+    #: Ends and calls of the active executors, innermost last.
     within: list[tuple[int, int]] = [(_END_PS, UNSEEN if in_pool(line) else 0)]
     for event in events:
         while open_ and open_[-1].end_ps <= event.start_ps:
@@ -309,7 +314,7 @@ def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) 
 
 
 def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
-    """Close the innermost open op; yield it unless it is an eager call whose ops have their own events."""
+    """Close the innermost open op; yield it unless it is an eager call with events of its ops."""
     last = open_.pop()
     device, node, label, eager = last.op
     wrapper = eager and last.inner_ops > 0
@@ -324,7 +329,7 @@ def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
 
 
 def _allocated(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
-    # An allocator that does not track the size of its blocks, such as the CPU's, reports 0.
+    # An allocator that does not track the size of its blocks, such as the CPU's, reports 0 bytes.
     size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
     name = stats.get(b"allocator_name")
     if not memory.allocator and isinstance(name, bytes):
@@ -352,7 +357,7 @@ def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
 
 
 def _accelerator(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
-    """Yield the kernels and copies of a device; lines that XLA derives from them are skipped as duplicates."""
+    """Yield the kernels and copies of a device; lines that XLA derives from them are duplicates, and skipped."""
     device = plane.name + b"/stream:all"
     has_streams = any(line.name.startswith(b"Stream") for line in plane.lines)
     for line in plane.lines:
@@ -374,5 +379,5 @@ _MEMORY_EVENTS: Final[dict[bytes, Callable[[OpMemory, Mapping[bytes, bytes | int
     b"MemoryDeallocation": _freed,
     _BATCH: _handed_out,
 }
-#: Reader of a plane, by its name; other planes hold no ops.
+#: Reader of a plane, by its name; other planes have no ops.
 _READERS: Final = {_HOST_PLANE: _host, _DEVICE_PLANE: _accelerator}

@@ -1,4 +1,4 @@
-"""The decoder in Python. It is the oracle of the walker's tests, so it follows node.h and walk.h rule by rule."""
+"""The decoder in Python; tests compare the walker with it, so it follows node.h and walk.h rule by rule."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -15,8 +15,8 @@ from .proto.run_metadata_pb2 import AllocationRecord, AllocatorMemoryUsed, NodeE
 
 OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
 
-#: Maximum number of node executions, and of allocations, in one RunMetadata: a few bytes make a row
-#: of hundreds.
+#: Maximum number of node executions, and of allocations, in one RunMetadata: a few bytes make a row of
+#: hundreds.
 ROWS_MAX: Final = 1 << 18
 
 Row = tuple[int, ...]
@@ -39,7 +39,7 @@ class DecodedRows(NamedTuple):
 
 
 def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
-    """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status). Unless OK, nothing is kept."""
+    """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status). Unless OK, nothing is added."""
     message = RunMetadata()
     try:
         message.ParseFromString(part)
@@ -65,7 +65,7 @@ def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int
 
 
 def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
-    """Return the GPU allocation records of each node execution; ParseError if they do not parse."""
+    """Iterate over the GPU allocation records of each node execution; ParseError if they do not parse."""
     return iter(
         [
             [AllocationRecord.FromString(record) for use in _of_gpus(node.memory) for record in use.allocation_records]
@@ -86,7 +86,7 @@ def _rows(
     records: Iterator[list[AllocationRecord]],
     allocations: list[Row],
 ) -> Iterator[Row]:
-    """Yield the rows of a step, and append its ``allocations``; `start_ns` is still absolute."""
+    """Yield the rows of a step, with absolute `start_ns`; append its allocations to ``allocations``."""
     count = 0
     for device in message.step_stats.dev_stats:
         if device.node_stats:
@@ -97,7 +97,7 @@ def _rows(
                 count += 1
                 name, label, allocator, outputs = _names(node, names)
                 allocated = [(trace, name, number, made.alloc_micros, made.alloc_bytes) for made in next(records)]
-                if node.all_start_micros > 0:  # the TF profiler does not look at the others
+                if node.all_start_micros > 0:  # the TF profiler ignores the others
                     allocations += allocated
                     if len(allocations) > ROWS_MAX:
                         raise _RefusedError(TOO_LONG)
@@ -136,7 +136,7 @@ def _output(output: NodeOutput) -> OpOutput:
 
 
 def _times(node: NodeExecStats) -> Row:
-    """Return the columns `start_ns` (still absolute) to `end_us_fix`."""
+    """Return the columns from `start_ns`, which is absolute, to `end_us_fix`."""
     start = _nanoseconds(node.all_start_nanos, node.all_start_micros)
     op_start = _nanoseconds(node.op_start_rel_nanos, node.op_start_rel_micros)
     op_end = _nanoseconds(node.op_end_rel_nanos, node.op_end_rel_micros)
@@ -158,7 +158,7 @@ def _nanoseconds(nanos: int, micros: int) -> int:
 
 
 def _waited(start: int, scheduled: int) -> int:
-    """Return the wait of a node in ns, 0 if unknown; TF 1.15 stores ``scheduled`` times 1000, modulo 2**64."""
+    """Return the wait of a node in ns, 0 if unknown. TF 1.15 stores ``scheduled`` times 1000, modulo 2**64."""
     if start <= 0 or not scheduled:
         return 0
     if 0 < scheduled <= start:
@@ -168,7 +168,7 @@ def _waited(start: int, scheduled: int) -> int:
 
 
 def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
-    """Return the sums of total, peak and live bytes over all allocators, and the maximum in use of a GPU's."""
+    """Return the total, peak and live bytes, summed over all allocators, and the maximum bytes in use on a GPU."""
     total = peak = live = in_use = 0
     for use in uses:
         total = _bounded(total + use.total_bytes)

@@ -10,12 +10,12 @@ from ..errors import DecodeError
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
 from .columns import from_rows
 
-#: Maximum rows and bytes of text of one graph's frames: indexes let a small record make a large
-#: table.
+#: Maximum rows and bytes of text in the frames of one graph: a small record with indexes can make a
+#: large table.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20
 
-#: Keys of a record → label of the variables that they list.
+#: Label of variables, by the key of the record that lists them.
 _VARIABLES: Final = {"variables": TRAINABLE, "others": UNTRAINED, "state": STATE}
 
 #: (file, line, function, start line)
@@ -47,7 +47,7 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
 
 
 def _places(files: Any, functions: Any, entries: Any, starts: Any) -> list[_Place]:
-    """Return every frame."""
+    """Return all frames of a record."""
     return [
         (_picked(files, [file])[0], _number(line), _picked(functions, [function])[0], _number(start))
         for (file, line, function), start in zip(entries, starts, strict=True)
@@ -56,7 +56,7 @@ def _places(files: Any, functions: Any, entries: Any, starts: Any) -> list[_Plac
 
 def _number(value: Any) -> int:
     if type(value) is not int or abs(value) >> 62:
-        raise ValueError(f"{value!r} is no line and no size")
+        raise ValueError(f"{value!r} is not a line or a size")
     return value
 
 
@@ -68,7 +68,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _index(number: Any, length: int) -> int:
     if type(number) is not int or not 0 <= number < length:
-        raise ValueError(f"{number!r} is no index into {length}")
+        raise ValueError(f"{number!r} is not an index into {length} entries")
     return number
 
 
@@ -97,7 +97,7 @@ def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
 
 
 def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, ...]]:
-    """Return variables as rows; ``variables``: node name → shape of the variable behind a placeholder, else null."""
+    """Return rows of OP_LOG; ``variables``: node name → shape of the variable behind a placeholder, else null."""
     if not isinstance(variables, dict):
         raise TypeError("not an object")
     return [(graph, str(name), 0, types, False, _shape(sizes)) for name, sizes in variables.items()]

@@ -13,15 +13,15 @@ from .columns import from_columns
 from .messages import CutShortError, parts
 from .proto.graph_pb2 import GraphDef, NodeDef
 
-#: Maximum bytes of a tensor or string attribute; larger ones are left out of `node_def`.
+#: Maximum bytes of a tensor or string attribute in `node_def`; larger ones are left out.
 ATTRIBUTE_MAX: Final = 1024
 _NODE: Final = GraphDef.NODE_FIELD_NUMBER
-#: Nodes that are parsed at once: parsing makes a node ten times as large.
+#: Number of nodes that are parsed together: a parsed node takes ten times the memory.
 _AT_ONCE: Final = 1024
 
 
 def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.Table:
-    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError if ``data`` is no GraphDef.
+    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError if ``data`` is not a GraphDef.
 
     Attributes above ``attribute_max`` bytes are left out; None keeps all.
     """

@@ -1,4 +1,4 @@
-"""Interning: maps the names of a job to dense ids, in the order of their first appearance."""
+"""Interns the names of a job: maps them to dense ids, in the order of their first appearance."""
 
 import os
 from itertools import islice
@@ -12,7 +12,7 @@ from .columns import from_rows
 from .native import walker
 
 KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
-#: Maximum number of names of a kind, and their bytes, in a job; data with more names is refused.
+#: Maximum number of names of one kind, and bytes of all names, in a job; data with more is refused.
 NAMES_MAX: Final = 1 << 20
 TEXT_MAX: Final = 32 << 20
 _ROWS_AT_ONCE: Final = 16_384
@@ -83,13 +83,13 @@ class Mark(NamedTuple):
 
 
 class NamesFullError(FormatError):
-    """A job has more distinct names than are kept."""
+    """A job has more distinct names than NAMES_MAX or TEXT_MAX allow."""
 
     slug = "too-many-names"
 
 
 class Interner:
-    """The interned names of one job, and how many of them its store has."""
+    """The interned names of one job, and the number of names that are stored."""
 
     def __init__(self, table: NameTable | None = None) -> None:
         self.table = table or name_table()
@@ -103,7 +103,7 @@ class Interner:
         return made
 
     def restore(self, names: pa.Table | pa.RecordBatch) -> None:
-        """Add the rows of a stored NAMES table; FormatError if their ids do not continue those here."""
+        """Add the rows of a stored NAMES table; FormatError if their ids do not continue the present ones."""
         columns = (names.column(name).to_pylist() for name in ("kind", "id", "text"))
         for kind, number, text in sorted(zip(*columns, strict=True)):
             if kind not in KINDS or self.table.add(kind, text) != number:
@@ -114,7 +114,7 @@ class Interner:
         """Return the id of a name, adding it if it is new; NamesFullError if the table is full."""
         found = self.table.add(kind, text)
         if found == NONE_ID:
-            raise NamesFullError("more distinct names than are kept of one job")
+            raise NamesFullError("more distinct names than a job may have")
         return found
 
     def new_names(self) -> pa.Table:
@@ -122,23 +122,23 @@ class Interner:
         counts = self.table.counts()
         new = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
         batches = []
-        while some := list(islice(new, _ROWS_AT_ONCE)):  # all of them as Python objects would take ten times the memory
+        while some := list(islice(new, _ROWS_AT_ONCE)):  # as Python objects they take ten times the memory
             batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in some], "names"))
         self._stored = counts
         return pa.Table.from_batches(batches, NAMES)
 
     def mark(self) -> Mark:
-        """Return the state that ``rollback`` goes back to."""
+        """Return the current state for ``rollback``."""
         return Mark(self.table.counts(), self._stored)
 
     def rollback(self, mark: Mark) -> None:
-        """Forget the names since ``mark``: their rows could not be stored."""
+        """Remove the names since ``mark``, whose rows could not be stored."""
         self.table.cut(mark.counts)
         self._stored = mark.stored
 
 
 def name_table(names_max: int = NAMES_MAX, text_max: int = TEXT_MAX) -> NameTable:
-    """Return an empty table: the walker's if it was built."""
+    """Return an empty table, that of the walker if it was built."""
     if walker is None:
         return PythonNames(names_max, text_max)
     table: NameTable = walker.Names(int.from_bytes(os.urandom(8), "little"), names_max, text_max)

@@ -1,4 +1,4 @@
-"""Splits protobuf messages that are too large to parse at once into their fields, without a copy."""
+"""Splits a protobuf message into its fields without copying; for messages too large to parse at once."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,11 +8,14 @@ _FIXED: Final = {_FIXED64: 8, _FIXED32: 4}
 
 
 class CutShortError(ValueError):
-    """A message ends within a field, or has no field where one must be."""
+    """A message ends within a field, or has an invalid field."""
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, start, content, end) of each field; ``content`` is 0 if it has no length. CutShortError if cut."""
+    """Yield (number, start, content, end) of each field; ``content`` is 0 if the field has no length.
+
+    CutShortError if the message is truncated or invalid.
+    """
     at, size = 0, len(data)
     while at < size:
         start = at
@@ -28,7 +31,7 @@ def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
         else:
             raise CutShortError(f"a field of type {kind}")
         if at > size or not tag >> 3:
-            raise CutShortError("a field that is cut short, or has no number")
+            raise CutShortError("a field is cut short, or has no number")
         yield tag >> 3, start, content, at
 
 
@@ -55,4 +58,4 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise CutShortError("a number without an end")
+    raise CutShortError("a number is cut short")

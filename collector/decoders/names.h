@@ -1,4 +1,4 @@
-/* Interned names: dense ids for each kind, in the order of first appearance; the latest can be taken back. */
+/* Interned names: dense ids for each kind, in the order of first appearance; the last names can be removed. */
 #ifndef TFPROF_NAMES_H
 #define TFPROF_NAMES_H
 
@@ -10,14 +10,14 @@
 enum { NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS, KINDS };
 #define NO_ID UINT32_MAX
 
-/* The names of one kind: texts end to end, and a table of slots (open addressing, never more than half full). */
+/* The names of one kind: concatenated texts, and a hash table (open addressing, at most half full). */
 typedef struct {
     uint8_t *text;
     size_t text_room;
-    size_t *ends; /* of name i: ends[i]; it begins at ends[i - 1] */
+    size_t *ends; /* name i ends at ends[i] and begins at ends[i - 1] */
     uint32_t *hashes;
     uint32_t count, room;
-    uint32_t *slots; /* ids, NO_ID where free */
+    uint32_t *slots; /* ids, NO_ID in free slots */
     uint32_t mask;
 } names_of_kind;
 
@@ -33,7 +33,7 @@ static inline uint64_t mix(uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Hash of a text; seeded, so that a job cannot choose names that collide. */
+/* Return the hash of a text; the seed prevents a job from choosing names that collide. */
 static inline uint32_t hash_text(const uint8_t *at, size_t size, uint64_t seed) {
     const uint64_t odd = 0x9e3779b97f4a7c15u;
     uint64_t sum = seed ^ (size * odd), low = 0, high = 0;
@@ -59,7 +59,7 @@ static void fill_slots(names_of_kind *kind) {
     }
 }
 
-/* Make room for one more name of `size` bytes; on false everything is as it was. */
+/* Make room for one more name of `size` bytes; if the result is false, the names are unchanged. */
 static bool names_grow(names_of_kind *kind, size_t text_used, size_t size) {
     if (kind->count == kind->room) {
         uint32_t room = kind->room ? kind->room * 2 : 32;
@@ -88,7 +88,7 @@ static bool names_grow(names_of_kind *kind, size_t text_used, size_t size) {
     return true;
 }
 
-/* Set `id` to that of the text, which is added when it is new. */
+/* Set `id` to the id of the text, and add the text if it is new. */
 static enum status names_add(name_table *all, unsigned which, span text, uint32_t *id) {
     names_of_kind *kind = &all->of[which];
     size_t size = span_size(text);
@@ -116,7 +116,7 @@ static enum status names_add(name_table *all, unsigned which, span text, uint32_
     return OK;
 }
 
-/* Forget all but the first `count` names of a kind. */
+/* Keep only the first `count` names of a kind. */
 static void names_cut(name_table *all, unsigned which, uint32_t count) {
     names_of_kind *kind = &all->of[which];
     if (count >= kind->count) return;

@@ -1,4 +1,4 @@
-/* One NodeExecStats: read from its bytes, its outputs into the sink's signature and its GPU allocations into the sink. */
+/* Decodes one NodeExecStats; its output signature and its GPU allocations go into the sink. */
 #ifndef TFPROF_NODE_H
 #define TFPROF_NODE_H
 
@@ -25,7 +25,7 @@ typedef struct {
     moment all_start, op_start, op_end, all_end, scheduled;
     uint32_t thread, allocators;
     span first_allocator;
-    int64_t total, peak, live, in_use; /* sums over allocators; in_use: the maximum of those called *GPU* */
+    int64_t total, peak, live, in_use; /* sums over allocators; in_use: maximum over allocators called *GPU* */
     int64_t output_bytes, temp, persistent;
 } node;
 
@@ -41,7 +41,7 @@ static bool of_gpu(span name) {
     return false;
 }
 
-/* An AllocationRecord, which the schema has as bytes: a message of its own. */
+/* Decode an AllocationRecord. run_metadata.proto declares it as bytes, so its nesting begins at 1. */
 static enum status walk_record(span s, row_sink *sink) {
     allocation made = {.t_us = 0};
     uint32_t tag;
@@ -61,7 +61,7 @@ static enum status walk_record(span s, row_sink *sink) {
     return OK;
 }
 
-/* The records of an AllocatorMemoryUsed that was walked already. */
+/* Decode the allocation records of an AllocatorMemoryUsed in a second pass, after its name is known. */
 static enum status walk_records(span s, row_sink *sink) {
     uint32_t tag;
     span record;
@@ -143,7 +143,7 @@ static inline uint8_t *put_varint(uint8_t *at, uint32_t value) {
     return at;
 }
 
-/* Append an output to the signature of its node. */
+/* Append an output to the output signature of its node. */
 static enum status sign(row_sink *sink, const output *o) {
     size_t size = o->shaped ? span_size(o->shape) : 0;
     void *start = sink->signature;

@@ -1,21 +1,21 @@
-"""CPU placement of a job's nodes, from its graphs: profiler sessions do not record it."""
+"""Placement of a job's nodes on CPUs, from its graphs; profiler sessions do not record it."""
 
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: A CPU of this process other than its first; unplaced nodes run on the first.
+#: A CPU of the job's process other than the first one; unplaced nodes run on the first.
 _FURTHER_CPU: Final = r"^/job:localhost/replica:0/task:0/device:CPU:[1-9][0-9]*$"
-#: Maximum number of nodes that are remembered; further ones count as placed on the first CPU.
+#: Maximum number of stored nodes; further nodes count as placed on the first CPU.
 _MOST: Final = 1 << 17
 
 
 class Placement:
-    """Maps the nodes of a job's graphs to their CPU, if it is not the first."""
+    """Maps the nodes of a job's graphs to their CPUs; nodes on the first CPU are not stored."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Start without nodes."""
         self._devices: dict[bytes, bytes] = {}
 
     def learn(self, nodes: pa.Table | pa.RecordBatch) -> None:
@@ -26,7 +26,7 @@ class Placement:
             self._devices[_bytes(row["name"])] = _bytes(row["device"])
 
     def of(self, node: bytes, otherwise: bytes) -> bytes:
-        """Return the CPU that ``node`` is placed on, ``otherwise`` if no graph says."""
+        """Return the CPU of ``node``, ``otherwise`` if no graph places it."""
         return self._devices.get(node, otherwise)
 
 

@@ -1,31 +1,31 @@
-/* Where what is decoded goes: the columns of `ops` and `allocations`, and names. */
+/* Destination of decoded data: the columns of `ops` and `allocations`, and the names. */
 #ifndef TFPROF_SINK_H
 #define TFPROF_SINK_H
 
 #include "names.h"
 
-/* The columns of collector/store/schema.py, in its order: (type, name). */
-#define COLUMNS(X)                                                                                                       \
-    X(uint32_t, trace)                                                                                                   \
-    X(uint32_t, node)                                                                                                    \
-    X(uint32_t, device)                                                                                                  \
-    X(uint32_t, label)                                                                                                   \
-    X(uint32_t, thread)                                                                                                  \
-    X(int64_t, start_ns)                                                                                                 \
-    X(int64_t, op_start_ns)                                                                                              \
-    X(int64_t, op_end_ns)                                                                                                \
-    X(int64_t, all_end_ns)                                                                                               \
-    X(int64_t, wait_ns)                                                                                                  \
-    X(int64_t, start_us_fix)                                                                                             \
-    X(int64_t, end_us_fix)                                                                                               \
-    X(int64_t, total_bytes)                                                                                              \
-    X(int64_t, peak_bytes)                                                                                               \
-    X(int64_t, live_bytes)                                                                                               \
-    X(uint32_t, allocator)                                                                                               \
-    X(int64_t, in_use_bytes)                                                                                             \
-    X(int64_t, output_bytes)                                                                                             \
-    X(uint32_t, outputs)                                                                                                 \
-    X(int64_t, temp_bytes)                                                                                               \
+/* The columns of schema.OPS (collector/store/schema.py) in its order: (type, name). */
+#define COLUMNS(X)                                                                                                     \
+    X(uint32_t, trace)                                                                                                 \
+    X(uint32_t, node)                                                                                                  \
+    X(uint32_t, device)                                                                                                \
+    X(uint32_t, label)                                                                                                 \
+    X(uint32_t, thread)                                                                                                \
+    X(int64_t, start_ns)                                                                                               \
+    X(int64_t, op_start_ns)                                                                                            \
+    X(int64_t, op_end_ns)                                                                                              \
+    X(int64_t, all_end_ns)                                                                                             \
+    X(int64_t, wait_ns)                                                                                                \
+    X(int64_t, start_us_fix)                                                                                           \
+    X(int64_t, end_us_fix)                                                                                             \
+    X(int64_t, total_bytes)                                                                                            \
+    X(int64_t, peak_bytes)                                                                                             \
+    X(int64_t, live_bytes)                                                                                             \
+    X(uint32_t, allocator)                                                                                             \
+    X(int64_t, in_use_bytes)                                                                                           \
+    X(int64_t, output_bytes)                                                                                           \
+    X(uint32_t, outputs)                                                                                               \
+    X(int64_t, temp_bytes)                                                                                             \
     X(int64_t, persistent_bytes)
 
 #define DECLARE(type, name) type *name;
@@ -34,12 +34,12 @@ typedef struct {
 } columns;
 #undef DECLARE
 
-/* The columns of `allocations`, likewise. */
-#define ALLOCATION_COLUMNS(X)                                                                                            \
-    X(uint32_t, trace)                                                                                                   \
-    X(uint32_t, node)                                                                                                    \
-    X(uint32_t, device)                                                                                                  \
-    X(int64_t, t_us)                                                                                                     \
+/* The columns of schema.ALLOCATIONS in its order: (type, name). */
+#define ALLOCATION_COLUMNS(X)                                                                                          \
+    X(uint32_t, trace)                                                                                                 \
+    X(uint32_t, node)                                                                                                  \
+    X(uint32_t, device)                                                                                                \
+    X(int64_t, t_us)                                                                                                   \
     X(int64_t, bytes)
 
 #define MEMBER(type, name) type name;
@@ -48,32 +48,33 @@ typedef struct {
 } allocation;
 #undef MEMBER
 
-/* Node executions, and allocations, that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds. */
+/* Maximum number of node executions, and of allocations, in one RunMetadata: a few bytes make a row of
+ * hundreds. */
 #define ROWS_MAX ((size_t)1 << 18)
 
-/* What the names of a step's devices say (collector/store/devices.py). */
+/* Flags of a device, by its name (collector/store/devices.py). */
 enum { GPU = 1, STREAMS = 2 };
 
-/* A step's place in the columns and among the names. */
+/* The columns and names that a step is decoded into, and the current position. */
 typedef struct {
-    columns *to; /* NULL: nothing is written, the step is only read through */
+    columns *to; /* NULL: write nothing, only check the step */
     name_table *names;
-    size_t row, first, end; /* the next row, that of the step, the end of the room */
+    size_t row, first, end; /* the next row, the first row of the step, the number of rows with room */
     uint32_t trace, accelerator;
     int64_t base;
-    uint8_t *signature; /* of the outputs of the node that is being read (collector/store/outputs.py) */
+    uint8_t *signature; /* output signature of the current node (collector/store/outputs.py) */
     size_t signature_size, signature_room;
     allocation *allocations;
-    size_t allocated, allocated_before, allocations_room; /* how many, how many before the step */
+    size_t allocated, allocated_before, allocations_room; /* number of allocations, number before the step */
 } row_sink;
 
-#define CHECK(call)                                                                                                      \
-    do {                                                                                                                 \
-        enum status check_ = (call);                                                                                     \
-        if (check_ != OK) return check_;                                                                                 \
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        enum status check_ = (call);                                                                                   \
+        if (check_ != OK) return check_;                                                                               \
     } while (0)
 
-/* Make room for `more` elements after `size`; grows by doubling. */
+/* Make room for `more` elements of `each` bytes after the first `size`, by doubling. */
 static enum status grow(void **at, size_t *room, size_t size, size_t more, size_t each) {
     if (*room - size >= more) return OK;
     size_t wanted = 2 * (size + more) + 64;

@@ -1,4 +1,4 @@
-/* RunMetadata bytes -> columns of `ops` and `allocations`, in one pass over the wire format. */
+/* Decodes a RunMetadata into columns of `ops` and `allocations`, in one pass over the wire format. */
 #ifndef TFPROF_WALK_H
 #define TFPROF_WALK_H
 
@@ -17,12 +17,12 @@ static inline int64_t nanoseconds(moment m) {
     return m.micros < 0 ? INT64_MIN : INT64_MAX;
 }
 
-/* Microseconds of nanoseconds, rounded down. */
+/* Convert ns to µs, rounded down. */
 static inline int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0); }
 
 #define HOUR_NS 3600000000000u
 
-/* How long a node waited; 0 where that is not known. TF 1.15 wrote `scheduled` a thousand times too large, modulo 2^64. */
+/* Return the wait of a node in ns, 0 if unknown. TF 1.15 stores `scheduled` times 1000, modulo 2^64. */
 static inline int64_t waited(int64_t start, int64_t scheduled) {
     if (start <= 0 || !scheduled) return 0;
     if (scheduled > 0 && scheduled <= start) return start - scheduled;
@@ -30,7 +30,7 @@ static inline int64_t waited(int64_t start, int64_t scheduled) {
     return rest % 1000 || rest / 1000 > HOUR_NS ? 0 : (int64_t)(rest / 1000);
 }
 
-/* Intern a node's texts into its row. */
+/* Intern the texts of a node, and set their ids in its row. */
 static enum status put_names(row_sink *sink, const node *n) {
     columns *to = sink->to;
     size_t row = sink->row, size = span_size(n->name);
@@ -47,7 +47,8 @@ static enum status put_names(row_sink *sink, const node *n) {
     return OK;
 }
 
-/* Set node and device of the allocations from `first` on; without a start time, drop them as the TF profiler does. */
+/* Set node and device of the allocations from `first` on. Drop them if the node has no start time, as
+ * the TF profiler does. */
 static enum status put_allocations(row_sink *sink, const node *n, uint32_t device, size_t first) {
     if (n->all_start.micros <= 0) {
         sink->allocated = first;
@@ -91,7 +92,7 @@ static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_
     return OK;
 }
 
-/* Set `name` to the device's, which may come after its nodes. */
+/* Set `name` to the name of the device, which may follow its nodes. */
 static enum status find_device(span s, span *name) {
     uint32_t tag;
     name->at = name->end = s.at;
@@ -109,7 +110,9 @@ static enum status find_device(span s, span *name) {
 static bool has_lower(span name, const char *lower, size_t size) {
     for (; span_size(name) >= size; name.at++) {
         size_t same = 0;
-        while (same < size && (name.at[same] | (name.at[same] >= 'A' && name.at[same] <= 'Z' ? 0x20 : 0)) == lower[same]) same++;
+        while (same < size &&
+               (name.at[same] | (name.at[same] >= 'A' && name.at[same] <= 'Z' ? 0x20 : 0)) == lower[same])
+            same++;
         if (same == size) return true;
     }
     return false;
@@ -168,7 +171,8 @@ static enum status walk_steps(span s, row_sink *sink) {
     return OK;
 }
 
-/* Decode one RunMetadata into rows from sink->row on, up to sink->end; on anything but OK nothing is left. */
+/* Decode one RunMetadata into rows from sink->row to sink->end. Unless the status is OK, no row, name
+ * or allocation of it is left. */
 static enum status walk_run_metadata(span s, row_sink *sink) {
     uint32_t counts[KINDS];
     for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->of[kind].count;
@@ -187,11 +191,11 @@ static enum status walk_run_metadata(span s, row_sink *sink) {
     sink->base = 0;
     sink->accelerator = 0;
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(sink->names, kind, counts[kind]);
-    row_sink reader = {.to = NULL}; /* what is malformed further on is malformed, not too much */
+    row_sink reader = {.to = NULL}; /* MALFORMED takes precedence, wherever the damage is */
     return status != NO_MEMORY && walk_steps(s, &reader) == MALFORMED ? MALFORMED : status;
 }
 
-/* Return how many fields numbered `path[0]` → `path[1]` → … there are, or were before something malformed. */
+/* Return the number of fields at the path `path[0]` → `path[1]` → …, up to the first malformed one. */
 static size_t count_fields(span s, const uint32_t *path, unsigned left, unsigned depth) {
     size_t count = 0;
     uint32_t tag;
@@ -208,7 +212,7 @@ static size_t count_fields(span s, const uint32_t *path, unsigned left, unsigned
     return count;
 }
 
-/* Return an upper bound of the rows that a RunMetadata gives. */
+/* Return an upper bound of the rows of a RunMetadata. */
 static size_t count_nodes(span s) {
     static const uint32_t path[] = {1, 1, 2};
     size_t count = count_fields(s, path, 3, 1);

@@ -1,4 +1,5 @@
-/* `_walker`: decodes RunMetadata into columns without protobuf; interns names. See walk.h, names.h; fallback.py is its equal. */
+/* `_walker`: decodes RunMetadata into columns without protobuf (walk.h), and interns names (names.h).
+ * fallback.py computes the same results. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -62,21 +63,23 @@ static PyObject *names_get_method(PyObject *self, PyObject *args) {
 
 static PyObject *names_counts_method(PyObject *self, PyObject *Py_UNUSED(none)) {
     const names_of_kind *of = ((NamesObject *)self)->names.of;
-    return Py_BuildValue("(IIIII)", of[NODE].count, of[DEVICE].count, of[LABEL].count, of[ALLOCATOR].count, of[OUTPUTS].count);
+    return Py_BuildValue("(IIIII)", of[NODE].count, of[DEVICE].count, of[LABEL].count, of[ALLOCATOR].count,
+                         of[OUTPUTS].count);
 }
 
 static PyObject *names_cut_method(PyObject *self, PyObject *args) {
     unsigned int to[KINDS];
-    if (!PyArg_ParseTuple(args, "(IIIII)", &to[NODE], &to[DEVICE], &to[LABEL], &to[ALLOCATOR], &to[OUTPUTS])) return NULL;
+    if (!PyArg_ParseTuple(args, "(IIIII)", &to[NODE], &to[DEVICE], &to[LABEL], &to[ALLOCATOR], &to[OUTPUTS]))
+        return NULL;
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&((NamesObject *)self)->names, kind, to[kind]);
     Py_RETURN_NONE;
 }
 
 static PyMethodDef names_methods[] = {
-    {"add", names_add_method, METH_VARARGS, "add(kind, text) -> id, 0xFFFFFFFF when the table is full"},
+    {"add", names_add_method, METH_VARARGS, "add(kind, text) -> id, 0xFFFFFFFF if the table is full"},
     {"get", names_get_method, METH_VARARGS, "get(kind, id) -> text"},
-    {"counts", names_counts_method, METH_NOARGS, "counts() -> how many names there are of each kind"},
-    {"cut", names_cut_method, METH_VARARGS, "cut(counts): forget all but the first of each kind"},
+    {"counts", names_counts_method, METH_NOARGS, "counts() -> number of names of each kind"},
+    {"cut", names_cut_method, METH_VARARGS, "cut(counts): keep only the first names of each kind"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -95,7 +98,7 @@ static PyType_Spec names_spec = {
     .slots = names_slots,
 };
 
-/* Lend the bytes of item `index`; PyBuffer_Release is the caller's when the result is true. */
+/* Set `s` to the bytes of item `index`; if the result is true, the caller must release `view`. */
 static bool lend(PyObject *list, Py_ssize_t index, Py_buffer *view, span *s) {
     PyObject *item = PySequence_GetItem(list, index);
     if (!item) return false;
@@ -123,11 +126,11 @@ static PyObject *count_function(PyObject *Py_UNUSED(module), PyObject *parts) {
 
 #define ALIGNED(size) (((size) + 63) & ~(size_t)63)
 
-/* Point `to` at the columns in `block`, each at a multiple of 64 bytes; return the size of all. */
+/* Point `to` at the columns in `block`, each at a multiple of 64 bytes; return the size of all columns. */
 static size_t lay_out(columns *to, uint8_t *block, size_t rows) {
     size_t at = 0;
-#define PLACE(type, name)                                                                                                \
-    if (block) to->name = (type *)(void *)(block + at);                                                                  \
+#define PLACE(type, name)                                                                                              \
+    if (block) to->name = (type *)(void *)(block + at);                                                                \
     at += ALIGNED(rows * sizeof(type));
     COLUMNS(PLACE)
 #undef PLACE
@@ -137,13 +140,13 @@ static size_t lay_out(columns *to, uint8_t *block, size_t rows) {
 /* Return the columns of the allocations, each as bytes. */
 static PyObject *allocation_columns(const row_sink *sink) {
     PyObject *result = PyList_New(0);
-#define COLUMN(type, name)                                                                                               \
-    if (result) {                                                                                                        \
-        PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sink->allocated * sizeof(type)));                \
-        type *to = column ? (type *)(void *)PyBytes_AsString(column) : NULL;                                             \
-        for (size_t i = 0; to && i < sink->allocated; i++) to[i] = sink->allocations[i].name;                            \
-        if (!column || PyList_Append(result, column)) Py_CLEAR(result);                                                  \
-        Py_XDECREF(column);                                                                                              \
+#define COLUMN(type, name)                                                                                             \
+    if (result) {                                                                                                      \
+        PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sink->allocated * sizeof(type)));              \
+        type *to = column ? (type *)(void *)PyBytes_AsString(column) : NULL;                                           \
+        for (size_t i = 0; to && i < sink->allocated; i++) to[i] = sink->allocations[i].name;                          \
+        if (!column || PyList_Append(result, column)) Py_CLEAR(result);                                                \
+        Py_XDECREF(column);                                                                                            \
     }
     ALLOCATION_COLUMNS(COLUMN)
 #undef COLUMN
@@ -167,12 +170,12 @@ static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink) {
             PyErr_NoMemory();
             goto fail;
         }
-        if (status == NO_ROOM) { /* names so far get the same ids again */
+        if (status == NO_ROOM) { /* the names of earlier parts stay and keep their ids */
             Py_DECREF(results);
             Py_RETURN_NONE;
         }
-        PyObject *result = Py_BuildValue(
-            "(nLIi)", (Py_ssize_t)(sink->row - row), (long long)sink->base, (unsigned int)sink->accelerator, (int)status);
+        PyObject *result = Py_BuildValue("(nLIi)", (Py_ssize_t)(sink->row - row), (long long)sink->base,
+                                         (unsigned int)sink->accelerator, (int)status);
         if (!result || PyList_SetItem(results, i, result)) goto fail;
     }
     return results;
@@ -216,16 +219,18 @@ static PyObject *block_size_function(PyObject *Py_UNUSED(module), PyObject *rows
 }
 
 static PyMethodDef functions[] = {
-    {"count", count_function, METH_O, "count(parts) -> at most so many rows come of them"},
-    {"block_size", block_size_function, METH_O, "block_size(rows) -> bytes of the columns"},
-    {"walk", walk_function, METH_VARARGS, "walk(parts, traces, names, block, rows) -> ([(rows, base_ns, accelerator, status)], columns of allocations), None when that is too little room"},
+    {"count", count_function, METH_O, "count(parts) -> upper bound of their rows"},
+    {"block_size", block_size_function, METH_O, "block_size(rows) -> bytes of the columns of OPS"},
+    {"walk", walk_function, METH_VARARGS,
+     "walk(parts, traces, names, block, rows)"
+     " -> ([(rows, base_ns, accelerator, status)], columns of ALLOCATIONS), None if block is too small"},
     {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "tfprof.collector.decoders._walker",
-    .m_doc = "RunMetadata to columns.",
+    .m_doc = "Decodes RunMetadata into columns.",
     .m_size = -1,
     .m_methods = functions,
 };

@@ -1,4 +1,4 @@
-/* The protobuf wire format, read with every bound checked, by the rules of upb: what upb refuses is refused here. */
+/* Reads the protobuf wire format with bounds checks, and refuses exactly the messages that upb refuses. */
 #ifndef TFPROF_WIRE_H
 #define TFPROF_WIRE_H
 
@@ -8,13 +8,13 @@
 
 enum status { OK, MALFORMED, NAMES_FULL, TOO_LONG, NO_MEMORY, NO_ROOM };
 
-/* upb's limit of nesting, messages and groups together. */
+/* upb's limit for the nesting of messages and groups together. */
 #define DEPTH_MAX 100
 
 enum wire_type { VARINT, FIXED64, CHUNK, GROUP, GROUP_END, FIXED32 };
 #define TAG(field, type) ((uint32_t)((field) << 3 | (type)))
 
-/* What is left to read of a message. */
+/* The unread rest of a message. */
 typedef struct {
     const uint8_t *at, *end;
 } span;
@@ -27,14 +27,14 @@ static inline uint64_t load64(const uint8_t *at) {
     return value;
 }
 
-/* Put the seven low bits of each of eight bytes together, those of the lowest byte lowest. */
+/* Concatenate the seven low bits of each of eight bytes; the lowest byte gives the lowest bits. */
 static inline uint64_t packed(uint64_t bytes) {
     bytes = (bytes & 0x007f007f007f007fu) | (bytes & 0x7f007f007f007f00u) >> 1;
     bytes = (bytes & 0x00003fff00003fffu) | (bytes & 0x3fff00003fff0000u) >> 2;
     return (bytes & 0x000000000fffffffu) | (bytes & 0x0fffffff00000000u) >> 4;
 }
 
-/* Read a number of at most `longest` bytes; what exceeds 64 bits in the tenth byte is cut off, as upb does. */
+/* Read a varint of at most `longest` bytes; bits above 64 in the tenth byte are dropped, as in upb. */
 static inline enum status read_number(span *s, unsigned longest, uint64_t *value) {
     if (s->at < s->end && *s->at < 0x80) {
         *value = *s->at++;
@@ -43,7 +43,7 @@ static inline enum status read_number(span *s, unsigned longest, uint64_t *value
     uint64_t sum = 0;
     unsigned i = 0;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (span_size(*s) >= 8) { /* times take eight or nine bytes: all at once, instead of one by one */
+    if (span_size(*s) >= 8) { /* times have eight or nine bytes: read them at once */
         uint64_t word = load64(s->at), ends = ~word & 0x8080808080808080u;
         unsigned size = ends ? (unsigned)__builtin_ctzll(ends) / 8 + 1 : 8;
         if (size > longest) return MALFORMED;
@@ -83,7 +83,7 @@ static inline enum status read_uint32(span *s, uint32_t *value) {
     return status;
 }
 
-/* Read a tag in a group that is skipped: at most five bytes, 32 bits. */
+/* Read a tag within a skipped group: at most five bytes, 32 bits. */
 static inline enum status read_any_tag(span *s, uint32_t *tag) {
     uint64_t value;
     if (read_number(s, 5, &value) != OK || value > UINT32_MAX) return MALFORMED;
@@ -91,12 +91,12 @@ static inline enum status read_any_tag(span *s, uint32_t *tag) {
     return OK;
 }
 
-/* Read a tag of a message, where there is no field 0. */
+/* Read a tag of a message; field 0 is malformed. */
 static inline enum status read_tag(span *s, uint32_t *tag) {
     return read_any_tag(s, tag) == OK && *tag >> 3 ? OK : MALFORMED;
 }
 
-/* Read a length and what it spans. */
+/* Read a length and set `chunk` to that many bytes. */
 static inline enum status read_chunk(span *s, span *chunk) {
     uint64_t size;
     if (read_number(s, 5, &size) != OK || size > INT32_MAX || size > span_size(*s)) return MALFORMED;
@@ -111,7 +111,7 @@ static inline enum status skip_bytes(span *s, size_t size) {
     return OK;
 }
 
-/* Skip a field's value that is not a group. */
+/* Skip the value of a field that is not a group. */
 static inline enum status skip_plain(span *s, uint32_t tag) {
     uint64_t number;
     span chunk;
@@ -124,7 +124,7 @@ static inline enum status skip_plain(span *s, uint32_t tag) {
     }
 }
 
-/* Skip the value of a field in a message nested `depth` deep (1: the outermost). */
+/* Skip the value of a field in a message at nesting `depth` (1: the outermost). */
 static enum status skip_field(span *s, uint32_t tag, unsigned depth) {
     if ((tag & 7) != GROUP) return skip_plain(s, tag);
     uint32_t open[DEPTH_MAX];

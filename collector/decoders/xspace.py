@@ -1,4 +1,4 @@
-"""Decodes the XSpace of a profiler session, which recorded one step, into rows of `ops`."""
+"""Decodes the XSpace of a profiler session that recorded one step into rows of `ops`."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -26,7 +26,7 @@ BYTES_MAX: Final = 64 << 20
 
 _MAX: Final = (1 << 63) - 1
 _LINES: Final = XPlane.LINES_FIELD_NUMBER
-#: Rows that are converted to columns at once: as Python numbers they take ten times the memory.
+#: Number of rows that are converted to columns together: as Python numbers they take ten times the memory.
 _ROWS_AT_ONCE: Final = 16_384
 
 
@@ -47,10 +47,10 @@ def xspace(
 ) -> SessionRows:
     """Return the op executions of a session that recorded the step of number ``trace``.
 
-    ``start_ns``: when the session started, in real time; ``placement``: the CPUs that nodes run on;
-    ``caller``: the step's thread (layout.XSPACE_HEAD).
+    ``start_ns``: start of the session (real time); ``placement``: the CPUs of nodes; ``caller``: the
+    step's thread (layout.XSPACE_HEAD).
 
-    DecodeError if ``data`` is no XSpace or too large; then no name is left behind.
+    DecodeError if ``data`` is not an XSpace or too large; then no name is left in ``interner``.
     """
     placement = placement or Placement()
     try:
@@ -75,7 +75,7 @@ class _Parts:
     """An XSpace that parses one plane, and one of its lines, at a time."""
 
     def __init__(self, data: bytes | memoryview) -> None:
-        """Count the events in ``data``; DecodeError if there are too many, CutShortError if it is no XSpace."""
+        """Count the events in ``data``; DecodeError if there are too many, CutShortError if it is malformed."""
         if len(data) > BYTES_MAX:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
         self._planes = list(parts(memoryview(data), XSpace.PLANES_FIELD_NUMBER))

@@ -1,1 +1,1 @@
-"""Shapes and operation counts of nodes."""
+"""Infers shapes of nodes and counts their operations."""

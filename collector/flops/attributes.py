@@ -1,4 +1,4 @@
-"""Facts about a graph's nodes from their NodeDefs: parameter shapes, output shapes, inputs."""
+"""Reads facts about a graph's nodes from their NodeDefs: parameter shapes, output shapes, inputs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ..decoders.proto import graph_pb2
 from ..tfviews.nodes import NodeFacts, Shape
 from ..tfviews.parity import DEFAULT, Parity
 
-#: Attribute that gives a node of any type parameters.
+#: Attribute with the shape of a node's parameters, for nodes of any type.
 SHAPE: Final = "shape"
 OUTPUT_SHAPES: Final = "_output_shapes"
 DATA_FORMAT: Final = "data_format"
@@ -18,7 +18,7 @@ DATA_FORMAT: Final = "data_format"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Shapes and inputs of one node; inputs are names of source nodes and output slots, by position."""
+    """Shapes and inputs of one node; ``inputs`` and ``slots``: source nodes and their output slots, by position."""
 
     parameter_shape: Shape = ()
     output_shapes: tuple[Shape, ...] = ()
@@ -28,7 +28,7 @@ class Attributes:
 
 
 def shape_of(proto: Any) -> Shape:
-    """Return a TensorShapeProto in the TF profiler's form."""
+    """Return a TensorShapeProto in the form of the TF profiler: a scalar is (1,), an unknown rank ()."""
     if proto.unknown_rank:
         return ()
     return tuple(dim.size for dim in proto.dim) or (1,)
@@ -53,7 +53,7 @@ def attributes(node_def: bytes) -> Attributes:
 
 
 def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) -> dict[str, NodeFacts]:
-    """Return the facts about each node, from (name, serialised NodeDef); the first of a name counts."""
+    """Return the facts about each node, from (name, serialised NodeDef); the first node of a name counts."""
     read: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:
         if name not in read:
@@ -73,9 +73,10 @@ def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) ->
 
 
 def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], parity: Parity) -> tuple[Shape, ...]:
-    """Return the shape of each input; newer versions always take the source's first output.
+    """Return the shape of each input, as the TF profiler determines it.
 
-    If several inputs come from one source, all get the slot of the last one, as in the TF profiler.
+    Newer versions use the first output of the source. Old parity uses the output slot; if several
+    inputs come from one source, the slot of the last one counts for all.
     """
     slots = dict(zip(of.inputs, of.slots, strict=True)) if parity.old else {}
     shapes = []

@@ -1,4 +1,4 @@
-"""Infers the number of examples in a batch from the bytes of its tensors: a profiler window records no shapes."""
+"""Infers the number of examples in a batch from the bytes of its tensors, since profiler windows lack shapes."""
 
 import math
 from collections.abc import Sequence
@@ -10,13 +10,16 @@ from .registry import Dims
 #: Ops that return the batches of a data set.
 ITERATORS: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 
-#: Bytes of an element, by number of a DataType; and the types of handles, which have no fixed size.
+#: Bytes of an element, by number of a DataType; the types of handles, which have no fixed size.
 _WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
 _RESOURCE, _VARIANT = 20, 21
 
 
 class BatchCandidate(NamedTuple):
-    """A candidate for a batch: tensors of a graph. ``examples``: 0 if fixed, None if the sizes do not fit."""
+    """A candidate for a batch: tensors of a graph.
+
+    ``examples``: number of examples, 0 if all sizes are fixed, None if the bytes do not fit the shapes.
+    """
 
     graph: int
     parts: Sequence[tuple[InputSource, Dims]]
@@ -24,7 +27,7 @@ class BatchCandidate(NamedTuple):
 
 
 def batch_of_iterator(node: Definition, size: int) -> BatchCandidate:
-    """Return the batch of ``size`` bytes that the outputs of ``node`` form."""
+    """Return the batch in the outputs of ``node``, which have ``size`` bytes."""
     kinds = node.attrs["output_types"].list.type if "output_types" in node.attrs else ()
     return _batch(
         node.graph, [InputSource(node.name, slot) for slot in range(len(node.outputs))], kinds, node.outputs, size
@@ -32,7 +35,7 @@ def batch_of_iterator(node: Definition, size: int) -> BatchCandidate:
 
 
 def batch_of_arguments(placeholders: Sequence[Definition], size: int) -> BatchCandidate:
-    """Return the batch of ``size`` bytes that a function's arguments form, variable handles excluded."""
+    """Return the batch in the arguments of a function, which have ``size`` bytes; handles are excluded."""
     kinds = [node.attrs["dtype"].type if "dtype" in node.attrs else 0 for node in placeholders]
     data = [(node, kind) for node, kind in zip(placeholders, kinds, strict=True) if kind not in {_RESOURCE, _VARIANT}]
     shapes = [node.outputs[0] if node.outputs else None for node, _ in data]
@@ -50,7 +53,7 @@ def _batch(
 
 
 def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
-    """Return the number of examples that gives ``size`` bytes; no other size may be open."""
+    """Return the number of examples for which the tensors have ``size`` bytes; all other sizes must be known."""
     fixed = example = 0
     for kind, dims in zip(kinds, shapes, strict=True):
         rest = dims[1:] if dims[:1] == (-1,) else dims

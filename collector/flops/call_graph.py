@@ -1,4 +1,7 @@
-"""Finds the graphs that ops call: functions, loop bodies, branches. Graphs have no names, so shapes identify them."""
+"""Finds the graphs that ops call: functions, loop bodies, branches.
+
+Graphs have no names, so the shapes of their arguments identify them.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -6,14 +9,14 @@ from typing import Final, NamedTuple
 from .definitions import Definition
 from .registry import Dims
 
-#: A node: the number of its graph, and its name.
+#: Key of a node: the number of its graph, and its name.
 Key = tuple[int, str]
 
 _PLACEHOLDER: Final = "Placeholder"
 
 
 class _Call(NamedTuple):
-    """How an op calls graphs: how many, and how many leading inputs it does not pass to them."""
+    """A type of call: the number of called graphs, and of leading inputs that are not passed to them."""
 
     graphs: int = 1
     skipped: int = 0
@@ -32,13 +35,13 @@ class CallGraph:
     """The calls between a job's graphs."""
 
     def __init__(self, nodes: Mapping[Key, Definition]) -> None:
-        """Match each call with the graphs whose placeholders have the number and shapes of its arguments."""
+        """Match each call with the graphs whose placeholders fit its arguments in number and shapes."""
         self._nodes = nodes
         functions = _functions(nodes.values())
         self._targets = {key: self._found(node, functions) for key, node in nodes.items() if node.op in _CALLS}
 
     def passed(self, key: Key) -> Iterator[tuple[int, Key]]:
-        """Yield for each graph that a node calls the pairs of data input and placeholder."""
+        """Yield (position of the data input, placeholder) for each argument that a node passes to a graph."""
         for target in self._targets.get(key, ()):
             yield from enumerate(target, _CALLS[self._nodes[key].op].skipped)
 
@@ -48,7 +51,10 @@ class CallGraph:
         return self.reached(target[0][0] for targets in loops for target in targets)
 
     def roots(self) -> list[list[Key]]:
-        """Return the placeholders of each function that no graph calls; scoped ones belong to loops and branches."""
+        """Return the placeholders of each function that no graph calls.
+
+        Graphs whose placeholders have a scope are excluded: they are bodies of loops and branches.
+        """
         called = {target[0][0] for targets in self._targets.values() for target in targets if target}
         functions = (each for some in _functions(self._nodes.values()).values() for each in some)
         return [each for each in functions if each[0][0] not in called and "/" not in each[0][1]]
@@ -86,14 +92,14 @@ class CallGraph:
 
 
 def _takes(taken: Dims | None, given: Dims | None) -> bool:
-    """Whether a placeholder accepts a tensor: its shape may be less specific, not more."""
+    """Whether a placeholder of shape ``taken`` accepts a tensor of shape ``given``; it may be less specific."""
     if taken is None or given is None:
         return taken is None
     return len(taken) == len(given) and all(one in {-1, other} for one, other in zip(taken, given, strict=True))
 
 
 def _common(one: str, other: str) -> int:
-    """Return how many scopes two names share."""
+    """Return the number of scopes that two names share."""
     return next(
         (at for at, pair in enumerate(zip(one.split("/"), other.split("/"), strict=False)) if pair[0] != pair[1]), 0
     )
@@ -104,7 +110,7 @@ def _equals(taken: Dims | None, given: Dims | None) -> bool:
 
 
 def _functions(nodes: Iterable[Definition]) -> dict[int, list[list[Key]]]:
-    """Return the placeholders of each graph, by how many they are."""
+    """Return the placeholders of each graph, by their number."""
     placeholders: dict[int, list[Key]] = {}
     for node in nodes:
         if node.op == _PLACEHOLDER:

@@ -1,4 +1,4 @@
-"""Evaluates small integer tensors: constants, and shapes that graphs compute, which may contain open sizes."""
+"""Evaluates small integer tensors: constants, and shapes that graphs compute; shapes may have open sizes."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,12 +13,12 @@ from .definitions import Definition, InputSource
 
 _INT32, _INT64 = 3, 9
 _WIDTHS: Final = {_INT32: 4, _INT64: 8}
-#: Maximum elements of a tensor, and maximum depth of ops, that are evaluated.
+#: Maximum number of elements of a tensor; maximum depth of the ops that compute it.
 _LONGEST, _DEEPEST = 64, 32
 
 
 class _OpInputs(NamedTuple):
-    """One op to evaluate, with the known value of each data input; None if unknown."""
+    """One op to evaluate, with the value of each data input, None if unknown."""
 
     node: Definition
     values: list[Sizes | None]
@@ -30,7 +30,7 @@ class _OpInputs(NamedTuple):
         return values[0] if values is not None and len(values) == 1 else None
 
     def mask(self, name: str) -> int:
-        """Return whether the first bit of a mask is set."""
+        """Return the first bit of a mask, 0 or 1."""
         return int(self.node.attrs[name].i) & 1 if name in self.node.attrs else 0
 
 
@@ -38,7 +38,7 @@ class Values:
     """The values of a job's nodes, each computed once."""
 
     def __init__(self, nodes: Mapping[Key, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:
-        """``shape``: returns the sizes of an output, open ones as numbers below -1."""
+        """``shape``: function that returns the sizes of an output, open ones as numbers below -1."""
         self._nodes = nodes
         self._shape = shape
         self._constants: dict[Key, Sizes | None] = {}
@@ -52,10 +52,10 @@ class Values:
         return self._constants[key]
 
     def value(self, graph: int, source: InputSource, depth: int = 0) -> Sizes | None:
-        """Return the sizes that a tensor holds, -1 for unknown ones; None if it is no shape."""
+        """Return the sizes in a tensor, -1 for unknown ones; None if its value is not a known shape."""
         key = graph, source
         if key not in self._values:
-            self._values[key] = None  # ends the recursion if it depends on itself
+            self._values[key] = None  # ends the recursion if the value depends on itself
             self._values[key] = self._found(graph, source, depth)
         return self._values[key]
 
@@ -76,7 +76,7 @@ class Values:
         values = [self.value(graph, each, depth + 1) for each in data]
         try:
             return read(_OpInputs(node, values, [self.constant(graph, each) for each in data]))
-        except IndexError:  # malformed: it lacks inputs
+        except IndexError:  # a malformed node that lacks inputs
             return None
 
 
@@ -138,6 +138,6 @@ def _constant(node: Definition | None) -> Sizes | None:
         numbers = tuple(
             int.from_bytes(content[at : at + width], "little", signed=True) for at in range(0, len(content), width)
         )
-    if numbers and len(numbers) < count:  # the last element stands for all that follow
+    if numbers and len(numbers) < count:  # the last element is repeated
         numbers += numbers[-1:] * (count - len(numbers))
     return numbers if len(numbers) == count else None

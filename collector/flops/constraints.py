@@ -1,19 +1,19 @@
-"""Equality constraints among the sizes of one op's inputs and outputs."""
+"""Equality constraints between the sizes of one op's inputs and outputs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-#: Sizes: known ones as they are, open ones as numbers below -1, -1 for unknown.
+#: Sizes of a shape: known sizes, numbers below -1 for open sizes, -1 for unknown sizes.
 Sizes = tuple[int, ...]
-#: Two products that are equal.
+#: Two equal products of sizes.
 Equal = tuple[Sizes, Sizes]
 
 
 class Op(NamedTuple):
     """One op: sizes of its data inputs and outputs (None: unknown rank), and the known values of inputs.
 
-    ``constants``: elements of small constants; ``values``: elements of shapes that the graph
-    computes.
+    ``constants``: elements of small constants, by input; ``values``: elements of shapes that the
+    graph computes, by input.
     """
 
     attrs: Mapping[str, Any]
@@ -35,7 +35,7 @@ class Op(NamedTuple):
         return self.constants[position] if position < len(self.constants) else None
 
     def value(self, position: int) -> Sizes | None:
-        """Return the sizes that an input holds."""
+        """Return the sizes in the value of an input."""
         return self.values[position] if position < len(self.values) else None
 
     def truth(self, name: str) -> bool:
@@ -51,20 +51,20 @@ Relation = Callable[[Op], Iterator[Equal]]
 
 
 def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
-    """Yield the constraints that two shapes are equal, if their ranks are."""
+    """Yield the constraints that two shapes are equal, if they have the same rank."""
     if left is not None and right is not None and len(left) == len(right):
         pairs = zip(left, right, strict=True)
         yield from (((one,), (other,)) for one, other in pairs if one != other and -1 not in (one, other))
 
 
-def first(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
+def equal_first_sizes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
     """Yield the constraint that the first sizes of two shapes, the batch sizes, are equal."""
     if left and right:
         yield left[:1], right[:1]
 
 
 def shapes(*pairs: tuple[int, int]) -> Relation:
-    """Return a rule that shapes are equal; positions ≥ 0 are inputs, -1, -2 … outputs."""
+    """Return a rule: the shapes of each pair are equal. Positions ≥ 0 are inputs; -1, -2, … are outputs."""
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:
@@ -74,22 +74,22 @@ def shapes(*pairs: tuple[int, int]) -> Relation:
 
 
 def batches(*pairs: tuple[int, int]) -> Relation:
-    """Return a rule that first sizes are equal, with the same numbering."""
+    """Return a rule: the first sizes of each pair are equal. Positions as in ``shapes``."""
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:
-            yield from first(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
+            yield from equal_first_sizes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
     return of
 
 
-def made(position: int) -> Relation:
-    """Return a rule that the output has the shape in the value of an input."""
+def shape_in_value(position: int) -> Relation:
+    """Return a rule: the output has the shape in the value of an input."""
     return lambda op: equal_shapes(op.value(position), op.output())
 
 
-def both(*relations: Relation) -> Relation:
-    """Return a rule that joins several rules."""
+def all_of(*relations: Relation) -> Relation:
+    """Return the union of several rules."""
 
     def of(op: Op) -> Iterator[Equal]:
         for relation in relations:

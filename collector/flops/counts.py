@@ -1,4 +1,4 @@
-"""Counts the operations of a job's nodes, from recorded traces or as TensorFlow's Python layer does."""
+"""Counts the operations of a job's nodes, from traces or as TensorFlow's Python layer does."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..tfviews.parity import DEFAULT, Parity
 from .definitions import Definition, InputSource, Outputs
-from .executed import EquivalentSteps, LabelInfo, Sample, ran, recorded
+from .executed import EquivalentSteps, LabelInfo, Sample, parsed_label, recorded
 from .flops import float_ops, formula
 from .fusions import COMPOSED, Fusions
 from .kernels import op_type
@@ -16,21 +16,21 @@ from .shapes import Nodes, StepShapes
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Operations of one execution of a node, and of all its executions if they differ."""
+    """Operations of one execution of a node; ``total``: of all its executions, if their counts differ."""
 
     one: int
     total: int | None = None
 
 
 class Counted(NamedTuple):
-    """Operations by node, and the number of nodes that could not be counted because a shape is unknown."""
+    """Operations by node, and the number of nodes without a count because a shape is unknown."""
 
     counts: Mapping[str, Count]
     unknown: int
 
 
 class Ran:
-    """The nodes that ran in some traced steps: a sample execution of each, and the nodes with varying shapes."""
+    """The nodes that ran in some traced steps, with a sample execution of each."""
 
     def __init__(self, nodes: Nodes, samples: Mapping[str, Sample], parity: Parity) -> None:
         self.nodes = nodes
@@ -39,9 +39,9 @@ class Ran:
         self._infos: dict[str, LabelInfo | None] = {}
 
     def info(self, name: str) -> LabelInfo | None:
-        """Return the op that ran as ``name``, with the op type of its kernel; None if there is no formula for it."""
+        """Return op type and inputs of the execution called ``name``; None if its op has no formula."""
         if name not in self._infos:
-            info = ran(self.samples[name].label) if name in self.samples else None
+            info = parsed_label(self.samples[name].label) if name in self.samples else None
             known = self.nodes.named(name)
             op = info.op if info else known[0].op if known else ""
             counts = formula(op, self._parity) is not None
@@ -50,10 +50,10 @@ class Ran:
 
 
 class Counting:
-    """Folds traces into counts of operations, and into the shapes that they have in common."""
+    """Adds up the operations in traces."""
 
     def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT) -> None:
-        """``op_log``: counts of one execution, which take precedence; ``varying``: nodes read from every trace."""
+        """``op_log``: counts of one execution, which take precedence; ``varying``: nodes with executions in `add`."""
         self._ran = ran
         self._nodes = ran.nodes
         self._op_log = op_log
@@ -66,7 +66,7 @@ class Counting:
         self._fusions = Fusions(ran.nodes, ran.samples, op_log, self._formula)
 
     def add(self, steps: EquivalentSteps, shapes: StepShapes) -> None:
-        """Count the operations of some traces."""
+        """Add the operations of some traces."""
         for name, signature, _, runs in steps.rows:
             if not self._op_log.get(name) and self._ran.info(name) is not None:
                 turns = self._turns(name, signature, runs, steps, shapes)
@@ -78,15 +78,17 @@ class Counting:
     def _turns(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
-        """Return the shapes of each execution with ``signature``; None if all are the same."""
+        """Return shapes for each execution with ``signature`` separately; None if they do not differ."""
         info = self._ran.info(name)
-        if not any(shapes.by_turns(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]):
+        if not any(
+            shapes.varies_by_iteration(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]
+        ):
             return None
         order = steps.orders.get(name, (signature,) * runs)
         return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]
 
     def counted(self) -> Counted:
-        """Return the counts; nodes without formula, or without operations, are left out."""
+        """Return the counts; nodes without a formula or without operations are left out."""
         counts = {name: Count(number) for name, number in self._op_log.items() if number and name in self._ran.samples}
         for name, total in self._totals.items():
             ones = self._ones[name]
@@ -104,7 +106,7 @@ class Counting:
         return number or 0
 
     def _number(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
-        """Return the operations of one execution that ran as ``name``."""
+        """Return the operations of one execution called ``name``; None if a shape is unknown."""
         info = self._ran.info(name)
         if info is None:
             return None
@@ -126,7 +128,7 @@ class Counting:
         if count is not None:
             return count
         number = self._formula(node, info.op, shapes.inputs(node, info), outputs)
-        if number is None and info.op == node.op and info.inputs is not None:  # an optimizer created its inputs
+        if number is None and info.op == node.op and info.inputs is not None:  # inputs from an optimizer
             return self._formula(node, info.op, shapes.inputs(node), outputs)
         return number
 
@@ -143,7 +145,7 @@ class Counting:
 def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:
     """Return the operations of one execution of each node that TensorFlow's registry can count.
 
-    ``outputs``: shapes by node that TensorFlow's Python layer knows; the first node of a name
+    ``outputs``: shapes by node, as TensorFlow's Python layer knows them. The first node of a name
     counts.
     """
 

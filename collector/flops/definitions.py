@@ -15,7 +15,7 @@ Outputs = tuple[Dims | None, ...]
 
 
 class InputSource(NamedTuple):
-    """An input: node and output slot; a control input has slot 0."""
+    """An input of a node: source node and output slot; a control input has slot 0."""
 
     name: str
     slot: int
@@ -35,12 +35,12 @@ class Definition:
 
 
 def complete(dims: Dims | None) -> bool:
-    """Whether all sizes are known."""
+    """Whether all sizes of a shape are known."""
     return dims is not None and min(dims, default=0) >= 0
 
 
 def dims_of(proto: Any) -> Dims | None:
-    """Return the sizes of a TensorShapeProto."""
+    """Return the sizes in a TensorShapeProto, None for an unknown rank."""
     return None if proto.unknown_rank else tuple(dim.size for dim in proto.dim)
 
 

@@ -1,4 +1,4 @@
-"""Operation counts of Einsum, from its equation."""
+"""Counts the operations of Einsum from its equation."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ Dims = tuple[int, ...]
 
 
 def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
-    """Return the operations of an Einsum with fully known shapes; ValueError if they do not fit the equation.
+    """Return the operations of an Einsum with fully known shapes; ValueError if shapes and equation differ.
 
-    With two inputs, every combination of labels is one multiplication, and one addition if labels
-    are summed over. With one input, only additions count, as for a sum.
+    With two inputs, each combination of labels is one multiplication, and one addition if the
+    equation sums over a label. With one input, only additions count, as for a sum.
     """
     left, _, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Facts that traces record about executions: output shapes, ops in timeline labels, original node names."""
+"""Reads recorded facts about executions: output shapes, ops in timeline labels, original names of nodes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from ..store.outputs import OpOutput, decode
 from .definitions import InputSource, Outputs, dims_of, source
 from .registry import Dims
 
-#: Name under which a fed placeholder runs: its node, output, and position among the feeds.
+#: Name of the execution of a fed placeholder: node, output, and position among the feeds.
 _ARGUMENT: Final = re.compile(r"_arg_(.+)_(\d+)_\d+", re.DOTALL)
-#: A timeline label: memory in use (optional), then the op and its inputs.
+#: A timeline label: memory in use (optional), node, op, inputs.
 _LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(?P<name>\S+) = (?P<op>\w+)\((?P<inputs>[^()]*)\)")
 
 #: Name of an optimizer's replacement for a node:
@@ -25,14 +25,14 @@ _OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<rest>[^/]+)
 
 
 class Sample(NamedTuple):
-    """One execution of a node: timeline label and output signature, empty if absent."""
+    """One execution of a node: its timeline label and output signature, each empty if absent."""
 
     label: str
     signature: bytes
 
 
 class ExecutionRow(NamedTuple):
-    """Executions of one node in one trace with equal outputs."""
+    """The executions of one node in one trace that have equal outputs; ``runs``: their number."""
 
     node: str
     signature: bytes
@@ -41,9 +41,10 @@ class ExecutionRow(NamedTuple):
 
 
 class EquivalentSteps(NamedTuple):
-    """Traces in which all nodes with open shapes ran equally often and with the same outputs (``rows``).
+    """Traces in which all nodes with open shapes ran equally often with the same outputs.
 
-    ``orders``: for nodes in loops, the output signatures of all executions in order of their start.
+    ``traces``: number of traces; ``rows``: the executions in each of them; ``orders``: for nodes in
+    loops, the output signatures of all executions by start.
     """
 
     traces: int
@@ -53,7 +54,7 @@ class EquivalentSteps(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def recorded(signature: bytes) -> Outputs:
-    """Return the shapes in an output signature by slot, None for an output without one."""
+    """Return the shapes in an output signature by slot, None for an output without a shape."""
     shapes: dict[int, Dims | None] = {}
     for output in _outputs(signature):
         if 0 <= output.slot <= len(shapes):
@@ -63,12 +64,12 @@ def recorded(signature: bytes) -> Outputs:
 
 @lru_cache(maxsize=1 << 16)
 def by_slot(signature: bytes) -> Mapping[int, Dims | None]:
-    """Return the shapes in an output signature by slot: a switch has only one of its two outputs."""
+    """Return the shapes in an output signature by slot; slots may be missing, as after a switch."""
     return {output.slot: _dims(output.shape) for output in _outputs(signature)}
 
 
 def in_order(signature: bytes) -> list[Dims]:
-    """Return the shapes in an output signature by position, as TensorFlow's Python does; a missing one is a scalar."""
+    """Return the shapes in an output signature by position, as TensorFlow's Python does; () if a shape is missing."""
     return [_dims(output.shape) or () for output in _outputs(signature)]
 
 
@@ -91,13 +92,13 @@ def _dims(shape: bytes | None) -> Dims | None:
 
 @lru_cache(maxsize=1 << 16)
 def fed(name: str) -> InputSource | None:
-    """Return the placeholder output that the feed node ``name`` replaces; None if it is no feed node."""
+    """Return the placeholder output that the feed node ``name`` replaces; None if it is not a feed node."""
     match = _ARGUMENT.fullmatch(name)
     return InputSource(match[1], int(match[2])) if match else None
 
 
 def originals(name: str) -> list[str]:
-    """Return the possible names of the node that TensorFlow's graph optimizer replaced by ``name``."""
+    """Return possible names of the node that TensorFlow's graph optimizer replaced by the node ``name``."""
     match = _OPTIMIZED.fullmatch(name) if "Optimizer/" in name else None
     if match is None:
         return []
@@ -106,13 +107,13 @@ def originals(name: str) -> list[str]:
 
 
 class LabelInfo(NamedTuple):
-    """Content of a timeline label: the op and its inputs, None if the label names none."""
+    """Content of a timeline label: the op and its inputs; ``inputs`` is None if the label has only the op."""
 
     op: str
     inputs: tuple[InputSource, ...] | None
 
 
-def ran(label: str) -> LabelInfo | None:
+def parsed_label(label: str) -> LabelInfo | None:
     """Parse a timeline label: `name = Op(inputs)` from TensorFlow's executor, the op alone from a profiler window."""
     match = _LABEL.fullmatch(label)
     if match:

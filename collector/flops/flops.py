@@ -1,7 +1,7 @@
 """Counts the operations of one execution of an op from its attributes and shapes.
 
-Ops with a formula in TensorFlow's registry get exactly its number. Ops that the registry counts
-wrongly or not at all have a formula of tfprof's own, which exact parity ignores.
+With exact parity, the formulas are those of TensorFlow's registry. Without it, tfprof replaces the
+formulas that count wrongly, and adds formulas for ops that the registry lacks.
 """
 
 import math
@@ -39,9 +39,9 @@ def float_ops(
     outputs: Sequence[Dims | None],
     parity: Parity,
 ) -> int | None:
-    """Return the operations of one execution; None without a formula, or if a shape that it needs is unknown.
+    """Return the operations of one execution; None without a formula, or if a necessary shape is unknown.
 
-    ``inputs`` and ``outputs`` are shapes by position, control inputs (None) among the inputs.
+    ``inputs`` and ``outputs``: shapes by position; control inputs are None.
     """
     found = formula(op, parity)
     if found is None:
@@ -61,7 +61,7 @@ def formula(op: str, parity: Parity) -> Formula | None:
 
 
 def _per_element(times: int) -> Formula:
-    """Return a formula for element-wise ops, whose first input and output have the same shape: either serves."""
+    """Return a formula for element-wise ops; output and first input have the same shape, so one of them suffices."""
 
     def of(call: FormulaArguments) -> int:
         try:
@@ -73,7 +73,7 @@ def _per_element(times: int) -> Formula:
 
 
 def _reduction(call: FormulaArguments) -> int:
-    """Count a sum; the shapes must belong to the same execution."""
+    """Count a sum; UnknownError if the shapes cannot be of the same execution."""
     number = reduction(call)
     if number < 0:
         raise UnknownError
@@ -87,9 +87,11 @@ def _terms(call: FormulaArguments) -> int:
 
 
 def _contraction(call: FormulaArguments) -> int:
-    """Count a (batch) matrix product; the summed dimension is a matrix's size divided by its side of the result.
+    """Count a matrix product, also a batch of them.
 
-    So the formula holds for transposed and adjoint matrices, and one of the two suffices.
+    The summed dimension is the size of one matrix divided by the dimension that it has in common
+    with the result. This holds for transposed and adjoint matrices, too, and one of the two matrices
+    suffices.
     """
     result = call.output()
     found = set()
@@ -97,7 +99,7 @@ def _contraction(call: FormulaArguments) -> int:
         dims = call.inputs[matrix]
         if dims is not None and len(dims) > 1 and min(dims[-2:]) >= 0 and result[side]:
             if result[side] not in dims[-2:]:
-                raise UnknownError  # the shapes belong to different executions
+                raise UnknownError  # the shapes are of different executions
             found.add(dims[-2] * dims[-1] // result[side])
     if len(found) == 1:
         return found.pop() * size(result) * 2
@@ -111,10 +113,11 @@ def _forward(taken: int) -> Formula:
 
 
 def _gradient(taken: int, kernel: Callable[[FormulaArguments], Dims], otherwise: Formula | None = None) -> Formula:
-    """Return a formula for a convolution's gradient, input 2: the count of the forward convolution that it belongs to.
+    """Return a formula for the gradient of a convolution: the count of the forward convolution.
 
-    Unlike TensorFlow's formula it ignores padding and data format. ``otherwise`` is TensorFlow's
-    formula, used if that input's shape is unknown.
+    Input 2 is the gradient of its output. The count does not depend on padding and data format,
+    unlike that of TensorFlow's formula ``otherwise``, which is used if the shape of input 2 is
+    unknown.
     """
 
     def of(call: FormulaArguments) -> int:
@@ -129,17 +132,17 @@ def _gradient(taken: int, kernel: Callable[[FormulaArguments], Dims], otherwise:
 
 
 def _normalization(call: FormulaArguments) -> int:
-    """Count a batch normalization as the ops that it replaces: Mean, SquaredDifference, Mean; then Mul, Add."""
+    """Count a batch normalization: in training Mean, SquaredDifference, Mean; then Mul, Add."""
     return size(call.output()) * (6 if call.truth("is_training", default=True) else 2)
 
 
 def _normalization_gradient(call: FormulaArguments) -> int:
-    """Count its gradient: two sums, the normalized input, its product with the gradient; four more while training."""
+    """Count its gradient: two sums, the normalized input, its product with the gradient; more while training."""
     return size(call.output()) * (9 if call.truth("is_training", default=True) else 6)
 
 
 def _normalization_and_more(call: FormulaArguments) -> int:
-    """Count a batch normalization, the addition of a further input if there is one, and the Relu at the end."""
+    """Count a batch normalization, the addition of a further input if there is one, and a Relu."""
     return _normalization(call) + size(call.output()) * (1 + max(0, len(call.inputs) - 5))
 
 
@@ -157,7 +160,7 @@ def _fused(contraction: Formula, others: int = 2) -> Formula:
 
 
 def _with_bias_gradient(call: FormulaArguments) -> int:
-    """Count the gradients of a convolution's kernel and bias; the latter sums over all dimensions but the channels."""
+    """Count the gradients of a convolution's kernel and bias; that of the bias is a sum over all other dimensions."""
     return BETTER["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
 
 
@@ -169,7 +172,7 @@ def _unary_composition(call: FormulaArguments) -> int:
 
 
 def _convolution_of(kernel: int) -> Formula:
-    """Return a formula for a convolution whose kernel is the input number ``kernel``, not the second one."""
+    """Return a formula for a convolution whose kernel is the input at position ``kernel``, not 1."""
     return lambda call: size(call.output()) * math.prod(call.input(kernel)[:3]) * 2
 
 
@@ -196,13 +199,13 @@ _UNARY: Final = (
     *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SigmoidGrad"),
     *("SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
 )
-#: Ops with one input that TensorFlow's optimizer fuses into one.
+#: Ops with one input, of which TensorFlow's optimizer fuses chains into one op.
 ELEMENT_WISE: Final = frozenset({*_UNARY, "Log", "Neg", "Reciprocal", "Rsqrt", "Square"})
 _BINARY: Final = (
     *("Atan2", "Div", "DivNoNan", "FloorDiv", "FloorMod", "Mod", "MulNoNan", "TruncateDiv", "TruncateMod"),
     *("Igamma", "IgammaGradA", "Igammac", "NextAfter", "Polygamma", "Xdivy", "Xlog1py", "Xlogy", "Zeta"),
 )
-#: Operations per element of the output, for ops whose count depends on nothing else.
+#: Ops whose count depends on the size of the output only.
 OF_OUTPUT: Final = ELEMENT_WISE | {*_BINARY, "Add", "AddV2", "Maximum", "Minimum", "Mul", "Pow", "RealDiv", "Sub"}
 _POOLS: Final = (
     *("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D", "MaxPoolWithArgmax"),
@@ -274,6 +277,6 @@ _OF_QUANTIZED: Final[Mapping[str, Formula]] = {
 
 
 def _quantized(op: str) -> Formula | None:
-    """Return the formula of a quantized op: that of its contraction; element-wise ops on the outputs are ignored."""
+    """Return the formula of a quantized op, that of its contraction; fused element-wise ops are ignored."""
     match = _QUANTIZED.fullmatch(op)
     return _OF_QUANTIZED[match[2]] if match else None

@@ -1,30 +1,29 @@
-"""Operation counts of fused ops: the sum over the graph's nodes that each one replaces."""
+"""Counts the operations of fused ops: the sum over the nodes of the graph that they replace."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from .definitions import Definition, InputSource, Outputs, complete
-from .executed import LabelInfo, Sample, ran
+from .executed import LabelInfo, Sample, parsed_label
 from .flops import ELEMENT_WISE
 from .kernels import FUSED
 from .registry import size
 from .shapes import Nodes, StepShapes
 
-#: Ending of the name of a fused chain of element-wise ops; before it stands the name of the last
-#: op.
+#: Ending of the name of a fused chain of element-wise ops; the name begins with that of the last op.
 COMPOSED: Final = "/unary_ops_composition"
 
 _COMPOSITION: Final = "_UnaryOpsComposition"
 _NORMALIZATION: Final = "FusedBatchNorm"
 _WITH_RELU: Final = "_FusedBatchNormEx"
 _PADDED: Final = "PadWithFusedConv2D"
-#: Fused ops that replace nodes with outputs of different sizes.
+#: Fused ops whose parts have outputs of different sizes.
 _LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
 _SEVERAL: Final = FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"} - {"_FusedBatchNormGradEx"}
-#: Number of inputs of the first op in a fused op; 2 for ops not listed.
+#: Number of inputs of the first op in a fused op; 2 for other ops.
 _OWN_INPUTS: Final = {_WITH_RELU: 5, _PADDED: 3}
-#: Ops that a fused op may replace: from the last one towards the inputs, up to one with most of the
-#: work.
+#: Ops that a fused op may replace. A search from the last op towards the inputs ends at an op of
+#: _BULK, which does most of the work.
 _BULK: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
 _ABSORBED: Final = _BULK | {
     *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
@@ -34,14 +33,14 @@ _IN_LAYERS: Final = (_ABSORBED - _BULK) | {
     *("Cast", "ExpandDims", "Identity", "Mean", "Neg", "Reshape", "Rsqrt", "Sqrt", "Square", "SquaredDifference"),
     *("Squeeze", "StopGradient", "Transpose"),
 }
-#: Ops that may run in place of an op that was fused into another; they pass their input on.
+#: Ops that may run under the name of a node that was fused into another; they return their input.
 _PASSING: Final = frozenset({"Identity", "Squeeze"})
 
 _Formula = Callable[[Definition, str, Outputs, Outputs], int | None]
 
 
 class Fusions:
-    """Counts fused ops: the nodes of the graph that did not run were fused into those that did."""
+    """Counts fused ops, assuming that nodes of the graph that did not run were fused into nodes that ran."""
 
     def __init__(
         self, nodes: Nodes, samples: Mapping[str, Sample], op_log: Mapping[str, int], formula: _Formula
@@ -52,10 +51,10 @@ class Fusions:
         self._formula = formula
 
     def count(self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of all nodes fused into ``node``; None if it is no fused op or the graph does not show them.
+        """Return the count of all nodes fused into ``node``; None if it is not fused, or the graph lacks the nodes.
 
-        ``scope``: prefix of names in the node's function body; ``info``: the op that ran, with its
-        ``outputs``.
+        ``scope``: prefix of the names in the node's function body; ``info`` and ``outputs``: the op
+        that ran, and its output shapes.
         """
         if info.op == _COMPOSITION:
             return self._composition(node, scope, outputs, shapes)
@@ -68,7 +67,7 @@ class Fusions:
     def _from_first(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        """Return the count of a fused op with the name of its first node, element-wise ops on its outputs included."""
+        """Return the count of a fused op that has the name of its first node, and element-wise ops on its outputs."""
         number = self._part(node, shapes.inputs(node, info), outputs)
         if number is None or not outputs or not complete(outputs[0]):
             return None
@@ -84,7 +83,7 @@ class Fusions:
         return any(part.op in {"Add", "AddV2"} for part in self._after(node, scope))
 
     def _after(self, node: Definition, scope: str) -> Iterator[Definition]:
-        """Yield the nodes after ``node`` that did not run, or that only pass its output on."""
+        """Yield the nodes after ``node`` that did not run, or ran as an op that only returns its input."""
         seen: set[str] = set()
         ahead = [node]
         while ahead:
@@ -93,7 +92,7 @@ class Fusions:
                     continue
                 seen.add(part.name)
                 label = self._samples.get(scope + part.name)
-                info = None if label is None else ran(label.label)
+                info = None if label is None else parsed_label(label.label)
                 if label is None or (info is not None and info.op in _PASSING):
                     ahead.append(part)
                     if part.op not in _PASSING:
@@ -102,7 +101,7 @@ class Fusions:
     def _from_last(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        """Return the count of a fused op with the name of its last node; None if no other node was fused into it."""
+        """Return the count of a fused op that has the name of its last node; None if no node was fused into it."""
         layer = info.op in _LAYERS
         parts = self._before(node, scope, _IN_LAYERS if layer else _ABSORBED)
         if not parts or not (layer or any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts)):
@@ -116,7 +115,7 @@ class Fusions:
         return total
 
     def _same(self, part: Definition, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of a part whose output has the shape of the whole."""
+        """Return the count of a part whose output has the shape of the fused op's output."""
         inputs = shapes.inputs(part, info) if part.op in _BULK else outputs[:1] * len(part.inputs)
         return self._part(part, inputs, outputs)
 

@@ -16,7 +16,7 @@ FUSED: Final = frozenset(
 
 
 def op_type(kernel: str) -> str:
-    """Return the op type that ``kernel`` implements; ``kernel`` itself if it is no library's."""
+    """Return the op type that ``kernel`` implements; ``kernel`` itself if it is not of a library."""
     match = _ONEDNN.fullmatch(kernel)
     if match is None:
         return kernel
@@ -24,7 +24,7 @@ def op_type(kernel: str) -> str:
 
 
 def of_library(kernel: str) -> bool:
-    """Whether ``kernel`` belongs to a library, so that its op type has another name."""
+    """Whether ``kernel`` is of a library, so that its op type has another name."""
     return _ONEDNN.fullmatch(kernel) is not None
 
 

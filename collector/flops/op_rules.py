@@ -1,7 +1,7 @@
-"""Table of rules, by op type: which products of input and output sizes are equal.
+"""Rules by op type: which products of input and output sizes are equal.
 
-The rules fill in open sizes from the few known ones, so they assume what nearly always holds: no
-open size is broadcast, and a reshape keeps the order of open sizes.
+The rules are used to infer open sizes from a few known ones. They assume what nearly always holds:
+open sizes are not broadcast, and a reshape keeps the order of open sizes.
 """
 
 import math
@@ -9,11 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .constraints import Equal, Op, Relation, Sizes, batches, both, equal_shapes, first, made, shapes
+from .constraints import (
+    Equal,
+    Op,
+    Relation,
+    Sizes,
+    all_of,
+    batches,
+    equal_first_sizes,
+    equal_shapes,
+    shape_in_value,
+    shapes,
+)
 
 
 def equal_products(op: str, of: Op) -> Iterator[Equal]:
-    """Yield the equal products of sizes of one op; stop at the first missing input of a malformed op."""
+    """Yield the equal products of sizes of one op; of a malformed op, those before a missing input."""
     relation = TABLE.get(op)
     if relation is not None:
         with suppress(IndexError):
@@ -64,7 +75,7 @@ def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
 
 
 def _reshape(op: Op) -> Iterator[Equal]:
-    """Yield that the number of elements is kept; if the known sizes are equal, so are the open ones, in order."""
+    """Yield that the number of elements is equal; if the known sizes match, so do the open ones, in order."""
     before, after = op.input(0), op.output()
     yield from equal_shapes(op.value(1), after)
     if before is None or after is None:
@@ -111,7 +122,7 @@ def _reduce(op: Op) -> Iterator[Equal]:
 
 
 def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[Equal]:
-    """Yield that shapes equal the output's except along one axis."""
+    """Yield that shapes equal that of the output, except along one axis."""
     output = op.output()
     if axis is None or not output:
         return
@@ -185,17 +196,17 @@ def _tile(op: Op) -> Iterator[Equal]:
 
 
 def _loop(op: Op) -> Iterator[Equal]:
-    """Yield that loop variables keep their shape, where it is open both before and after."""
+    """Yield that loop variables keep their shapes."""
     for before, after in zip(op.inputs, op.outputs, strict=False):
         yield from equal_shapes(before, after)
 
 
 def _slice(op: Op) -> Iterator[Equal]:
-    """Yield that a strided slice of the whole first axis keeps its size."""
+    """Yield that a strided slice over the whole first axis keeps the size of that axis."""
     whole = op.number("begin_mask") & op.number("end_mask") & 1
     others = op.number("ellipsis_mask") | op.number("new_axis_mask") | op.number("shrink_axis_mask")
     if whole and not others & 1 and (op.constant(3) or (1,))[0] == 1:
-        yield from first(op.input(0), op.output())
+        yield from equal_first_sizes(op.input(0), op.output())
 
 
 def _einsum(op: Op) -> Iterator[Equal]:
@@ -252,15 +263,17 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), batches((0, -1))),
     **dict.fromkeys(("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D"), batches((0, -1))),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), batches((0, -1))),
-    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), both(made(0), batches((2, -1)))),
-    "DepthwiseConv2dNativeBackpropInput": both(made(0), batches((2, -1))),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), all_of(shape_in_value(0), batches((2, -1)))),
+    "DepthwiseConv2dNativeBackpropInput": all_of(shape_in_value(0), batches((2, -1))),
     **dict.fromkeys(("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"), batches((0, 2))),
     "DepthwiseConv2dNativeBackpropFilter": batches((0, 2)),
-    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), both(shapes((0, -1), (1, 2)), batches((0, 1)))),
-    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), both(made(0), batches((1, -1)))),
-    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), made(0)),
-    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), made(0)),
-    "BroadcastTo": made(1),
+    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), all_of(shapes((0, -1), (1, 2)), batches((0, 1)))),
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), all_of(shape_in_value(0), batches((1, -1)))),
+    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), shape_in_value(0)),
+    **dict.fromkeys(
+        ("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), shape_in_value(0)
+    ),
+    "BroadcastTo": shape_in_value(1),
     "Tile": _tile,
     **dict.fromkeys(("While", "StatelessWhile"), _loop),
     "MatMul": _matmul,
@@ -270,8 +283,8 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(("Squeeze", "ExpandDims"), _squeeze),
     "Transpose": _transpose,
     **dict.fromkeys(_REDUCTIONS, _reduce),
-    "SparseSoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (1, -1)), batches((0, -1))),
-    "SoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (0, 1)), batches((0, -1))),
+    "SparseSoftmaxCrossEntropyWithLogits": all_of(shapes((0, -2), (1, -1)), batches((0, -1))),
+    "SoftmaxCrossEntropyWithLogits": all_of(shapes((0, -2), (0, 1)), batches((0, -1))),
     "ConcatV2": _concat,
     "Split": _split,
     "Pack": _pack,

@@ -1,33 +1,33 @@
-"""Operation counts that TensorFlow registers under "flops": a table of formulas over attributes and shapes.
+"""The formulas that TensorFlow registers under "flops": operation counts from attributes and shapes.
 
-One operation is one addition, multiplication, comparison …; a multiply-add is two.
+One operation is one addition, multiplication, comparison, …; a multiply-add counts as two.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-#: Sizes of dimensions, -1 for an unknown one; a scalar is (). None instead means an unknown rank.
+#: Sizes of dimensions, -1 if unknown; a scalar is (). None in place of Dims is an unknown rank.
 Dims = tuple[int, ...]
 
 
 class UnknownError(Exception):
-    """A shape or an attribute that a formula needs is not known."""
+    """A formula needs a shape or an attribute that is unknown."""
 
 
 class FormulaArguments(NamedTuple):
-    """Arguments of a formula: AttrValues by name, and shapes; inputs by position, including control inputs (None)."""
+    """Arguments of a formula: AttrValues by name, and shapes by position; control inputs are None."""
 
     attrs: Mapping[str, Any]
     inputs: Sequence[Dims | None]
     outputs: Sequence[Dims | None]
 
     def input(self, position: int) -> Dims:
-        """Return the shape of an input, fully known."""
+        """Return the shape of an input; UnknownError unless it is fully known."""
         return _whole(self.inputs, position)
 
     def output(self, position: int = 0) -> Dims:
-        """Return the shape of an output, fully known."""
+        """Return the shape of an output; UnknownError unless it is fully known."""
         return _whole(self.outputs, position)
 
     def ints(self, name: str) -> list[int]:
@@ -49,7 +49,7 @@ Formula = Callable[[FormulaArguments], int]
 
 
 def size(dims: Dims) -> int:
-    """Return the number of elements."""
+    """Return the number of elements of a shape."""
     return math.prod(dims)
 
 
@@ -71,7 +71,7 @@ def of_output(times: int) -> Formula:
 
 
 def _of_all_inputs(call: FormulaArguments) -> int:
-    """Count AddN: control inputs count as terms."""
+    """Count AddN; as in TensorFlow, control inputs count as terms."""
     return size(call.input(0)) * (len(call.inputs) - 1) if call.inputs else 0
 
 
@@ -81,7 +81,7 @@ def reduction(call: FormulaArguments) -> int:
 
 
 def _nhwc(counted: Formula) -> Formula:
-    """Return ``counted``, restricted to the data format NHWC."""
+    """Return the formula ``counted``, restricted to the data format NHWC."""
 
     def of(call: FormulaArguments) -> int:
         if call.text("data_format", "NHWC") != "NHWC":
@@ -92,12 +92,12 @@ def _nhwc(counted: Formula) -> Formula:
 
 
 def pool(call: FormulaArguments) -> int:
-    """Count a pooling: each output reads its whole window."""
+    """Count a pooling: one operation for each output and element of its window."""
     return math.prod(call.ints("ksize")) * size(call.output())
 
 
 def average_pool_gradient(call: FormulaArguments) -> int:
-    """Count the gradient of an average pooling: a product and a sum for each element of each window."""
+    """Count the gradient of an average pooling: a product and a sum for each output and element of its window."""
     return math.prod(call.ints("ksize")) * size(call.input(1)) * 2
 
 
@@ -110,13 +110,13 @@ def max_pool_gradient(call: FormulaArguments) -> int:
 def _convolution_gradient(
     image: Callable[[FormulaArguments], Dims], kernel: Callable[[FormulaArguments], Dims]
 ) -> Formula:
-    """Return a formula from the forward image and kernel: as if padding gave an output of image / strides."""
+    """Return TensorFlow's formula from forward image and kernel; it assumes an output of the size image / strides."""
 
     def of(call: FormulaArguments) -> int:
         dims = image(call)
         channels, first = (1, 2) if call.text("data_format", "NHWC").startswith("NC") else (-1, 1)
         strides = call.ints("strides")
-        # A quotient of floats, as TensorFlow has it.
+        # TensorFlow, too, divides floats.
         return int(2 * size(dims) * size(kernel(call)) / (dims[channels] * (strides[first] * strides[first + 1])))
 
     return of
@@ -132,7 +132,7 @@ def _matmul(call: FormulaArguments) -> int:
 
 
 def _batch_matmul(call: FormulaArguments) -> int:
-    """Count BatchMatMul as TensorFlow does, with an attribute that only MatMul has: see ``_contraction``."""
+    """Count BatchMatMul as TensorFlow does; it reads `transpose_a`, an attribute that only MatMul has."""
     rows = -2 if call.truth("transpose_a") else -1
     return call.input(0)[rows] * size(call.output()) * 2
 
@@ -141,7 +141,7 @@ def _convolution(taken: int) -> Formula:
     """Return a formula for a forward convolution; each output reads the first ``taken`` dimensions of the kernel."""
 
     def of(call: FormulaArguments) -> int:
-        call.input(0)  # must be known, though the formula does not use it
+        call.input(0)  # must be known, although the formula does not use it
         return window(call, taken)
 
     return of
@@ -176,5 +176,5 @@ REGISTRY: Final[Mapping[str, Formula]] = {
     **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _convolution(2)),
     "BiasAdd": of_input(1),
 }
-#: The ops of this table that TensorFlow 1.15 does not register.
+#: Ops in REGISTRY that TensorFlow 1.15 does not register.
 NEWER: Final = frozenset({"AddV2", "BatchMatMulV2", "BatchMatMulV3"})

@@ -1,4 +1,4 @@
-"""Solve the open sizes of graphs, mostly batch sizes, from the shapes seen in a traced step."""
+"""Infers the open sizes of graphs, mostly batch sizes, from the shapes in a traced step."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from .definitions import Definition
 from .op_rules import equal_products
 from .registry import Dims
 
-#: Maximum rounds of inference; each finds at least one size, and chains of dependencies are short.
+#: Maximum rounds of inference; more are not needed, since chains of dependencies are short.
 _ROUNDS: Final = 16
 
 
@@ -25,10 +25,10 @@ class RecordedShape(NamedTuple):
 
 
 class OpenSizes:
-    """The open sizes of a job's graphs, numbered below 0, and the constraints among them."""
+    """The open sizes of a job's graphs, numbered below -1, and the constraints between them."""
 
     def __init__(self, nodes: Mapping[Key, Definition], calls: CallGraph) -> None:
-        """Number the open sizes of ``nodes`` and collect their constraints."""
+        """Number the open sizes of ``nodes``, and collect their constraints."""
         self._nodes = nodes
         self._calls = calls
         self._same: list[int] = [0, -1]  # -1 means unknown
@@ -44,10 +44,10 @@ class OpenSizes:
             self._relate(*pair)
 
     def solved(self, seen: Iterable[RecordedShape], examples: int = 0) -> "Solved":
-        """Return the sizes that follow from recorded shapes; of contradicting ones the first counts.
+        """Return the sizes that follow from recorded shapes; if shapes contradict each other, the first counts.
 
-        ``examples``: default of first sizes in loops, since tensors that pass through lists are not
-        traced.
+        ``examples``: default for first sizes in the bodies of loops, since tensors that pass through
+        lists have no recorded shapes.
         """
         sizes = dict(self._sizes)
         for graph, name, slot, dims in seen:
@@ -124,7 +124,7 @@ class OpenSizes:
             self._sizes.setdefault(self._root(min(one, other)), max(one, other))
 
     def _follows(self, pair: Equal, sizes: dict[int, int]) -> bool:
-        """Solve for the single open size of two equal products; return whether there was one."""
+        """Set the only open size of two equal products; return whether there is exactly one."""
         (left, left_open), (right, right_open) = (self._factors(side, sizes) for side in pair)
         for root in set(left_open) & set(right_open):
             left_open.remove(root)
@@ -144,11 +144,11 @@ class OpenSizes:
 
 
 class Solved(NamedTuple):
-    """The solved sizes of one traced step, or of several equivalent ones."""
+    """The inferred sizes of one traced step, or of several equivalent ones."""
 
     open: OpenSizes
     sizes: Mapping[int, int]
 
     def shape(self, graph: int, name: str, slot: int) -> Dims | None:
-        """Return the shape of a node's output, -1 for unsolved sizes."""
+        """Return the shape of a node's output, -1 for unknown sizes."""
         return self.open.shape(graph, name, slot, self.sizes)

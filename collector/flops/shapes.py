@@ -1,4 +1,4 @@
-"""Shapes of outputs in traced steps: recorded, from the graph, or inferred; or filled in as TensorFlow does."""
+"""Shapes of outputs in traced steps: recorded, from the graph, or inferred; or as TensorFlow's Python has them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,8 +17,7 @@ from .flops import OF_OUTPUT, formula
 from .registry import Dims
 from .shape_solver import OpenSizes, RecordedShape, Solved
 
-#: Ending of the second of the two ops that replace a batch normalization in inference; the first
-#: keeps its name.
+#: Two ops replace a batch normalization in inference: one keeps the name, the other gets this ending.
 _SCALED: Final = "/Mul"
 _NORMALIZATIONS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
@@ -27,7 +26,7 @@ class Nodes:
     """The nodes of a job's graphs; different graphs may have nodes of the same name."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
-        """Add nodes in the order in which the job sent them; the first of a name in each graph counts."""
+        """Add nodes in the order in which the job sent them; the first node of a name in each graph counts."""
         self.by_key: dict[tuple[int, str], Definition] = {}
         self.by_name: dict[str, list[Definition]] = {}
         for node in definitions:
@@ -35,11 +34,11 @@ class Nodes:
                 self.by_name.setdefault(node.name, []).append(node)
 
     def named(self, name: str) -> list[Definition]:
-        """Return the nodes that the name of an execution may mean, including those in function bodies."""
+        """Return the nodes that an execution called ``name`` may belong to, including those in function bodies."""
         return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
 
     def rewritten(self, name: str, op: str) -> list[Definition]:
-        """Return the nodes that an optimizer replaced by ``name``, if ``op`` has the same output."""
+        """Return the nodes that an optimizer replaced by node ``name``, if ``op`` has an output of the same shape."""
         found = next(filter(None, (self.by_name.get(original) for original in originals(name))), None)
         if found is None:
             return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
@@ -55,7 +54,7 @@ class Nodes:
         return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
 
     def batches(self, name: str, size: int) -> list[BatchCandidate]:
-        """Return candidates for a batch of ``size`` bytes from ``name``: its outputs, else a function's arguments."""
+        """Return candidates for a batch of ``size`` bytes: the outputs of node ``name``, or arguments of functions."""
         found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
         if any(batch.examples is not None for batch in found) or name not in ITERATORS:
             return found
@@ -83,12 +82,12 @@ class Nodes:
 
 
 def open_nodes(nodes: Nodes, ran_names: Iterable[str], parity: Parity = DEFAULT) -> list[str]:
-    """Return those of the executed nodes whose shapes may vary by step, or from which such shapes follow."""
+    """Return the executed nodes whose shapes may vary by step, or from which such shapes follow."""
     return [name for name in ran_names if _is_open(nodes, name, parity)]
 
 
 def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that return batches, whose sizes follow from the bytes of the outputs."""
+    """Return those of ``names`` that return batches; the bytes of their outputs determine the batch size."""
     return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.named(name))]
 
 
@@ -105,7 +104,7 @@ def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
 
 
 class StepShapes:
-    """The shapes of one traced step: as recorded, else according to the graph, else inferred from others."""
+    """The shapes of one traced step: recorded, else according to the graph, else inferred from others."""
 
     def __init__(
         self, nodes: Nodes, rows: Sequence[ExecutionRow], orders: Mapping[str, Sequence[bytes]] | None = None
@@ -127,19 +126,19 @@ class StepShapes:
         self._ran = nodes.calls.reached(batch.graph for batch in self._batches if batch.examples is not None)
 
     def named(self, name: str) -> list[Definition]:
-        """Return the nodes that the name of an execution may mean, preferably in graphs that took this step's batch."""
+        """Return the nodes that an execution called ``name`` may belong to, if possible in graphs with this batch."""
         known = self._nodes.named(name)
         return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
-    def by_turns(self, node: Definition, info: LabelInfo | None = None) -> bool:
-        """Return whether inputs of a node change their shapes between iterations of a loop."""
+    def varies_by_iteration(self, node: Definition, info: LabelInfo | None = None) -> bool:
+        """Whether inputs of a node have different shapes in different iterations of a loop."""
         return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, info))
 
     def at(self, turn: int, turns: int) -> "StepShapes":
         """Return the shapes for execution number ``turn`` of ``turns``, for a node in a loop.
 
-        A node with the same number of executions ran in the same iteration. Any other node gets the
-        sizes that its shapes have in common.
+        A node with the same number of executions is assumed to run in the same iterations. Another
+        node gets the sizes that are equal in all of its executions.
         """
         there = copy(self)
         there.turn = turn, turns
@@ -150,12 +149,12 @@ class StepShapes:
         return node.inputs if info is None or info.inputs is None else info.inputs
 
     def inputs(self, node: Definition, info: LabelInfo | None = None) -> Outputs:
-        """Return the shapes of a node's inputs, those it actually ran on if recorded; control inputs are None."""
+        """Return the shapes of a node's inputs, the recorded ones if any; control inputs are None."""
         sources = self._sources(node, info)
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
-        """Return the shape of a node's output, as complete as it is known."""
+        """Return the shape of a node's output, as far as it is known."""
         turns = self._turns.get(source)
         if turns is not None:
             turn, of = self.turn
@@ -184,7 +183,7 @@ class StepShapes:
 
 
 def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
-    """Return, by execution, the shapes of outputs that vary within one step."""
+    """Return the shapes of outputs that vary within one step, by output and execution."""
     found: dict[InputSource, list[Dims | None]] = {}
     for name, order in orders.items():
         for signature in order:
@@ -194,7 +193,7 @@ def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[
 
 
 class Agreed:
-    """Folds traces into the shapes of outputs that graphs leave open; sizes that differ between steps become -1."""
+    """Collects the shapes of outputs that graphs leave open; sizes that differ between steps become -1."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._wanted = {
@@ -213,16 +212,16 @@ class Agreed:
                 self._shapes.setdefault(source, {})[dims] = None
 
     def outputs(self) -> dict[InputSource, Dims]:
-        """Return the sizes that all steps have in common."""
+        """Return the shapes, with the sizes that are equal in all steps."""
         found = {source: agreed(list(shapes)) for source, shapes in self._shapes.items()}
         return {source: dims for source, dims in found.items() if dims is not None}
 
 
-# -- as TensorFlow's Python fills shapes in ---------------------------------------------------------
+# -- as TensorFlow's Python completes shapes --------------------------------------------------------
 
 
 def merged(known: Dims | None, other: Dims) -> Dims:
-    """Return the combination of two partly known shapes; ValueError if they contradict each other."""
+    """Merge two partly known shapes; ValueError if they contradict each other."""
     if known is None:
         return other
     if len(known) != len(other):
@@ -237,10 +236,10 @@ def _merged(one: int, other: int) -> int:
 
 
 def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> dict[str, Outputs]:
-    """Return the output shapes of a graph's nodes; partly known ones are merged with recorded ones.
+    """Return the output shapes of a graph's nodes; partly known shapes are merged with recorded ones.
 
-    ``first``: output signatures by node, in the order of their first appearance. Merged shapes are
-    not propagated to consumers, so the first trace decides for good.
+    ``first``: (node, output signature) in the order of their first appearance. Merged shapes are not
+    propagated to consumers. A size, once set, is never changed.
     """
     outputs = {name: definition.outputs for name, definition in graph.items()}
     for name, signature in first:
@@ -250,7 +249,7 @@ def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) 
         after = list(known)
         for slot, dims in enumerate(shapes):
             if not complete(known[slot]):
-                with suppress(ValueError):  # a contradicting shape is left out
+                with suppress(ValueError):  # a contradicting shape is ignored
                     after[slot] = merged(known[slot], dims)
         outputs[name] = tuple(after)
     return outputs
@@ -264,5 +263,5 @@ def agreed(shapes: Sequence[Dims]) -> Dims | None:
 
 
 def shown(dims: Dims | None) -> Shape:
-    """Return a shape in the form of the TF profiler's views: a scalar is (1,), an unknown rank ()."""
+    """Return a shape in the form of the TF profiler: a scalar is (1,), an unknown rank ()."""
     return () if dims is None else dims or (1,)

@@ -1,1 +1,1 @@
-"""Importers of the TF profiler's files: their content as rows of the store's tables."""
+"""Imports files of the TF profiler as rows of the store's tables."""

@@ -1,4 +1,4 @@
-"""Reads the values of variables from checkpoints of TensorFlow."""
+"""Reads the values of variables from TensorFlow's checkpoints."""
 
 from collections.abc import Callable, Collection, Iterator
 from math import prod
@@ -16,8 +16,6 @@ from .sstable import DamagedTableError, entries
 from .stacks import Rows
 
 _INDEX: Final = ".index"
-
-
 #: Type that the TF profiler gives to a node with a value in the checkpoint.
 TYPE: Final = "_checkpoint_variables"
 
@@ -30,7 +28,7 @@ class Skipped(NamedTuple):
 
 
 class Checkpoint:
-    """The checkpoint at ``prefix``; TfprofError ``io`` if it cannot be read, BadFileError if it is no checkpoint."""
+    """The checkpoint at ``prefix``; TfprofError ``io`` if it cannot be read, BadFileError if it is none."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix.removesuffix(_INDEX)
@@ -38,13 +36,11 @@ class Checkpoint:
         self._entries: dict[str, BundleEntryProto] = {}
         path = self._prefix + _INDEX
         if Path(self._prefix).is_file() and not Path(path).exists():
-            raise BadFileError(
-                f"{self._prefix} is no checkpoint of the second format: it has no file {Path(path).name}"
-            )
+            raise BadFileError(f"{self._prefix} is not a checkpoint of format V2: it has no file {Path(path).name}")
         try:
             self._read(contents(path), path)
         except (DamagedTableError, DecodeError) as error:
-            raise BadFileError(f"{path} is no index of a checkpoint: {error}") from None
+            raise BadFileError(f"{path} is not the index of a checkpoint: {error}") from None
 
     @property
     def names(self) -> list[str]:
@@ -55,7 +51,7 @@ class Checkpoint:
         """Return the tensor ``name``; BadFileError if its data is missing."""
         entry = self._entries[name]
         if entry.slices:
-            return Skipped(name, "it is in parts")
+            return Skipped(name, "it is partitioned")
         if entry.dtype not in SIZES and entry.dtype != STRING:
             return Skipped(name, f"its type is number {entry.dtype}, which the TF profiler does not show")
         shape = tuple(dim.size for dim in entry.shape.dim)
@@ -70,7 +66,7 @@ class Checkpoint:
         found = dict(entries(data))
         header = BundleHeaderProto.FromString(found.pop(b"", b""))
         if header.num_shards < 1 or header.endianness:
-            raise BadFileError(f"{path} is no index of a checkpoint that can be read here: {str(header).strip()!r}")
+            raise BadFileError(f"{path} is not the index of a supported checkpoint: {str(header).strip()!r}")
         self._shards = header.num_shards
         for key, value in _plain(found):
             self._entries[text_of(key, path)] = BundleEntryProto.FromString(value)
@@ -84,12 +80,12 @@ class Checkpoint:
         except OSError as error:
             raise TfprofError(f"cannot read {path}: {error.strerror}", slug="io") from None
         if len(data) < entry.size:
-            raise BadFileError(f"{path} is cut short: {name!r} is not whole")
+            raise BadFileError(f"{path} is cut short: {name!r} is incomplete")
         return data
 
 
 def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]) -> Iterator[Rows]:
-    """Yield the rows of tensors that have the name of a node, one table each; the nodes' types come first."""
+    """Yield the types of the nodes with a tensor, then the rows of each tensor; tensors without a node are ignored."""
     mine = [name for name in checkpoint.names if name in names]
     yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in mine], "op_log")}
     for name in mine:
@@ -101,5 +97,5 @@ def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Sk
 
 
 def _plain(found: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keys of whole tensors; keys of partial ones begin with a zero byte."""
+    """Yield the entries of whole tensors; keys of the parts of a tensor begin with a zero byte."""
     yield from ((key, value) for key, value in found.items() if not key.startswith(b"\0"))

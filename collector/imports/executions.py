@@ -1,4 +1,8 @@
-"""Splits an entry of a ProfileProto (node, step) into executions from which the TF profiler would rebuild it."""
+"""Splits an entry of a ProfileProto into executions.
+
+An entry holds the executions of one node in one step. The TF profiler would make the same entry from
+the resulting executions.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,7 +16,7 @@ from .steps import COLON
 
 Pair = tuple[int, int]
 
-#: Substring of an allocator's name by which the TF profiler recognises a GPU's.
+#: Substring of the names of GPU allocators, by which the TF profiler recognises them.
 _GPU_ALLOCATOR: Final = "GPU"
 _ALLOCATOR: Final = "cpu"
 
@@ -24,7 +28,7 @@ def _pair(time: Any) -> Pair:
 
 
 class _Entry:
-    """One entry; ``refuse`` makes the error of an entry that cannot be split."""
+    """One entry; ``refuse`` returns the error for an entry that cannot be split."""
 
     def __init__(self, node: ProfileNode, step: int, path: str) -> None:
         self.name = text_of(node.name, path)
@@ -46,7 +50,7 @@ class _Entry:
 
 
 def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield (device, NodeExecStats) of ``node`` in ``step``; NotRepresentableError if no executions give the entry."""
+    """Yield (device, NodeExecStats) of ``node`` in ``step``; NotRepresentableError if the entry cannot be split."""
     entry = _Entry(node, step, path)
     _check(entry)
     own = entry.pairs.get(entry.own, [])
@@ -70,14 +74,14 @@ def _check(entry: _Entry) -> None:
     wrong = (
         (COLON in entry.name, "its name has the character that replaces colons during an import"),
         (not devices, "it ran on no device"),
-        (bool(strange), f"it ran on {sorted(strange)}, which are not its device"),
-        (not set(entry.pairs) <= devices, "it has times of devices that it did not run on"),
+        (bool(strange), f"it ran on {sorted(strange)}, but belongs to another device"),
+        (not set(entry.pairs) <= devices, "it has times on devices on which it did not run"),
         (any(one != one.lower() for one in entry.exec.devices), "its devices are not in lower case"),
         (bool(of_others), f"it has CPU times on {of_others}"),
         (bool(kernels), f"it has accelerator times on {kernels}"),
         (
             any(pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
-            "a time is no start and duration",
+            "a time lacks start or duration",
         ),
         (
             entry.exec.run_count != sum(len(time.times) for time in entry.exec.cpu_execs.values()),
@@ -87,7 +91,7 @@ def _check(entry: _Entry) -> None:
             len(entry.exec.memory_execs) != len(entry.pairs.get(entry.own, [])),
             "it does not have one memory record per run",
         ),
-        (bool(entry.exec.allocations) and not entry.exec.memory_execs, "it allocated, but did not run"),
+        (bool(entry.exec.allocations) and not entry.exec.memory_execs, "it has allocations, but did not run"),
         (any(memory.allocator_bytes_in_use < 0 for memory in entry.exec.memory_execs), "fewer than 0 bytes in use"),
     )
     for is_wrong, what in wrong:
@@ -99,13 +103,13 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
     start, duration = pair
     lasted = signed(memory.memory_micros - start)
     if lasted != duration and (lasted, duration) != (0, 1):
-        raise entry.refuse(f"it ran for {duration} µs and its memory for {lasted}")
+        raise entry.refuse(f"it ran for {duration} µs, but its memory record says {lasted} µs")
     on_cpu = "cpu" in entry.own
     host = memory.host_temp_bytes, memory.host_persistent_bytes
     accelerator = memory.accelerator_temp_bytes, memory.accelerator_persistent_bytes
     (temp, persistent), other = (host, accelerator) if on_cpu else (accelerator, host)
     if any(other):
-        raise entry.refuse(f"it keeps memory of another kind than {entry.own}")
+        raise entry.refuse(f"it has temporary or persistent memory on another kind of device than {entry.own}")
     stats = entry.stats(start, lasted)
     if temp or persistent:
         stats.memory_stats.temp_memory_size, stats.memory_stats.persistent_memory_size = temp, persistent
@@ -126,7 +130,7 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
 
 
 def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
-    """Add outputs with the sizes in ``memory``, which has the last one of each slot and the total size."""
+    """Add outputs with the sizes in ``memory``: the last output of each slot, and the total of all outputs."""
     known = memory.output_memory
     rest = signed(memory.output_bytes - sum(one.bytes for one in known.values()))
     if rest and not known:
@@ -139,7 +143,7 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
 
 
 def _unrecorded(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
-    """Return start and duration of the executions without times: copies, and work of the host."""
+    """Return start and duration of executions that the entry has no times of: copies, and work of the host."""
     pairs = [pair for pairs in entry.pairs.values() for pair in pairs]
     begins, ends = entry.exec.all_start_micros, entry.exec.latest_end_micros
     recorded = min((start for start, _ in pairs), default=0), max([0, *(start + lasted for start, lasted in pairs)])

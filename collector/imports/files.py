@@ -1,4 +1,4 @@
-"""Reads protocol buffers, binary or text, from files that a user names."""
+"""Reads protocol buffers, binary or text, from a user's files."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ class BadFileError(TfprofError):
 
 
 class NotRepresentableError(TfprofError):
-    """A file has content that the store cannot represent; it is refused rather than imported in part."""
+    """A file has content that the store cannot represent; no part of it is imported."""
 
     slug = "not-representable"
 
@@ -49,7 +49,7 @@ def contents(path: str) -> bytes:
 
 
 def is_text(data: bytes) -> bool:
-    """Return whether ``data`` may be text: a binary message begins with control characters, its tags and lengths."""
+    """Whether ``data`` may be text: the tags and lengths of a binary message are control characters."""
     return not _CONTROL.search(data[:_LOOK])
 
 
@@ -65,16 +65,16 @@ def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (
         else:
             return message
     what = _of_text(reasons[TEXT], kind) if TEXT in reasons and is_text(data) else "its bytes do not parse as one"
-    raise BadFileError(f"{path} is no {kind.DESCRIPTOR.name}: {what}")
+    raise BadFileError(f"{path} is not a valid {kind.DESCRIPTOR.name}: {what}")
 
 
-def says_more(messages: Iterable[Message]) -> bool:
-    """Whether ``messages`` have unknown fields, as bytes of another kind have if they parse by accident."""
+def has_unknown_fields(messages: Iterable[Message]) -> bool:
+    """Whether ``messages`` have unknown fields; bytes of another message that parse by accident have some."""
     return any(len(UnknownFieldSet(message)) for message in messages)
 
 
 def text_of(data: bytes, path: str) -> str:
-    """Return a string of a message as stored; BadFileError if it is not UTF-8."""
+    """Decode a text in a message; BadFileError if it is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -93,9 +93,9 @@ _PARSERS: Final = {BINARY: _binary, TEXT: _text}
 
 
 def _of_text(error: Exception, kind: type[Message]) -> str:
-    """Return the error in a text, with line and column if known."""
+    """Return the reason why a text does not parse, with line and column if known."""
     if not isinstance(error, text_format.ParseError):
-        return "it is text, but not UTF-8, or too deep"
+        return "it is text, but not UTF-8, or nested too deeply"
     package: str = kind.DESCRIPTOR.file.package
     return str(error).splitlines()[0].replace(f"{package}.", "")[:200]
 

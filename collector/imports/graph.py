@@ -17,13 +17,13 @@ def graph(data: bytes, path: str) -> pa.RecordBatch:
 
 
 def nodes(data: bytes, path: str) -> pa.RecordBatch:
-    """Return the nodes of the binary GraphDef in ``data``; BadFileError if it is none or has no nodes."""
+    """Return the nodes of the binary GraphDef in ``data``; BadFileError if it is invalid or has no nodes."""
     try:
         rows = graph_nodes(data, 0, attribute_max=None)
     except DecodeError:
-        raise BadFileError(f"{path} is no GraphDef: its bytes do not parse as one") from None
+        raise BadFileError(f"{path} is not a valid GraphDef: its bytes do not parse as one") from None
     if not rows.num_rows:
-        raise BadFileError(f"{path} is no GraphDef: it has no nodes")
+        raise BadFileError(f"{path} is not a valid GraphDef: it has no nodes")
     if "" in listed(rows, "name") or "" in listed(rows, "op"):
-        raise BadFileError(f"{path} is no GraphDef: it has nodes without a name or a type")
+        raise BadFileError(f"{path} is not a valid GraphDef: it has nodes without a name or a type")
     return rows.combine_chunks().to_batches()[0]

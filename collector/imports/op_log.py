@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..decoders.columns import from_rows
-from .files import BadFileError, says_more, text_of
+from .files import BadFileError, has_unknown_fields, text_of
 from .stacks import Rows, Stacks
 
 
@@ -17,21 +17,21 @@ class _NodeRow:
 
 
 class OpLog(NamedTuple):
-    """The rows of an op log by table, and the number of entries without a node in the graph, which are ignored."""
+    """The rows of an op log by table, and the number of ignored entries, those without a node in the graph."""
 
     rows: Rows
     strangers: int
 
 
 def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
-    """Return the facts in an OpLogProto about the nodes ``names``, as the TF profiler reads it; BadFileError if empty.
+    """Return the facts in an OpLogProto about the nodes ``names``, as the TF profiler reads them.
 
     Several entries of one node are merged: all types, the last number of operations other than 0,
-    the first stack.
+    the first stack. BadFileError if the message is empty or another one.
     """
-    if not message.ByteSize() or says_more((message, *message.log_entries)):
+    if not message.ByteSize() or has_unknown_fields((message, *message.log_entries)):
         raise BadFileError(
-            f"{path} is no OpLogProto: {'it has unknown fields' if message.ByteSize() else 'it is empty'}"
+            f"{path} is not a valid OpLogProto: {'it has unknown fields' if message.ByteSize() else 'it is empty'}"
         )
     stacks = Stacks(message.id_to_string, path)
     nodes: dict[str, _NodeRow] = {}

@@ -1,4 +1,4 @@
-"""Splits a ProfileProto into the graph, op log and traced steps from which the TF profiler would rebuild it."""
+"""Splits a ProfileProto into graph, op log and traced steps; the TF profiler would make the same profile from them."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, Final
@@ -12,17 +12,17 @@ from ..proto.tensorflow_pb2 import RunMetadata
 from ..proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
 from ..store.devices import GPU, host_device
 from .executions import executions
-from .files import BadFileError, NotRepresentableError, parsed, says_more, text_of
+from .files import BadFileError, NotRepresentableError, has_unknown_fields, parsed, text_of
 from .graph import nodes
 from .stacks import Rows, Stacks
 from .steps import ImportedStep
 
-#: Maximum position of an input or output; a higher one means damage.
+#: Limit for positions of inputs and outputs; a higher position means that the file is damaged.
 POSITIONS_MAX: Final = 1 << 16
 
 
 class ProfileFile:
-    """The ProfileProto in ``data``; BadFileError if it is none, NotRepresentableError for content without a place."""
+    """The ProfileProto in ``data``; BadFileError if it is none, NotRepresentableError if the store cannot hold it."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self._path = path
@@ -31,12 +31,12 @@ class ProfileFile:
         self._check()
 
     def graph(self) -> pa.RecordBatch:
-        """Return the nodes as rows of `graph_nodes`, including nodes that ran without being in a graph."""
+        """Return all nodes as rows of `graph_nodes`, also those that ran without being in a graph."""
         plain = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])
         return nodes(plain.SerializeToString(), self._path)
 
     def op_log(self) -> Rows:
-        """Return further facts about nodes, by table."""
+        """Return further facts about the nodes, as rows by table."""
         stacks = Stacks(self._message.id_to_string, self._path)
         rows: list[tuple[Any, ...]] = []
         for node in self._nodes.values():
@@ -49,7 +49,7 @@ class ProfileFile:
         return {"op_log": from_rows(rows, "op_log"), **stacks.rows()}
 
     def steps(self) -> Iterator[ImportedStep]:
-        """Yield the steps, ascending, each as the RunMetadata from which the TF profiler would rebuild it."""
+        """Yield the steps in ascending order, each as a RunMetadata from which the TF profiler would make it again."""
         misses = self._message.miss_accelerator_stream
         for number in sorted(set(self._message.steps)):
             message = RunMetadata()
@@ -69,17 +69,19 @@ class ProfileFile:
     def _check(self) -> None:
         message, path = self._message, self._path
         if not self._nodes:
-            raise BadFileError(f"{path} is no ProfileProto: it has no nodes")
+            raise BadFileError(f"{path} is not a valid ProfileProto: it has no nodes")
         if any(not node.name or not node.op or node.id != number for number, node in self._nodes.items()):
-            raise BadFileError(f"{path} is no ProfileProto: it has nodes without a name, a type or their number")
-        if says_more((message, *self._nodes.values())):
-            raise BadFileError(f"{path} is no known ProfileProto: it has unknown fields")
+            raise BadFileError(
+                f"{path} is not a valid ProfileProto: it has nodes without a name, a type or the right number"
+            )
+        if has_unknown_fields((message, *self._nodes.values())):
+            raise BadFileError(f"{path} is not a valid ProfileProto: it has unknown fields")
         if len({node.name for node in self._nodes.values()}) < len(self._nodes):
             raise BadFileError(f"{path} is damaged: two nodes have the same name")
         if min(message.steps, default=0) < 0:
             raise NotRepresentableError(f"{path}: a step has the number {min(message.steps)}, which is below 0")
         if message.miss_accelerator_stream and not message.steps:
-            raise NotRepresentableError(f"{path}: it misses the streams of a GPU, but has no steps")
+            raise NotRepresentableError(f"{path}: the streams of a GPU are missing, but it has no steps")
         known = frozenset(message.steps)
         for node in self._nodes.values():
             self._check_node(node, known)
@@ -90,11 +92,11 @@ class ProfileFile:
         if node.op not in node.op_types:
             raise self._no_place(node, "its list of types lacks its own type")
         if node.host_device != host_device(node.canonical_device):
-            raise self._no_place(node, "its host is not that of its device")
+            raise self._no_place(node, "its host device is not the host of its device")
         if node.canonical_device and not any(node.canonical_device in one.devices for one in node.execs.values()):
-            raise self._no_place(node, "it did not run on the device that it belongs to")
+            raise self._no_place(node, "it did not run on its device")
         if strange := [step for step in node.execs if step not in steps]:
-            what = f"{_name(node)} ran in step {strange[0]}, which is none of its steps"
+            what = f"{_name(node)} ran in step {strange[0]}, which the profile does not list"
             raise BadFileError(f"{self._path} is damaged: {what}")
 
     # -- nodes of the graph ------------------------------------------------------------------------
@@ -107,7 +109,7 @@ class ProfileFile:
         return definition
 
     def _inputs(self, node: ProfileNode) -> list[bytes]:
-        """Return the inputs in NodeDef syntax; missing positions get a placeholder name."""
+        """Return the inputs in NodeDef syntax; a missing position is empty."""
         if node.inputs and not 0 <= min(node.inputs) <= max(node.inputs) < POSITIONS_MAX:
             raise self._no_place(node, "its inputs have impossible positions")
         if strange := set(node.src_output_index) - set(node.inputs.values()):
@@ -125,12 +127,12 @@ class ProfileFile:
             )
         slot = node.src_output_index.get(number, 0)
         if slot < 0 or b":" in source.name:
-            raise self._no_place(node, f"of an input, {_name(source)}:{slot}")
+            raise self._no_place(node, f"its input {_name(source)}:{slot} cannot be named in a graph")
         escaped = b"^" * source.name.startswith(b"^") + source.name
         return b"%s:%d" % (escaped, slot) if slot else escaped
 
     def _complete(self, definition: Any, node: ProfileNode) -> None:
-        """Set the shapes of ``node`` as attributes of ``definition``, unless set; the TF profiler reads them there."""
+        """Set the shapes of ``node`` as attributes of ``definition``, unless set: there the TF profiler reads them."""
         outputs = {slot: tuple(shape.int64_values) for slot, shape in node.output_shapes.items()}
         if outputs and not 0 <= min(outputs) <= max(outputs) < POSITIONS_MAX:
             raise self._no_place(node, "its outputs have impossible positions")

@@ -14,18 +14,18 @@ _NUMBER: Final = struct.Struct("<I")
 #: Trailer of a block: compression type and checksum.
 _TRAILER: Final = 5
 _PLAIN, _SNAPPY = 0, 1
-#: Maximum size of an uncompressed block; TensorFlow's have a few kilobytes.
+#: Maximum bytes of an uncompressed block; TensorFlow's blocks have a few kilobytes.
 _BLOCK_MAX: Final = 1 << 26
 
 
 class DamagedTableError(ValueError):
-    """The bytes are no valid sorted string table."""
+    """The bytes are not a valid sorted string table."""
 
 
 def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys and values of the table in ``data``; DamagedTableError if it is invalid."""
     if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
-        raise DamagedTableError("it does not have the footer of a table")
+        raise DamagedTableError("it lacks the footer of a table")
     try:
         footer = data[-_FOOTER:]
         _, at = _handle(footer, 0)
@@ -39,7 +39,7 @@ def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """Return offset and size of a block, and the end of this handle."""
+    """Return offset and size of a block from its handle, and the end of the handle."""
     offset, at = varint(data, at)
     size, at = varint(data, at)
     return (offset, size), at
@@ -48,7 +48,7 @@ def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
 def _content(data: bytes, offset: int, size: int) -> bytes:
     end = offset + size
     if end + _TRAILER > len(data):
-        raise DamagedTableError("a block lies beyond its end")
+        raise DamagedTableError("a block lies beyond the end of the file")
     kind = data[end]
     if kind not in {_PLAIN, _SNAPPY}:
         raise DamagedTableError(f"a block has the unknown compression type {kind}")
@@ -65,7 +65,7 @@ def _block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         own, at = varint(block, at)
         size, at = varint(block, at)
         if shared > len(key) or at + own + size > end:
-            raise DamagedTableError("an entry lies beyond its block")
+            raise DamagedTableError("an entry lies beyond the end of its block")
         key = key[:shared] + block[at : at + own]
         yield key, block[at + own : at + own + size]
         at += own + size
@@ -75,9 +75,9 @@ def unpacked(data: bytes) -> bytes:
     """Decompress a Snappy block; DamagedTableError if it is larger than _BLOCK_MAX or damaged."""
     size, _ = varint(data, 0)
     if size > _BLOCK_MAX:
-        raise DamagedTableError(f"a block of {size} bytes")
+        raise DamagedTableError(f"a block has {size} bytes, too many")
     try:
         block: bytes = pa.decompress(data, size, "snappy", asbytes=True)
     except (pa.ArrowException, OSError):
-        raise DamagedTableError("a block that cannot be decompressed") from None
+        raise DamagedTableError("a block cannot be decompressed") from None
     return block

@@ -1,4 +1,4 @@
-"""Converts Python stacks in the TF profiler's files into rows of `frames` and `stacks`."""
+"""Converts Python stacks in files of the TF profiler into rows of `frames` and `stacks`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from .files import BadFileError, text_of
 
 Rows = dict[str, pa.RecordBatch]
 
-#: Maximum frames of one file; many nodes share a stack, whose frames are stored once.
+#: Frames of a stack: file, line, function, first line of the function, text of the line.
 _Stack = tuple[tuple[str, int, str, int, str], ...]
 
 
 class Stacks:
-    """The stacks of one file; ``strings`` is its table of texts, ``path`` its name in errors."""
+    """The stacks of one file, each stored once; ``strings``: its table of texts; ``path``: its name in errors."""
 
     def __init__(self, strings: Mapping[int, bytes], path: str) -> None:
         self._strings = {0: NONE, **strings}
@@ -25,7 +25,7 @@ class Stacks:
         self._nodes: dict[str, int] = {}
 
     def add(self, name: str, code: Any) -> None:
-        """Set the CodeDef ``code`` as the stack of node ``name``, unless it has one."""
+        """Set the stack of node ``name`` to the CodeDef ``code``, unless the node has one."""
         if name not in self._nodes:
             stack = tuple(self._frame(trace) for trace in code.traces)
             self._nodes[name] = self._numbers.setdefault(stack, len(self._numbers))
@@ -50,7 +50,7 @@ class Stacks:
         )
 
     def _text(self, written: bytes, number: int) -> str:
-        """Return a text, which older files contain directly and newer ones by its number in the table."""
+        """Return a text: ``written`` in older files, entry ``number`` of the table in newer ones."""
         if written:
             return text_of(written, self._path)
         if number not in self._strings:

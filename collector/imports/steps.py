@@ -1,4 +1,4 @@
-"""Converts RunMetadata into rows of a traced step: by the decoder of live jobs, with further facts of imports."""
+"""Converts RunMetadata into rows of a traced step, by the decoder of live jobs, with further facts."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -9,25 +9,25 @@ from ...formats import layout
 from ..decoders.columns import from_rows
 from ..decoders.decode import Decoded, decoder
 from ..decoders.interner import Interner, NamesFullError
-from ..ingest.parsing import Trace, fits, trace_rows
+from ..ingest.parsing import Trace, saturated, trace_rows
 from ..proto.tensorflow_pb2 import RunMetadata
 from ..store.columns import as_table
 from ..store.schema import DEVICE, NODE
 from ..tfviews.nodes import COPY, NEVER
-from .files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed, says_more
+from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parsed
 
 Tables = dict[str, pa.Table]
 
-#: Replaces colons in node names of a profile, since names in RunMetadata end at a colon; no other
-#: text may have it.
+#: Character that replaces colons in the node names of a profile: names in RunMetadata end at a colon.
+#: No name may contain it.
 COLON: Final = "\ufdd0"
 
 
 class ImportedStep(NamedTuple):
     """One step of an import: its number, its RunMetadata serialised and parsed, and its name in errors.
 
-    ``accelerator`` (devices.accelerator) is given if the message does not imply it. ``escaped``:
-    COLON replaces colons.
+    ``accelerator``: flags (devices.accelerator), None if they follow from the message. ``escaped``:
+    COLON replaces colons in names.
     """
 
     number: int
@@ -39,19 +39,22 @@ class ImportedStep(NamedTuple):
 
 
 def step(number: int, data: bytes, path: str) -> ImportedStep | None:
-    """Return the step in the RunMetadata ``data``, binary or text; None if not traced; BadFileError if it is none."""
+    """Return the step in ``data``, a RunMetadata, binary or text; None if it was not traced.
+
+    BadFileError if ``data`` is not a valid RunMetadata.
+    """
     message = parsed(data, RunMetadata, path, (BINARY, TEXT))
     if not message.ByteSize() or _is_something_else(message):
-        raise BadFileError(f"{path} is no RunMetadata: it has none of its fields")
+        raise BadFileError(f"{path} is not a valid RunMetadata: it has none of its fields")
     return ImportedStep(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
 
 
 def _is_something_else(message: Any) -> bool:
-    """Whether another message parsed by accident: it has no executions and only unknown fields."""
+    """Whether another message was parsed by accident: one without executions, but with unknown fields."""
     devices = message.step_stats.dev_stats
     if any(device.node_stats for device in devices):
         return False
-    return says_more((message, message.step_stats, *devices))
+    return has_unknown_fields((message, message.step_stats, *devices))
 
 
 class StepTables:
@@ -84,7 +87,7 @@ class StepTables:
             raise NotRepresentableError(f"{step.path}: {error.args[0]}") from None
 
     def _outputs(self, step: ImportedStep, trace: int) -> Iterator[tuple[int, ...]]:
-        """Yield the outputs with their own memory of executions that have a start time."""
+        """Yield the outputs that have their own memory, of executions with a start time."""
         seen: dict[tuple[int, int], int] = {}
         for stats in step.message.step_stats.dev_stats:
             device = self._interner.id(DEVICE, stats.device.encode()) if stats.node_stats else 0
@@ -101,7 +104,7 @@ class StepTables:
 
 
 def _with_colons(names: pa.Table) -> pa.Table:
-    """Return NAMES with COLON turned back into colons."""
+    """Return NAMES with colons in place of COLON."""
     column = names.schema.get_field_index("text")
     texts: list[Any] = names["text"].to_pylist()
     named = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
@@ -144,21 +147,24 @@ def extent(message: Any) -> tuple[int, int]:
     if not begun:
         return 0, 0
     starts, ends = zip(*begun, strict=True)
-    return fits(min(starts) * _NS), fits(max(ends) * _NS)
+    return saturated(min(starts) * _NS), saturated(max(ends) * _NS)
 
 
 _NS: Final = 1000
 
 
 class Coverage:
-    """Share of a graph's nodes that ran, counted like the TF profiler: other nodes count from the second time on."""
+    """Share of a graph's nodes that ran, as the TF profiler counts it.
+
+    A node that is not in the graph counts from the second time on that it runs.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._known = set(names)
         self._covered: set[str] = set()
 
     def add(self, message: Any) -> float:
-        """Return the share of nodes covered so far, including those in the RunMetadata ``message``."""
+        """Add the nodes in the RunMetadata ``message``, and return the share of nodes that have run."""
         for device in message.step_stats.dev_stats:
             for node in device.node_stats:
                 name = node_name(node)

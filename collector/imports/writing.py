@@ -1,4 +1,4 @@
-"""Writes the content of a user's files into the store, as a job."""
+"""Writes the content of a user's files into the store as a job."""
 
 import os
 import pwd
@@ -23,7 +23,7 @@ _GRAPH_ROWS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """The content of the files; ``known``: rows besides the graph, in pieces.
+    """The content of the files; ``known``: rows of tables besides the graph and the steps, in pieces.
 
     ``facts`` go into the job's identity: `op_log` and `slots` if the files have them.
     """
@@ -45,7 +45,7 @@ class Imported:
 
 
 def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[ImportedStep], None]) -> Imported:
-    """Write ``source`` into ``store`` as a job of state `imported`; ``on_step`` is called before each step is written.
+    """Write ``source`` into ``store`` as a job of state `imported`; call ``on_step`` before each step is written.
 
     After any exception, no part of the job is left in the store.
     """

@@ -1,1 +1,1 @@
-"""Ingestion: receive messages, decode records, keep the state of each open job."""
+"""Ingestion: receives messages, decodes records, and keeps the state of each open job."""

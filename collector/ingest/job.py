@@ -15,24 +15,24 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import as_table, constant, pc
 from ..store.protocols import JobWriter, Rows
-from .apart import Worker, WorkerSlot
-from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, fits, sample_row, span_rows, whole
+from .guarded_detector import GuardedDetector
+from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, integer, sample_row, saturated, span_rows
 from .rows import UNDECODABLE, RowMaker
 from .sequence import Sequence
-from .watching import Watching
+from .worker_process import Worker, WorkerSlot
 
-#: Estimated decoding times in seconds. Up to AT_ONCE_S a message is decoded when it arrives.
-#: Longer ones are decoded in slices of SLICE_S, so that every job gets its turn.
-#: A record above LARGE_S or LARGE_BYTES is decoded in a process of its own.
+#: Limits of estimated decoding times (seconds) and of sizes (bytes). A message up to AT_ONCE_S is
+#: decoded on arrival. A longer one is decoded in slices of SLICE_S between the slices of other jobs.
+#: A record above LARGE_S or LARGE_BYTES is decoded in a worker process.
 AT_ONCE_S: Final = 0.015
 SLICE_S: Final = 0.05
 LARGE_S: Final = 0.1
 LARGE_BYTES: Final = 8 << 20
-#: States of a job's end that CLOSE may name.
+#: States of an ended job, in CLOSE.
 END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
-#: The keys of CLOSE itself; the others are those of COUNTERS.
+#: The keys of CLOSE that are not counters.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
-#: The collector's own counter: records and span entries that never arrived, or are not stored.
+#: The collector's counter of records and span entries that did not arrive or could not be stored.
 LOST: Final = "never_stored"
 _REMOVED: Final = {
     wire.RECORDS: "records that were in a store that was removed or moved away",
@@ -47,7 +47,7 @@ class Shared(NamedTuple):
 
     slot: WorkerSlot
     failed: Callable[[int, Exception | str], None]
-    watching: Watching
+    detector: GuardedDetector
 
 
 class BusyError(TfprofError):
@@ -57,11 +57,11 @@ class BusyError(TfprofError):
 
 
 class OpenJob:
-    """State of one job between messages; it is small and ends with the job.
+    """State of one job between messages.
 
-    `take` returns the heads of the answers. FormatError: the message is never accepted. BusyError: the
-    agent sends it again. StoreError: it cannot be stored now; the decoded rows are kept and stored
-    first, as soon as possible. `failed` is called with every internal error.
+    `take` returns the heads of the answers. It raises FormatError if a message is invalid, and
+    BusyError if the agent must send it again. After a StoreError the decoded rows are kept, and
+    stored before all others as soon as possible. `failed` is called with every internal error.
     """
 
     def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: Shared) -> None:
@@ -74,7 +74,7 @@ class OpenJob:
         self._shared = shared
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._counters_now: dict[str, Any] | None = None
-        self._lost_count = fits(whole(writer.info.counters, LOST, 0))
+        self._lost_count = saturated(integer(writer.info.counters, LOST, 0))
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
         self._unstored: tuple[Tables, int, int] | None = None
@@ -107,12 +107,12 @@ class OpenJob:
         return self._unstored is not None
 
     def opened(self, identity: Mapping[str, Any]) -> None:
-        """Store the identity in an OPEN and discard a pending CLOSE: the job goes on."""
+        """Store the identity from an OPEN, and discard a pending CLOSE, since the job continues."""
         self.writer.identity(identity)
         self._end = None
 
     def note_removed(self, about: int, last: int) -> None:
-        """Record as lost the messages of type ``about`` up to ``last``, whose store was removed."""
+        """Count the messages of type ``about`` up to ``last`` as lost: they were in a store that was removed."""
         if last <= self.writer.acked(about):
             return
         self._count_missing(last - self.writer.acked(about), _REMOVED[about], slug="store-removed")
@@ -120,7 +120,7 @@ class OpenJob:
         self._sequences[about] = Sequence(last)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
-        """Take one message of this job."""
+        """Handle one message of this job; return the answers."""
         self.retry()
         return self._HANDLERS[head.type](self, head, body)
 
@@ -133,12 +133,12 @@ class OpenJob:
         except StoreError:
             raise
         except Exception:  # the failure stays within this job
-            self._unstored = None  # the store never accepts it
+            self._unstored = None  # a second attempt would fail, too
             raise
         self._unstored = None
 
     def drop(self) -> None:
-        """Discard all waiting records; the job is not used afterwards."""
+        """Discard all waiting records; the job must not be used afterwards."""
         if self._work is not None:
             self._shared.slot.drop(self._work)
             self._work = None
@@ -147,13 +147,13 @@ class OpenJob:
         self._waiting_bytes = 0
 
     def pump(self) -> list[Head]:
-        """Store a slice of the waiting records, and the job's end after the last one."""
+        """Store a slice of the waiting records, and after the last one the job's end; return the acks."""
         self.retry()
         before = len(self._waiting)
         if self._work is not None:
             self._finish_work(self._work)
         elif batch := self._next_batch():
-            self._begin(batch) if self._is_large(batch[0]) else self._store(batch)
+            self._start_worker(batch) if self._is_large(batch[0]) else self._store(batch)
         acks = [self._ack(wire.RECORDS)] if len(self._waiting) < before else []
         if self._end is not None and not self.is_waiting:
             acks.append(self._finish(*self._end))
@@ -173,7 +173,7 @@ class OpenJob:
         self.retry()
         if number > self.writer.acked(wire.SAMPLES):
             self._append({"samples": sample_row(values, t_ns, "samples")}, wire.SAMPLES, number)
-            self._shared.watching.sample(self.uid, t_ns, values)
+            self._shared.detector.sample(self.uid, t_ns, values)
 
     def alert(self, alert: Alert) -> None:
         """Store an alert about this job; after a StoreError it is stored with the next rows."""
@@ -208,13 +208,13 @@ class OpenJob:
         self._count_missing(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
         spans = list(entries)[verdict.fresh - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
-        self._shared.watching.spans(self.uid, spans, offset, time.time_ns())
+        self._shared.detector.spans(self.uid, spans, offset, time.time_ns())
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
         self._counters_now = {k: v for k, v in document(body).items() if k != LOST}
         lost = {**self._counters_now, LOST: self._lost_count}
-        self._shared.watching.counters(self.uid, lost, time.time_ns())
+        self._shared.detector.counters(self.uid, lost, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:
@@ -230,13 +230,13 @@ class OpenJob:
             raise FormatError(f"no end of a job is called {values.get('state')!r}")
         for name in ("t_ns", "status", "signal"):
             if values.get(name) is not None:
-                whole(values, name, 0)
+                integer(values, name, 0)
         self._counters_now = {k: v for k, v in values.items() if k not in END_KEYS} or self._counters_now
-        self._end = head, values  # stored when it is this job's turn: sealing is slow, and many jobs may end at once
+        self._end = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
         return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
-        """Store the job's end and return the ack of its CLOSE; if that fails the agent sends CLOSE again."""
+        """Store the job's end and return the ack of CLOSE; if that fails, the agent sends CLOSE again."""
         self._end = None
         if self._events or self._alerts:
             self._append({}, 0, 0)
@@ -246,7 +246,7 @@ class OpenJob:
         return Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)
 
     def _next_batch(self) -> list[Record]:
-        """Return the next records to decode together."""
+        """Return the waiting records to decode next, together."""
         batch: list[Record] = []
         cost = 0.0
         for record in self._waiting:
@@ -260,17 +260,17 @@ class OpenJob:
         return self._maker.cost(record) > LARGE_S or len(record.body) > LARGE_BYTES
 
     def _store(self, batch: list[Record]) -> None:
-        """Decode and store ``batch``, the first waiting records; an internal error of one becomes an event."""
+        """Decode and store ``batch``, the first waiting records; a record with an internal error becomes an event."""
         mark = self._maker.mark()
         try:
-            tables = self._made(batch)
-            self._taken(batch)
+            tables = self._decoded(batch)
+            self._remove_waiting(batch)
             self._append_records(tables, batch[-1])
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._maker.rollback(mark)
-            self._taken(batch)
+            self._remove_waiting(batch)
             if len(batch) == 1:
                 self._shared.failed(self.uid, error)
                 self._give_up(batch[0], f"{type(error).__name__}: {error}", "internal")
@@ -280,35 +280,35 @@ class OpenJob:
             for record in batch:
                 self._store([record])
 
-    def _made(self, batch: list[Record]) -> Tables:
-        """Return the rows of ``batch``, which is halved while it makes too many rows."""
+    def _decoded(self, batch: list[Record]) -> Tables:
+        """Return the rows of ``batch``; halve ``batch`` as long as it makes too many rows."""
         while True:
             try:
                 return self._maker.make(batch, time.time_ns())
             except TooManyRowsError:
                 del batch[len(batch) // 2 :]
 
-    def _begin(self, batch: list[Record]) -> None:
-        """Start a worker on the one record of ``batch``, if none runs."""
+    def _start_worker(self, batch: list[Record]) -> None:
+        """Start a worker on the only record of ``batch``, unless one is running."""
         try:
             self._work = self._shared.slot.start(self._maker, batch, time.time_ns())
         except OSError as error:
-            self._taken(batch)
+            self._remove_waiting(batch)
             self._give_up(batch[0], f"no process can be started to decode it: {error.strerror}")
 
     def _finish_work(self, work: Worker) -> None:
-        """Store the worker's rows of the first waiting record, once it has ended."""
+        """If the worker has ended, store its rows, which are those of the first waiting record."""
         outcome = self._shared.slot.outcome(work)
         if outcome is None:
             return
         self._work = None
         record = self._waiting[0]
-        self._taken([record])
+        self._remove_waiting([record])
         if outcome.why:
             self._shared.failed(self.uid, outcome.trace or outcome.why)
             self._give_up(record, outcome.why)
             return
-        self._maker.made_apart(outcome.tables, outcome.next_trace)
+        self._maker.continue_after(outcome.tables, outcome.next_trace)
         self._append_records(outcome.tables, record)
 
     def _append_records(self, tables: Tables, last: Record) -> None:
@@ -318,20 +318,20 @@ class OpenJob:
         self._append(tables, wire.RECORDS, last.seq)
         self.lag_s = max(0.0, (time.time_ns() - last.start_real_ns - last.duration_ns) / 1e9)
 
-    def _taken(self, batch: list[Record]) -> None:
+    def _remove_waiting(self, batch: list[Record]) -> None:
         """Remove ``batch`` from the waiting records, if it is still there."""
         while self._waiting and self._waiting[0].seq <= batch[-1].seq:
             self._waiting.popleft()
         self._count_waiting()
 
     def _count_waiting(self) -> None:
-        """Update the account of waiting bytes; a message stays in memory as long as any of its records."""
+        """Update the number of waiting bytes."""
         waiting = sum(layout.RECORD.size + len(record.body) for record in self._waiting)
         self._shared.slot.add_waiting(waiting - self._waiting_bytes)
         self._waiting_bytes = waiting
 
     def _give_up(self, record: Record, why: str, slug: str = UNDECODABLE) -> None:
-        """Store an event: ``record`` could not be decoded."""
+        """Store an event about ``record``, which could not be decoded."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self._events.append(Event(time.time_ns(), slug=slug, text=text[:TEXT_MAX]))
@@ -352,13 +352,13 @@ class OpenJob:
     def _count_missing(self, count: int, what: str, slug: str) -> None:
         """Record ``count`` lost entries, as an event and in the counter."""
         if count:
-            self._events.append(Event(time.time_ns(), slug=slug, text=what, times=fits(count)))
+            self._events.append(Event(time.time_ns(), slug=slug, text=what, times=saturated(count)))
             self._count_lost(count)
 
     def _count_lost(self, count: int) -> None:
-        """Add to the counter of records and entries that are not stored."""
+        """Add ``count`` to the counter LOST."""
         if count:
-            self._lost_count = fits(self._lost_count + count)
+            self._lost_count = saturated(self._lost_count + count)
             self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)
 
     def _ack(self, about: int) -> Head:

@@ -1,4 +1,4 @@
-"""The open jobs of a collector, and the samples messages that cover several jobs."""
+"""The open jobs of a collector; SAMPLES messages, which cover several jobs."""
 
 import contextlib
 import re
@@ -17,19 +17,19 @@ from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..store.protocols import StoreWriter
-from .apart import WorkerSlot
+from .guarded_detector import GuardedDetector
 from .job import OpenJob, Shared
-from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
+from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, integer, sample_row
 from .rows import RowMaker
-from .watching import Watching
+from .worker_process import WorkerSlot
 
-#: Ended jobs that are remembered: a repeated CLOSE is acked, late samples are dropped.
+#: Maximum number of remembered ended jobs: a repeated CLOSE is acked, late samples are dropped.
 ENDED_MAX: Final = 4_096
 #: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20
-#: Poll interval while the worker process runs.
+#: Poll interval while a worker process runs (milliseconds).
 _WORK_MS: Final = 20
-#: Called with the job's uid and the exception, or the worker's traceback.
+#: Callback with the job's uid, and the exception or the worker's traceback.
 Failed = Callable[[int, Exception | str], None]
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
@@ -56,9 +56,9 @@ class MessageError(FormatError):
 class OpenJobs:
     """The jobs that agents have opened and not closed.
 
-    A failure of one job does not affect the others. `failed` is called with every internal error. After
-    FAILURES_MAX of them a job is quarantined: it ends as lost and its messages are refused.
-    `quarantined` maps its uid to the last error.
+    A failure of one job does not affect the others. `failed` is called with every internal error.
+    After FAILURES_MAX of them a job is quarantined: it ends as lost, and its messages are refused.
+    `quarantined` maps the uid to the last error.
     """
 
     def __init__(self, store: StoreWriter, decoder: Decoder, failed: Failed) -> None:
@@ -68,8 +68,8 @@ class OpenJobs:
         self._store = store
         self._decoder = decoder
         self._report_failure = failed
-        self._watching = Watching(failed)
-        self._shared = Shared(WorkerSlot(), self._failed, self._watching)
+        self._detector = GuardedDetector(failed)
+        self._shared = Shared(WorkerSlot(), self._failed, self._detector)
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
         self._ended: OrderedDict[int, None] = OrderedDict()
@@ -97,7 +97,7 @@ class OpenJobs:
         return uid in self._ended or uid in self.quarantined
 
     def poll_timeout_ms(self, most: int) -> int:
-        """Return the poll timeout until ``work`` has to run, at most ``most``."""
+        """Return the poll timeout before the next ``work`` (milliseconds), at most ``most``."""
         if not self._busy:
             return most
         ready = any(self.open[uid].is_ready for uid in self._busy if uid in self.open)
@@ -108,7 +108,7 @@ class OpenJobs:
         if head.uid in self.quarantined:
             raise QuarantinedError(f"job {head.uid:016x} is in quarantine: {self.quarantined[head.uid]}")
         try:
-            return self._taken(head, body)
+            return self._handled(head, body)
         except StoreError:
             if not self._drop_if_removed(head.uid):
                 raise
@@ -121,7 +121,7 @@ class OpenJobs:
         finally:
             self._update_job(head.uid)
 
-    def _taken(self, head: Head, body: memoryview) -> list[Head]:
+    def _handled(self, head: Head, body: memoryview) -> list[Head]:
         if head.type == wire.OPEN:
             return self._open(head, body)
         job = self.open.get(head.uid)
@@ -134,7 +134,7 @@ class OpenJobs:
     def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
         """Store the samples of ``host`` and of the jobs on it; samples of ended jobs are dropped."""
         values = document(body)
-        t_ns = whole(values, "t_ns", -1)
+        t_ns = integer(values, "t_ns", -1)
         of_jobs, of_host = values.get("jobs", {}), values.get("host", {})
         if not 0 <= t_ns < INT64_MAX or not isinstance(of_jobs, dict) or not isinstance(of_host, dict):
             raise FormatError("samples without a time, a host or jobs")
@@ -156,7 +156,7 @@ class OpenJobs:
         for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
             try:
                 self.open[uid].retry()
-            except StoreError:  # reported at the first attempt, and again when the agent sends again
+            except StoreError:  # reported after the first attempt, and when the agent sends it again
                 if self._drop_if_removed(uid):
                     yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
                 continue
@@ -167,7 +167,7 @@ class OpenJobs:
     def work(self, seconds: float) -> Iterator[JobAnswers]:
         """Store a slice of each busy job in turn, for about ``seconds``.
 
-        Yields the acks of what was stored, or the StoreError that prevented it.
+        Yield the acks of stored records, or the StoreError that prevented storing.
         """
         ends = time.monotonic() + seconds
         for uid in list(self._busy):
@@ -205,17 +205,17 @@ class OpenJobs:
         self._store.tick(now, failed)
 
     def store_alerts(self) -> list[tuple[int, Alert]]:
-        """Store what the detector has found since the last call and return it by uid."""
-        found = [(uid, alert) for uid, alert in self._watching.alerts(time.time_ns()) if uid in self.open]
+        """Store the new alerts, and return them with the uids of their jobs."""
+        found = [(uid, alert) for uid, alert in self._detector.alerts(time.time_ns()) if uid in self.open]
         for uid, alert in found:
-            with contextlib.suppress(StoreError):  # the job keeps it
+            with contextlib.suppress(StoreError):  # the job keeps the alert
                 self.open[uid].alert(alert)
         return found
 
     def _renew(self) -> None:
-        """Recreate a store that was removed or moved; the agents send again what was not acked."""
+        """Recreate a store that was removed or moved; agents send unacked messages again."""
         self._store.renew()
-        self._report_failure(0, f"{self._store.path} was removed or moved away, and is made anew")
+        self._report_failure(0, f"{self._store.path} was removed or moved away, and is created again")
         for writer in self._store.lost_hosts:
             self._store.forget(writer)
         for uid in list(self.open):
@@ -229,27 +229,27 @@ class OpenJobs:
         del self.open[uid]
         self._busy.pop(uid, None)
         job.drop()
-        self._watching.close(uid)
+        self._detector.close(uid)
         self._store.forget(job.writer)
         self.rows_of_ended += job.rows
         self._removed[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
         return True
 
     def _report_removed(self, job: OpenJob) -> None:
-        """Record in the new folder what ``job`` lost with the removed one, as stored."""
+        """Count in the new folder the messages of ``job`` that were stored in the removed folder."""
         for about, last in self._removed.get(job.uid, {}).items():
             job.note_removed(about, last)
         self._removed.pop(job.uid, None)
 
     def close(self) -> None:
-        """Discard waiting records: they are not acked, and the next collector receives them again."""
+        """Discard waiting records; the next collector receives them again, since they are not acked."""
         for job in self.open.values():
             job.drop()
 
     def hand_over_counters(self, at_most: int) -> None:
-        """Pass new counters of ``at_most`` jobs to the store, the longest waiting first.
+        """Pass new counters of at most ``at_most`` jobs to the store, the longest waiting first.
 
-        Each job costs one file replacement, so with many jobs each is written less often.
+        The store replaces a file for each of them, so many jobs are written less often each.
         """
         for uid in list(self.open):
             if at_most <= 0:
@@ -264,7 +264,7 @@ class OpenJobs:
         job = self.open.get(head.uid) or self._opened(head.uid)
         job.opened(identity)
         self.open[head.uid] = job
-        self._watching.open(head.uid, str(identity.get("host") or ""))
+        self._detector.open(head.uid, str(identity.get("host") or ""))
         self._report_removed(job)
         self._failed_opens.discard(head.uid)
         self._ended.pop(head.uid, None)
@@ -297,7 +297,7 @@ class OpenJobs:
     def _end(self, job: OpenJob) -> None:
         del self.open[job.uid]
         self._busy.pop(job.uid, None)
-        self._watching.close(job.uid)
+        self._detector.close(job.uid)
         job.drop()
         self._store.release(job.uid)
         self.rows_of_ended += job.rows
@@ -321,10 +321,10 @@ class OpenJobs:
         job = self.open.pop(uid, None)
         if job is None:
             return
-        self._watching.close(uid)
+        self._detector.close(uid)
         job.drop()
         self.rows_of_ended += job.rows
-        text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from here on"
+        text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from now on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
         actions: tuple[Callable[[], None], ...] = (
             lambda: job.writer.append({"events": event_rows([event])}),
@@ -342,7 +342,7 @@ class OpenJobs:
         writer = self._store.host(host)
         if number <= writer.acked(wire.SAMPLES):
             return
-        self._watching.sample_host(host, t_ns, values)
+        self._detector.sample_host(host, t_ns, values)
         try:
             writer.append({"host_samples": row}, wire.SAMPLES, number)
         except StoreError:
@@ -370,11 +370,11 @@ def _failures(action: Callable[[], None]) -> list[StoreError]:
 
 def _uid(text: str) -> int:
     if not _UID.fullmatch(text):
-        raise FormatError(f"{text[:40]!r} is no job")
+        raise FormatError(f"{text[:40]!r} is not the id of a job")
     return int(text, 16)
 
 
 def _object(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise FormatError("a sample that is no object")
+        raise FormatError("a sample is not an object")
     return value

@@ -20,7 +20,7 @@ WAITING_MAX: Final = 4_096
 class Peer(NamedTuple):
     """An agent: its host, and the wire version in use with it, None before its greeting.
 
-    ``is_old``: it is of tfprof 0.2.0, whose records have another form.
+    ``is_old``: the agent is of tfprof 0.2.0, which sends records in an older form.
     """
 
     host: str
@@ -48,8 +48,8 @@ class _Route(NamedTuple):
 class OrderRoutes:
     """The client and the agent of each order.
 
-    ``peers`` are the agents by connection, ``senders`` the last connection that sent a message about
-    each job. Only the route of an order is kept, not its content.
+    ``peers``: the agents by connection. ``senders``: by job, the last connection that sent a message
+    about it. The content of orders is not stored.
     """
 
     def __init__(self, jobs: OpenJobs, peers: Mapping[bytes, Peer], senders: Mapping[int, bytes]) -> None:
@@ -59,7 +59,7 @@ class OrderRoutes:
         self._routes: OrderedDict[int, _Route] = OrderedDict()
 
     def order(self, client: bytes, head: Head, body: memoryview) -> list[tuple[bytes, tuple[Head, bytes]]]:
-        """Return the message for the agent of job ``head.uid``, or the refusal for ``client``.
+        """Return the message to the agent of job ``head.uid``, or a refusal to ``client``.
 
         FormatError if the message is invalid.
         """
@@ -77,7 +77,7 @@ class OrderRoutes:
         return [(agent, (Head(wire.ORDER, head.uid, 0, 0, head.last), bytes(body)))]
 
     def answer(self, agent: bytes, head: Head, body: memoryview) -> list[tuple[bytes, tuple[Head, bytes]]]:
-        """Return the answer for the client that waits for it; nothing if it is from the wrong agent."""
+        """Return the answer to the client of the order; nothing if another agent sent it."""
         _check_size(body)
         answer = orders.answer_of(head.uid, document(body))
         route = self._routes.get(head.last)
@@ -86,13 +86,13 @@ class OrderRoutes:
         return [(route.client, _message(head.last, answer))]
 
     def _agent(self, uid: int) -> bytes:
-        """Return the connection of the agent of job ``uid``; TfprofError if it cannot get an order."""
+        """Return the connection of the agent of job ``uid``; TfprofError if no agent can receive the order."""
         if self._jobs.has_ended(uid):
             raise JobGoneError("the job has ended")
         agent = self._senders.get(uid)
         peer = None if agent is None else self._peers.get(agent)
         if uid not in self._jobs.open or agent is None or peer is None or peer.wire is None:
-            raise NoAgentError("no agent is connected that has the job")
+            raise NoAgentError("the agent of the job is not connected")
         needed = wire.version_of(wire.ORDER)
         if peer.wire < needed:
             text = f"the agent on {peer.host} speaks wire version {peer.wire}, orders need version {needed}"

@@ -16,7 +16,7 @@ from ..store import schema
 INT64_MAX: Final = (1 << 63) - 1
 UINT64_MAX: Final = (1 << 64) - 1
 _UINT32_MAX: Final = (1 << 32) - 1
-#: Maximum characters of an event's text, which comes from a job.
+#: Maximum characters of an event's text.
 TEXT_MAX: Final = 2_000
 _SAMPLED: Final = {name: tuple(schema.JOB_TABLES[name].names) for name in ("samples", "host_samples")}
 
@@ -59,8 +59,8 @@ class Trace(NamedTuple):
     accelerator: int
 
 
-def fits(value: int) -> int:
-    """Return ``value`` saturated to signed 64 bits; a job's clocks may have any value."""
+def saturated(value: int) -> int:
+    """Return ``value`` saturated to 64 bits with a sign; a job may report any number."""
     return max(-INT64_MAX, min(INT64_MAX, value))
 
 
@@ -78,8 +78,8 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
         record.step,
         record.key,
         record.thread,
-        fits(record.start_real_ns),
-        fits(record.duration_ns),
+        saturated(record.start_real_ns),
+        saturated(record.duration_ns),
         part.base_ns,
         part.rows,
         len(record.body),
@@ -90,8 +90,8 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
 def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     """Return step, session start, the step's thread and XSpace of an XSPACE record.
 
-    The start is in real time, ns; the thread is that of layout.XSPACE_HEAD. DecodeError if it is
-    truncated.
+    The start is in real time (ns); the thread is the caller in layout.XSPACE_HEAD. DecodeError if
+    the record is truncated.
     """
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:
@@ -103,10 +103,10 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
         runs,
         record.key,
         record.thread,
-        fits(record.start_real_ns),
-        fits(record.duration_ns),
+        saturated(record.start_real_ns),
+        saturated(record.duration_ns),
     )
-    return step, fits(start_ns), caller, record.body[head.size :]
+    return step, saturated(start_ns), caller, record.body[head.size :]
 
 
 def trace_of_step(step: TracedStep, trace: int, part: Decoded, raw_bytes: int) -> Trace:
@@ -140,13 +140,13 @@ def event_rows(events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def alert_rows(alerts: Sequence[Alert]) -> pa.RecordBatch:
-    """Return ``alerts`` as rows of ALERTS; what a job's times and counts have made of them is saturated."""
+    """Return ``alerts`` as rows of ALERTS; numbers that come from a job are saturated."""
     return from_rows([_storable(alert) for alert in alerts], "alerts")
 
 
 def _storable(alert: Alert) -> Alert:
     return alert._replace(
-        since_ns=fits(alert.since_ns),
+        since_ns=saturated(alert.since_ns),
         step=max(0, min(UINT64_MAX, alert.step)),
         before=float(alert.before),
         now=float(alert.now),
@@ -156,38 +156,38 @@ def _storable(alert: Alert) -> Alert:
 def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
     """Return the event in a JSON document of the agent or the shim."""
     return Event(
-        whole(values, "t_ns", now_ns),
+        integer(values, "t_ns", now_ns),
         _text(values, "slug"),
         _text(values, "text"),
-        whole(values, "count", 1),
+        integer(values, "count", 1),
     )
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
-    """Return the text ``name``, truncated, and without lone surrogates, which JSON allows and UTF-8 does not."""
+    """Return the text ``name``, truncated; lone surrogates, which UTF-8 cannot encode, are replaced."""
     return str(values.get(name, ""))[:TEXT_MAX].encode("utf-8", "replace").decode()
 
 
-def whole(values: Mapping[str, Any], name: str, default: int) -> int:
-    """Return the integer ``name``, saturated by ``fits``, or ``default`` if it is absent."""
+def integer(values: Mapping[str, Any], name: str, default: int) -> int:
+    """Return the integer ``name``, saturated to 64 bits with a sign, or ``default`` if it is absent."""
     value = values.get(name, default)
     if type(value) is not int:  # JSON's true is an int, too
-        raise FormatError(f"{name} is no integer")
-    return fits(value)
+        raise FormatError(f"{name} is not an integer")
+    return saturated(value)
 
 
 def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
-    """Return ``spans`` as rows of SPANS; ``offset``: ns to add to monotonic times for real ones."""
+    """Return ``spans`` as rows of SPANS; ``offset`` converts monotonic times to real times (ns)."""
     rows = [
         (
             span.kind,
             span.flags,
             span.ordinal,
             span.runs,
-            fits(span.start_mono_ns + offset),
-            fits(span.total_ns),
-            fits(span.min_ns),
-            fits(span.max_ns),
+            saturated(span.start_mono_ns + offset),
+            saturated(span.total_ns),
+            saturated(span.min_ns),
+            saturated(span.max_ns),
             span.key,
             span.thread,
             span.parent,
@@ -203,4 +203,4 @@ def sample_row(values: Mapping[str, Any], t_ns: int, table: str) -> pa.RecordBat
     try:
         return from_rows([row], table)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise FormatError(f"a sample that does not fit its table: {error}") from None
+        raise FormatError(f"a sample does not fit its table: {error}") from None

@@ -25,25 +25,25 @@ from .jobs import JobAnswers, MessageError, OpenJobs
 from .order_routes import OrderRoutes, Peer
 from .parsing import TEXT_MAX
 
-#: Limits of one turn, after which the daemon runs its other duties.
+#: Limits of one turn; after it, the daemon runs its other duties.
 TURN_MESSAGES: Final = 64
 TURN_BYTES: Final = 16 << 20
 TURN_S: Final = 0.1
-#: Bytes after which answers are sent within a turn, so that agents go on sending.
+#: Received bytes after which answers are sent within a turn, so that agents continue to send.
 FLUSH_BYTES: Final = 2 << 20
-#: Messages queued per agent; the rest waits at the agent, a few MiB in each.
+#: Maximum number of queued messages per agent, a few MiB each; further ones wait in the agent.
 WAITING_MESSAGES: Final = 4
-#: Connections that are remembered; a forgotten agent is sent WELCOME again.
+#: Maximum number of remembered connections; a forgotten agent gets WELCOME again.
 PEERS_MAX: Final = 1_024
 
-#: The client of the collector's own orders: no connection has this identity.
+#: The client in the collector's own orders; no connection has this identity.
 _NOBODY: Final = b""
 
 Answer = tuple[Head, bytes]
 
 
 class Receiver:
-    """A ROUTER socket at ``address``; all work happens in ``turn``, on one thread.
+    """A ROUTER socket at ``address``; `turn` does all work, on one thread.
 
     ZeroMQ reads its connections round-robin, so a flooding agent delays the others by one message.
     """
@@ -60,15 +60,15 @@ class Receiver:
         self._socket = self._bound(address)
 
     def turn(self, timeout_ms: int) -> bool:
-        """Poll for messages, answer a bounded number, store some waiting records; return whether any came.
+        """Poll for messages, answer a bounded number, store some waiting records; return whether any arrived.
 
-        Answers are sent together, since each one wakes an agent, and at least every FLUSH_BYTES.
+        Answers are sent together, since each of them wakes an agent, but at least every FLUSH_BYTES.
         """
-        came = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
-        if came:
+        received = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
+        if received:
             self._receive()
         self._send_all(self._jobs.work(TURN_S))
-        return came
+        return received
 
     def _receive(self) -> None:
         before = sent = self._stats.bytes
@@ -89,7 +89,7 @@ class Receiver:
         self._flush(answers)
 
     def retry(self) -> None:
-        """Append again the rows of failed appends, and answer the agents."""
+        """Repeat failed appends, and answer the agents."""
         self._send_all(self._jobs.retry())
         for uid in self._senders.keys() - self._jobs.open.keys():
             del self._senders[uid]
@@ -104,7 +104,7 @@ class Receiver:
             self._send(self._senders.get(uid, b""), sent)
 
     def close(self) -> None:
-        """Close the socket; pending answers have 200 ms to leave."""
+        """Close the socket, after at most 200 ms for pending answers."""
         self._socket.close(linger=200)
         self._context.term()
 
@@ -154,7 +154,7 @@ class Receiver:
 
     def _send(self, peer: bytes, answers: list[Answer]) -> None:
         for head, body in answers:
-            # the agent asks again for an answer that did not fit the queue
+            # if the queue is full, the agent sends its message again
             with contextlib.suppress(zmq.Again):
                 self._socket.send_multipart([peer, wire.pack(head), body], zmq.NOBLOCK)
 
@@ -165,13 +165,13 @@ class Receiver:
             raise FormatError("a greeting without a host")
         offered = values.get("wire")
         chosen = 1
-        if offered is None:  # an agent of 0.2.0: it speaks the version of its head
+        if offered is None:  # an agent of 0.2.0 speaks the version in its head
             welcome = self._welcome
         elif isinstance(offered, list) and all(type(version) is int for version in offered):
             chosen = wire.common_version(offered)
             welcome = json.dumps({**json.loads(self._welcome), "wire": chosen}).encode()
         else:
-            raise FormatError("a greeting with no list of wire versions")
+            raise FormatError("a greeting without a list of wire versions")
         self._remember(peer, Peer(host, chosen, is_old=offered is None))
         return [(Head(wire.WELCOME), welcome)]
 
@@ -184,15 +184,12 @@ class Receiver:
         return self._welcomed(peer) + answers
 
     def _samples(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        if peer not in self._peers:  # sent to an earlier collector: the agent opens its jobs first
+        if peer not in self._peers:  # meant for an earlier collector: the agent must open its jobs first
             return self._welcomed(peer)
         return [(answer, b"") for answer in self._jobs.samples(self._peers[peer].host, head, body)]
 
     def order(self, uid: int, order: Order) -> None:
-        """Give the collector's own ``order`` to job ``uid``.
-
-        Nobody waits for its answer, which is an event of the job.
-        """
+        """Give the collector's own ``order`` to job ``uid``; an event of the job records the result."""
         head = Head(wire.ORDER, uid, 0, 0, secrets.randbits(62) | 1)
         body = json.dumps(order.document()).encode()
         for peer, message in self._orders.order(_NOBODY, head, memoryview(body)):
@@ -206,7 +203,7 @@ class Receiver:
         return self._passed_on(self._orders.answer(peer, head, body))
 
     def _passed_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
-        """Send each message to the peer that it is for; whoever sent it gets no answer of its own."""
+        """Send each message to its peer; return no answers to the sender."""
         for peer, message in messages:
             self._send(peer, [message])
         return []
@@ -215,10 +212,10 @@ class Receiver:
         raise FormatError(f"no message is of type {head.type}")
 
     def _welcomed(self, peer: bytes) -> list[Answer]:
-        """Return WELCOME for an unknown peer: it may take this for an earlier collector."""
+        """Return WELCOME for an unknown peer, which may not know that the collector was replaced."""
         if peer in self._peers:
             return []
-        self._remember(peer, Peer(socket.gethostname(), None))  # a local socket: it can only be on this host
+        self._remember(peer, Peer(socket.gethostname(), None))  # the socket is local, so is the agent
         return [(Head(wire.WELCOME), self._welcome)]
 
     def _remember(self, peer: bytes, who: Peer) -> None:

@@ -1,4 +1,4 @@
-"""Decode a job's records into rows of its tables."""
+"""Decodes a job's records into rows of its tables."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
@@ -28,7 +28,7 @@ from .parsing import (
     trace_rows,
 )
 
-#: Estimated decoding time in seconds: per byte of RunMetadata by the walker; else per record and byte.
+#: Estimated decoding time (seconds): per byte of a RunMetadata by the walker; else per record and per byte.
 _WALKED_BYTE_S: Final = 3e-9
 _RECORD_S: Final = 0.2e-3
 _BYTE_S: Final = 0.5e-6
@@ -66,16 +66,16 @@ class RowMaker:
         return _RECORD_S + len(record.body) * _BYTE_S
 
     def mark(self) -> MakerMark:
-        """Return what ``rollback`` goes back to."""
+        """Return the current state for ``rollback``."""
         return MakerMark(self._interner.mark(), self.next_trace)
 
     def rollback(self, mark: MakerMark) -> None:
-        """Forget what was made since ``mark`` and not stored."""
+        """Restore the state of ``mark``: the rows since then are not stored."""
         self._interner.rollback(mark.names)
         self.next_trace = mark.next_trace
 
-    def made_apart(self, tables: Tables, next_trace: int) -> None:
-        """Continue after ``tables``, which a forked copy of this maker made."""
+    def continue_after(self, tables: Tables, next_trace: int) -> None:
+        """Continue after ``tables``, which a worker process made with a copy of this maker."""
         if "names" in tables:
             self._interner.restore(tables["names"])
         if "graph_nodes" in tables:
@@ -83,9 +83,9 @@ class RowMaker:
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
-        """Return the rows of ``records``; an undecodable one becomes an event at ``now_ns``.
+        """Return the rows of ``records`` by table; an undecodable record becomes an event at ``now_ns``.
 
-        TooManyRowsError: several records together make too many rows; nothing is made.
+        TooManyRowsError if several records together make too many rows; the maker is unchanged.
         """
         made = RowTables(now_ns)
         for kind, group in groupby(records, key=lambda record: record.kind):
@@ -146,7 +146,7 @@ class RowMaker:
                 made.undecodable(record, error.args[0])
 
     def _unknown(self, records: list[Record], made: "RowTables") -> None:
-        text = f"records of kind {records[0].kind}, which this collector does not know"
+        text = f"records of the unknown kind {records[0].kind}"
         made.events.append(Event(made.now_ns, slug="unknown-record", text=text, times=len(records)))
 
     _MAKERS: ClassVar[dict[int, Callable[["RowMaker", list[Record], "RowTables"], None]]] = {
@@ -173,7 +173,7 @@ class RowTables:
             self._parts.setdefault(name, []).append(as_table(rows))
 
     def undecodable(self, record: Record, why: str) -> None:
-        """Add an event: ``record`` is undecodable."""
+        """Add an event about ``record``, which is undecodable."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self.events.append(Event(self.now_ns, slug=UNDECODABLE, text=text))

@@ -1,10 +1,13 @@
-"""Sequence numbers of a job's messages of one type: new, repeated, missing."""
+"""Sequence numbers of a job's messages of one type: detects repeated and missing messages."""
 
 from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """First new number of a message (0: all repeated), and how many before it are lost."""
+    """Result for a message: its first new number (0: all repeated), and how many numbers before it are lost.
+
+    ``doubtful``: the message follows a gap that the agent may still fill.
+    """
 
     fresh: int = 0
     lost: int = 0
@@ -12,11 +15,11 @@ class Verdict(NamedTuple):
 
 
 class Sequence:
-    """The numbers received so far, `last` being the highest.
+    """The numbers received so far; `last` is the highest.
 
-    A message after a gap is doubtful at first: the skipped ones may have been refused while the store
-    was full, and the agent sends them again. It sends in order from the lowest number that is not
-    acked, so the same gap a second time is a loss.
+    A message after a gap is doubtful the first time: the missing messages may have been refused
+    while the store was full, and then the agent sends them again. The agent sends in order, from the
+    lowest unacked number, so the same gap a second time is a loss.
     """
 
     def __init__(self, last: int) -> None:
@@ -24,7 +27,7 @@ class Sequence:
         self._doubted = 0
 
     def admit(self, first: int, last: int) -> Verdict:
-        """Judge a message of the numbers ``first`` to ``last``; they count as received unless it is doubtful."""
+        """Check a message with the numbers ``first`` to ``last``; they count as received unless it is doubtful."""
         if last <= self.last:
             return Verdict()
         lost = max(0, first - self.last - 1)

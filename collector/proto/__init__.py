@@ -1,4 +1,1 @@
-"""Generated protobuf modules of the messages that tfprof's users read and write.
-
-The messages are profiles, op logs, views, options, pprof.
-"""
+"""Generated protobuf modules of the messages that users read and write: profiles, op logs, views, options, pprof."""

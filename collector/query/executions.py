@@ -79,7 +79,7 @@ def _persistent(job: JobReader, steps: Mapping[int, int]) -> dict[str, int]:
     if not own:
         return {}
     sums: dict[tuple[int, int], int] = {}
-    for trace, node, device, size in job.kept():
+    for trace, node, device, size in job.persistent_allocations():
         if trace in steps and own.get(node) == device:
             sums[node, steps[trace]] = sums.get((node, steps[trace]), 0) + size
     most: dict[int, int] = {}

@@ -102,7 +102,7 @@ def _job_facts(
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"), parity)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
-    slots = parity._replace(compat="1.15") if job.info.has_slots else parity
+    slots = parity._replace(compat="1.15") if job.info.has_input_slots else parity
     of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], slots)
     facts = {name: _logged(name, fact, log, parity) for name, fact in of_graph.items()}
     if not parity.exact:

@@ -94,7 +94,7 @@ class Following:
     def _selected(self, selector: str) -> list[LocalJob]:
         jobs = self._store.jobs()
         by_uid = {job.info.uid: job for job in jobs}
-        meant = catalog.meant([job.info for job in jobs], selector)
+        meant = catalog.matching([job.info for job in jobs], selector)
         running = [info for info in meant if info.state == RUNNING]
         if selector == catalog.LAST or any(info.identity.get("launch") == selector.lower() for info in meant):
             launch = str(meant[-1].identity.get("launch") or "") if meant else ""
@@ -128,7 +128,7 @@ class Following:
             self._number += 1
 
     def _changes(self, one: _Followed, now_ns: int) -> Iterator[JobChange]:
-        news = one.tail.news()
+        news = one.tail.new_rows()
         info = one.tail.info
         if news:
             one.heard_ns = now_ns
@@ -167,7 +167,7 @@ class Following:
         if now_ns - max(one.heard_ns, one.checked_ns) < _CHECK_NS:
             return
         one.checked_ns = now_ns
-        gone = self._store.judged(info).state == STALE
+        gone = self._store.with_stale_state(info).state == STALE
         if gone != (one.gone_ns is not None):
             one.gone_ns = now_ns if gone else None
             yield JobChange("collector", row, back=not gone)

@@ -111,7 +111,7 @@ def profile(
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
-    missing = any(misses_streams(one.traces) for one in chosen if not (parity.exact and one.job.info.has_slots))
+    missing = any(misses_streams(one.traces) for one in chosen if not (parity.exact and one.job.info.has_input_slots))
     finished_nodes = finished(nodes, averaged=averaged, parity=parity)
     taken = dict(sum((Counter(one.kinds) for one in chosen), Counter[int]()))
     others = {kind: number for kind, number in there.items() if kind not in taken}

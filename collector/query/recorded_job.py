@@ -118,7 +118,7 @@ class RecordedJob:
             has_code=any(listed(job.table("op_log", ["code"]), "code")),
             misses_streams=misses_streams(traces),
             literal=job.info.state == IMPORTED,
-            slots=compat == "1.15" or job.info.has_slots,
+            slots=compat == "1.15" or job.info.has_input_slots,
         )
 
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:

@@ -48,7 +48,7 @@ def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
 
 def _check(folder: Path, store: LocalStore) -> None:
     try:
-        info = store.judged(catalog.load(folder))
+        info = store.with_stale_state(catalog.load(folder))
     except FileNotFoundError:
         return
     if _runs(info):

@@ -133,7 +133,7 @@ class _Running:
 
     def take(self) -> JobInfo:
         """Read the new rows and return the job's record."""
-        news = self.tail.news()
+        news = self.tail.new_rows()
         if "spans" in news:
             self._take_spans(news["spans"])
         if "samples" in news:
@@ -227,7 +227,7 @@ class Watch:
             del self._running[uid]
             self._ended[uid] = info
             return None
-        info = catalog.judged(info, self._store.host_name, holder)
+        info = catalog.with_stale_state(info, self._store.host_name, holder)
         row = self._row(info, now_ns)
         self._find_devices(one, row, now_ns)
         kind = _kind(row, one)
@@ -261,7 +261,7 @@ class Watch:
             self._hosts[name] = tail, deque(maxlen=_SAMPLES)
         tail, samples = self._hosts[name]
         with suppress(TfprofError):
-            news = tail.news()
+            news = tail.new_rows()
             if "host_samples" in news:
                 samples.extend(_tuples(news["host_samples"], _HOST_COLUMNS, _SAMPLES))
         if not samples or now_ns - samples[-1][0] > _OLD_NS:

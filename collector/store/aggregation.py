@@ -1,4 +1,4 @@
-"""Aggregates op executions by (node, device), and converts the inputs and outputs of the C part."""
+"""Aggregates op executions by node and device, and converts the inputs and outputs of the C part."""
 
 import importlib
 from types import ModuleType
@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .columns import NULL, changes, constant, count, flat, floor_divided, integer, lists, pc, repeat, scattered
+from .columns import NULL, changes, constant, flat, floor_divided, integer, lists, pc, repeat, row_numbers, scattered
 from .schema import ROLLUP
 
-#: The columns of ops that are read, after `trace` and the base of `start_ns`.
+#: The columns of ops that an aggregation reads, besides `trace` and the base of `start_ns`.
 INPUTS: Final = (
     "start_ns",
     "op_start_ns",
@@ -24,7 +24,7 @@ INPUTS: Final = (
     "temp_bytes",
     "persistent_bytes",
 )
-#: The columns of ROLLUP that are computed from them, except `histogram`.
+#: The columns of ROLLUP that an aggregation computes, except `histogram`.
 RESULTS: Final = (
     "traces",
     "runs",
@@ -56,7 +56,7 @@ native = _load()
 
 
 def values_of(column: Any) -> memoryview:
-    """Return the values of ``column``, which has no nulls."""
+    """Return the memory of the values of ``column``, which has no nulls."""
     width = column.type.bit_width // 8
     data = column.buffers()[1]
     return memoryview(b"" if data is None else data)[column.offset * width : (column.offset + len(column)) * width]
@@ -69,7 +69,11 @@ def array_of(kind: Any, data: Any) -> Any:
 
 
 def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
-    """Return the columns RESULTS and `histogram` from the C part's concatenated ``sums`` and histograms."""
+    """Return the columns RESULTS and `histogram` from the output of the C part.
+
+    ``sums``: the columns RESULTS, concatenated; ``ends`` and ``counts``: offsets and values of the
+    histograms.
+    """
     size = 8 * rows
     words = pa.py_buffer(sums)
     result: Columns = {
@@ -82,11 +86,11 @@ def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
 def by_run(columns: Columns, begins: Any) -> Columns:
     """Return the columns RESULTS and `histogram` of ROLLUP, one row per run of rows in ``columns``.
 
-    ``columns``: `trace`, `base` (real time in ns that the row's `start_ns` counts from) and INPUTS.
-    Runs begin at the indexes ``begins``, the first one at 0; in each, traces ascend. A row without
-    a start time counts in `traces` only.
+    ``columns``: `trace`, `base` (the real time in ns from which `start_ns` counts) and INPUTS. Runs
+    begin at the indexes ``begins``, the first one at 0. Traces ascend within a run. A row without a
+    start time counts in `traces` only.
     """
-    first = pc.is_in(count(len(columns["trace"])).cast(pa.uint64()), value_set=begins)
+    first = pc.is_in(row_numbers(len(columns["trace"])).cast(pa.uint64()), value_set=begins)
     row = pc.subtract(pc.cumulative_sum(first.cast(pa.int64())), integer(1))
     measured = {"traces": pc.or_(first, changes(columns["trace"])).cast(pa.int64()), **_measured(columns)}
     sums = [name for name in RESULTS if name in measured]
@@ -116,7 +120,7 @@ def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
 
 
 def durations(column: Columns) -> tuple[Any, Any]:
-    """Return for each execution its duration in us (at least 1) and whether it has a start time."""
+    """Return for each execution its duration in µs, 1 instead of 0, and whether it has a start time."""
     start = pc.add(column["base"], column["start_ns"])
     end = pc.add(start, pc.add(column["op_start_ns"], column["op_end_ns"]))
     start_us = floor_divided(start, 1000)

@@ -18,11 +18,11 @@ from .schema import READABLE, STORE_VERSION
 
 STORE_FILE: Final = "store.json"
 JOB_FILE: Final = "job.json"
-#: What people wrote on a job. It is a file of its own, for the collector replaces the job's record at any moment.
+#: Tags that users gave the job. They have their own file: the collector may replace the job's record at any time.
 TAGS_FILE: Final = "tags.json"
 RUNNING: Final = "running"
 STALE: Final = "stale"
-#: State of a job that was imported from files of TensorFlow and never ran under tfprof.
+#: State of a job that was imported from files of TensorFlow.
 IMPORTED: Final = "imported"
 #: Selector of the job that was opened last.
 LAST: Final = "last"
@@ -31,7 +31,7 @@ _UID = re.compile(r"[0-9a-f]{16}")
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 #: Maximum number of candidates in an error.
 _LISTED = 8
-#: How often a file is written again that a collector, just opening the job, took for a rest.
+#: Attempts to write a file: a collector that opens the job may remove the temporary file as a leftover.
 _TRIES: Final = 3
 
 
@@ -60,12 +60,12 @@ class JobInfo:
 
     @property
     def name(self) -> str:
-        """The job's name, empty when it has none."""
+        """The job's name, empty if it has none."""
         return str(self.identity.get("name") or "")
 
     @property
-    def has_slots(self) -> bool:
-        """Whether the job was imported from a profile, which records the output that each input comes from."""
+    def has_input_slots(self) -> bool:
+        """Whether the job's profile records which output of its source each input uses; only imports have this."""
         return bool(self.identity.get("slots"))
 
     def dump(self) -> bytes:
@@ -99,10 +99,7 @@ def save(folder: Path, info: JobInfo) -> None:
 
 
 def tags(folder: Path) -> tuple[str, ...]:
-    """Return what people wrote on the job in ``folder``.
-
-    It is nothing where there is no such file, or none that can be read.
-    """
+    """Return the tags of the job in ``folder``; none if the file is missing or unreadable."""
     try:
         texts = _json(folder / TAGS_FILE).get("tags")
     except (FileNotFoundError, StoreError):
@@ -111,9 +108,10 @@ def tags(folder: Path) -> tuple[str, ...]:
 
 
 def change_tags(folder: Path, change: Callable[[tuple[str, ...]], Sequence[str]]) -> tuple[str, ...]:
-    """Replace what is written on the job in ``folder`` by what ``change`` makes of it, and return that.
+    """Replace the tags of the job in ``folder`` with the result of ``change``, and return the new tags.
 
-    Others who do so wait. StoreError when it cannot be written, NoSuchJobError when the job is gone.
+    Concurrent changes wait for each other. StoreError if the file cannot be written, NoSuchJobError
+    if the job was removed.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -133,7 +131,7 @@ def _save_tags(path: Path, data: bytes) -> None:
         for _ in range(_TRIES):
             try:
                 durable.replace(path, data)
-            except FileNotFoundError:  # a collector that opens the job removes files that are being written
+            except FileNotFoundError:  # a collector that opens the job removes temporary files
                 continue
             durable.sync_folder(path.parent)
             return
@@ -166,9 +164,9 @@ def file_name(host: str) -> str:
 
 
 def make(store: Path) -> None:
-    """Create the store unless it exists; StoreError if it is of another version or cannot be written.
+    """Create the store unless it exists; StoreError if it has another version or cannot be written.
 
-    A store of an older version that is read gets this version.
+    A store of an older readable version is raised to STORE_VERSION.
     """
     durable.make_folder(store, linked=True)
     for folder in (jobs_folder(store), store / "hosts", store / "collectors"):
@@ -182,17 +180,17 @@ def make(store: Path) -> None:
 
 
 def check(store: Path) -> int:
-    """Return the version of ``store``; StoreError unless it is a store that is read."""
+    """Return the version of ``store``; StoreError unless it is a store of a readable version."""
     path = store / STORE_FILE
     try:
         if not stat.S_ISDIR(store.stat().st_mode):
-            raise StoreError(f"{store} is no tfprof store: it is not a folder", "store-missing")
+            raise StoreError(f"{store} is not a tfprof store: it is not a folder", "store-missing")
         document = _json(path)
     except FileNotFoundError:
-        raise StoreError(f"{store} is no tfprof store: no job was profiled into it yet", "store-missing") from None
+        raise StoreError(f"{store} is not a tfprof store: no job was profiled into it yet", "store-missing") from None
     except OSError as error:
         barred = durable.unread(store, error)
-        missing = StoreError(f"{store} is no tfprof store: {error.strerror}", "store-missing")
+        missing = StoreError(f"{store} is not a tfprof store: {error.strerror}", "store-missing")
         raise (barred if barred.slug == "store-unreadable" else missing) from None
     return _checked_version(document, path)
 
@@ -216,13 +214,13 @@ def hosts(store: Path) -> list[str]:
 def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     """Return the job that ``selector`` means; NoSuchJobError if it means none or several.
 
-    A selector is the start of a uid, a job's name (the running one when several have it), the id of a launch, or
-    ``last`` for the job that was opened last.
+    A selector is the start of a uid, a job's name, the id of a launch, or ``last`` for the job that
+    was opened last. If several jobs match, the only running one of them is meant.
     """
     jobs = sorted(infos, key=lambda info: info.opened_ns)
     if not jobs:
         raise NoSuchJobError("no job was profiled into this store yet")
-    found = meant(jobs, selector)
+    found = matching(jobs, selector)
     if selector == LAST:
         return found[0]
     running = [info for info in found if info.state == RUNNING]
@@ -235,21 +233,21 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     raise NoSuchJobError(f"{selector!r} means {len(found)} jobs: {listed}")
 
 
-def meant(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
-    """Return all jobs that ``selector`` means, as ``select`` reads it, in the order in which they were opened."""
+def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
+    """Return all jobs that match ``selector`` (see ``select``), in the order in which they were opened."""
     jobs = sorted(infos, key=lambda info: info.opened_ns)
-    return jobs[-1:] if selector == LAST else [info for info in jobs if _means(info, selector)]
+    return jobs[-1:] if selector == LAST else [info for info in jobs if _matches(info, selector)]
 
 
-def judged(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
-    """Return ``info``; a running job becomes ``stale`` if ``holder`` of the lock of ``host`` is not its collector."""
+def with_stale_state(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
+    """Return ``info``, with state `stale` if it is running and ``holder`` of ``host``'s lock is not its collector."""
     if info.state != RUNNING or info.collector.get("host") != host:
         return info
     alive = holder is not None and holder.get("id") == info.collector.get("id")
     return info if alive else replace(info, state=STALE)
 
 
-def _means(info: JobInfo, selector: str) -> bool:
+def _matches(info: JobInfo, selector: str) -> bool:
     lower = selector.lower()
     if _PREFIX.fullmatch(lower) and info.hex.startswith(lower):
         return True

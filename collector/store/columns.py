@@ -50,7 +50,7 @@ def flat(column: Any) -> Any:
 
 
 def flat_table(table: pa.Table) -> pa.Table:
-    """Return ``table`` with one chunk per column; columns are copied one by one to save memory."""
+    """Return ``table`` with one chunk per column; columns are copied one at a time to save memory."""
     schema, columns = table.schema, table.columns
     del table
     for number in range(len(columns)):
@@ -58,7 +58,7 @@ def flat_table(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def count(size: int) -> Any:
+def row_numbers(size: int) -> Any:
     """Return 0, 1, … ``size`` - 1."""
     return pc.subtract(pc.cumulative_sum(repeat(1, size, pa.int64())), integer(1))
 
@@ -81,7 +81,7 @@ def changes(column: Any) -> Any:
 
 def scattered(at: Any, values: Any, size: int, rest: int) -> Any:
     """Return ``size`` elements: ``values`` at the distinct indexes ``at``, ``rest`` elsewhere."""
-    return pc.fill_null(values.take(pc.index_in(count(size).cast(at.type), value_set=at)), rest)
+    return pc.fill_null(values.take(pc.index_in(row_numbers(size).cast(at.type), value_set=at)), rest)
 
 
 def tallied(index: Any, size: int) -> Any:
@@ -91,7 +91,7 @@ def tallied(index: Any, size: int) -> Any:
 
 
 def floor_divided(column: Any, divisor: int) -> Any:
-    """Return the floor of ``column`` / ``divisor``; pyarrow's own division cuts towards zero."""
+    """Return the floor of ``column`` / ``divisor``; pyarrow's division rounds towards zero."""
     quotient = pc.divide(column, integer(divisor))
     if not len(column) or pc.min(column).as_py() >= 0:
         return quotient
@@ -99,7 +99,7 @@ def floor_divided(column: Any, divisor: int) -> Any:
 
 
 def lists(row: Any, position: Any, values: Any, rows: int) -> Any:
-    """Return ``rows`` lists: each of ``values`` in its row at its position, zeros between, none after the last."""
+    """Return ``rows`` lists: each of ``values`` at its row and position, 0 at the other positions before the last."""
     last = (
         pa.table({"row": row, "position": position}).group_by("row", use_threads=False).aggregate([("position", "max")])
     )
@@ -109,7 +109,7 @@ def lists(row: Any, position: Any, values: Any, rows: int) -> Any:
 
 
 def _begins(lengths: Any) -> Any:
-    """Return the offsets of consecutive lists of ``lengths``, and the end of the last one."""
+    """Return the offsets of consecutive lists with ``lengths``, and the end of the last list."""
     return pa.concat_arrays([repeat(0, 1, pa.int64()), pc.cumulative_sum(lengths.cast(pa.int64()))])
 
 

@@ -1,4 +1,4 @@
-"""Classifies devices by name, as the TF profiler accounts nodes to them."""
+"""Classifies devices by name, by the rules of the TF profiler."""
 
 import re
 from typing import Any, Final
@@ -11,8 +11,8 @@ from .schema import DEVICE, NAMES
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 _GPU: Final = re.compile(rb"gpu:[0-9]+")
 
-#: Device of tf.data iterators; it is not canonical, since the op that waits for them has their time
-#: already.
+#: Device of tf.data iterators. It is not canonical: their time is already in the op that waits for
+#: them.
 ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 
 #: Flags of ``accelerator``: the device is a GPU; the device has the times of a GPU's kernels.
@@ -20,57 +20,57 @@ GPU, STREAMS = 1, 2
 
 
 class Devices:
-    """The devices of a job by id; an id without a name is not canonical and equals no other."""
+    """The devices of a job by id; an id without a name is not canonical and is its own device."""
 
     def __init__(self, names: pa.Table) -> None:
-        """Use the rows of kind DEVICE in ``names`` (schema.NAMES)."""
-        rows = only(names)
+        """Read the rows of kind DEVICE in ``names`` (schema.NAMES)."""
+        rows = device_rows(names)
         pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
         texts = {number: text.lower() for number, text in pairs}
         first: dict[bytes, int] = {}
         for number, text in sorted(texts.items()):
             first.setdefault(text, number)
-        self._plain = [(number, first[text]) for number, text in texts.items() if first[text] != number]
+        self._spellings = [(number, first[text]) for number, text in texts.items() if first[text] != number]
         self._canonical = pa.array(
             [number for number, text in sorted(texts.items()) if is_canonical(text)], pa.uint32()
         )
 
     @property
     def flags(self) -> bytes:
-        """Whether a node can belong to the device, a CPU or GPU: 1 or 0 by device id; 0 for unknown ids."""
+        """By device id: 1 for a CPU or GPU, to which nodes can belong, else 0; ids beyond the end count as 0."""
         known: list[Any] = self._canonical.to_pylist()
         flags = bytearray(max(known, default=-1) + 1)
         for number in known:
             flags[number] = 1
         return bytes(flags)
 
-    def plain(self, device: Any) -> Any:
-        """Return ``device`` with a single id for all spellings of a name."""
-        for number, first in self._plain:
+    def unified(self, device: Any) -> Any:
+        """Return ``device`` with one id for all spellings (case) of a name."""
+        for number, first in self._spellings:
             device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device
 
     def canonical(self, device: Any) -> Any:
-        """Return for each id whether a node can belong to it: whether it is a CPU or GPU."""
+        """Return for each id whether it is a CPU or GPU, to which nodes can belong."""
         return pc.is_in(device, value_set=self._canonical)
 
 
 def is_canonical(name: bytes) -> bool:
-    """Whether a node can belong to the lower-case device ``name``: whether it is a CPU or GPU."""
+    """Whether the lower-case device ``name`` is a CPU or GPU, to which nodes can belong."""
     return _CANONICAL.fullmatch(name) is not None
 
 
 def host_device(name: bytes) -> bytes:
-    """Return the CPU that drives the lower-case device ``name``, as in the TF profiler; a CPU drives itself."""
+    """Return the host CPU of the lower-case device ``name``, as in the TF profiler; a CPU is its own host."""
     return _GPU.sub(b"cpu:0", name)
 
 
 def accelerator(name: bytes) -> int:
-    """Return the flags GPU and STREAMS of the device ``name``; a step with GPU only lacks the times of kernels."""
+    """Return the flags GPU and STREAMS of the device ``name``; a step with GPU alone has no kernel times."""
     lower = name.lower()
     return (GPU | STREAMS * (b"stream:all" in lower)) if b"gpu" in lower else 0
 
 
-def only(names: pa.Table) -> pa.Table:
+def device_rows(names: pa.Table) -> pa.Table:
     """Return the rows of ``names`` that name devices."""
     return names.filter(pc.equal(names["kind"], DEVICE)) if names.num_rows else NAMES.empty_table()

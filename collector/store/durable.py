@@ -14,16 +14,16 @@ from typing import NamedTuple
 from ..errors import StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-#: Errors that a file may raise although it is intact.
+#: Errors of reading that do not mean that a file is damaged.
 _BARRED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MODE = 0o600
-#: Flags to open a file for writing: never through a symbolic link, never waiting for the reader of
-#: a pipe.
+#: Flags to open a file for writing: do not follow a symbolic link, do not wait for the reader of a
+#: pipe.
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Identity(NamedTuple):
-    """Identity of a file or folder, which another one of the same name does not share."""
+    """Identity of a file or folder; another one of the same name has another identity."""
 
     device: int
     inode: int
@@ -50,16 +50,16 @@ def make_folder(path: Path, *, linked: bool = False) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise StoreError(f"{path} is a symbolic link: remove it, or use another --store", "store-foreign")
     if found.st_uid != os.geteuid():
-        text = f"{path} belongs to user {found.st_uid}, who could have anything of yours written over"
+        text = f"{path} belongs to user {found.st_uid}, who could have other files of yours overwritten"
         raise StoreError(f"{text}: use another --store", "store-foreign")
     others = stat.S_IWOTH | (0 if _is_private(found.st_gid) else stat.S_IWGRP)
     if found.st_mode & others:
-        text = f"{path} can be written by others, who could have anything of yours written over"
+        text = f"{path} can be written by others, who could have other files of yours overwritten"
         raise StoreError(f"{text}: chmod go-w it, or use another --store", "store-foreign")
 
 
 def _is_private(group: int) -> bool:
-    """Whether this user is the only member of ``group``, so that its write permission adds nobody."""
+    """Whether this user is the only member of ``group``, so that its write permission is harmless."""
     try:
         user, members = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
@@ -74,11 +74,11 @@ def open_own(path: Path, flags: int) -> int:
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink <= 1:
         return descriptor
     os.close(descriptor)
-    raise StoreError(f"{path} is no file of yours: remove it, or use another --store", "store-foreign")
+    raise StoreError(f"{path} is not a file of yours: remove it, or use another --store", "store-foreign")
 
 
 def read(path: Path) -> bytes:
-    """Return the content of ``path``; OSError if it is no regular file: reading a pipe could block."""
+    """Return the content of ``path``; OSError if it is not a regular file, since reading a pipe could block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -96,7 +96,7 @@ def unread(path: Path, error: Exception) -> StoreError:
 
 @contextlib.contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Convert an OSError about ``path`` into a StoreError with an explanation."""
+    """Convert an OSError in the block into a StoreError about ``path``."""
     try:
         yield
     except OSError as error:
@@ -108,7 +108,7 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 def replace(path: Path, data: bytes | memoryview) -> None:
-    """Replace the content of ``path`` atomically; an OSError leaves it unchanged and no other file behind."""
+    """Replace the content of ``path`` atomically; after an OSError it is unchanged and no temporary file is left."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFELY, _MODE)
     try:

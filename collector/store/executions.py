@@ -1,4 +1,4 @@
-"""Reads the executions of some traces: of each segment only the row groups that may contain them."""
+"""Reads the executions of some traces, only from row groups that may contain them."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from . import segment
 from .columns import flat, floor_divided, pc
-from .devices import Devices, only
+from .devices import Devices, device_rows
 from .protocols import Executions
 from .rollup import canonical_after, canonical_of
 from .schema import JOB_TABLES, NONE_ID
@@ -27,7 +27,7 @@ def executions(snapshot: Snapshot, wanted: Collection[int], columns: Sequence[st
     sealed = list(generations(snapshot, traces))
 
     def rows(name: str, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of a table that may belong to the traces, with all rows of the log."""
+        """Return the rows of a table that may belong to the traces; all rows of the log are included."""
         groups = (snapshot.groups(name, one.generation, one.traces, columns) for one in sealed)
         return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
 
@@ -41,14 +41,14 @@ def executions(snapshot: Snapshot, wanted: Collection[int], columns: Sequence[st
 def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
     """Return node -> its canonical device in the whole job; ``names`` are the job's NAMES."""
     tail = snapshot.unsealed("ops", ["node", "device"])
-    devices: list[int] = canonical_after(tail, Devices(only(names)), canonical_of(snapshot.total())).to_pylist()
+    devices: list[int] = canonical_after(tail, Devices(device_rows(names)), canonical_of(snapshot.total())).to_pylist()
     return {node: device for node, device in enumerate(devices) if device != NONE_ID}
 
 
-def kept(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
+def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
     """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
     traces = snapshot.table("traces", _STARTS)
-    return [row for ops in _parts(snapshot) for row in _kept(ops, traces)]
+    return [row for ops in _parts(snapshot) for row in _persistent(ops, traces)]
 
 
 def _of(table: pa.Table, numbers: Any) -> pa.Table:
@@ -56,13 +56,13 @@ def _of(table: pa.Table, numbers: Any) -> pa.Table:
 
 
 def _parts(snapshot: Snapshot) -> Iterator[pa.Table]:
-    """Yield the ops of each generation."""
+    """Yield the ops of each segment, then those of the log."""
     for _, path in snapshot.segments("ops"):
         yield segment.read(path, "ops", _KEPT)
     yield snapshot.unsealed("ops", _KEPT)
 
 
-def _kept(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
+def _persistent(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
     ops = ops.filter(pc.not_equal(ops["persistent_bytes"], 0))
     at = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
     start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(at), 0), flat(ops["start_ns"]))

@@ -1,4 +1,4 @@
-"""Import a whole job: build it in a hidden folder, then rename it into place."""
+"""Imports a whole job: builds it in a hidden folder, then renames the folder into place."""
 
 import contextlib
 import fcntl
@@ -15,13 +15,13 @@ from .writer import LocalJobWriter
 
 #: Prefix of folders that readers and collectors ignore.
 _STAGED: Final = ".staged-"
-#: Minimum age in seconds of an abandoned folder; a younger one may not be locked yet.
+#: Minimum age of an abandoned folder (seconds); a younger one may not be locked yet.
 _YOUNG_S: Final = 60.0
 
 
 @contextlib.contextmanager
 def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
-    """Provide the writer of a new job; it appears in ``store`` after the block, and not at all after an exception.
+    """Provide the writer of a new job; the job appears in ``store`` after the block, unless it raises.
 
     The caller closes the writer within the block. StoreError if the store cannot be written.
     """
@@ -47,7 +47,7 @@ def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
 
 
 def _locked(folder: Path) -> int:
-    """Return a descriptor that locks ``folder`` until this process ends."""
+    """Return a descriptor that locks ``folder`` until it is closed."""
     with durable.store_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -55,7 +55,7 @@ def _locked(folder: Path) -> int:
 
 
 def _sweep(store: Path) -> None:
-    """Remove the folders of imports that were killed."""
+    """Remove the folders of killed imports."""
     for folder in catalog.jobs_folder(store).glob(f"{_STAGED}*"):
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime < _YOUNG_S:

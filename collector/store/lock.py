@@ -1,4 +1,4 @@
-"""The lock of a collector: one writer a store and host."""
+"""The lock of a collector: a store has one writer per host."""
 
 import fcntl
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import StoreError
 from .durable import open_own, store_errors
 
-#: Attempts and seconds between them: a reader that queries the holder has the lock for
+#: Attempts to lock, and seconds between them: a reader that queries the holder locks the file for
 #: microseconds.
 _TRIES, _PAUSE_S = 5, 0.02
 
@@ -43,7 +43,7 @@ def take(path: Path, holder: dict[str, Any]) -> Lock:
 
 
 def holder(path: Path) -> dict[str, Any] | None:
-    """Return what the holder of the lock at ``path`` wrote, None if it is free."""
+    """Return the content of the lock at ``path`` (see ``take``), None if nobody holds it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

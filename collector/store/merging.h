@@ -1,4 +1,4 @@
-/* Rollups put together. */
+/* Merges rollups. */
 #ifndef TFPROF_MERGING_H
 #define TFPROF_MERGING_H
 
@@ -8,21 +8,21 @@
 
 enum { FIRST_BUCKET = offsetof(sums, first_bucket) / 8 };
 
-/* One of several rollups that are put together; `group`: which row of the result each of its rows belongs to. */
+/* One of the rollups to merge; `group`: for each of its rows, the row of the result. */
 typedef struct {
     size_t rows, counts_size;
     const uint32_t *group, *canonical, *counts;
     const uint64_t *columns[RESULTS];
-    const int32_t *offsets; /* of each row's histogram in `counts`, and the end of the last */
+    const int32_t *offsets; /* of each row's histogram in `counts`, and the end of the last histogram */
 } rollup;
 
-/* The result, row by row. */
+/* The result, by row. */
 typedef struct {
     size_t rows;
     sums *sums;
     uint32_t *canonical, *counts;
     int32_t *offsets;
-    int64_t *ends; /* the bucket after the last of each histogram */
+    int64_t *ends; /* the bucket after the last bucket of each histogram */
 } merged;
 
 static void add_sums(sums *to, const rollup *from, size_t at) {
@@ -49,14 +49,15 @@ static void add_sums(sums *to, const rollup *from, size_t at) {
     to->output_bytes += more.output_bytes;
 }
 
-/* The first bucket of a row's histogram, and through `size` how many there are; false where there is none. */
+/* Set `first` to the first bucket of a row's histogram and `size` to their number; false if it is empty. */
 static bool histogram_of(const rollup *part, size_t at, int64_t *first, int64_t *size) {
     memcpy(first, &part->columns[FIRST_BUCKET][at], sizeof *first);
     *size = part->offsets[at + 1] - part->offsets[at];
     return *size > 0;
 }
 
-/* Leave room for all buckets of each row: `offsets` where they begin. False when they are too many, or there is no memory. */
+/* Set the offsets and allocate the histograms of the result. False if they are too large, or if memory
+ * is exhausted. */
 static bool lay_out(merged *to, const rollup *parts, size_t count) {
     int64_t first, size, end = 0;
     for (const rollup *part = parts; part < parts + count; part++)

@@ -8,17 +8,17 @@ from typing import Any, Final
 import pyarrow as pa
 
 from . import aggregation
-from .columns import NULL, constant, count, flat, integer, ordered, pc
+from .columns import NULL, constant, flat, integer, ordered, pc, row_numbers
 from .node_keys import device_of, key_of, node_of
 from .schema import NONE_ID, ROLLUP
 
 _NONE: Final = constant(NONE_ID, pa.uint32())
-#: Columns that are summed; the others are minima, maxima and lists.
+#: Columns that merging adds; the others are minima, maxima and lists.
 _ADDED: Final = tuple(name for name in aggregation.RESULTS if name not in ("min_ns", "max_ns", "first_bucket"))
 
 
 def merge(*rollups: pa.Table) -> pa.Table:
-    """Return the merged ROLLUP of ``rollups``, oldest first; no trace may be in two of them."""
+    """Return the merged ROLLUP of ``rollups``, oldest first; their traces must be disjoint."""
     parts = [rollup for rollup in rollups if rollup.num_rows]
     if len(parts) < 2:
         return parts[0] if parts else ROLLUP.empty_table()
@@ -51,13 +51,13 @@ def by_python(older: pa.Table, newer: pa.Table) -> pa.Table:
 
 
 def _histograms(sides: Sequence[pa.Table], keys: Any) -> aggregation.Columns:
-    """Return the sums of all sides' histograms for the rows ``keys``."""
+    """Return the summed histograms of all ``sides``, for the rows ``keys``."""
     rows, buckets, counts = [], [], []
     for side in sides:
         histogram, first = flat(side["histogram"]), flat(side["first_bucket"])
         of = pc.list_parent_indices(histogram)
         begins = histogram.offsets.slice(0, len(histogram)).cast(pa.int64())
-        position = pc.subtract(pc.add(count(len(of)), histogram.offsets[0].cast(pa.int64())), begins.take(of))
+        position = pc.subtract(pc.add(row_numbers(len(of)), histogram.offsets[0].cast(pa.int64())), begins.take(of))
         rows.append(pc.index_in(_keys(side), value_set=keys).cast(pa.int64()).take(of))
         buckets.append(pc.add(position, first.take(of)))
         counts.append(pc.list_flatten(histogram))
@@ -82,7 +82,7 @@ def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def _buffers(part: pa.Table, groups: Any) -> tuple[memoryview, ...]:
-    """Return the arguments of `_sums.merge` for a rollup; ``groups``: for each of its rows, the row of the result."""
+    """Return the arguments of `_sums.merge` for a rollup; ``groups``: the row of the result for each of its rows."""
     histograms = flat(part["histogram"])
     others = (groups, flat(part["canonical"]), histograms.offsets, histograms.values)
     return tuple(map(aggregation.values_of, (*others, *(flat(part[name]) for name in aggregation.RESULTS))))

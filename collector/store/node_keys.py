@@ -1,4 +1,4 @@
-"""Packs node and device into one number that sorts like (node, device)."""
+"""Packs node and device into one number, which sorts by node, then by device."""
 
 from typing import Any, Final
 
@@ -12,15 +12,15 @@ _LOW: Final = pa.scalar(NONE_ID, pa.uint64())
 
 
 def key_of(node: Any, device: Any) -> Any:
-    """Return the keys of two columns of ids."""
+    """Return the keys of columns of node and device ids."""
     return pc.bit_wise_or(pc.shift_left(node.cast(pa.uint64()), _SHIFT), device.cast(pa.uint64()))
 
 
 def node_of(key: Any) -> Any:
-    """Return the nodes of keys."""
+    """Return the node ids in keys."""
     return pc.shift_right(key, _SHIFT).cast(pa.uint32())
 
 
 def device_of(key: Any) -> Any:
-    """Return the devices of keys."""
+    """Return the device ids in keys."""
     return pc.bit_wise_and(key, _LOW).cast(pa.uint32())

@@ -14,7 +14,8 @@ _WORD: Final = 1 << 32
 class OpOutput(NamedTuple):
     """One output; ``shape`` is a serialised TensorShapeProto (empty: a scalar), None if unknown.
 
-    ``described``: it has a tensor_description; ``allocated``: that has an allocation_description.
+    ``described``: the output has a tensor_description; ``allocated``: its tensor_description has an
+    allocation_description.
     """
 
     slot: int
@@ -44,7 +45,7 @@ def decode(signature: bytes) -> list[OpOutput]:
             output, at = _output(signature, at)
             outputs.append(output)
     except ValueError:
-        raise FormatError("an output signature that is cut short") from None
+        raise FormatError("an output signature is cut short") from None
     return outputs
 
 

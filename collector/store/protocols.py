@@ -1,4 +1,4 @@
-"""The interfaces of a store for the rest of the collector; this folder implements them with local files.
+"""The interfaces of a store; this folder implements them with local files.
 
 Tables are Arrow tables of ``schema``. Numbers of nodes, devices, labels and outputs refer to NAMES.
 """
@@ -26,10 +26,10 @@ class Executed(NamedTuple):
 
 
 class Executions(NamedTuple):
-    """The executions of some traces, perhaps with those of others, and the tables that describe them.
+    """The executions of some traces, and the tables that describe them.
 
-    ``traces``, ``allocations`` and ``output_memory`` are of these traces only; ``canonical``: node -> its canonical
-    device in the whole job.
+    ``ops`` may include executions of other traces; ``traces``, ``allocations`` and ``output_memory``
+    do not. ``canonical``: node -> its canonical device in the whole job.
     """
 
     ops: pa.Table
@@ -46,8 +46,8 @@ class RecordedOutputs(Protocol):
     def kinds(self, which: Executed, sized: Collection[int] | None) -> dict[int, int]:
         """Return first trace of a kind -> number of traces of that kind, ascending.
 
-        Traces are of one kind if the executions ``which`` have the same outputs equally often. For the nodes
-        ``sized`` (None: all) the bytes of the outputs must be equal, too.
+        Traces are of one kind if the executions ``which`` have the same outputs equally often. For
+        the nodes ``sized`` (None: all) the bytes of the outputs must also be equal.
         """
         ...
 
@@ -56,31 +56,31 @@ class RecordedOutputs(Protocol):
     ) -> Iterable[tuple[int, int, int, int, int]]:
         """Return (trace, node, outputs, bytes, runs), distinct and sorted.
 
-        Bytes are 0 except for the nodes ``sized``.
+        Bytes are 0 for nodes that are not in ``sized`` (None: all).
         """
         ...
 
     def in_order(
         self, traces: Collection[int], which: Executed, among: Collection[int] | None
     ) -> Iterable[tuple[int, int, int]]:
-        """Return (trace, node, outputs) of each execution of the nodes ``among``; those of a node by start."""
+        """Return (trace, node, outputs) of each execution of the nodes ``among``, by trace, node and start."""
         ...
 
     def one_each(self, traces: Collection[int] | None, which: Executed) -> Iterable[tuple[int, int, int]]:
-        """Return (node, outputs, label) of one execution of each node, in any of ``traces``; None: in any trace."""
+        """Return (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         ...
 
     def first_seen(self, which: Executed, before: int | None) -> Iterable[tuple[int, int, int]]:
-        """Return (node, outputs, first trace that has them), by trace; ``before``: only traces of lower numbers."""
+        """Return (node, outputs, first trace with them), by trace; ``before``: only traces with lower numbers."""
         ...
 
     def in_trace(self, node: int, trace: int) -> Sequence[int]:
-        """Return the outputs of each execution of a node in one trace, by end."""
+        """Return the outputs of each execution of a node in one trace, in stored order: on each device, by end."""
         ...
 
 
 class JobReader(Protocol):
-    """Reads one job, or the samples of one host. Each call reads the current content, and may raise StoreError."""
+    """Reads one job, or the samples of one host. Each call reads the current content and may raise StoreError."""
 
     @property
     def info(self) -> JobInfo:
@@ -96,7 +96,7 @@ class JobReader(Protocol):
         ...
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a table of schema.JOB_TABLES, or ``columns`` of it; in order of arrival, except `ops`."""
+        """Return a table of schema.JOB_TABLES, or only ``columns``; in order of arrival, except `ops`."""
         ...
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
@@ -115,7 +115,7 @@ class JobReader(Protocol):
         """Return node -> canonical device."""
         ...
 
-    def kept(self) -> Iterable[tuple[int, int, int, int]]:
+    def persistent_allocations(self) -> Iterable[tuple[int, int, int, int]]:
         """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
         ...
 
@@ -144,7 +144,11 @@ class JobReader(Protocol):
         ...
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs with the same names and ops, nodes of each, a node's name, one of the graphs)."""
+        """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs.
+
+        Graphs are identical if their nodes have the same names and ops. ``nodes`` is the number of
+        nodes of each graph; name and graph are examples.
+        """
         ...
 
     def graph_names(self, graph: int) -> set[str]:
@@ -152,7 +156,7 @@ class JobReader(Protocol):
         ...
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
-        """Return the result of ``action`` on one snapshot of the outputs; ``highest`` is the largest node number."""
+        """Return the result of ``action`` on one snapshot of the outputs; ``highest`` is the highest node id."""
         ...
 
 
@@ -195,7 +199,7 @@ class JobWriter(Protocol):
         ...
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and ``last`` as the last number of wire type ``about``; all of it or nothing."""
+        """Store rows by table, and ``last`` as the last number of wire type ``about``; all or nothing."""
         ...
 
     def acked(self, about: int) -> int:
@@ -219,7 +223,7 @@ class JobWriter(Protocol):
         ...
 
     def seal_if_due(self, now: float) -> bool:
-        """Compact appended rows if that is due; ``now`` is in seconds of a monotonic clock."""
+        """Compact the appended rows if that is due; ``now``: monotonic clock in seconds."""
         ...
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
@@ -228,7 +232,7 @@ class JobWriter(Protocol):
 
 
 class StoreWriter(Protocol):
-    """Writes a store; only this host's collector does."""
+    """Writes the jobs of one host in a store; the host's collector is the only writer."""
 
     @property
     def path(self) -> Path:
@@ -254,7 +258,7 @@ class StoreWriter(Protocol):
         ...
 
     def renew(self) -> None:
-        """Create and lock the store again after its removal. Open writers are unchanged."""
+        """Create and lock the store again after its removal; open writers stay as they are."""
         ...
 
     def forget(self, writer: Any) -> None:

@@ -14,10 +14,10 @@ from .snapshot import Snapshot
 
 
 @contextmanager
-def asking(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
-    """Answer SQL queries about the job's tables and ``rollup``; UsageError if a query is wrong.
+def sql_session(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
+    """Provide a function that answers SQL queries about the job's tables and ``rollup``; UsageError for wrong SQL.
 
-    Only the tables that a query names are opened: opening all takes longer than most queries.
+    A table is opened when a query names it: opening all of them takes longer than most queries.
     """
     with duckdb.connect() as connection:
         offered: set[str] = set()
@@ -39,7 +39,7 @@ def asking(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Calla
 
 
 def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
-    """Raise FileNotFoundError if the collector has merged a file of ``tables`` away; the caller asks anew."""
+    """Raise FileNotFoundError if the collector has merged a file of ``tables`` away; the caller then tries again."""
     for name in tables:
         for _, path in snapshot.segments(name) if name != "rollup" else ():
             path.stat()

@@ -24,7 +24,7 @@ _IDENTICAL_GRAPHS: Final = """
 _WINDOW_LABELS: Final = f"""
     SELECT node, min(label) AS label FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
-    GROUP BY node"""  # noqa: S608  # a number of ours
+    GROUP BY node"""  # noqa: S608  # a constant
 
 
 def memory_left(ask: Ask) -> list[tuple[int, int, int]]:
@@ -58,7 +58,7 @@ def window_labels(ask: Ask) -> dict[int, int]:
 
 
 def identical_graphs(ask: Ask) -> list[tuple[int, int, str, int]]:
-    """Return (graphs with the same names and ops, nodes of each, a node's name, one of the graphs)."""
+    """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs."""
     return _rows(ask(_IDENTICAL_GRAPHS))
 
 

@@ -1,4 +1,4 @@
-"""Readers of a store; they need the directory only, no lock and no daemon."""
+"""Readers of a store. They need read access to the directory, but no lock and no daemon."""
 
 import os
 import socket
@@ -15,143 +15,142 @@ from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
 from .questions import Ask
 from .schema import HOST_SAMPLES
-from .snapshot import Snapshot, settled
+from .snapshot import Snapshot, with_stable_snapshot
 
 T = TypeVar("T")
 
 
 class LocalJob:
-    """One job, or the samples of one host; every call sees the current content, sealed or in a log."""
+    """One job, or the samples of one host; each call reads the current content, sealed and in the log."""
 
     def __init__(self, folder: Path, info: JobInfo, moment: Snapshot | None = None) -> None:
-        """Read ``folder``; ``moment``: a snapshot that every call sees instead of the current content."""
+        """Read ``folder``; ``moment``: a snapshot to read instead of the current content."""
         self.folder = folder
         self.info = info
         self._moment = moment
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return table ``name`` of schema.JOB_TABLES, or just ``columns`` of it.
+        """Return table ``name`` of schema.JOB_TABLES, or only ``columns``.
 
         Sealed ``ops`` are sorted by (node, trace) within each row group; all other rows are in
         order of arrival.
         """
-        return self.settled(lambda snapshot: snapshot.table(name, columns))
+        return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
-        """Return the ROLLUP of all traces, or of those with the numbers ``traces``; unknown numbers are ignored.
+        """Return the ROLLUP of the traces with the numbers ``traces``, or of all; unknown numbers are ignored.
 
-        The canonical device of a node is that of the whole job, as in the TF profiler, even if
-        ``traces`` are few.
+        Nodes have the canonical devices of the whole job, as in the TF profiler.
         """
         if traces is None:
-            return self.settled(trace_ranges.everything)
+            return self.with_snapshot(trace_ranges.rollup_of_all)
         wanted = sorted(set(traces))
-        return self.settled(lambda snapshot: trace_ranges.some(snapshot, wanted))
+        return self.with_snapshot(lambda snapshot: trace_ranges.rollup_of_traces(snapshot, wanted))
 
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return the time of each node on each device in each of ``traces``: columns trace, node, device, us."""
         wanted = sorted(set(traces))
-        return self.settled(lambda snapshot: trace_ranges.by_trace(snapshot, wanted))
+        return self.with_snapshot(lambda snapshot: trace_ranges.times_by_trace(snapshot, wanted))
 
     def tags(self) -> tuple[str, ...]:
-        """Return what people wrote on the job."""
+        """Return the job's tags."""
         return catalog.tags(self.folder)
 
     def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
-        """Return the executions of ``traces``, with ``columns`` of `ops`.
-
-        Of the log's rows those of other traces come, too.
-        """
-        return self.settled(lambda snapshot: executions.executions(snapshot, traces, columns))
+        """Return the executions of ``traces``, with ``columns`` of `ops`."""
+        return self.with_snapshot(lambda snapshot: executions.executions(snapshot, traces, columns))
 
     def canonical_devices(self) -> dict[int, int]:
         """Return node -> canonical device."""
-        return self.settled(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
+        return self.with_snapshot(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
 
-    def kept(self) -> list[tuple[int, int, int, int]]:
-        """Return (trace, node, device, persistent bytes) of the executions that began and keep any."""
-        return self.settled(executions.kept)
+    def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
+        """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
+        return self.with_snapshot(executions.persistent_allocations)
 
     def host_samples(self) -> pa.Table:
-        """Return all samples of the job's host; none where there are none."""
+        """Return all samples of the job's host; the table may be empty."""
         host = str(self.info.identity.get("host") or "")
         folder = catalog.host_folder(self.folder.parents[1], host)
         if not host or not folder.is_dir():
             return HOST_SAMPLES.empty_table()
         try:
             return LocalJob(folder, catalog.load(folder)).table("host_samples")
-        except FileNotFoundError:  # it was removed just now
+        except FileNotFoundError:  # just removed
             return HOST_SAMPLES.empty_table()
 
     def memory_left(self) -> list[tuple[int, int, int]]:
-        """Return (trace, bytes left allocated, most bytes in use) of each trace."""
-        return self.asked(questions.memory_left)
+        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
+        return self.with_sql(questions.memory_left)
 
     def new_nodes(self) -> dict[int, int]:
-        """Return trace -> how many nodes it is the first to have, where there are any."""
-        return self.asked(questions.new_nodes)
+        """Return trace -> number of nodes that first occur in it, if any."""
+        return self.with_sql(questions.new_nodes)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which it ran there)."""
-        return self.asked(questions.last_traces)
+        return self.with_sql(questions.last_traces)
 
     def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
         """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start; ns."""
-        return self.asked(partial(questions.timeline, traces=traces))
+        return self.with_sql(partial(questions.timeline, traces=traces))
 
     def window_labels(self) -> dict[int, int]:
-        """Return node -> a label of it, of nodes that traces of the TF profiler have."""
-        return self.asked(questions.window_labels)
+        """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
+        return self.with_sql(questions.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs with the same names and ops, nodes of each, a node's name, one of the graphs)."""
-        return self.asked(questions.identical_graphs)
+        """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs."""
+        return self.with_sql(questions.identical_graphs)
 
     def graph_names(self, graph: int) -> set[str]:
         """Return the names of the nodes of one graph."""
-        return self.asked(partial(questions.graph_names, graph=graph))
+        return self.with_sql(partial(questions.graph_names, graph=graph))
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
-        """Return ``action`` of the outputs at one moment; ``highest``: the largest number of a node."""
-        from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # as above
+        """Return the result of ``action`` on one snapshot of the outputs; ``highest``: the highest node id."""
+        from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
 
-        return self.asked(lambda ask: action(LocalOutputs(ask, highest)))
+        return self.with_sql(lambda ask: action(LocalOutputs(ask, highest)))
 
     def query(self, sql: str) -> pa.Table:
         """Return the result of ``sql`` over the job's tables and ``rollup``; UsageError if the query is wrong."""
-        return self.asked(lambda ask: ask(sql))
+        return self.with_sql(lambda ask: ask(sql))
 
-    def asked(self, action: Callable[[Ask], T]) -> T:
-        """Return the result of ``action``, which runs SQL on one snapshot of the job; it may be called again."""
-        from .query import asking  # noqa: PLC0415  # duckdb takes half of a command's start-up, and few commands use it
+    def with_sql(self, action: Callable[[Ask], T]) -> T:
+        """Return the result of ``action``, which runs SQL on one snapshot; it may be called more than once."""
+        from .query import sql_session  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
 
         def answer(snapshot: Snapshot) -> T:
-            with asking(snapshot, lambda: trace_ranges.everything(snapshot)) as ask:
+            with sql_session(snapshot, lambda: trace_ranges.rollup_of_all(snapshot)) as ask:
                 return action(ask)
 
-        return self.settled(answer)
+        return self.with_snapshot(answer)
 
     def at_one_moment(self, action: Callable[[JobReader], T]) -> T:
-        """Return the result of ``action`` on one snapshot of the job; it may be called again."""
-        return self.settled(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
+        """Return the result of ``action`` on one snapshot of the job; it may be called more than once."""
+        return self.with_snapshot(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
 
-    def settled(self, action: Callable[[Snapshot], T]) -> T:
-        """Return the result of ``action`` on a snapshot whose files all lasted; it may be called again."""
-        return settled(self.folder, action) if self._moment is None else action(self._moment)
+    def with_snapshot(self, action: Callable[[Snapshot], T]) -> T:
+        """Return the result of ``action`` on a snapshot of existing files; it may be called more than once."""
+        return with_stable_snapshot(self.folder, action) if self._moment is None else action(self._moment)
 
 
 class LocalStore:
     """A store directory, read only."""
 
     def __init__(self, path: str | os.PathLike[str], host: str | None = None) -> None:
-        """Open the store at ``path`` from ``host`` (this one); StoreError ``store-missing``, ``store-version``."""
+        """Open the store at ``path``; ``host``: the host on which it is read, by default this one.
+
+        StoreError ``store-missing``, ``store-version``.
+        """
         self.path = Path(path)
         self._host = host or socket.gethostname()
         catalog.check(self.path)
 
     @property
     def host_name(self) -> str:
-        """The host that the store is looked at from."""
+        """The host on which the store is read."""
         return self._host
 
     def jobs(self) -> list[LocalJob]:
@@ -163,7 +162,7 @@ class LocalStore:
         return self._read()[1]
 
     def job(self, selector: str) -> LocalJob:
-        """Return the job that ``selector`` means (catalog.select); NoSuchJobError if it means none or several."""
+        """Return the job that matches ``selector`` (catalog.select); NoSuchJobError unless exactly one matches."""
         jobs, errors = self._read()
         by_uid = {job.info.uid: job for job in jobs}
         try:
@@ -182,9 +181,9 @@ class LocalStore:
         except FileNotFoundError:
             raise NoSuchJobError(f"the store has no samples of host {name}") from None
 
-    def judged(self, info: JobInfo) -> JobInfo:
-        """Return a record read just now as this store's jobs have it: stale where its collector is gone."""
-        return catalog.judged(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
+    def with_stale_state(self, info: JobInfo) -> JobInfo:
+        """Return ``info``, a record that was just read, with the state `stale` if its collector has ended."""
+        return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
     def _read(self) -> tuple[list[LocalJob], list[StoreError]]:
         jobs: list[LocalJob] = []
@@ -192,7 +191,7 @@ class LocalStore:
         holder = lock.holder(catalog.lock_file(self.path, self._host))
         for folder in catalog.folders(self.path):
             try:
-                jobs.append(LocalJob(folder, catalog.judged(catalog.load(folder), self._host, holder)))
+                jobs.append(LocalJob(folder, catalog.with_stale_state(catalog.load(folder), self._host, holder)))
             except FileNotFoundError:
                 continue  # just created, or just removed
             except StoreError as error:

@@ -13,7 +13,7 @@ class LocalOutputs:
     """Implements ``protocols.RecordedOutputs`` for a job of this store."""
 
     def __init__(self, ask: Callable[[str], pa.Table], highest: int) -> None:
-        """``ask`` runs an SQL query; ``highest`` is the largest node number."""
+        """``ask`` runs an SQL query; ``highest`` is the highest node id."""
         self._ask = ask
         self._highest = highest
 
@@ -24,7 +24,7 @@ class LocalOutputs:
             FROM (
                 SELECT trace, sum(hash({", ".join(filter(None, ("node", "outputs", self._size(sized))))})) AS kind
                 FROM ops WHERE {self._where(which)} GROUP BY trace
-            ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and names of ours
+            ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and our own names
         return dict(_rows(found, "trace", "traces"))
 
     def of_traces(
@@ -45,11 +45,11 @@ class LocalOutputs:
         found = self._ask(f"""
             SELECT trace, node, outputs FROM ops
             WHERE trace IN ({_listed(traces)}) AND {self._where(which)} AND {self._among(among)}
-            ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and names of ours
+            ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and our own names
         return _rows(found, "trace", "node", "outputs")
 
     def one_each(self, traces: Collection[int] | None, which: Executed) -> Iterator[tuple[int, int, int]]:
-        """Yield (node, outputs, label) of one execution of each node, in ``traces`` or, if None, in any trace."""
+        """Yield (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         of_traces = "true" if traces is None else f"trace IN ({_listed(traces)})"
         found = self._ask(f"""
             SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
@@ -57,7 +57,7 @@ class LocalOutputs:
         return _rows(found, "node", "outputs", "label")
 
     def first_seen(self, which: Executed, before: int | None) -> Iterator[tuple[int, int, int]]:
-        """Yield (node, outputs, first trace that has them), by trace; ``before``: in traces of lower numbers only."""
+        """Yield (node, outputs, first trace with them), by trace; ``before``: only traces with lower numbers."""
         early = "" if before is None else f" AND trace < {before}"
         found = self._ask(f"""
             SELECT node, outputs, min(trace) AS trace FROM ops
@@ -66,18 +66,18 @@ class LocalOutputs:
         return _rows(found, "node", "outputs", "trace")
 
     def in_trace(self, node: int, trace: int) -> list[int]:
-        """Return the outputs of a node's executions in one trace, by end."""
+        """Return the outputs of each execution of a node in one trace, in stored order: on each device, by end."""
         found = self._ask(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
         return [outputs for (outputs,) in _rows(found, "outputs")]
 
     def _size(self, sized: Collection[int] | None) -> str:
-        """Return the expression of a row's output bytes: 0 except for the nodes ``sized``; '' if that is none."""
+        """Return the SQL expression of a row's output bytes, 0 for nodes not in ``sized``; '' if ``sized`` is empty."""
         if sized is not None and not sized:
             return ""
         return f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END"
 
     def _where(self, which: Executed) -> str:
-        """Return the condition that selects the rows ``which``."""
+        """Return the SQL condition that selects the rows ``which``."""
         conditions = [self._among(which.nodes)]
         if which.devices is not None:
             conditions.append(f"device IN ({_listed(which.devices)})" if which.devices else "false")
@@ -86,12 +86,12 @@ class LocalOutputs:
         return " AND ".join(conditions)
 
     def _among(self, nodes: Collection[int] | None) -> str:
-        """Return the condition that selects the rows of ``nodes``: a bit set, since a list takes twice as long."""
+        """Return the SQL condition that selects the rows of ``nodes``: a bit set; a list takes twice as long."""
         return "true" if nodes is None else _bit("node", nodes, self._highest)
 
 
 def _within(traces: Sequence[int]) -> str:
-    """Return the condition that selects the rows of ``traces``, which ascend."""
+    """Return the SQL condition that selects the rows of the ascending ``traces``."""
     if not traces:
         return "false"
     span = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
@@ -99,7 +99,7 @@ def _within(traces: Sequence[int]) -> str:
 
 
 def _bit(column: str, numbers: Iterable[int], highest: int) -> str:
-    """Return the condition that ``column`` is one of ``numbers``; the caller excludes values above ``highest``."""
+    """Return the SQL condition that ``column`` is one of ``numbers``; no value may exceed ``highest``."""
     size = 1 << highest.bit_length()
     bits = bytearray(b"0" * size)
     for number in numbers:

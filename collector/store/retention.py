@@ -45,10 +45,10 @@ def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int) -> list[int]
 
 
 def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collection[int] = ()) -> list[int]:
-    """Remove expired jobs and return their uids; called by the collector of ``host``, which has ``written`` open.
+    """Remove expired jobs and return their uids; the collector of ``host`` calls it, and has ``written`` open.
 
-    Running jobs of other hosts and damaged jobs stay. A running job of this host without a writer
-    counts as ended after a day.
+    Running jobs of other hosts and damaged jobs stay. A running job of this host that is not in
+    ``written`` counts as ended after a day without a write.
     """
     for rest in catalog.jobs_folder(store).glob(f"{_REMOVED}*"):
         shutil.rmtree(rest, ignore_errors=True)
@@ -60,10 +60,10 @@ def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collect
 
 
 def remove(store: Path, uid: int) -> None:
-    """Remove job ``uid``: readers lose it at once, then its files are deleted."""
+    """Remove job ``uid``: it first disappears for readers, then its files are deleted."""
     folder = catalog.job_folder(store, uid)
     aside = folder.with_name(_REMOVED + folder.name)
-    shutil.rmtree(aside, ignore_errors=True)  # of a removal that was cut short
+    shutil.rmtree(aside, ignore_errors=True)  # left by an interrupted removal
     with durable.store_errors(folder):
         folder.replace(aside)
     shutil.rmtree(aside, ignore_errors=True)

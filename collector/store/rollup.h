@@ -1,4 +1,4 @@
-/* Sorted op executions summed up, one row a node and device, and one a node. */
+/* Aggregates sorted op executions: one row for each node and device, and one row for each node. */
 #ifndef TFPROF_ROLLUP_H
 #define TFPROF_ROLLUP_H
 
@@ -10,13 +10,13 @@
 
 #define NONE_ID UINT32_MAX
 
-/* Columns of int64, in the order of sums.INPUTS; `base` comes before them. */
+/* Columns of int64: `base`, then those of aggregation.INPUTS in its order. */
 enum { BASE, START, OP_START, OP_END, START_FIX, END_FIX, WAIT, TOTAL, PEAK, LIVE, OUTPUT, TEMP, PERSISTENT, INPUTS };
 
 #define BUCKETS 256
 #define BUCKETS_AN_OCTAVE 4.0
 
-/* One row's sums, in the order of sums.RESULTS; sums wrap around as pyarrow's do. */
+/* The sums of one row, in the order of aggregation.RESULTS; they wrap around, like pyarrow's. */
 typedef struct {
     uint64_t traces, runs, sum_us, sum_ns;
     int64_t min_ns, max_ns;
@@ -34,7 +34,7 @@ typedef struct {
     const int64_t *in[INPUTS];
 } ops;
 
-/* What is known of nodes and devices: the canonical device of each node, and whether a device can be one. */
+/* Facts about nodes and devices: the canonical device of each node, and whether a device can be canonical. */
 typedef struct {
     const uint32_t *canonical;
     size_t nodes;
@@ -42,7 +42,7 @@ typedef struct {
     size_t devices;
 } known;
 
-/* A row of ROLLUP; its histogram ends at `end` among all counts. */
+/* A row of ROLLUP; `end` is the end of its histogram in `table.counts`. */
 typedef struct {
     uint32_t node, device, canonical;
     sums sums;
@@ -54,11 +54,11 @@ typedef struct {
     size_t size, room;
     uint32_t *counts;
     size_t counts_size, counts_room;
-    uint32_t *seen, *more; /* traces of a node, and room to put more together with them */
+    uint32_t *seen, *more; /* traces of a node, and the buffer into which more traces are merged */
     size_t seen_size, seen_room;
 } table;
 
-/* Make room for `more` elements after `size`. */
+/* Make room for `more` elements of `each` bytes after the first `size`; false without memory. */
 static bool grow(void *pointer, size_t *room, size_t size, size_t more, size_t each) {
     void *at;
     memcpy(&at, pointer, sizeof at);
@@ -71,14 +71,14 @@ static bool grow(void *pointer, size_t *room, size_t size, size_t more, size_t e
     return true;
 }
 
-/* Microseconds of nanoseconds, rounded down. */
+/* Convert ns to µs, rounded down. */
 static int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0); }
 
 static unsigned bucket_of(int64_t ns) { return (unsigned)floor(log2((double)(ns > 1 ? ns : 1)) * BUCKETS_AN_OCTAVE); }
 
 static int64_t wrapped(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 
-/* Add one execution to the sums of its run; return whether it started at all, and through `lasted` how long it took. */
+/* Add one execution to the sums of its run, and set `lasted` to its duration; false if it has no start time. */
 static bool add(sums *to, const ops *from, size_t at, int64_t *lasted) {
 #define IN(name) (from->in[name][at])
     int64_t start = wrapped(IN(BASE), IN(START)), start_us = floor_us(start);
@@ -102,7 +102,7 @@ static bool add(sums *to, const ops *from, size_t at, int64_t *lasted) {
     return true;
 }
 
-/* Append a row of the executions `at` to `end`, of one node on one device. */
+/* Append the row of the executions from `at` to `end`, which are of one node on one device. */
 static bool add_run(table *to, const ops *from, size_t at, size_t end) {
     if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return false;
     if (!grow(&to->counts, &to->counts_room, to->counts_size, BUCKETS, sizeof *to->counts)) return false;
@@ -131,7 +131,7 @@ static bool add_run(table *to, const ops *from, size_t at, size_t end) {
     return true;
 }
 
-/* Put the traces of a run among those of its node that were seen, each once; both ascend. */
+/* Merge the traces of a run into the seen traces of its node, without duplicates; both ascend. */
 static bool see_traces(table *to, const ops *from, size_t at, size_t end) {
     size_t room = to->seen_room, old = 0, size = 0;
     if (!grow(&to->seen, &room, to->seen_size, end - at, sizeof *to->seen)) return false;
@@ -150,7 +150,8 @@ static bool see_traces(table *to, const ops *from, size_t at, size_t end) {
 
 static bool can_be_canonical(const known *of, uint32_t device) { return device < of->devices && of->flags[device]; }
 
-/* Append the rows of the node whose executions begin at `at`: one a device, and its own; return where they end, 0 without memory. */
+/* Append the rows of the node whose executions begin at `at`: one per device, and the node's row.
+ * Return the end of its executions, 0 without memory. */
 static size_t add_node(table *to, const ops *from, const known *of, size_t at) {
     uint32_t node = from->node[at], canonical = of->canonical[node];
     bool looked_at = false;

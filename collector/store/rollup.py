@@ -19,8 +19,11 @@ _NUMBERS: Final = tuple(name for name in aggregation.RESULTS if name != "traces"
 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
-    """Extend ``canonical`` by the first CPU or GPU of nodes in ``ops`` that had none; ``ops`` in order of arrival."""
-    node, device = flat(ops["node"]), devices.plain(flat(ops["device"]))
+    """Return ``canonical``, by node id, extended with the first CPU or GPU of nodes that had none.
+
+    ``ops``: executions in order of arrival.
+    """
+    node, device = flat(ops["node"]), devices.unified(flat(ops["device"]))
     if aggregation.native is not None:
         buffers = map(aggregation.values_of, (node, device, canonical))
         return aggregation.array_of(pa.uint32(), aggregation.native.canonical(*buffers, devices.flags))
@@ -29,24 +32,24 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     nodes = pc.unique(node_of(seen))
     first = seen.take(pc.index_in(nodes, value_set=node_of(seen)))
     size = max(len(canonical), pc.max(node).as_py() + 1 if len(node) else 0)
-    later = _by_node(nodes, device_of(first), size)
+    later = _indexed_by_node(nodes, device_of(first), size)
     known = pa.concat_arrays([canonical, repeat(NONE_ID, len(later) - len(canonical), pa.uint32())])
     return pc.if_else(pc.equal(known, NONE), later, known)
 
 
-def by_node(ops: pa.Table, devices: Devices) -> pa.Table:
+def sorted_by_node(ops: pa.Table, devices: Devices) -> pa.Table:
     """Return ``ops`` sorted by (node, device, trace)."""
-    order = _order(flat(ops["node"]), devices.plain(flat(ops["device"])), flat(ops["trace"]))
+    order = _order(flat(ops["node"]), devices.unified(flat(ops["device"])), flat(ops["trace"]))
     ordered: pa.Table = pc.take(ops, order, boundscheck=False)
     return ordered
 
 
 def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:
-    """Return the ROLLUP of ``ops``, sorted by ``by_node``; ``canonical`` is a result of ``canonical_after``."""
+    """Return the ROLLUP of ``ops``, sorted by ``sorted_by_node``; ``canonical`` is a result of ``canonical_after``."""
     if not ops.num_rows:
         return EMPTY
     columns = {name: flat(ops[name]) for name in ("node", "trace", *aggregation.INPUTS)}
-    columns |= {"device": devices.plain(flat(ops["device"])), "base": bases(columns["trace"], traces)}
+    columns |= {"device": devices.unified(flat(ops["device"])), "base": bases(columns["trace"], traces)}
     if aggregation.native is not None:
         return _by_native(aggregation.native, columns, canonical, devices.flags)
     return _by_python(columns, devices, canonical)
@@ -78,11 +81,14 @@ def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -
 def canonical_of(total: pa.Table) -> Any:
     """Return the canonical device of each node id in ``total``, in the form that ``canonical_after`` takes."""
     rows = total.filter(pc.equal(total["device"], NONE))
-    return _by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
+    return _indexed_by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
 
 
 def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
-    """Return the rows with device NONE_ID; ``node`` and ``trace`` occur once per accounted device, sorted by node."""
+    """Return the rows with device NONE_ID.
+
+    ``node`` and ``trace``: one row for each accounted device, node and trace, sorted by node.
+    """
     if not len(node):
         return EMPTY
     starts = changes(node)
@@ -90,7 +96,7 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     row = pc.subtract(pc.cumulative_sum(starts.cast(pa.int64())), integer(1))
     width = integer(pc.max(trace).as_py() + 1)
     pairs = pc.add(pc.multiply(row, width), trace.cast(pa.int64()))
-    if not _all(pc.greater, pairs):  # a node with several devices may have a trace on each
+    if not _all_neighbours(pc.greater, pairs):  # a node may have the same trace on several devices
         pairs = pc.unique(pairs)
     columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _NUMBERS}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32()), "canonical": canonical.take(nodes)}
@@ -104,22 +110,22 @@ def bases(trace: Any, traces: pa.Table) -> Any:
     return pc.fill_null(flat(traces["base_ns"]).take(pc.index_in(trace, value_set=flat(traces["trace"]))), 0)
 
 
-def _by_node(node: Any, device: Any, size: int) -> Any:
+def _indexed_by_node(node: Any, device: Any, size: int) -> Any:
     """Return ``device`` by node id, NONE_ID if there is none; at least ``size`` elements."""
     longest = pc.max(node).as_py() + 1 if len(node) else 0
     return scattered(node, device, max(size, longest), NONE_ID)
 
 
 def _order(node: Any, device: Any, trace: Any) -> Any:
-    """Return the indexes that sort by (node, device, trace); ids are dense, so a counting sort serves."""
+    """Return the indexes that sort by (node, device, trace); a counting sort suffices, since ids are dense."""
     devices = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
     key = pc.add(pc.multiply(node.cast(pa.uint64()), devices), device.cast(pa.uint64()))
-    if _all(pc.greater_equal, trace):  # the usual order of arrival; profiler windows may differ
+    if _all_neighbours(pc.greater_equal, trace):  # usual; traces of profiler windows may arrive in another order
         return pc.array_sort_indices(key)
     by_trace = pc.array_sort_indices(trace)
     return by_trace.take(pc.array_sort_indices(key.take(by_trace)))
 
 
-def _all(compare: Any, column: Any) -> bool:
-    """Whether ``compare`` holds between every two neighbours."""
+def _all_neighbours(compare: Any, column: Any) -> bool:
+    """Whether ``compare`` holds for each element and the one before it."""
     return pc.all(compare(column.slice(1), column.slice(0, max(0, len(column) - 1)))).as_py() is not False

@@ -7,7 +7,7 @@ import pyarrow as pa
 #: 1: first. 2: all outputs of ops; accelerators of traces; allocations, output memory and op logs; lines of frames.
 #: 3: alerts.
 STORE_VERSION: Final = 3
-#: Versions of stores that are read. A writer raises the version of what it opens.
+#: Versions of stores that this build reads. A writer raises the version of a store that it opens.
 READABLE: Final = (2, 3)
 
 #: Value of an id column that means no device, or no name.
@@ -31,19 +31,19 @@ OPS = pa.schema(
         ("trace", _U32),  # number of the traced step within the job: `traces.trace`
         ("node", _U32),  # name up to the first ':'
         ("device", _U32),  # never NONE_ID
-        ("label", _U32),  # timeline label, else what followed the ':'
+        ("label", _U32),  # timeline label, else the part of the name after the ':'
         ("thread", _U32),
-        ("start_ns", _I64),  # all_start, from the trace's base_ns; may be negative
-        ("op_start_ns", _I64),  # from all_start
-        ("op_end_ns", _I64),  # from op_start
-        ("all_end_ns", _I64),  # from op_end
-        ("wait_ns", _I64),  # all_start - scheduled; 0 where not known
+        ("start_ns", _I64),  # all_start, relative to the trace's base_ns; may be negative
+        ("op_start_ns", _I64),  # relative to all_start
+        ("op_end_ns", _I64),  # relative to op_start
+        ("all_end_ns", _I64),  # relative to op_end
+        ("wait_ns", _I64),  # all_start - scheduled; 0 if unknown
         ("start_us_fix", _I64),  # all_start_micros - floor(all_start_ns / 1000): 0 in practice
         ("end_us_fix", _I64),  # op_end_rel_micros - (floor of end in us - floor of start in us): 0 in practice
         ("total_bytes", _I64),  # sum over allocators
         ("peak_bytes", _I64),
         ("live_bytes", _I64),
-        ("allocator", _U32),  # the first one's name
+        ("allocator", _U32),  # name of the first allocator
         ("in_use_bytes", _I64),  # max allocator_bytes_in_use over allocators called *GPU*
         ("output_bytes", _I64),  # sum over outputs of max(allocated, requested)
         ("outputs", _U32),  # id of the output signature (outputs.py); NONE_ID without outputs
@@ -52,7 +52,7 @@ OPS = pa.schema(
     ]
 )
 
-#: One row per traced step (or step of a window), appended together with all of its ops.
+#: One row per traced step (or step of a window); the same append holds all of its ops.
 TRACES = pa.schema(
     [
         ("trace", _U32),
@@ -63,7 +63,7 @@ TRACES = pa.schema(
         ("thread", _U32),
         ("start_ns", _I64),  # real time
         ("duration_ns", _I64),
-        ("base_ns", _I64),  # real time that ops.start_ns counts from
+        ("base_ns", _I64),  # real time from which ops.start_ns counts
         ("rows", _U32),
         ("raw_bytes", _I64),
         ("accelerator", _U16),  # sum of devices.accelerator over all devices, including those without rows
@@ -74,8 +74,8 @@ TRACES = pa.schema(
 NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
 NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 
-#: One row per span entry; count > 1 for short steps in one entry, or (layout.FLAG_SAMPLED) for
-#: untimed steps before it.
+#: One row per span entry. Short steps share an entry, of `count` steps; with layout.FLAG_SAMPLED
+#: only the last of them was timed.
 SPANS = pa.schema(
     [
         ("kind", _U16),
@@ -112,14 +112,14 @@ FRAMES = pa.schema(
         ("file", _TEXT),
         ("line", _I64),
         ("function", _TEXT),
-        ("start_line", _I64),  # first line of the function; -1 where not known
-        ("text", _TEXT),  # the source line; empty where not known
+        ("start_line", _I64),  # first line of the function; -1 if unknown
+        ("text", _TEXT),  # the source line; empty if unknown
     ]
 )
 STACKS = pa.schema([("graph", _U32), ("name", _TEXT), ("stack", _U32)])
 
-#: One row per second of a job's process tree. cpu seconds and bytes count from the processes'
-#: start.
+#: One row per second of a job's process tree. CPU seconds and bytes count from the start of each
+#: process.
 SAMPLES = pa.schema(
     [
         ("t_ns", _I64),
@@ -133,7 +133,7 @@ SAMPLES = pa.schema(
     ]
 )
 
-#: One row per second of a host. cpu seconds and bytes count from the host's start.
+#: One row per second of a host. CPU seconds and bytes count from the start of the host.
 HOST_SAMPLES = pa.schema(
     [
         ("t_ns", _I64),
@@ -151,16 +151,16 @@ HOST_SAMPLES = pa.schema(
     ]
 )
 
-#: Events of a job: drops, refusals, policy changes, undecodable data. `slug` is explained in
-#: docs/errors.md.
+#: Events of a job: drops, refusals, policy changes, undecodable data. docs/errors.md explains each
+#: `slug`.
 EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", _I64)])
 
 #: One row per allocation (a free has negative bytes) of an allocator called *GPU*, in executions
 #: with a start time.
 ALLOCATIONS = pa.schema([("trace", _U32), ("node", _U32), ("device", _U32), ("t_us", _I64), ("bytes", _I64)])
 
-#: One row per output with its own memory; only for imported profiles: addresses would double the
-#: size of live jobs.
+#: One row per output with its own memory. Only imported jobs have them: the addresses would double
+#: the size of live jobs.
 OUTPUT_MEMORY = pa.schema(
     [
         ("trace", _U32),
@@ -184,26 +184,26 @@ OP_LOG = pa.schema(
         (
             "shape",
             pa.list_(_I64),
-        ),  # of the variable that a function's placeholder stands for; a scalar is [1], else empty
+        ),  # shape of the variable behind a function's placeholder, [1] for a scalar; else empty
     ]
 )
 TRAINABLE: Final = "_trainable_variables"
-#: Further labels of a live job, which are no node types: the weight is not trained; the variable is
-#: in no model.
+#: Further labels of variables in live jobs, which are not node types: an untrained weight of a
+#: model; a variable that belongs to no model.
 UNTRAINED: Final = "_tfprof_untrained"
 STATE: Final = "_tfprof_state"
 
 #: Values of variables, in jobs imported with a checkpoint; `data`: the elements in row-major order,
-#: as there.
+#: encoded as in the checkpoint.
 TENSORS = pa.schema([("name", _TEXT), ("dtype", _U32), ("shape", pa.list_(_I64)), ("data", _BYTES)])
 
-#: One row an alert, in the order of alerts.alert.Alert. `before` and `now`: ns, bytes or entries, by `slug`.
+#: One row per alert, columns as in alerts.alert.Alert. `before` and `now`: ns, bytes or entries, by `slug`.
 ALERTS = pa.schema(
     [
-        ("found_ns", _I64),  # real time, as the next one
+        ("found_ns", _I64),  # real time, like since_ns
         ("since_ns", _I64),
         ("slug", _TEXT),
-        ("kind", _U16),  # of the first step that it concerns, as the next two; 0 for none
+        ("kind", _U16),  # kind, key and ordinal of the first affected step; 0 for none
         ("key", _U32),
         ("step", _U64),
         ("before", _F64),
@@ -211,36 +211,36 @@ ALERTS = pa.schema(
     ]
 )
 
-#: Aggregate of a generation's ops, or of all generations so far ("total"): one row per (node,
-#: device), and one per node with device NONE_ID that has only `traces`, the number of traces in
-#: which the TF profiler would have an entry for the node, and `canonical`. Sorted by (node,
-#: device).
+#: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
+#: device. It has one row for each node and device, and one row for each node with device NONE_ID.
+#: The latter sets only `canonical` and `traces`, the number of traces in which the TF profiler would
+#: have an entry for the node.
 ROLLUP = pa.schema(
     [
         ("node", _U32),
         ("device", _U32),
-        ("canonical", _U32),  # in the node's row: first CPU or GPU device it was seen on in the whole job; else NONE_ID
+        ("canonical", _U32),  # in the node's row: first CPU or GPU that it ran on in the job; else NONE_ID
         ("traces", _I64),  # distinct traces with a row
         ("runs", _I64),  # rows with a start time (all_start_micros > 0)
-        ("sum_us", _I64),  # of op_end_rel_micros where started, 0 counted as 1
-        ("sum_ns", _I64),  # of op end - all start
+        ("sum_us", _I64),  # op_end_rel_micros of started executions, 0 counted as 1
+        ("sum_ns", _I64),  # op end - all start
         ("min_ns", _I64),
         ("max_ns", _I64),
         ("sum_squares_ns2", _F64),
         ("wait_ns", _I64),
-        ("requested_bytes", _I64),  # total + persistent + temp, where started; likewise the next three
+        ("requested_bytes", _I64),  # total + persistent + temp of started executions, like the next three
         ("peak_bytes", _I64),  # peak + persistent + temp
         ("residual_bytes", _I64),  # live + persistent
         ("output_bytes", _I64),
-        ("first_bucket", _I64),  # of the histogram: the lowest with any
+        ("first_bucket", _I64),  # lowest bucket of the histogram that is not empty
         (
             "histogram",
             pa.list_(_U32),
-        ),  # runs by floor(4 * log2(max(1, ns))), from the first bucket to the highest with any
+        ),  # runs by floor(4 * log2(max(1, ns))), from first_bucket to the highest that is not empty
     ]
 )
 
-#: The tables of a job, by name: what a WAL frame and a segment file may hold. Order = id in the WAL: append only.
+#: The tables of a job, by name. The position is the table's id in the log, so new tables go to the end.
 JOB_TABLES: Final = {
     "ops": OPS,
     "traces": TRACES,

@@ -1,4 +1,4 @@
-"""Seal a write-ahead log into segments; a crash at any point loses nothing."""
+"""Seals a write-ahead log into segments; a crash at any point loses nothing."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -11,15 +11,15 @@ import pyarrow as pa
 from . import catalog, durable, segment, small_segments
 from .catalog import JobInfo
 from .columns import as_table, flat_table, pc
-from .devices import Devices, only
+from .devices import Devices, device_rows
 from .merging import merge
 from .protocols import Rows
-from .rollup import by_node, canonical_after, canonical_of, rollup_of
+from .rollup import canonical_after, canonical_of, rollup_of, sorted_by_node
 from .schema import JOB_TABLES, LAST_TRACE, NAMES
 from .snapshot import Snapshot
 from .wal import Contents
 
-#: Rows of ops that are sealed at once, rounded up to whole appends: a few megabytes.
+#: Rows of ops in one piece of a sealing, rounded up to whole appends: a few megabytes.
 PART_ROWS: Final = 16_000
 
 
@@ -36,13 +36,13 @@ class LogState:
     def of_folder(cls, folder: Path) -> "LogState":
         """Return the state of ``folder``, including its log."""
         snapshot = Snapshot(folder)
-        tail = cls(dict(snapshot.info.acked), devices=only(snapshot.sealed("names")))
+        state = cls(dict(snapshot.info.acked), devices=device_rows(snapshot.sealed("names")))
         for contents in snapshot.tail:
             for name in JOB_TABLES:
-                tail.count(name, contents.table(name))
+                state.count(name, contents.table(name))
             for append in contents.appends:
-                tail.done(append.about, append.last)
-        return tail
+                state.done(append.about, append.last)
+        return state
 
     def add(self, tables: Mapping[str, Rows], about: int, last: int) -> None:
         """Count an append."""
@@ -56,28 +56,29 @@ class LogState:
             return
         self.rows[name] = self.rows.get(name, 0) + rows.num_rows
         if name == "names":
-            self.devices = pa.concat_tables([self.devices, only(as_table(rows))])
+            self.devices = pa.concat_tables([self.devices, device_rows(as_table(rows))])
 
     def done(self, about: int, last: int) -> None:
-        """Note the last number that an append completed."""
+        """Count an append, and set the last number of wire type ``about``."""
         self.appends += 1
         if about:
             self.acked[about] = last
 
     def clear(self) -> None:
-        """Reset after the log was sealed."""
+        """Reset rows and appends after a sealing."""
         self.rows, self.appends = {}, 0
 
 
-def seal(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> JobInfo:
-    """Write ``contents`` as the generation after the last sealed one and return the job's record with it.
+def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> JobInfo:
+    """Write ``contents`` as the generation after the last sealed one, and return the new record of the job.
 
-    Only the last step, the record's replacement, makes the generation count; a StoreError before it changes nothing.
+    The last step, the replacement of the record, commits the generation. A StoreError before it
+    changes nothing.
     """
     generation = info.sealed + 1
-    rows = {**info.rows, **{name: info.rows.get(name, 0) + number for name, number in tail.rows.items()}}
+    rows = {**info.rows, **{name: info.rows.get(name, 0) + number for name, number in state.rows.items()}}
     kept = dict(info.parts)
-    for name in (name for name in tail.rows if name != "ops"):
+    for name in (name for name in state.rows if name != "ops"):
         table = contents.table(name)
         if small_segments.is_merged(name):
             data, before = small_segments.merged_segment(folder, name, table, info.parts.get(name, ()))
@@ -85,10 +86,10 @@ def seal(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> Job
         else:
             data = segment.encode(name, table)
         _write(folder, name, generation, data)
-    total = _write_ops(folder, info, tail, contents) if "ops" in tail.rows else info.total
+    total = _write_ops(folder, info, state, contents) if "ops" in state.rows else info.total
     with durable.store_errors(folder):
         durable.sync_folder(folder)
-    sealed = replace(info, sealed=generation, total=total, parts=kept, rows=rows, acked=dict(tail.acked))
+    sealed = replace(info, sealed=generation, total=total, parts=kept, rows=rows, acked=dict(state.acked))
     with durable.store_errors(folder):
         durable.replace(folder / catalog.JOB_FILE, sealed.dump())
     return sealed
@@ -114,11 +115,11 @@ def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
         yield from ((name, number) for number in numbers if number not in after.parts[name])
 
 
-def _write_ops(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> int:
-    """Write ops, rollup and total of the generation; return the generation of the total now in force."""
+def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> int:
+    """Write ops, rollup and total of the generation; return the number of the generation."""
     generation = info.sealed + 1
     total = _total(folder, info)
-    traces, devices = contents.table("traces"), Devices(tail.devices)
+    traces, devices = contents.table("traces"), Devices(state.devices)
     rollups: list[pa.Table] = []
     canonical = canonical_of(total)
     first, last = LAST_TRACE, 0
@@ -127,12 +128,12 @@ def _write_ops(folder: Path, info: JobInfo, tail: LogState, contents: Contents) 
         nonlocal canonical, first, last
         for piece in contents.pieces("ops", PART_ROWS):
             canonical = canonical_after(piece, devices, canonical)
-            part = by_node(flat_table(piece), devices)
+            part = sorted_by_node(flat_table(piece), devices)
             rollups.append(rollup_of(part, traces, devices, canonical))
             first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
             del piece, part  # as in segment.encode_parts
-            pa.default_memory_pool().release_unused()  # the pool's cached blocks of other sizes add up
+            pa.default_memory_pool().release_unused()  # else the pool's cached blocks of other sizes add up
 
     _write(folder, "ops", generation, segment.encode_parts("ops", pieces()))
     rollup = merge(*rollups)

@@ -18,8 +18,8 @@ TOTAL_NAME: Final = "total"
 SCHEMAS: Final = {**JOB_TABLES, ROLLUP_NAME: ROLLUP, TOTAL_NAME: ROLLUP}
 
 _ROW_GROUP = 100_000
-#: Columns with statistics, by which a reader picks row groups; start times of ops are relative to
-#: their trace.
+#: Columns with statistics, which readers use to select row groups. Start times of ops are relative
+#: to their trace, so statistics on them would be useless.
 _STATISTICS: Final = ["trace", "node", "t_ns"]
 _NAME = re.compile(r"([a-z_]+)-(\d{6,})\.parquet")
 
@@ -30,7 +30,7 @@ def file_name(table: str, generation: int) -> str:
 
 
 def parse_name(name: str) -> tuple[str, int] | None:
-    """Return table and generation of a file called ``name``, None if it is no segment."""
+    """Return table and generation of a file called ``name``, None if it is not a segment."""
     match = _NAME.fullmatch(name)
     return (match[1], int(match[2])) if match and match[1] in SCHEMAS else None
 
@@ -47,7 +47,7 @@ def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, in
     with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
         for part in parts:
             writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP)
-            del part  # frees it before the next one is made
+            del part  # frees it before the next one is created
         writer.add_key_value_metadata({key: str(value) for key, value in (metadata or {}).items()})
     return memoryview(sink.getvalue())
 
@@ -70,10 +70,10 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
 
 
 def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield ``columns`` of the row groups that may have any of the ascending ``traces``; errors as for ``read``.
+    """Yield ``columns`` of the row groups that may have any of the ascending ``traces``; errors as in ``read``.
 
-    No trace is in two of the tables: row groups that may share one are in one table. Rows keep the
-    segment's order.
+    Row groups that may share a trace are in one table, so no trace is in two tables. Rows keep the
+    order of the segment.
     """
     schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
     try:
@@ -88,7 +88,7 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
 
 
 def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
-    """Return the row groups that may have any of ``traces``, grouped if they may share one."""
+    """Return the row groups that may have any of ``traces``; those that may share a trace are in one list."""
     lots: list[list[int]] = []
     end = -1
     for group in range(known.num_row_groups):
@@ -103,7 +103,7 @@ def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[li
 
 
 def _of_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return ``table`` with nullable columns again, without a cast: that would read every list."""
+    """Return ``table`` with the nullable columns of ``schema``; a cast would read every list."""
     return pa.Table.from_arrays(table.columns, schema=schema)
 
 
@@ -114,7 +114,7 @@ def _span(known: pq.FileMetaData, group: int, column: int) -> tuple[int, int]:
 
 
 def metadata(path: Path) -> dict[str, int]:
-    """Return the metadata that ``encode`` was given; FileNotFoundError, or StoreError if the file is damaged."""
+    """Return the ``metadata`` of a segment (see ``encode``); FileNotFoundError, or StoreError if it is damaged."""
     try:
         found = pq.read_metadata(path).metadata or {}
         return {key.decode(): int(value) for key, value in found.items()}
@@ -125,7 +125,7 @@ def metadata(path: Path) -> dict[str, int]:
 
 
 def _required(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` with required columns, which saves Parquet's encoding of nulls."""
+    """Return ``schema`` with required columns, for which Parquet stores no null flags."""
     return pa.schema([field.with_nullable(False) for field in schema])
 
 
@@ -137,7 +137,7 @@ def _settings(schema: pa.Schema) -> dict[str, Any]:
         "column_encoding": dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
         "use_dictionary": [_leaf(field) for field in schema if field.name not in plain and field.type != pa.float64()],
         "write_statistics": [name for name in _STATISTICS if name in plain],
-        "store_schema": False,  # the Parquet types suffice; it would be most of a small segment
+        "store_schema": False,  # the Parquet types suffice; the schema would be most of a small segment
     }
 
 

@@ -11,9 +11,9 @@ from ..errors import StoreError
 from . import segment
 from .catalog import JobInfo
 
-#: Maximum bytes of a merged segment: rewriting larger ones at every sealing would cost too much.
+#: Maximum bytes of a merged segment: rewriting a larger one at every sealing would cost too much.
 FULL_BYTES: Final = 1 << 18
-#: Tables that are never merged: large ones, and those that are read by generation.
+#: Tables that are never merged: large tables, and tables that are read by generation.
 _APART: Final = frozenset({"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TOTAL_NAME})
 
 
@@ -25,7 +25,7 @@ class MergedSegment(NamedTuple):
 
 
 def is_merged(name: str) -> bool:
-    """Whether segments of table ``name`` are merged; the job's record lists the ones in force."""
+    """Whether segments of table ``name`` are merged; if so, the job's record lists the segments in force."""
     return name not in _APART
 
 
@@ -41,8 +41,8 @@ def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
 def merged_segment(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> MergedSegment:
     """Merge the trailing segments of ``parts``, newest first, while each is no larger than the result.
 
-    A row is rewritten once per doubling of the job. A damaged segment stays as it is; readers
-    report it.
+    A row is rewritten at most once per doubling of the table. A damaged segment stays in force;
+    readers report it.
     """
     data = segment.encode(name, table)
     size, taken, before = len(data), [table], list(parts)

@@ -1,4 +1,4 @@
-"""A consistent snapshot of a job's folder, read without locks beside a running writer."""
+"""A consistent snapshot of a job's folder, read without locks while a writer may be running."""
 
 import re
 import time
@@ -15,9 +15,9 @@ from . import catalog, durable, segment, small_segments, wal
 T = TypeVar("T")
 
 _LOG = re.compile(r"wal-(\d{6,})\.log")
-#: Attempts in which files are missing while the job's record stays the same: then it is damaged.
+#: Attempts with missing files and an unchanged record, after which the job counts as damaged.
 _TRIES: Final = 50
-#: A folder whose record changes all the time is read for at most this long (seconds).
+#: Time limit for reading a folder whose record changes all the time (seconds).
 _PATIENCE_S: Final = 30.0
 
 
@@ -32,7 +32,7 @@ class Snapshot:
     """The committed content of a job: its record, its segments and its logs."""
 
     def __init__(self, folder: Path) -> None:
-        """Read ``folder``; FileNotFoundError if it changes meanwhile or is gone, StoreError if it is damaged."""
+        """Read ``folder``; FileNotFoundError if it changes meanwhile or does not exist, StoreError if it is damaged."""
         self.folder = folder
         self.info = catalog.load(folder)
         self._files = files(folder)
@@ -67,7 +67,7 @@ class Snapshot:
         return table if columns is None else table.select(list(columns))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return all rows of table ``name``, or just ``columns`` of them."""
+        """Return all rows of table ``name``, with all columns or only ``columns``."""
         tail = self.unsealed(name, columns)
         return pa.concat_tables([self.sealed(name, columns), tail])
 
@@ -79,8 +79,11 @@ class Snapshot:
         return segment.read(path, segment.TOTAL_NAME)
 
 
-def settled(folder: Path, action: Callable[[Snapshot], T]) -> T:
-    """Return the result of ``action`` on a snapshot of ``folder`` whose files all lasted until it returned."""
+def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
+    """Return the result of ``action`` on a snapshot of ``folder``; call it again if files disappeared meanwhile.
+
+    NoSuchJobError if the job was removed, StoreError if it is damaged.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     lacking = 0
     while lacking < _TRIES and time.monotonic() < deadline:
@@ -100,7 +103,7 @@ def settled(folder: Path, action: Callable[[Snapshot], T]) -> T:
 
 
 def _record(folder: Path) -> tuple[int, int] | None:
-    """Return what changes when the record of a job is replaced; None if there is none."""
+    """Return inode and time of a job's record, which change when it is replaced; None if there is none."""
     try:
         found = (folder / catalog.JOB_FILE).stat()
     except FileNotFoundError:
@@ -109,7 +112,7 @@ def _record(folder: Path) -> tuple[int, int] | None:
 
 
 def files(folder: Path) -> Files:
-    """Return the files of ``folder``, by their names; FileNotFoundError if it is gone."""
+    """Return the files of ``folder``, by their names; FileNotFoundError if it does not exist."""
     found = Files({}, {})
     for path in folder.iterdir():
         log, parsed = _LOG.fullmatch(path.name), segment.parse_name(path.name)

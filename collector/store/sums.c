@@ -1,18 +1,20 @@
-/* `_sums`: what is summed up of sorted op executions in one pass (rollup.h), and rollups put together (merging.h). rollup.py and
- * merging.py say the same in pyarrow and are its equals. */
+/* `_sums`: aggregates sorted op executions in one pass (rollup.h), and merges rollups (merging.h).
+ * rollup.py and merging.py compute the same results with pyarrow. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "merging.h"
 
-/* Return (node, device, canonical, RESULTS columns end to end, where each histogram begins and the last ends, the histograms). */
+/* Return (node, device, canonical, RESULTS columns, offsets of the histograms, histograms); the
+ * columns and the histograms are concatenated, and the last offset is the end of the last histogram. */
 static PyObject *columns_of(const table *of) {
     size_t size = of->size;
     PyObject *ids[3] = {NULL}, *words = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(sums)));
     PyObject *ends = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size + 1) * sizeof(int32_t))), *result = NULL;
     for (int i = 0; i < 3; i++) ids[i] = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(uint32_t)));
     if (words && ends && ids[0] && ids[1] && ids[2]) {
-        uint32_t *node = (uint32_t *)(void *)PyBytes_AsString(ids[0]), *device = (uint32_t *)(void *)PyBytes_AsString(ids[1]);
+        uint32_t *node = (uint32_t *)(void *)PyBytes_AsString(ids[0]);
+        uint32_t *device = (uint32_t *)(void *)PyBytes_AsString(ids[1]);
         uint32_t *canonical = (uint32_t *)(void *)PyBytes_AsString(ids[2]);
         uint64_t *word = (uint64_t *)(void *)PyBytes_AsString(words);
         int32_t *end = (int32_t *)(void *)PyBytes_AsString(ends);
@@ -28,7 +30,8 @@ static PyObject *columns_of(const table *of) {
             end[i + 1] = (int32_t)from->end;
         }
         const char *counts = of->counts_size ? (const char *)of->counts : "";
-        result = Py_BuildValue("(OOOOOy#)", ids[0], ids[1], ids[2], words, ends, counts, (Py_ssize_t)(of->counts_size * 4));
+        Py_ssize_t counts_bytes = (Py_ssize_t)(of->counts_size * 4);
+        result = Py_BuildValue("(OOOOOy#)", ids[0], ids[1], ids[2], words, ends, counts, counts_bytes);
     }
     for (int i = 0; i < 3; i++) Py_XDECREF(ids[i]);
     Py_XDECREF(words);
@@ -38,7 +41,8 @@ static PyObject *columns_of(const table *of) {
 
 static PyObject *roll_up(const ops *from, const known *of) {
     for (size_t i = 0; i < from->length; i++)
-        if (from->node[i] >= of->nodes) return PyErr_Format(PyExc_ValueError, "the columns do not know node %u", from->node[i]);
+        if (from->node[i] >= of->nodes)
+            return PyErr_Format(PyExc_ValueError, "the columns lack the canonical device of node %u", from->node[i]);
     table made = {.rows = NULL};
     size_t at = 0;
     bool whole = true;
@@ -57,7 +61,8 @@ static PyObject *roll_up(const ops *from, const known *of) {
 static PyObject *rollup_function(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *columns, *result = NULL;
     Py_buffer node, device, trace, canonical, flags, views[INPUTS];
-    if (!PyArg_ParseTuple(args, "y*y*y*O!y*y*", &node, &device, &trace, &PyTuple_Type, &columns, &canonical, &flags)) return NULL;
+    if (!PyArg_ParseTuple(args, "y*y*y*O!y*y*", &node, &device, &trace, &PyTuple_Type, &columns, &canonical, &flags))
+        return NULL;
     ops from = {(size_t)node.len / 4, node.buf, device.buf, trace.buf, {NULL}};
     known of = {canonical.buf, (size_t)canonical.len / 4, flags.buf, (size_t)flags.len};
     bool whole = device.len == node.len && trace.len == node.len && PyTuple_Size(columns) == INPUTS;
@@ -82,7 +87,8 @@ done:
     return result;
 }
 
-/* canonical(node, device, known, flags): the first device of each node, in order of arrival, that can be one. */
+/* canonical(node, device, known, flags): the first device of each node, in order of arrival, that can
+ * be canonical. A node that has a canonical device in `known` keeps it. */
 static PyObject *canonical_function(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_buffer node, device, before, flags;
     if (!PyArg_ParseTuple(args, "y*y*y*y*", &node, &device, &before, &flags)) return NULL;
@@ -113,7 +119,7 @@ static PyObject *canonical_function(PyObject *Py_UNUSED(module), PyObject *args)
 
 enum { GROUP, CANONICAL, OFFSETS, COUNTS, OTHERS };
 
-/* Whether the buffers of a rollup fit together. */
+/* Whether the buffers of a rollup have consistent sizes and values. */
 static bool fits(const rollup *of, const Py_buffer *views, size_t groups) {
     size_t length = of->rows;
     if ((size_t)views[CANONICAL].len != length * 4 || (size_t)views[OFFSETS].len != (length + 1) * 4) return false;
@@ -126,7 +132,8 @@ static bool fits(const rollup *of, const Py_buffer *views, size_t groups) {
     return !length || (size_t)of->offsets[length] <= of->counts_size;
 }
 
-/* Return (RESULTS columns end to end, canonical, where each row's histogram begins and the last ends, the histograms). */
+/* Return (RESULTS columns, canonical, offsets of the histograms, histograms); the columns and the
+ * histograms are concatenated, and the last offset is the end of the last histogram. */
 static PyObject *merge_rollups(const rollup *parts, size_t count, size_t length) {
     PyObject *columns = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(length * sizeof(sums))), *result = NULL;
     merged to = {length, calloc(length + 1, sizeof(sums)), malloc((length + 1) * 4), NULL, calloc(length + 1, 4),
@@ -155,11 +162,12 @@ done:
     return result;
 }
 
-/* Look at the buffers of a rollup: those of OTHERS, then RESULTS columns. Return how many are held; fewer than all: an error. */
+/* Acquire the buffers of a rollup: those of OTHERS, then the RESULTS columns. Return the number of
+ * acquired buffers; if it is not the number of all, a Python error is set. */
 static Py_ssize_t open_rollup(PyObject *buffers, rollup *to, Py_buffer *views, size_t groups) {
     Py_ssize_t taken = 0;
     if (!PyTuple_Check(buffers) || PyTuple_Size(buffers) != OTHERS + RESULTS) {
-        PyErr_SetString(PyExc_ValueError, "a rollup has other columns");
+        PyErr_SetString(PyExc_ValueError, "a rollup has another number of columns");
         return 0;
     }
     for (; taken < OTHERS + RESULTS; taken++)
@@ -202,16 +210,19 @@ done:
 }
 
 static PyMethodDef functions[] = {
-    {"canonical", canonical_function, METH_VARARGS, "canonical(node, device, known, flags) -> known, with what the rows add"},
-    {"rollup", rollup_function, METH_VARARGS, "rollup(node, device, trace, columns, canonical, flags) -> (node, device, canonical, sums, ends of histograms, histograms)"},
-    {"merge", merge, METH_VARARGS, "merge(rollups, rows) -> (sums, canonical, ends of histograms, histograms)"},
+    {"canonical", canonical_function, METH_VARARGS, 
+     "canonical(node, device, known, flags) -> canonical device by node id"},
+    {"rollup", rollup_function, METH_VARARGS,
+     "rollup(node, device, trace, columns, canonical, flags)"
+     " -> (node, device, canonical, sums, offsets of histograms, histograms)"},
+    {"merge", merge, METH_VARARGS, "merge(rollups, rows) -> (sums, canonical, offsets of histograms, histograms)"},
     {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "tfprof.collector.store._sums",
-    .m_doc = "Sums of op executions.",
+    .m_doc = "Aggregates of op executions.",
     .m_size = 0,
     .m_methods = functions,
 };

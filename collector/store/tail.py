@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from . import catalog, durable
 from .catalog import JobInfo
-from .snapshot import Snapshot, log_file, settled
+from .snapshot import Snapshot, log_file, with_stable_snapshot
 from .wal import Contents, read_from
 
 
@@ -27,14 +27,14 @@ class _Stamp(NamedTuple):
 
 
 class Tail:
-    """Follows the rows of a job; `news` is cheap if there are none.
+    """Follows the rows of a job; `new_rows` is cheap if there are none.
 
-    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. A job that was removed and
-    stored again starts from its first row.
+    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. A job that
+    was removed and stored again starts from its first row.
     """
 
     def __init__(self, folder: Path, tables: Sequence[str]) -> None:
-        """Follow ``tables`` of the job, or the host, in ``folder``; the first `news` are all stored rows."""
+        """Follow ``tables`` of the job or host in ``folder``; the first `new_rows` returns all stored rows."""
         self.folder = folder
         self._tables = tuple(tables)
         self._stamp: _Stamp | None = None
@@ -44,23 +44,23 @@ class Tail:
 
     @property
     def info(self) -> JobInfo:
-        """The job's record at the last `news`."""
+        """The job's record at the last `new_rows`."""
         assert self._info is not None, "nothing was read yet"
         return self._info
 
-    def news(self) -> dict[str, pa.Table]:
-        """Return the new rows since the last call by table, in order of arrival; tables without any are left out.
+    def new_rows(self) -> dict[str, pa.Table]:
+        """Return the rows since the last call by table, in order of arrival; tables without new rows are left out.
 
         NoSuchJobError if the job was removed, StoreError if it is damaged.
         """
         try:
-            return self._news()
-        except FileNotFoundError:  # sealed just now, or removed: the whole read decides
+            return self._rows_of_log()
+        except FileNotFoundError:  # just sealed, or removed: reading the whole folder decides
             return self._whole()
         except OSError as error:
             raise durable.unread(self.folder if error.filename is None else Path(error.filename), error) from None
 
-    def _news(self) -> dict[str, pa.Table]:
+    def _rows_of_log(self) -> dict[str, pa.Table]:
         stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
         if stamp != self._stamp:
             info = catalog.load(self.folder)
@@ -81,16 +81,16 @@ class Tail:
         return self._taken_from(read_from(path, self._end))
 
     def _whole(self) -> dict[str, pa.Table]:
-        """Return the new rows by their counts: on the first call, or after the followed log was sealed."""
+        """Return the new rows by counting all rows: on the first call, and after a sealing of the followed log."""
         stamp = None
         with contextlib.suppress(OSError):
             stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
-        found = settled(self.folder, self._look)
+        found = with_stable_snapshot(self.folder, self._look)
         self._stamp = stamp
         return found
 
     def _is_another(self, info: JobInfo) -> bool:
-        """Whether the job was removed and stored again since the last look."""
+        """Whether the job was removed and stored again since the last call."""
         return self._info is None or info.opened_ns != self._info.opened_ns
 
     def _look(self, snapshot: Snapshot) -> dict[str, pa.Table]:

@@ -1,4 +1,8 @@
-"""The rollup of some traces. Generations wholly inside contribute their rollups; the others are filtered by row."""
+"""Rollups of some traces.
+
+A generation whose traces are all selected contributes its rollup; of other generations the rows are
+filtered.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -10,9 +14,9 @@ import pyarrow as pa
 from . import segment
 from .aggregation import INPUTS, durations
 from .columns import flat, listed, pc
-from .devices import Devices, only
+from .devices import Devices, device_rows
 from .merging import merge
-from .rollup import NONE, bases, by_node, canonical_after, canonical_of, rollup_of
+from .rollup import NONE, bases, canonical_after, canonical_of, rollup_of, sorted_by_node
 from .snapshot import Snapshot
 
 _OPS: Final = ("trace", "node", "device", *INPUTS)
@@ -20,21 +24,23 @@ _TIMES: Final = ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_n
 _TRACES: Final = ("trace", "base_ns")
 
 
-def everything(snapshot: Snapshot) -> pa.Table:
+def rollup_of_all(snapshot: Snapshot) -> pa.Table:
     """Return the ROLLUP of all traces."""
     total, ops = snapshot.total(), snapshot.unsealed("ops", _OPS)
     if not ops.num_rows:
         return total
-    devices = Devices(only(snapshot.table("names")))
+    devices = Devices(device_rows(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(total))
-    return merge(total, rollup_of(by_node(ops, devices), snapshot.unsealed("traces", _TRACES), devices, canonical))
+    return merge(
+        total, rollup_of(sorted_by_node(ops, devices), snapshot.unsealed("traces", _TRACES), devices, canonical)
+    )
 
 
-def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
+def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     """Return the ROLLUP of the ascending ``traces``, with the canonical devices of the whole job."""
     if not traces:
         return segment.SCHEMAS[segment.ROLLUP_NAME].empty_table()
-    ops, devices = snapshot.unsealed("ops", _OPS), Devices(only(snapshot.table("names")))
+    ops, devices = snapshot.unsealed("ops", _OPS), Devices(device_rows(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
     known = snapshot.table("traces", _TRACES)
     numbers = sorted(listed(known, "trace"))
@@ -45,13 +51,13 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
         else:
             lots = snapshot.groups("ops", one.generation, one.traces, _OPS)
             parts += [rollup_of(_of(lot, one.traces), known, devices, canonical) for lot in lots]
-    parts.append(rollup_of(by_node(_of(ops, traces), devices), known, devices, canonical))
-    return _settled(merge(*parts), canonical)
+    parts.append(rollup_of(sorted_by_node(_of(ops, traces), devices), known, devices, canonical))
+    return _with_canonical(merge(*parts), canonical)
 
 
-def by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
+def times_by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     """Return the time of each node on each device in each of the ascending ``traces``: trace, node, device, us."""
-    known, devices = snapshot.table("traces", _TRACES), Devices(only(snapshot.table("names")))
+    known, devices = snapshot.table("traces", _TRACES), Devices(device_rows(snapshot.table("names")))
     lots = [_of(snapshot.unsealed("ops", _TIMES), traces)]
     for one in generations(snapshot, traces) if traces else ():
         lots += [_of(lot, one.traces) for lot in snapshot.groups("ops", one.generation, one.traces, _TIMES)]
@@ -63,15 +69,15 @@ def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
     columns["base"] = bases(columns["trace"], known)
     us, started = durations(columns)
     table = pa.table(
-        {"trace": columns["trace"], "node": columns["node"], "device": devices.plain(columns["device"]), "us": us}
+        {"trace": columns["trace"], "node": columns["node"], "device": devices.unified(columns["device"]), "us": us}
     )
     keys = ["trace", "node", "device"]
     summed = table.filter(started).group_by(keys, use_threads=False).aggregate([("us", "sum")])
     return summed.select([*keys, "us_sum"]).rename_columns([*keys, "us"])
 
 
-def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:
-    """Return ``rollup`` with the final canonical devices: some nodes get theirs in a later generation."""
+def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
+    """Return ``rollup`` with the final canonical devices: a node may get its device in a later generation."""
     of_node = pc.equal(flat(rollup["device"]), NONE)
     column = pc.if_else(of_node, canonical.take(flat(rollup["node"])), NONE)
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)

@@ -17,7 +17,7 @@ from .schema import JOB_TABLES
 WAL_VERSION: Final = 1
 MAGIC: Final = b"TFPWAL"
 HEADER: Final = struct.Struct("<6sH")
-#: length of the payload, CRC-32 of the rest, table, flags, reserved, about, last
+#: Length of the payload, CRC-32 of everything after it, table, flags, reserved, about, last.
 FRAME: Final = struct.Struct("<IIHHIQQ")
 MORE: Final = 1
 NO_TABLE: Final = 0xFFFF
@@ -26,16 +26,17 @@ _HEAD = HEADER.pack(MAGIC, WAL_VERSION)
 _CRC_FROM = 8
 _TABLES: Final = tuple(JOB_TABLES)
 _IDS: Final = {name: number for number, name in enumerate(_TABLES)}
-#: Bytes that end an Arrow stream: the schema's message and those of batches come before them.
+#: Message of the schema that begins an Arrow stream, by table; messages of batches follow it.
 _SCHEMAS: Final = {name: schema.serialize().to_pybytes() for name, schema in JOB_TABLES.items()}
+#: Bytes of the mark that ends an Arrow stream.
 _END_SIZE = 8
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-#: No threads: the columns of a batch are small, and a hand-over costs twice as much as
+#: No threads: the columns of a batch are small, and passing them to a thread costs twice as much as
 #: decompressing them.
 _READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
-#: Minimum bytes of a batch to compress: a smaller one hardly shrinks and takes six times as long.
+#: Minimum bytes of a compressed batch: a smaller one hardly shrinks, and compression takes six times as long.
 _COMPRESSED_FROM: Final = 4096
-#: Bytes of payloads that are decoded at once: about a thousand rows, or one append.
+#: Bytes of payloads that are decoded together: about a thousand rows, or one append.
 _GROUP_BYTES: Final = 64 << 10
 #: Maximum buffers of one writev.
 _IOV_MAX = 512
@@ -57,7 +58,7 @@ class Contents(NamedTuple):
     end: int
 
     def table(self, name: str) -> pa.Table:
-        """Return table ``name`` in order of arrival; StoreError if a payload is no batch of it."""
+        """Return table ``name`` in order of arrival; StoreError if a payload is not a batch of it."""
         return self._decoded(name, self.appends)
 
     def pieces(self, name: str, rows: int) -> Iterator[pa.Table]:
@@ -74,7 +75,7 @@ class Contents(NamedTuple):
             yield pa.concat_tables(parts)
 
     def _groups(self, name: str) -> Iterator[list[Append]]:
-        """Yield groups of appends in order; a group is large enough that its overhead is small."""
+        """Yield the appends in groups, in order; a group is large enough that its overhead is small."""
         group: list[Append] = []
         size = 0
         for append in self.appends:
@@ -94,7 +95,7 @@ class Contents(NamedTuple):
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
         if len(batches) != len(payloads):
-            raise StoreError(f"{self.path} is damaged: a payload is no batch of {name}", "store-damaged")
+            raise StoreError(f"{self.path} is damaged: a payload is not a batch of {name}", "store-damaged")
         return pa.Table.from_batches(batches, JOB_TABLES[name])
 
 
@@ -112,19 +113,19 @@ def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | me
 
 
 def decode(data: bytes | memoryview, path: Path) -> Contents:
-    """Return the valid content of the log at ``path``; StoreError if it is no log of this version."""
+    """Return the valid content of ``data``, the log at ``path``; StoreError if it is not a log of this version."""
     head = bytes(data[: HEADER.size])
-    if not any(head) or (len(head) < HEADER.size and _HEAD.startswith(head)):  # its first bytes did not reach the disk
+    if not any(head) or (len(head) < HEADER.size and _HEAD.startswith(head)):  # the header did not reach the disk
         return Contents(path, [], 0)
     _check_header(data, path)
     return _appends(memoryview(data), HEADER.size, path)
 
 
 def read_from(path: Path, start: int) -> Contents:
-    """Return what is valid in the log at ``path`` from ``start`` on.
+    """Return the valid content of the log at ``path`` from ``start`` on.
 
-    ``start`` is 0 or where an append ends; `end` counts from 0, too. FileNotFoundError when there
-    is no such log, StoreError when it is none of this version.
+    ``start`` is 0 or the end of an append; `end` counts from the beginning of the file.
+    FileNotFoundError if there is no log, StoreError if it is not a log of this version.
     """
     with path.open("rb") as file:
         if not start:
@@ -214,7 +215,7 @@ class Log:
 
 
 def _put_whole(descriptor: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
-    """Write ``pieces`` at offset ``at``, in one call if the kernel takes all; return their end."""
+    """Write ``pieces`` at offset ``at``, in one call if the kernel accepts all bytes; return their end."""
     wanted = sum(len(piece) for piece in pieces)
     written = os.pwritev(descriptor, pieces, at)
     if written < wanted:

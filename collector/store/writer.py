@@ -1,4 +1,4 @@
-"""The one writer of a store on a host: appends, acks, seals (docs/store.md)."""
+"""The writer of a store: appends, acks, seals (docs/store.md). A store has one writer per host."""
 
 import math
 import os
@@ -17,29 +17,29 @@ from .catalog import RUNNING, JobInfo
 from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import in_force
-from .snapshot import files, log_file, settled
+from .snapshot import files, log_file, with_stable_snapshot
 from .wal import Log, decode, encode
 
 #: Rows of ops, bytes of log and seconds after which a generation is sealed.
 SEAL_ROWS: Final = 100_000
 SEAL_BYTES: Final = 16 << 20
 SEAL_SECONDS: Final = 600.0
-#: Appends after which a generation is sealed: this many take a third of a second, which blocks
-#: other jobs.
+#: Appends after which a generation is sealed. Sealing them blocks the other jobs, for a third of a
+#: second.
 SEAL_APPENDS: Final = 2_000
 #: Seconds between fsyncs of a log, and between writes of counters.
 SYNC_SECONDS: Final = 5.0
-#: Seconds until a failed sealing is tried again.
+#: Seconds until a failed sealing is repeated.
 RETRY_SECONDS: Final = 2.0
-#: Maximum logs that one tick fsyncs: acks wait for it, and some disks are slow.
+#: Maximum number of logs that one tick fsyncs: acks wait for it, and some disks are slow.
 SYNCS_A_TICK: Final = 8
 
 
 class LocalJobWriter:
-    """Writes the tables of one job or host; opened by ``LocalStoreWriter``. A StoreError means that nothing changed."""
+    """Writes the tables of one job or host; ``LocalStoreWriter`` opens it. A StoreError means that nothing changed."""
 
     def __init__(self, folder: Path, uid: int, collector: Mapping[str, Any]) -> None:
-        """Open or create ``folder``, and recover from an earlier collector that was interrupted."""
+        """Open or create ``folder``, and recover the log of an interrupted collector."""
         durable.make_folder(folder)
         self.folder = folder
         self._identity = durable.Identity.of(folder)
@@ -57,11 +57,11 @@ class LocalJobWriter:
         self._recover()
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and that wire type ``about`` is complete up to ``last``; all or nothing.
+        """Store rows by table, and ``last`` as the last number of wire type ``about``; all or nothing.
 
-        When it returns, the rows survive the death of this process and may be acked. StoreError ``store-full`` or
-        ``store-unwritable``: nothing is stored, and the append can be retried; ``store-removed``:
-        every further append fails.
+        When it returns, the rows survive the death of this process and may be acked. StoreError
+        ``store-full`` or ``store-unwritable``: nothing is stored, and the append can be retried.
+        StoreError ``store-removed``: every further append fails, too.
         """
         log = self._opened()
         log.append(encode(tables, about, last))
@@ -87,7 +87,7 @@ class LocalJobWriter:
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all stored rows of table ``name``."""
-        return settled(self.folder, lambda snapshot: snapshot.table(name, columns))
+        return with_stable_snapshot(self.folder, lambda snapshot: snapshot.table(name, columns))
 
     def names(self) -> pa.Table:
         """Return all stored names (schema.NAMES), in order of arrival."""
@@ -113,7 +113,7 @@ class LocalJobWriter:
         log, before = self._log, self.info
         if log is None or not self._log_state.appends:
             return
-        pa.default_memory_pool().release_unused()  # a sealing needs much memory for a moment
+        pa.default_memory_pool().release_unused()  # sealing briefly needs much memory
         self.info = seal(self.folder, before, self._log_state, log.read())
         self._log = None
         self._log_state.clear()
@@ -122,13 +122,13 @@ class LocalJobWriter:
         pa.default_memory_pool().release_unused()
 
     def seal_if_due(self, now: float) -> bool:
-        """Seal the generation if it is large or old enough; ``now``: monotonic clock in s."""
+        """Seal the generation if it is large or old enough; ``now``: monotonic clock in seconds."""
         if self._log is None or not self._log_state.appends:
             return False
         if self._since is None:
             self._since = now
-        tail = self._log_state
-        many = tail.rows.get("ops", 0) >= SEAL_ROWS or tail.appends >= SEAL_APPENDS
+        state = self._log_state
+        many = state.rows.get("ops", 0) >= SEAL_ROWS or state.appends >= SEAL_APPENDS
         large = many or self._log.size >= SEAL_BYTES
         if now < self._retry or (not large and now - self._since < SEAL_SECONDS):
             return False
@@ -222,7 +222,7 @@ class LocalStoreWriter:
         return durable.Identity.of(self.path) != self._identity
 
     def renew(self) -> None:
-        """Recreate and lock a removed store; StoreError as on opening. Open writers are not touched."""
+        """Recreate and lock a removed store; open writers stay as they are. StoreError as on opening."""
         catalog.make(self.path)
         held = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
         self._lock.release()
@@ -248,7 +248,7 @@ class LocalStoreWriter:
     def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
         """Run the due work: fsync some logs, longest waiting first, and seal at most one generation.
 
-        ``now``: monotonic clock in s. Raises the first StoreError after all jobs had their turn;
+        ``now``: monotonic clock in seconds. Raises the first StoreError after the work for all jobs;
         passes any other exception to ``failed``, with the job's uid.
         """
         failures = []
@@ -267,7 +267,7 @@ class LocalStoreWriter:
             raise failures[0]
 
     def close(self) -> None:
-        """Close all jobs and release the store; the first error is raised after all are closed."""
+        """Close all jobs and release the store; raise the first error after all are closed."""
         writers, self._open = list(self._open.values()), {}
         failures = []
         for writer in writers:
@@ -287,5 +287,5 @@ class LocalStoreWriter:
 
 
 def open_writer(path: str | os.PathLike[str], host: str) -> StoreWriter:
-    """Open or create the store at ``path`` for the collector of ``host``; StoreError as ``LocalStoreWriter``."""
+    """Open or create the store at ``path`` for the collector of ``host``; StoreError as in ``LocalStoreWriter``."""
     return LocalStoreWriter(path, host)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ..store.columns import flat, floor_divided, integers, pc
-from ..store.devices import is_canonical, only
+from ..store.devices import device_rows, is_canonical
 from ..store.schema import NODE, NONE_ID
 from .nodes import STREAM, texts
 
@@ -183,7 +183,7 @@ def _record(device: _Device, row: _Row, outputs: Mapping[int, Output]) -> Memory
 
 
 def _devices(names: pa.Table) -> dict[int, _Device]:
-    rows = only(names)
+    rows = device_rows(names)
     pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
     return {number: _Device.of(text) for number, text in pairs}
 

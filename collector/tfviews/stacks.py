@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..store.columns import count, flat, integer, integers, pc
+from ..store.columns import flat, integer, integers, pc, row_numbers
 from .nodes import Frame
 
 #: Columns of FRAMES that are read.
@@ -43,7 +43,7 @@ def _by_number(table: pa.Table) -> dict[int, tuple[Frame, ...]]:
 
 def _frames(table: pa.Table) -> tuple[list[Frame], Any]:
     """Return the distinct frames, and for each row the index of its frame."""
-    which, room = pc.multiply(count(table.num_rows), integer(0)), 1
+    which, room = pc.multiply(row_numbers(table.num_rows), integer(0)), 1
     for name in Frame._fields:
         codes = flat(table[name]).dictionary_encode()
         size = len(codes.dictionary)
@@ -51,7 +51,9 @@ def _frames(table: pa.Table) -> tuple[list[Frame], Any]:
             which, room = _dense(which), table.num_rows
         which, room = pc.add(pc.multiply(which, integer(size)), _wide(codes.indices)), room * size
     which = _dense(which)
-    firsts = pa.table({"which": which, "row": count(table.num_rows)}).group_by("which").aggregate([("row", "min")])
+    firsts = (
+        pa.table({"which": which, "row": row_numbers(table.num_rows)}).group_by("which").aggregate([("row", "min")])
+    )
     rows = table.select(list(Frame._fields)).take(firsts["row_min"].take(pc.sort_indices(firsts["which"])))
     return list(map(Frame, *(column.to_pylist() for column in rows.columns))), which
 

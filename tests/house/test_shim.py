@@ -12,7 +12,7 @@ INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/pytho
 IN_JOBS = ("formats", "shim")
 OUTSIDE_JOBS = {"runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
 #: Where everything is caught on purpose: the fence, the file that is injected, the forked child that becomes a daemon.
-FENCES = {"guard.py", "sitecustomize.py", "daemons.py", "apart.py"}
+FENCES = {"guard.py", "sitecustomize.py", "daemons.py", "worker_process.py"}
 
 
 def test_every_file_of_the_shim_parses_as_python_3_7() -> None:

@@ -268,7 +268,7 @@ def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, 
         (["op", "nosuch"], 1, "no job 'nosuch'"),
         (["op", "7f"], 1, "'7f' means 2 jobs"),
         (["steps", "7f3a", "--last", "x"], 2, "Invalid value for '--last'"),
-        (["jobs", "--store", "/nonexistent"], 1, "/nonexistent is no tfprof store"),
+        (["jobs", "--store", "/nonexistent"], 1, "/nonexistent is not a tfprof store"),
         (["host", "7f3a", "extra"], 2, "Got unexpected extra argument"),
     ],
 )

@@ -110,11 +110,11 @@ def test_a_profile_is_exported_and_imported_again(run: Run, tmp_path: Path) -> N
         (["--no_such", "x"], 2, "No such option"),
         (["--graph_path", "missing"], 1, "cannot read missing: No such file or directory [io]"),
         (["--graph_path", "."], 1, "cannot read .: Is a directory [io]"),
-        (["--graph_path", "run-0"], 1, "run-0 is no GraphDef"),
-        (["--profile_path", "graph"], 1, "graph is no ProfileProto"),
+        (["--graph_path", "run-0"], 1, "run-0 is not a valid GraphDef"),
+        (["--profile_path", "graph"], 1, "graph is not a valid ProfileProto"),
         (["--graph_path", "graph", "--run_meta_path", "run-0,missing"], 1, "cannot read missing"),
-        (["--graph_path", "graph", "--run_meta_path", "run-0,log"], 1, "log is no RunMetadata"),
-        (["--graph_path", "graph", "--op_log_path", "graph"], 1, "graph is no OpLogProto"),
+        (["--graph_path", "graph", "--run_meta_path", "run-0,log"], 1, "log is not a valid RunMetadata"),
+        (["--graph_path", "graph", "--op_log_path", "graph"], 1, "graph is not a valid OpLogProto"),
     ],
 )
 def test_a_failed_import_leaves_nothing(run: Run, tmp_path: Path, words: list[str], status: int, message: str) -> None:

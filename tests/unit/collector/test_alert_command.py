@@ -33,7 +33,7 @@ def test_the_command_gets_the_alert_in_its_environment(tmp_path):
     assert (tmp_path / "out").read_text() == "slower: $(touch x) 'a' \"b\"\n"
 
 
-def test_a_job_has_one_run_a_minute_and_jobs_wait_for_each_other(tmp_path):
+def test_a_job_has_one_run_per_minute_and_runs_are_queued(tmp_path):
     command = AlertCommand(f'echo "$TFPROF_ALERT_JOB" >> {tmp_path}/out')
     for uid in (1, 1, 2):
         command.add(uid, {"job": str(uid)}, 0.0)

@@ -1,4 +1,4 @@
-"""The Python API: stores, jobs, what it returns, what it raises."""
+"""The Python API: stores, jobs, results and errors."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def total(profiler: Profiler, **options: Any) -> int:
     return int(profiler.profile_name_scope({**QUIET, **options}).total_exec_micros)
 
 
-def test_jobs_are_listed_as_records_that_name_them(store: OpenStore) -> None:
+def test_jobs_are_listed_with_ids_that_select_them(store: OpenStore) -> None:
     rows = store.jobs()
     assert [(row.id, row.name, row.host, row.pid, row.state) for row in rows] == [
         ("aa10", "train.py", "node7", 1, "exited"),
@@ -36,7 +36,7 @@ def test_jobs_are_listed_as_records_that_name_them(store: OpenStore) -> None:
     assert store.job(rows[0].id).jobs == (rows[0].uid,)
 
 
-def test_each_view_is_its_message(store: OpenStore) -> None:
+def test_each_view_returns_its_message(store: OpenStore) -> None:
     job = store.job("aa10")
     scope, graph = job.profile_name_scope(QUIET), job.profile_graph(QUIET)
     op, code = job.profile_operations(QUIET), job.profile_python(QUIET)
@@ -53,13 +53,13 @@ def test_each_view_is_its_message(store: OpenStore) -> None:
     assert scope.total_parameters == 6
 
 
-def test_steps_can_be_asked_for_one_by_one_and_narrowed(store: OpenStore) -> None:
+def test_single_steps_and_ranges_of_steps_can_be_selected(store: OpenStore) -> None:
     job = store.job("aa10")
     assert [total(job), total(job, step=0), total(job, step=1)] == [30, 30, 20]
     assert total(store.select("aa10", steps=(1, 1))) == 20
 
 
-def test_jobs_are_put_together(store: OpenStore) -> None:
+def test_jobs_are_merged(store: OpenStore) -> None:
     assert store.select(["aa10", "bb10"]).jobs == ("aa10000000000001", "bb10000000000002")
     assert store.select(host="node8").jobs == store.select(pid=[2, 3]).jobs == ("bb10000000000002", "cc10000000000003")
     assert len(store.select().jobs) == 3
@@ -67,7 +67,7 @@ def test_jobs_are_put_together(store: OpenStore) -> None:
     assert [child.name for child in on_gpu.children] == ["MatMul"]
 
 
-def test_text_goes_to_standard_output_or_into_a_file(
+def test_text_goes_to_standard_output_or_a_file(
     store: OpenStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job, builder = store.job("aa10"), ProfileOptionBuilder().select(["occurrence"])
@@ -93,9 +93,7 @@ def test_a_timeline_of_all_steps_returns_an_empty_message_as_tensorflow_does(
     assert f"Timeline file is written to {tmp_path}/t_0." in capsys.readouterr().out
 
 
-def test_what_cannot_be_answered_is_told_on_standard_error(
-    store: OpenStore, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refusals_are_printed_to_standard_error(store: OpenStore, capsys: pytest.CaptureFixture[str]) -> None:
     job = store.job("aa10")
     assert job.profile_graph({**QUIET, "step": 7}) == GraphNodeProto()
     assert capsys.readouterr().err == "Options -step=7 not found.\nAvailable steps: 0 1 \n"
@@ -111,16 +109,16 @@ def test_what_cannot_be_answered_is_told_on_standard_error(
     assert "'((' matches nothing: missing )" in capsys.readouterr().err
 
 
-def test_a_profile_for_tensorflows_tools_is_of_one_job(store: OpenStore) -> None:
+def test_a_serialised_profile_holds_one_job(store: OpenStore) -> None:
     message = ProfileProto.FromString(store.job("aa10").serialize_to_string())
     assert {node.name for node in message.nodes.values()} >= {b"net/MatMul", b"loss"}
     assert list(message.steps) == [0, 1]
     for several in (store.select(), store.select("bb10", device="gpu:0")):
-        with pytest.raises(UsageError, match="a ProfileProto covers one job"):
+        with pytest.raises(UsageError, match="a ProfileProto holds one job"):
             several.serialize_to_string()
 
 
-def test_what_is_not_there_or_makes_no_sense_is_raised(store: OpenStore, tmp_path: Path) -> None:
+def test_unknown_jobs_and_bad_options_raise(store: OpenStore, tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         open_store(tmp_path)
     with pytest.raises(NoSuchJobError):
@@ -147,7 +145,7 @@ def test_the_store_of_the_commands_is_opened_by_default(
     assert len(open_store().jobs()) == 3
 
 
-def test_a_running_job_shows_more_each_time_it_is_asked(tmp_path: Path) -> None:
+def test_each_call_includes_new_data_of_a_running_job(tmp_path: Path) -> None:
     from fakes.made_store import HOST, IDENTITY, traced
     from fakes.run_metadata import run_metadata
     from tfprof.collector.store.writer import LocalStoreWriter
@@ -165,7 +163,7 @@ def test_a_running_job_shows_more_each_time_it_is_asked(tmp_path: Path) -> None:
         writer.close()
 
 
-def test_importing_the_package_is_cheap_and_brings_no_tensorflow() -> None:
+def test_importing_the_package_is_cheap_and_imports_no_tensorflow() -> None:
     code = (
         "import sys, tfprof.collector; print(*sys.modules);"
         " from tfprof.collector import open_store; print(*sys.modules)"

@@ -1,4 +1,4 @@
-"""The example of docs/api.md runs as it stands there, and the page tells of every method."""
+"""The example in docs/api.md runs, and the page lists every method."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
 def test_the_example_runs(tmp_path: Path) -> None:
     store = asked_store.write(tmp_path / "store")
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    example = example.replace('"last"', '"aa10"').replace("steps=(100, 200)", "steps=(0, 1)")  # what the made store has
+    example = example.replace('"last"', '"aa10"').replace("steps=(100, 200)", "steps=(0, 1)")  # what the store has
     environment = {"PATH": "/usr/bin", "TFPROF_STORE": str(store), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-c", example], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

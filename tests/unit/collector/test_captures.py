@@ -5,7 +5,7 @@ from tfprof.formats import orders
 ALERT = Alert(1, 1, SLOWER)
 
 
-def test_slower_steps_order_a_few_traced_ones_that_give_way():
+def test_an_alert_about_slower_steps_orders_a_few_traced_steps():
     order = Captures(5).order(1, ALERT, "budget=1%", 0.0)
     assert order is not None
     assert (order.action, order.steps, order.gives_way, order.ends) == (orders.TRACE, 5, True, True)
@@ -18,7 +18,7 @@ def test_other_alerts_jobs_without_tracing_and_zero_steps_order_nothing():
     assert Captures(0).order(1, ALERT, "", 0.0) is None
 
 
-def test_a_job_is_captured_once_in_a_while():
+def test_a_job_has_one_capture_per_interval():
     captures = Captures(5)
     assert [captures.order(uid, ALERT, "", now) is None for uid, now in ((1, 0), (1, 1), (2, 1))] == [
         False,

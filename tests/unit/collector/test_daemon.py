@@ -9,7 +9,7 @@ from tfprof.collector.selfstats import SelfStats
 
 
 class Scripted:
-    """A collector whose steps fail as the test wants."""
+    """A collector whose steps raise the errors in ``fails``."""
 
     made: ClassVar = []
     fails: ClassVar = {}
@@ -55,18 +55,18 @@ def test_it_starts_serves_and_closes(run):
     assert Scripted.made[0].steps == ["start", "serve", "close"]
 
 
-def test_what_cannot_start_is_told_in_one_line(run, capsys):
+def test_an_error_at_the_start_is_one_line(run, capsys):
     assert run(start=StoreError("in use by 5", "store-in-use")) == 1
     assert capsys.readouterr().err == "tfprof: in use by 5 [store-in-use]\n"
 
 
-def test_a_crash_goes_through_with_its_traceback_and_the_store_is_closed(run):
+def test_a_crash_keeps_its_traceback_and_closes_the_store(run):
     with pytest.raises(ZeroDivisionError):
         run(serve=ZeroDivisionError())
     assert Scripted.made[0].steps == ["start", "serve", "close"]
 
 
-def test_a_store_that_cannot_be_closed_is_told_and_does_not_hide_a_crash(run, capsys):
+def test_an_error_of_closing_is_reported_and_does_not_hide_a_crash(run, capsys):
     assert run(close=StoreError("full", "store-full")) == 1
     assert capsys.readouterr().err == "tfprof: full [store-full]\n"
     with pytest.raises(ZeroDivisionError):
@@ -91,13 +91,13 @@ def test_without_limits_everything_is_kept(run, monkeypatch):
     assert Scripted.made[0].options.keep == daemon.Limits(None, None)
 
 
-def test_a_setting_that_cannot_be_read_is_one_line(run, monkeypatch, capsys):
+def test_an_error_in_a_setting_is_one_line(run, monkeypatch, capsys):
     monkeypatch.setenv("TFPROF_KEEP_BYTES", "lots")
     assert run() == 2
     assert capsys.readouterr().err.startswith("tfprof: TFPROF_KEEP_BYTES: ")
 
 
-def test_a_stall_is_told_until_the_store_has_taken_everything_for_a_while():
+def test_a_stall_is_reported_until_appends_succeed_for_some_seconds():
     stats = SelfStats()
     stats.stalled(StoreError("full", "store-full"))
     assert stats.snapshot(0, 0.0)["stalled"] == {"slug": "store-full", "text": "full"}
@@ -105,7 +105,7 @@ def test_a_stall_is_told_until_the_store_has_taken_everything_for_a_while():
     assert (later["stalled"], later["stalls"]) == (None, 1)
 
 
-def test_the_rate_is_that_of_the_time_since_the_last_status():
+def test_the_rate_covers_the_time_since_the_last_status():
     stats = SelfStats()
     stats.snapshot(100, 1e6)
     assert stats.snapshot(400, 1e6 + 2)["rows_per_s"] == 150.0

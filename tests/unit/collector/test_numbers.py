@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text."""
 
 import pytest
 from tfprof.collector import numbers
@@ -8,22 +8,22 @@ from tfprof.collector import numbers
     ("number", "text"),
     [(0, "0"), (999, "999"), (1000, "1.00k"), (2_500_000, "2.50m"), (3_000_000_000, "3.00b"), (-5000, "-5000")],
 )
-def test_counts_are_printed_as_tfprof_does(number: int, text: str) -> None:
-    assert numbers.tf_profiler_count(number) == text
+def test_counts_are_printed_as_in_the_tf_profiler(number: int, text: str) -> None:
+    assert numbers.tfprof_count(number) == text
 
 
 @pytest.mark.parametrize(
     ("micros", "text"), [(0, "0us"), (999, "999us"), (1500, "1.50ms"), (2_000_000, "2.00sec"), (-7, "-7us")]
 )
-def test_times_are_printed_as_tfprof_does(micros: int, text: str) -> None:
-    assert numbers.tf_profiler_time(micros) == text
+def test_times_are_printed_as_in_the_tf_profiler(micros: int, text: str) -> None:
+    assert numbers.tfprof_time(micros) == text
 
 
 @pytest.mark.parametrize(
     ("size", "text"), [(999, "999B"), (1024, "1.02KB"), (5_000_000_000, "5000.00MB"), (-2048, "-2048B")]
 )
-def test_bytes_are_printed_as_tfprof_does(size: int, text: str) -> None:
-    assert numbers.tf_profiler_bytes(size) == text
+def test_bytes_are_printed_as_in_the_tf_profiler(size: int, text: str) -> None:
+    assert numbers.tfprof_bytes(size) == text
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_bytes_are_printed_as_tfprof_does(size: int, text: str) -> None:
         (3660e9, "1h 01m"),
     ],
 )
-def test_durations_have_the_unit_that_suits_them(ns: float | None, text: str) -> None:
+def test_durations_have_a_suitable_unit(ns: float | None, text: str) -> None:
     assert numbers.duration(ns) == text
 
 
@@ -48,7 +48,7 @@ def test_durations_have_the_unit_that_suits_them(ns: float | None, text: str) ->
     ("size", "text"),
     [(None, "-"), (0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (150_000, "150 KB"), (2.5e9, "2.5 GB")],
 )
-def test_sizes_have_the_unit_that_suits_them(size: float | None, text: str) -> None:
+def test_sizes_have_a_suitable_unit(size: float | None, text: str) -> None:
     assert numbers.size(size) == text
 
 
@@ -59,7 +59,7 @@ def test_percentages_have_as_many_digits_as_they_need(part: float | None, text: 
     assert numbers.percent(part) == text
 
 
-def test_a_sparkline_runs_from_nothing_to_the_largest_mean() -> None:
+def test_a_sparkline_is_scaled_from_0_to_the_largest_mean() -> None:
     assert numbers.sparkline([0, 1, 2, 4], 4) == "▁▃▅█"
     assert numbers.sparkline([0, 2, 4, 4], 2) == "▃█"
     assert numbers.sparkline([0, 0], 4) == "▁▁"
@@ -79,7 +79,7 @@ def test_a_sparkline_runs_from_nothing_to_the_largest_mean() -> None:
         (2e12, "2.00 T"),
     ],
 )
-def test_quantities_have_three_digits_or_so(number: float, text: str) -> None:
+def test_quantities_have_about_three_digits(number: float, text: str) -> None:
     assert numbers.quantity(number) == text
 
 

@@ -18,7 +18,7 @@ def span(ordinal=1):
     return layout.SPAN.pack(100, 7, ordinal, 1, layout.BATCH, 0, 2, 3, 7, 7, 0)
 
 
-def test_records_come_out_with_every_field_in_its_place():
+def test_records_have_all_their_fields():
     first, second = cut_records(memoryview(record(3, b"abc") + record(4, b"")), 3, 4)
     assert first == Record(layout.RUN_METADATA, 1, 3, 5, 10, 20, 30, 40, 50, memoryview(b"abc"))
     assert (second.seq, bytes(second.body)) == (4, b"")
@@ -40,7 +40,7 @@ def test_records_come_out_with_every_field_in_its_place():
         (record(1) + b"\0", 1, 1),
     ],
 )
-def test_a_body_that_is_not_what_its_head_says_is_a_format_error(body, first, last):
+def test_a_body_that_contradicts_its_head_is_a_format_error(body, first, last):
     with pytest.raises(FormatError):
         cut_records(memoryview(body), first, last)
 
@@ -54,14 +54,14 @@ def test_random_bytes_are_records_or_a_format_error(body):
     assert sum(len(one.body) + layout.RECORD.size for one in records) == len(body)
 
 
-def test_spans_come_with_the_distance_between_the_clocks():
+def test_spans_have_the_offset_between_the_clocks():
     body = struct.pack("<QQ", 1_000, 5_000) + span(1) + span(2)
     offset, spans = cut_spans(memoryview(body), 7, 8)
     assert offset == 4_000
     assert [one.ordinal for one in spans] == [1, 2]
 
 
-def test_the_real_clock_may_lie_before_the_monotonic_one():
+def test_the_real_clock_may_be_behind_the_monotonic_one():
     offset, _ = cut_spans(memoryview(struct.pack("<QQ", 5_000, 1_000) + span()), 1, 1)
     assert offset == -4_000
 
@@ -74,11 +74,11 @@ def test_span_entries_that_do_not_fill_the_body_are_a_format_error(cut, first, l
 
 
 @pytest.mark.parametrize("text", [b"", b"[1]", b"{", b"\xff", b"1" * 5_000, b"[" * 100_000, b" " * (JSON_MAX + 1)])
-def test_what_is_no_json_object_is_a_format_error(text):
+def test_anything_but_a_json_object_is_a_format_error(text):
     with pytest.raises(FormatError):
         document(memoryview(text))
 
 
 @given(st.dictionaries(st.text(), st.integers()))
-def test_a_json_object_comes_out_as_it_went_in(value):
+def test_a_json_object_is_read_unchanged(value):
     assert document(memoryview(json.dumps(value).encode())) == value

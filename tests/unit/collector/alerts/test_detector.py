@@ -16,7 +16,7 @@ def span(start_ns, total_ns, ordinal, runs=1, kind=layout.BATCH, key=0):
 
 
 class Host:
-    """Jobs of made-up step times on one host, second by second."""
+    """Simulates jobs with given step times on one host, second by second."""
 
     def __init__(self, jobs=1, cpus=8, busy=1.0, seed=1):
         self.detector = Detector()
@@ -73,7 +73,7 @@ def test_a_steady_job_raises_no_alert():
 def test_steady_jobs_on_a_noisy_host_raise_no_alert():
     host = Host(jobs=5, cpus=2, busy=2.0)
     host.noise = 0.6
-    for _ in range(60):  # the load changes for all of them
+    for _ in range(60):  # the load changes for all jobs
         factor = host.random.choice([1.0, 1.0, 1.3, 2.0])
         host.step_ns = {uid: 20e6 * factor * host.random.uniform(0.9, 1.1) for uid in host.jobs}
         host.run(10)
@@ -107,13 +107,13 @@ def test_all_jobs_of_a_host_that_slow_down_together_raise_no_alert():
 
 
 @pytest.mark.parametrize("busy", [1.0, 2.0])
-def test_the_only_job_of_a_host_that_others_use_more_raises_no_alert(busy):
+def test_the_only_job_of_a_host_that_other_processes_load_raises_no_alert(busy):
     host = Host(cpus=2, busy=busy).run(60)
     host.busy, host.cores[1], host.step_ns[1] = 2.0, 0.5, 40e6
     assert host.run(120).slugs == []
 
 
-def test_the_only_job_of_a_saturated_host_that_works_more_raises_an_alert():
+def test_the_only_job_of_a_saturated_host_raises_an_alert_if_its_steps_need_more_processor_time():
     host = Host(cpus=2, busy=1.9)
     host.cores[1] = 1.8
     host.run(60)
@@ -129,7 +129,7 @@ def test_a_second_slow_down_is_a_second_alert():
     assert host.run(20).slugs == [SLOWER, SLOWER]
 
 
-def test_a_spike_is_told_once_in_a_while():
+def test_spikes_raise_one_alert_per_interval():
     host = Host().run(60)
     for _ in range(2):
         long = span(host.now, 3 * NS, host.steps[1] + 1)
@@ -140,7 +140,7 @@ def test_a_spike_is_told_once_in_a_while():
     assert (alert.slug, alert.now) == (SPIKE, 3 * NS)
 
 
-def test_a_job_without_steps_raises_a_stall_once_until_it_goes_on():
+def test_a_job_without_steps_raises_one_stall_until_it_continues():
     host = Host().run(60).run(60, steps=False)
     [(_, alert)] = host.found
     assert (alert.slug, alert.step) == (STALL, host.steps[1])
@@ -148,7 +148,7 @@ def test_a_job_without_steps_raises_a_stall_once_until_it_goes_on():
     assert host.run(30).run(20, steps=False).slugs == [STALL, STALL]
 
 
-def test_a_stall_is_no_alert_while_nothing_is_heard_of_the_job():
+def test_a_job_without_samples_raises_no_stall():
     host = Host().run(60)
     host.now += 600 * NS
     host.found += host.detector.alerts(host.now)
@@ -164,7 +164,7 @@ def test_memory_that_grows_steadily_raises_an_alert():
     assert alert.now > alert.before
 
 
-def test_memory_that_is_filled_and_stays_raises_no_alert():
+def test_memory_that_stops_growing_raises_no_alert():
     host = Host()
     host.leak[1] = 100.0 * MIB
     host.run(25)
@@ -180,7 +180,7 @@ def test_losses_raise_an_alert():
     assert (alert.slug, alert.before, alert.now) == (LOSSES, 2, 5)
 
 
-def test_odd_entries_of_a_job_are_left_out():
+def test_implausible_span_entries_are_ignored():
     host = Host()
     odd = [
         span(2**64 - 1, 2**64 - 1, 1),

@@ -1,4 +1,4 @@
-"""Columns of numbers are those that pyarrow makes, and what it refuses is refused."""
+"""Columns equal those of pyarrow, and values that pyarrow refuses are refused."""
 
 import pyarrow as pa
 import pytest
@@ -18,7 +18,7 @@ def _outcome(make):
 
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("name", SCHEMA.names)
-def test_a_value_becomes_what_pyarrow_makes_of_it(name, value):
+def test_values_are_converted_as_by_pyarrow(name, value):
     row = tuple(value if name == other else 0 for other in SCHEMA.names)
     expected = _outcome(lambda: pa.array([value], SCHEMA.field(name).type))
     assert _outcome(lambda: from_rows([row], "samples").column(name)) == expected

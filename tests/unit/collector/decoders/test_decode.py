@@ -1,4 +1,4 @@
-"""The two decoders of RunMetadata are one."""
+"""The two decoders of RunMetadata give equal results."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
-#: The same with the allocator's name of a GPU: what it recorded is looked at then.
+#: The samples with the name of a GPU's allocator, whose allocation records are decoded.
 ON_GPU = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMPLES]
 BOTH = pytest.mark.parametrize("kind", ["walker", "python"])
 
@@ -60,7 +60,7 @@ FUZZ = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 
 @FUZZ
 @given(st.lists(step_stats.RUN_METADATA, min_size=1, max_size=3))
-def test_made_up_messages_are_decoded_alike(parts: list[bytes]) -> None:
+def test_random_messages_are_decoded_alike(parts: list[bytes]) -> None:
     _assert_equal(parts)
 
 
@@ -83,9 +83,9 @@ def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, te
 
 
 def _wrapped(content: bytes, depth: int) -> bytes:
-    """Return ``content`` within another message.
+    """Return ``content`` within a message of some depth.
 
-    It is the outermost one (0), one as deep as an output's allocation (6), or a GPU's record (7).
+    That is the outermost message (0), an output's allocation (6), or an allocation record of a GPU (7).
     """
     if depth == 7:
         return _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, content)))
@@ -116,7 +116,7 @@ CORNERS = {
 
 
 @pytest.mark.parametrize("corner", list(CORNERS))
-def test_corners_of_the_wire_format_are_decoded_alike(corner: str) -> None:
+def test_edge_cases_of_the_wire_format_are_decoded_alike(corner: str) -> None:
     parts = [_wrapped(content, depth) for content in CORNERS[corner] for depth in range(8)]
     errors = {part.error for part in _assert_equal(parts)}
     assert decode.ERRORS[1] in errors
@@ -130,7 +130,7 @@ def test_samples_are_decoded_alike() -> None:
 
 
 @BOTH
-def test_a_bad_part_leaves_nothing_and_disturbs_no_other(kind: str) -> None:
+def test_a_bad_part_leaves_no_rows_and_does_not_affect_others(kind: str) -> None:
     good, bad = run_metadata([b"one", b"two"]), text(1, text(1, text(2, node(b"three", 1)) + text(2, b"\xff")))
     (batch, _, decoded), names = _all(kind, [good, bad, good, b"\xff", good])
     assert [part.rows for part in decoded] == [2, 0, 2, 0, 2]
@@ -160,7 +160,7 @@ def test_times_count_from_the_first_start(kind: str) -> None:
 
 
 @BOTH
-def test_microseconds_stand_in_where_there_are_no_nanoseconds(kind: str) -> None:
+def test_microseconds_replace_missing_nanoseconds(kind: str) -> None:
     row, decoded = _one(
         kind, _metadata(text(1, b"a") + number(2, 5) + number(3, 1) + number(4, 3) + number(5, 4) + number(9, 2))
     )
@@ -170,7 +170,7 @@ def test_microseconds_stand_in_where_there_are_no_nanoseconds(kind: str) -> None
 
 
 @BOTH
-def test_what_the_microseconds_say_otherwise_is_kept(kind: str) -> None:
+def test_differences_between_microseconds_and_nanoseconds_are_stored(kind: str) -> None:
     part = text(1, b"a") + number(2, 7) + number(4, 9) + number(13, 5999) + number(15, 2)
     row, _ = _one(kind, _metadata(part))
     assert (row["start_us_fix"], row["end_us_fix"]) == (2, 8)  # 7 - 5; 9 - (6001 // 1000 - 5999 // 1000)
@@ -191,18 +191,18 @@ def test_microseconds_before_1970_are_rounded_down(kind: str) -> None:
         (10_000, 0, 0),
         (0, 4_000, 0),
         (10_000, 10_001, 0),
-        (1795208791133719590, 1795208791133718629 * 1000 % (1 << 64), 961),  # as TF 1.15 writes it
+        (1795208791133719590, 1795208791133718629 * 1000 % (1 << 64), 961),  # as TF 1.15 stores it
         (1795208791133719590, (1795208791133718629 * 1000 + 1) % (1 << 64), 0),
         (1795208791133719590, (1795208791133719590 - 3601 * 10**9) * 1000 % (1 << 64), 0),
     ],
 )
-def test_the_wait_is_told_where_it_is_known(kind: str, start: int, scheduled: int, wait: int) -> None:
+def test_the_wait_of_a_node_is_0_if_it_is_unknown(kind: str, start: int, scheduled: int, wait: int) -> None:
     row, _ = _one(kind, _metadata(text(1, b"a") + number(13, start) + number(17, scheduled)))
     assert row["wait_ns"] == wait
 
 
 @BOTH
-def test_numbers_that_do_not_fit_are_held_at_the_limit(kind: str) -> None:
+def test_numbers_that_do_not_fit_are_saturated(kind: str) -> None:
     most, least = (1 << 63) - 1, 1 << 63
     times = number(2, most) + number(14, least) + number(15, most)
     memory = text(6, number(2, most)) * 2 + text(6, number(3, least)) * 2
@@ -281,7 +281,7 @@ def _used(name: bytes, *records: tuple[int, int]) -> bytes:
 
 
 @BOTH
-def test_allocations_are_told_of_gpus_and_of_executions_that_started(kind: str) -> None:
+def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> None:
     interner = Interner()
     part = _metadata(
         node(b"a", 5) + _used(b"GPU_0_bfc", (7, 64), (9, -64)) + _used(b"cpu", (8, 1)) + _used(b"xGPU", (3, 2)),
@@ -300,7 +300,7 @@ def test_allocations_are_told_of_gpus_and_of_executions_that_started(kind: str) 
 
 
 @BOTH
-def test_what_cpu_allocators_record_is_not_looked_at(kind: str) -> None:
+def test_allocation_records_of_cpus_are_ignored(kind: str) -> None:
     broken = text(6, b"\xff")
     for name, error in ((b"cpu", None), (b"GPU_0_bfc", "not a RunMetadata")):
         part = _metadata(node(b"a", 1) + text(6, broken + text(1, name)))
@@ -309,7 +309,7 @@ def test_what_cpu_allocators_record_is_not_looked_at(kind: str) -> None:
 
 
 @BOTH
-def test_a_step_of_too_many_allocations_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_with_too_many_allocations_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = fallback.ROWS_MAX
     if kind == "python":
         limit = 100
@@ -336,7 +336,7 @@ def test_a_step_of_too_many_allocations_is_refused(kind: str, monkeypatch: pytes
         ([b"gp", b"u"], 0),
     ],
 )
-def test_a_step_tells_which_accelerators_it_saw(kind: str, devices: list[bytes], expected: int) -> None:
+def test_a_step_has_the_flags_of_its_accelerators(kind: str, devices: list[bytes], expected: int) -> None:
     part = text(1, b"".join(text(1, text(1, device)) for device in devices))
     bad = part + b"\xff"
     _, _, decoded = decoder(kind).run_metadata([part, b"", bad, part], range(4), Interner())
@@ -344,7 +344,7 @@ def test_a_step_tells_which_accelerators_it_saw(kind: str, devices: list[bytes],
 
 
 @BOTH
-def test_many_outputs_are_one_name_and_more_than_is_kept_refuse_the_step(kind: str) -> None:
+def test_many_outputs_are_one_name_and_too_much_text_refuses_the_step(kind: str) -> None:
     many = _metadata(node(b"a", 1) + text(7, b"") * 100_000)
     (_, _, (decoded,)), names = _all(kind, [many])
     assert decoded.error is None
@@ -355,7 +355,7 @@ def test_many_outputs_are_one_name_and_more_than_is_kept_refuse_the_step(kind: s
 
 
 @BOTH
-def test_endless_shapes_end_where_names_end(kind: str) -> None:
+def test_shapes_count_towards_the_limit_of_names(kind: str) -> None:
     parts = [_metadata(node(b"a", 1) + text(7, text(3, text(2, b"%d" % at)))) for at in range(50)]
     (batch, _, decoded), _ = _all(kind, parts, names_max=20)
     assert [part.error for part in decoded] == [None] * 20 + [decode.ERRORS[2]] * 30
@@ -363,7 +363,7 @@ def test_endless_shapes_end_where_names_end(kind: str) -> None:
 
 
 @BOTH
-def test_a_device_may_be_named_after_its_nodes(kind: str) -> None:
+def test_the_name_of_a_device_may_follow_its_nodes(kind: str) -> None:
     interner = Interner()
     part = text(1, text(1, text(2, node(b"a", 1)) + text(1, b"first") + text(2, node(b"b", 2)) + text(1, b"last")))
     batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
@@ -371,18 +371,18 @@ def test_a_device_may_be_named_after_its_nodes(kind: str) -> None:
 
 
 @BOTH
-def test_step_stats_in_two_pieces_are_one(kind: str) -> None:
+def test_step_stats_in_two_fields_are_merged(kind: str) -> None:
     (batch, _, (decoded,)), _ = _all(kind, [run_metadata([b"a"]) + run_metadata([b"b"])])
     assert (batch.num_rows, decoded.rows) == (2, 2)
 
 
 @BOTH
-def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_with_too_many_rows_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fallback.ROWS_MAX == native.walker.ROWS_MAX
     empty = text(2, b"")
     most = text(1, text(1, empty * fallback.ROWS_MAX))
     more = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
-    if kind == "python":  # as many rows as the walker bears take Python seconds
+    if kind == "python":  # Python takes seconds for as many rows as the walker accepts
         monkeypatch.setattr(fallback, "ROWS_MAX", 100)
         most, more = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
     parts = [most, more, run_metadata([b"a"]), more + b"\xff"]
@@ -394,7 +394,7 @@ def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.Monke
     assert sum(batch.num_rows for batch in batches) == fallback.ROWS_MAX + 1
 
 
-def test_steps_that_make_too_many_rows_together_are_to_come_in_smaller_lots() -> None:
+def test_steps_with_too_many_rows_together_must_be_passed_in_smaller_batches() -> None:
     half = text(1, text(1, text(1, b"d") + text(2, b"") * (fallback.ROWS_MAX // 2)))
     walker, interner = decoder("walker"), Interner()
     with pytest.raises(decode.TooManyRowsError):
@@ -433,7 +433,7 @@ def test_the_walker_refuses_a_block_that_is_too_small() -> None:
         native.walker.block_size(1 << 40)
 
 
-def test_the_walker_refuses_what_is_not_bytes() -> None:
+def test_the_walker_refuses_other_types_than_bytes() -> None:
     with pytest.raises(TypeError):
         native.walker.count(["text"])
     with pytest.raises(TypeError):
@@ -450,9 +450,9 @@ def test_rows_do_not_change_when_more_are_decoded() -> None:
     assert first.equals(before)
 
 
-def test_a_guess_of_too_little_room_costs_time_but_no_rows() -> None:
+def test_a_buffer_that_is_too_small_loses_no_rows() -> None:
     one = decoder("walker")
-    small, large = _metadata(b""), _metadata(*[b""] * 5_000)  # many rows a byte
+    small, large = _metadata(b""), _metadata(*[b""] * 5_000)  # many rows per byte
     for parts in ([small], [small, large], [SAMPLES[0]], [large, SAMPLES[0], large], [large]):
         expected = _all("python", parts)
         interner = Interner()
@@ -460,7 +460,7 @@ def test_a_guess_of_too_little_room_costs_time_but_no_rows() -> None:
         assert (steps, interner.new_names()) == expected
 
 
-def test_the_walker_says_when_the_room_is_too_little() -> None:
+def test_the_walker_returns_none_if_the_buffer_is_too_small() -> None:
     block = bytearray(native.walker.block_size(2))
     assert native.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
     assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 5)
@@ -473,7 +473,7 @@ def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.Monkey
         decoder("walker")
 
 
-def test_only_known_decoders_can_be_asked_for() -> None:
+def test_an_unknown_decoder_is_refused() -> None:
     assert decoder().name == "walker"
     with pytest.raises(UsageError, match="no decoder is called fast"):
         decoder("fast")

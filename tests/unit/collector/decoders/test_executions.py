@@ -1,4 +1,4 @@
-"""Which events of a profiler session are op executions."""
+"""Op executions from the events of a profiler session."""
 
 import pytest
 from fakes.sessions import BEGAN_NS, Plane, session
@@ -50,33 +50,33 @@ def test_events_named_after_a_node_are_ops(event: bytes, node: bytes, label: byt
         b"",
     ],
 )
-def test_events_of_the_runtime_are_not(event: bytes) -> None:
+def test_events_of_the_runtime_are_not_ops(event: bytes) -> None:
     assert _read(Plane().line((event, 10, 30))) == []
 
 
-def test_the_time_of_an_inner_op_is_not_counted_twice() -> None:
+def test_the_time_of_a_nested_op_is_not_counted_twice() -> None:
     found = _read(Plane().line((b"outer:MapDefun", 0, 100), (b"a:Mul", 10, 30), (b"b:Mul", 40, 90), (b"c:Mul", 45, 50)))
     assert _own_us(found) == {"outer": 30, "a": 20, "b": 45, "c": 5}
 
 
-def test_ops_of_other_threads_are_not_inner_ones() -> None:
+def test_ops_of_other_threads_are_not_nested() -> None:
     plane = Plane().line((b"outer:MapDefun", 0, 100), thread=1).line((b"a:Mul", 10, 30), thread=2)
     assert _own_us(_read(plane)) == {"outer": 100, "a": 20}
 
 
-def test_an_eager_call_counts_where_its_op_has_no_event_of_its_own() -> None:
+def test_an_eager_call_is_an_op_unless_its_op_has_an_event() -> None:
     plane = Plane().line(
         (b"EagerLocalExecute: MatMul", 0, 100), (b"MatMul:MatMul", 10, 90), (b"EagerLocalExecute: Fill", 200, 220)
     )
     assert _own_us(_read(plane)) == {"MatMul": 80, "Fill": 20}
 
 
-def test_a_call_of_eager_calls_takes_its_time_from_the_op_around_it() -> None:
+def test_the_time_of_nested_eager_calls_is_subtracted_from_the_enclosing_op() -> None:
     plane = Plane().line((b"outer:PyFunc", 0, 100), (b"EagerLocalExecute: MatMul", 10, 60), (b"MatMul:MatMul", 20, 50))
     assert _own_us(_read(plane)) == {"outer": 70, "MatMul": 30}
 
 
-def test_iterators_are_rows_of_their_own_device_and_time() -> None:
+def test_iterators_have_their_own_device_and_time() -> None:
     found = _read(
         Plane().line(
             (b"Iterator::Root", 0, 100), (b"Iterator::Root::Map", 10, 90), (b"Iterator::Root::Map::Range", 20, 30)
@@ -141,7 +141,7 @@ def test_memory_belongs_to_the_innermost_op() -> None:
     assert (inner.allocator, inner.total, inner.peak, inner.live, inner.in_use) == (b"cpu", 7, 7, 7, 0)
 
 
-def test_an_allocator_that_does_not_know_what_it_took_gave_what_was_asked_for() -> None:
+def test_requested_bytes_replace_unknown_allocated_bytes() -> None:
     asked = {b"requested_bytes": 40, b"addr": 1, b"allocator_name": b"cpu"}
     rounded = {b"requested_bytes": 40, b"allocation_bytes": 64, b"addr": 1}
     plane = Plane().line(
@@ -156,7 +156,7 @@ def test_an_allocator_that_does_not_know_what_it_took_gave_what_was_asked_for() 
     assert (memory[b"b"].total, memory[b"b"].peak, memory[b"b"].live) == (64, 64, 64)
 
 
-def test_kernels_are_named_after_their_op_on_the_stream_of_all() -> None:
+def test_kernels_have_the_name_of_their_op_and_the_device_stream_all() -> None:
     plane = Plane(b"/device:GPU:1").line(
         (b"volta_sgemm", 10, 30, {b"tf_op": b"StatefulPartitionedCall/dense/MatMul:MatMul"}),
         (b"MemcpyH2D", 40, 41),
@@ -176,11 +176,11 @@ def test_a_device_without_streams_has_its_xla_ops() -> None:
 
 
 @pytest.mark.parametrize("name", [b"/host:metadata", b"/host:CUPTI", b"/host:python-tracer", b"/device:CUSTOM:a", b""])
-def test_other_planes_hold_no_ops(name: bytes) -> None:
+def test_other_planes_have_no_ops(name: bytes) -> None:
     assert _read(Plane(name).line((b"a:Mul", 0, 5), name=b"Stream #1")) == []
 
 
-def test_times_count_from_the_beginning_of_the_session_or_are_real() -> None:
+def test_times_of_lines_are_relative_to_the_session_or_real() -> None:
     event = (b"a:Mul", 5, 6)
     assert _read(Plane().line(event, start_ns=300))[0].start_ns == BEGAN_NS + 5300
     assert _read(Plane().line(event, start_ns=BEGAN_NS + 300))[0].start_ns == BEGAN_NS + 5300
@@ -191,13 +191,13 @@ OWN, OTHER = 0x52, 0x64
 
 
 def _call(number: int, *ops: str, start: int = 0) -> list[tuple[object, ...]]:
-    """Return the events of a thread of TensorFlow's that ran ``ops`` of a call."""
+    """Return the events of a thread of TensorFlow that ran the ``ops`` of a call."""
     process = (b"ExecutorState::Process", start, start + 50, {b"id": number})
     return [process, *((f"{op}:Mul".encode(), start + 2 * at, start + 2 * at + 1) for at, op in enumerate(ops))]
 
 
 def _mixed(caller: int, *more: tuple[object, ...], region: bool = True) -> set[str]:
-    """Return the ops that are the step's of thread OWN, where thread OTHER calls a function meanwhile."""
+    """Return the ops that belong to the step of thread OWN, while thread OTHER calls a function, too."""
     regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * region
     plane = Plane()
     plane.line((b"FunctionRun", 10, 90, {b"id": 1}), (b"Mine:Mul", 5, 6), name=b"python", thread=OWN)
@@ -212,7 +212,7 @@ def _mixed(caller: int, *more: tuple[object, ...], region: bool = True) -> set[s
     return {row.node.decode() for row in found}
 
 
-def test_ops_of_calls_that_another_thread_makes_are_not_the_steps() -> None:
+def test_ops_of_calls_by_another_thread_do_not_belong_to_the_step() -> None:
     everything = {"Mine", "a", "b", "called", "under_way", "mapped", "before", "after"}
     assert _mixed(0) == everything, "whose calls the step is of is not known"
     assert _mixed(0x70) == everything, "the session does not have the step's thread"
@@ -221,7 +221,7 @@ def test_ops_of_calls_that_another_thread_makes_are_not_the_steps() -> None:
     assert _mixed(OWN, region=False) == {"Mine", "a", "called", "mapped", "after"}
 
 
-def test_a_call_that_was_under_way_is_another_threads_where_others_call_functions() -> None:
+def test_a_call_in_progress_belongs_to_another_thread_if_others_call_functions() -> None:
     plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
     plane.line(*_call(1, "a", start=12), *_call(2, "b", start=70))
     alone, others = (list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHERS))

@@ -1,4 +1,4 @@
-"""Frames tell which code made which node."""
+"""Decoding of `frames` records: the Python stacks of nodes."""
 
 import json
 
@@ -23,7 +23,7 @@ def _json(**changes: object) -> bytes:
     return json.dumps({**RECORD, **changes}).encode()
 
 
-def test_stacks_are_written_out() -> None:
+def test_stacks_become_rows_of_frames() -> None:
     rows, nodes, _ = frames(_json(), 4)
     assert (rows.schema, nodes.schema) == (FRAMES, STACKS)
     assert [tuple(row.values()) for row in rows.to_pylist()] == [
@@ -43,13 +43,13 @@ def test_a_graph_without_stacks_has_no_rows() -> None:
     assert (rows.num_rows, nodes.num_rows, op_log.num_rows) == (0, 0, 0)
 
 
-def test_first_lines_of_functions_are_kept_where_they_are_known() -> None:
+def test_first_lines_of_functions_are_stored_if_known() -> None:
     rows, _, _ = frames(_json(starts=[-1, 38]), 4)
     assert rows["start_line"].to_pylist() == [-1, 38, -1]
     assert set(rows["text"].to_pylist()) == {""}
 
 
-def test_trainable_variables_are_an_op_log() -> None:
+def test_variables_become_rows_of_the_op_log() -> None:
     told = {"w": None, "b/resource": [3, -1], "scale/resource": []}
     _, _, op_log = frames(_json(variables=told, others={"frozen": [7]}, state={"m": None}), 4)
     assert op_log.schema == OP_LOG
@@ -89,19 +89,21 @@ def test_trainable_variables_are_an_op_log() -> None:
         {"variables": {"\ud800": None}},
     ],
 )
-def test_what_is_out_of_shape_is_refused(changes: dict[str, object]) -> None:
+def test_malformed_fields_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(DecodeError, match="frames of graph 7"):
         frames(_json(**changes), 7)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"null", b"\xff", b"[" * 100_000])
-def test_what_is_no_record_is_refused(data: bytes) -> None:
+def test_other_data_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError, match="frames of graph 7"):
         frames(data, 7)
 
 
 @pytest.mark.parametrize(("limit", "value"), [("ROWS_MAX", 2), ("TEXT_MAX", 30)])
-def test_a_small_record_does_not_make_a_large_table(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_record_that_makes_a_large_table_is_refused(
+    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(frames_module, limit, value)
     with pytest.raises(DecodeError, match="more than"):
         frames(_json(), 0)
@@ -116,7 +118,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=200)
 @given(st.sampled_from([*RECORD, "starts", "variables"]), VALUES)
-def test_anything_is_read_or_refused(key: str, value: object) -> None:
+def test_random_records_are_read_or_refused(key: str, value: object) -> None:
     try:
         told = frames(_json(**{key: value}), 0)
     except DecodeError:

@@ -1,4 +1,4 @@
-"""Graphs are kept node by node."""
+"""Decoding of GraphDefs into rows, one per node."""
 
 import pytest
 from tfprof.collector.decoders.graphdef import ATTRIBUTE_MAX, graph_nodes
@@ -22,7 +22,7 @@ def test_nodes_are_kept_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("kind", ["tensor", "s"])
-def test_large_constants_are_cut_out(kind: str) -> None:
+def test_large_constants_are_left_out(kind: str) -> None:
     node = NodeDef(name="a", op="Const")
     node.attr["value"].CopyFrom(AttrValue(**{kind: bytes(ATTRIBUTE_MAX + 1)}))
     node.attr["small"].CopyFrom(AttrValue(**{kind: bytes(ATTRIBUTE_MAX)}))
@@ -33,19 +33,19 @@ def test_large_constants_are_cut_out(kind: str) -> None:
     assert kept.attr["small"] == node.attr["small"]
 
 
-def test_what_is_not_known_of_a_node_is_kept() -> None:
+def test_unknown_fields_of_a_node_are_kept() -> None:
     unknown = b"\x32\x03abc"  # field 6: experimental_debug_info
     node = NodeDef(name="a").SerializeToString() + unknown
     (row,) = graph_nodes(b"\x0a" + bytes([len(node)]) + node, 0).to_pylist()
     assert row["node_def"].endswith(unknown)
 
 
-def test_functions_of_the_library_are_no_nodes() -> None:
+def test_nodes_of_library_functions_are_ignored() -> None:
     assert graph_nodes(b"\x12\x03\x0a\x01a", 0).num_rows == 0
     assert graph_nodes(b"", 0).num_rows == 0
 
 
 @pytest.mark.parametrize("data", [b"\xff", _graph(NodeDef(name="a"))[:-1], b"\x0a\x03\x0a\x01\xff"])
-def test_what_is_no_graph_is_refused(data: bytes) -> None:
+def test_other_data_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError, match="graph 5 is not a GraphDef"):
         graph_nodes(data, 5)

@@ -1,4 +1,4 @@
-"""Names of a job have one id each, for ever."""
+"""Each name of a job has one id, which never changes."""
 
 import pyarrow as pa
 import pytest
@@ -22,7 +22,7 @@ def _rows(names: pa.RecordBatch) -> list[tuple[int, int, bytes]]:
     return [(row["kind"], row["id"], row["text"]) for row in names.to_pylist()]
 
 
-def test_the_two_tables_are_two() -> None:
+def test_the_tables_of_the_walker_and_of_python_are_two_classes() -> None:
     assert type(_table("walker")) is not type(_table("python"))
 
 
@@ -37,7 +37,7 @@ def test_ids_are_dense_for_each_kind(kind: str) -> None:
 
 
 @BOTH
-def test_names_are_told_once(kind: str) -> None:
+def test_new_names_are_returned_once(kind: str) -> None:
     names = Interner(_table(kind))
     names.id(LABEL, b"x")
     names.id(NODE, b"a")
@@ -49,7 +49,7 @@ def test_names_are_told_once(kind: str) -> None:
 
 
 @BOTH
-def test_an_interner_goes_on_where_the_stored_names_end(kind: str) -> None:
+def test_an_interner_continues_after_the_stored_names(kind: str) -> None:
     names = Interner(_table(kind))
     for number in range(100):
         names.id(NODE, b"%d" % number)
@@ -61,14 +61,14 @@ def test_an_interner_goes_on_where_the_stored_names_end(kind: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [[(NODE, 1, b"a")], [(NODE, 0, b"a"), (NODE, 1, b"a")], [(9, 0, b"a")]])
-def test_stored_names_with_a_hole_are_refused(rows: list[tuple[int, int, bytes]]) -> None:
+def test_stored_names_with_a_gap_are_refused(rows: list[tuple[int, int, bytes]]) -> None:
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), NAMES, strict=True)]
     with pytest.raises(FormatError, match="does not follow"):
         Interner.restored(pa.RecordBatch.from_arrays(columns, schema=NAMES))
 
 
 @BOTH
-def test_a_rollback_forgets_what_found_no_place_in_the_store(kind: str) -> None:
+def test_a_rollback_removes_unstored_names(kind: str) -> None:
     names = Interner(_table(kind))
     names.id(NODE, b"a")
     names.new_names()
@@ -83,7 +83,7 @@ def test_a_rollback_forgets_what_found_no_place_in_the_store(kind: str) -> None:
 
 
 @BOTH
-def test_names_not_told_before_a_mark_are_told_after_its_rollback(kind: str) -> None:
+def test_names_not_returned_before_a_mark_are_returned_after_its_rollback(kind: str) -> None:
     names = Interner(_table(kind))
     names.id(NODE, b"a")
     mark = names.mark()
@@ -93,7 +93,7 @@ def test_names_not_told_before_a_mark_are_told_after_its_rollback(kind: str) -> 
 
 
 @BOTH
-def test_a_full_table_knows_its_names_and_takes_no_more(kind: str) -> None:
+def test_a_full_table_finds_its_names_and_refuses_new_ones(kind: str) -> None:
     names = Interner(_table(kind, names_max=2))
     assert [names.id(NODE, text) for text in (b"a", b"b", b"a")] == [0, 1, 0]
     with pytest.raises(NamesFullError) as caught:
@@ -104,7 +104,7 @@ def test_a_full_table_knows_its_names_and_takes_no_more(kind: str) -> None:
 
 
 @BOTH
-def test_text_is_bounded_and_a_cut_gives_room_back(kind: str) -> None:
+def test_text_is_bounded_and_a_cut_frees_room(kind: str) -> None:
     table = _table(kind, text_max=5)
     assert table.add(NODE, b"abc") == 0
     counts = table.counts()
@@ -154,7 +154,7 @@ def test_many_names_are_found_again() -> None:
 
 
 @BOTH
-def test_there_are_no_other_kinds(kind: str) -> None:
+def test_unknown_kinds_are_refused(kind: str) -> None:
     with pytest.raises(IndexError):
         _table(kind).add(5, b"a")
 

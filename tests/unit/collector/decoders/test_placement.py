@@ -1,4 +1,4 @@
-"""On which CPU an op of a profiler session ran: where the job's graphs place its node."""
+"""The CPU of an op in a profiler session is the CPU on which the job's graphs place its node."""
 
 import pyarrow as pa
 from fakes.made_store import rows
@@ -13,14 +13,14 @@ def nodes(**devices: bytes) -> pa.Table:
     return rows("graph_nodes", found)
 
 
-def test_nodes_on_further_cpus_are_known_and_all_others_are_on_the_first() -> None:
+def test_nodes_on_other_cpus_are_stored_and_all_others_are_on_the_first() -> None:
     placement = Placement()
     placement.learn(nodes(a=SECOND, b=HOST_DEVICE, c=b"", d=HOST_DEVICE.replace(b"CPU", b"GPU"), e=b"/job:ps/task:1"))
     assert placement.of(b"a", HOST_DEVICE) == SECOND
     assert {placement.of(name, HOST_DEVICE) for name in (b"b", b"c", b"d", b"e", b"new")} == {HOST_DEVICE}
 
 
-def test_what_is_learnt_later_counts_too() -> None:
+def test_graphs_can_be_added_later() -> None:
     placement = Placement()
     placement.learn(nodes(a=SECOND))
     placement.learn(nodes(b=HOST_DEVICE[:-1] + b"12").to_batches()[0])

@@ -1,4 +1,4 @@
-"""The walker stays within its memory.
+"""The walker does not read or write outside its buffers.
 
 It is compiled with the address and undefined-behaviour sanitizers, and fed damaged steps.
 """
@@ -34,7 +34,7 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _on_gpu(sample: Path, folder: Path) -> Path:
-    """Return a copy of ``sample`` whose CPU allocator has a GPU's name: what it recorded is looked at then."""
+    """Return a copy of ``sample`` with the name of a GPU's allocator, whose allocation records are decoded."""
     copy = folder / sample.name
     copy.write_bytes(sample.read_bytes().replace(b"\x0a\x03cpu", b"\x0a\x03GPU"))
     return copy

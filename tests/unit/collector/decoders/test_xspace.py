@@ -1,4 +1,4 @@
-"""Profiler sessions as op executions of the step that they recorded."""
+"""Decoding of profiler sessions into the op executions of their step."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_every_op_of_a_session_is_in_its_step() -> None:
     assert read.step == Decoded(2, BEGAN_NS + 10_000, 0, None)
 
 
-def test_a_step_tells_whether_an_accelerator_ran_in_it() -> None:
+def test_a_step_has_the_flags_of_its_accelerators() -> None:
     host = Plane().line((b"a:Mul", 10, 15), (b"b:Mul", 30, 35))
     gpu = Plane(b"/device:GPU:0").line((b"kernel", 31, 32), name=b"Stream #1")
     tpu = Plane(b"/device:TPU:0").line((b"fusion", 11, 12), name=b"XLA Ops")
@@ -42,7 +42,7 @@ def test_a_step_tells_whether_an_accelerator_ran_in_it() -> None:
     assert [(step.rows, step.accelerator) for step in steps] == [(2, 0), (3, 0), (3, 3)]
 
 
-def test_rows_say_what_ran_where_and_what_it_allocated() -> None:
+def test_rows_have_node_device_time_and_memory() -> None:
     stats = {b"allocation_bytes": 64, b"addr": 1, b"allocator_name": b"cpu"}
     plane = Plane().line((b"a:Mul", 10, 15), (b"MemoryAllocation", 11, 11, stats), thread=3)
     interner = Interner()
@@ -62,12 +62,12 @@ def test_a_step_without_ops_has_no_rows_and_no_names() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff", SAMPLES[0][:-1], b"\x0a\x05\x0a"])
-def test_what_is_no_xspace_is_refused(data: bytes) -> None:
+def test_other_data_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError, match="not an XSpace"):
         xspace(data, 0, 0, Interner())
 
 
-def test_too_much_is_refused_before_it_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_sessions_are_refused_before_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = session(Plane().line(*[(b"a:Mul", at, at) for at in range(11)])).SerializeToString()
     monkeypatch.setattr(xspace_module, "EVENTS_MAX", 10)
     with pytest.raises(DecodeError, match="more than 10 events"):
@@ -77,7 +77,7 @@ def test_too_much_is_refused_before_it_is_taken_apart(monkeypatch: pytest.Monkey
         xspace(data, 0, 0, Interner())
 
 
-def test_too_many_names_leave_none_behind() -> None:
+def test_a_session_with_too_many_names_leaves_none() -> None:
     interner = Interner(name_table(names_max=3, text_max=1 << 20))
     interner.id(NODE, b"old")
     plane = Plane().line(*[(b"n%d:Mul" % at, at, at + 1) for at in range(4)])
@@ -87,7 +87,7 @@ def test_too_many_names_leave_none_behind() -> None:
     assert [row["text"] for row in interner.new_names().to_pylist()] == [b"old"]
 
 
-def test_numbers_that_do_not_fit_are_held_at_the_limit() -> None:
+def test_numbers_that_do_not_fit_are_saturated() -> None:
     stats = {b"allocation_bytes": (1 << 63) - 1, b"addr": 1}
     plane = Plane().line(
         (b"a:Mul", 10, 15), *[(b"MemoryAllocation", 11, 11, {**stats, b"addr": at}) for at in range(3)]

@@ -13,7 +13,7 @@ def shape(*dims: int) -> graph_pb2.TensorShapeProto:
 
 
 def defined(*definitions: graph_pb2.NodeDef) -> list[tuple[str, bytes]]:
-    """Return nodes as a graph has them."""
+    """Return (name, serialised NodeDef) of each node."""
     return [(definition.name, definition.SerializeToString()) for definition in definitions]
 
 
@@ -26,7 +26,7 @@ def variable(name: str, *dims: int) -> graph_pb2.NodeDef:
 
 
 @pytest.mark.parametrize(("dims", "number"), [((2, 3), 6), ((1,), 1), ((), 0), ((4, -1), 0), ((4, 0), 0)])
-def test_parameters_are_the_elements_of_a_shape_that_is_known(dims: tuple[int, ...], number: int) -> None:
+def test_parameters_are_counted_from_known_shapes(dims: tuple[int, ...], number: int) -> None:
     assert parameters(dims) == number
 
 
@@ -37,7 +37,7 @@ def test_a_scalar_is_one_parameter_and_an_unknown_rank_none() -> None:
     assert attributes(unknown.SerializeToString()).parameter_shape == ()
 
 
-def test_a_shape_attribute_that_is_no_shape_gives_no_parameters() -> None:
+def test_a_shape_attribute_of_another_type_gives_no_parameters() -> None:
     definition = graph_pb2.NodeDef(name="reshape", op="Reshape")
     definition.attr["shape"].i = 3
     assert attributes(definition.SerializeToString()).parameter_shape == ()
@@ -54,14 +54,14 @@ def split(name: str) -> graph_pb2.NodeDef:
     return definition
 
 
-def test_inputs_are_shown_by_the_first_output_of_their_source_control_inputs_too() -> None:
+def test_inputs_have_the_shape_of_the_first_output_of_their_source() -> None:
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1", "^w", "missing"])
     known = facts(defined(split("v"), variable("w"), user))
     assert known["user"].inputs == ("v", "w", "missing")
     assert known["user"].input_shapes == ((2, 3), (1,), ())
 
 
-def test_the_older_version_takes_the_output_that_is_meant_and_of_two_the_last() -> None:
+def test_the_older_version_uses_the_output_slot_of_the_last_input_from_a_source() -> None:
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1"])
     twice = graph_pb2.NodeDef(name="twice", op="Add", input=["v", "v:1"])
     beyond = graph_pb2.NodeDef(name="beyond", op="Add", input=["v:7"])
@@ -71,5 +71,5 @@ def test_the_older_version_takes_the_output_that_is_meant_and_of_two_the_last() 
     assert known["beyond"].input_shapes == ((),)
 
 
-def test_the_first_of_a_name_counts() -> None:
+def test_the_first_node_of_a_name_counts() -> None:
     assert facts(defined(variable("v", 2), variable("v", 3)))["v"].parameter_shape == (2,)

@@ -13,7 +13,7 @@ from tfprof.collector.tfviews.parity import DEFAULT, Parity
 IMAGES, KERNEL = node("x", "Placeholder", (), (-1, 8, 8, 6)), node("w", "VariableV2", (), (3, 3, 6, 4))
 CONV = node("conv", "Conv2D", ["x", "w"], (-1, 6, 6, 4), strides=[1, 1, 1, 1])
 BIAS, RELU = node("bias", "BiasAdd", ["conv", "b"], (-1, 6, 6, 4)), node("relu", "Relu", ["bias"], (-1, 6, 6, 4))
-#: What a convolution takes for one example.
+#: Operations of the convolution for one example.
 EACH = 2 * 6 * 6 * 4 * 54
 
 Graph = Sequence[graph_pb2.NodeDef]
@@ -25,7 +25,7 @@ def count(
     *kinds: EquivalentSteps,
     op_log: Mapping[str, int] | None = None,
 ) -> Counted:
-    """Return what is counted of the nodes in ``samples`` in traces of these kinds."""
+    """Return the counts of the nodes in ``samples`` after traces of these kinds."""
     nodes = Nodes(read(*graphs))
     counting = Counting(Ran(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
     for kind in kinds:
@@ -33,13 +33,13 @@ def count(
     return counting.counted()
 
 
-def test_what_every_step_has_the_same_shapes_for_is_counted_once() -> None:
+def test_nodes_with_fixed_shapes_are_counted_from_a_sample() -> None:
     graph = [node("a", "Const", (), (3, 5)), node("b", "Const", (), (5, 7)), node("y", "MatMul", ["a", "b"], (3, 7))]
     counted = count([graph], {"y": sample("MatMul", "y", "a, b", (3, 7)), "a": sample("Const", "a", "", (3, 5))})
     assert counted == Counted({"y": Count(210)}, 0)
 
 
-def test_every_step_counts_by_its_own_batch() -> None:
+def test_each_step_counts_with_its_own_batch_size() -> None:
     samples = {"conv": sample("Conv2D", "conv", "_arg_x_0_0, w"), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
     kinds = [
         alike(3, row("_arg_x_0_0", (4, 8, 8, 6)), row("conv", (4, 6, 6, 4))),
@@ -49,21 +49,21 @@ def test_every_step_counts_by_its_own_batch() -> None:
     assert count([[IMAGES, KERNEL, CONV]], samples, kinds[0]).counts == {"conv": Count(4 * EACH)}
 
 
-def test_a_fed_placeholder_has_the_shape_that_it_was_fed() -> None:
+def test_a_fed_placeholder_has_the_shape_of_the_fed_tensor() -> None:
     graph = [IMAGES, node("sum", "Sum", ["x", "axes"], (6,)), node("axes", "Const", (), (3,))]
     samples = {"sum": Sample("", b""), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
     counted = count([graph], samples, alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
     assert counted.counts == {"sum": Count(4 * 8 * 8 * 6 - 6)}
 
 
-def test_a_loop_counts_each_turn() -> None:
+def test_each_iteration_of_a_loop_is_counted() -> None:
     graph = [IMAGES, KERNEL, CONV]
     rows = row("conv", (4, 6, 6, 4), runs=5), row("conv", (2, 6, 6, 4), runs=1)
     counted = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, alike(2, *rows))
     assert counted.counts == {"conv": Count(4 * EACH, 2 * (5 * 4 + 2) * EACH)}
 
 
-def test_one_that_took_others_in_counts_for_all_of_them() -> None:
+def test_a_fused_op_counts_for_all_its_parts() -> None:
     graph = [IMAGES, KERNEL, CONV, node("b", "VariableV2", (), (4,)), BIAS, RELU]
     samples = {"relu": sample("_MklNativeFusedConv2D", "relu", "_arg_x_0_0, w, b"), "_arg_x_0_0": Sample("", b"")}
     kind = alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("relu", (4, 6, 6, 4)))
@@ -77,27 +77,27 @@ def test_one_that_took_others_in_counts_for_all_of_them() -> None:
     assert counted["relu"] == Count(4 * EACH + 4 * 6 * 6 * 4), "of two convolutions, the second with a bias alone"
 
 
-def test_a_fused_op_of_which_the_graph_has_no_parts_counts_by_its_inputs() -> None:
+def test_a_fused_op_without_parts_in_the_graph_is_counted_from_its_inputs() -> None:
     graph = [node("y", "BiasAdd", ["z", "b"], (4, 7)), node("z", "Unknown", (), (4, 7))]
     samples = {"y": sample("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": sample("V", "a", "", (4, 5))}
     kind = alike(1, row("a", (4, 5)), row("y", (4, 7)))
     assert count([graph], samples, kind).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
 
 
-def test_nodes_that_no_graph_has_count_by_what_ran() -> None:
+def test_nodes_without_a_graph_are_counted_from_their_labels() -> None:
     name = "ArithmeticOptimizer/AddOpsRewrite_add"
     samples = {name: sample("AddN", name, "p, q, r"), "p": sample("V", "p")}
     kind = alike(2, row(name, (3, 4)), row("p", (3, 4)))
     assert count([[]], samples, kind).counts == {name: Count(24)}
 
 
-def test_what_was_told_of_an_execution_goes_first() -> None:
+def test_counts_of_the_op_log_take_precedence() -> None:
     samples = {"conv": sample("Conv2D", "conv", "x, w")}
     kind = alike(1, row("conv", (4, 6, 6, 4)))
     assert count([[IMAGES, KERNEL, CONV]], samples, kind, op_log={"conv": 77, "other": 5}).counts == {"conv": Count(77)}
 
 
-def test_what_cannot_be_counted_is_left_out_and_told() -> None:
+def test_nodes_with_unknown_shapes_are_left_out_and_their_number_is_returned() -> None:
     samples = {"conv": sample("Conv2D", "conv", "x, v"), "relu": sample("Relu", "relu", "conv"), "id": Sample("", b"")}
     graph = [IMAGES, node("v", "Unknown", (), None), CONV, RELU, node("id", "Identity", ["x"], (-1, 8, 8, 6))]
     assert count([graph], samples, alike(1, row("conv", None), row("relu", None))) == Counted({}, 2)
@@ -122,7 +122,7 @@ def windows(batch: int) -> list[Graph]:
     return graphs
 
 
-def test_in_a_profiler_window_the_batch_tells_the_shapes_and_which_function_ran() -> None:
+def test_in_a_profiler_window_shapes_and_function_follow_from_the_batch() -> None:
     samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
     example = 8 * 8 * 6 * 4
     for size, examples in ((5 * example, 5), (9 * example, 9)):
@@ -130,7 +130,7 @@ def test_in_a_profiler_window_the_batch_tells_the_shapes_and_which_function_ran(
         assert count(windows(batch=9), samples, kind).counts == {"conv": Count(examples * EACH)}
 
 
-def test_a_function_of_another_batch_did_not_run() -> None:
+def test_a_function_with_another_batch_size_did_not_run() -> None:
     (first, callee), (second, other) = windows(batch=9)[2:], windows(batch=9)[:2]
     samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
     for examples in (9, 5):
@@ -138,14 +138,14 @@ def test_a_function_of_another_batch_did_not_run() -> None:
         assert count([first, callee, second, other], samples, kind).counts == {"conv": Count(examples * EACH)}
 
 
-def test_in_a_profiler_window_a_node_of_a_loop_is_that_of_its_body() -> None:
+def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
     graph = [node("net/y", "MatMul", ["net/a", "net/b"], (3, 7)), node("net/a", "C", (), (3, 5))]
     samples = {"net/while/body/_1/net/y": Sample("MatMul", b"")}
     kind = alike(1, row("net/while/body/_1/net/y", runs=4))
     assert count([graph], samples, kind).counts == {"net/while/body/_1/net/y": Count(210)}
 
 
-def test_which_nodes_may_vary() -> None:
+def test_nodes_with_open_shapes_are_found() -> None:
     graph = [IMAGES, KERNEL, CONV, node("w2", "Identity", ["w"], (3, 3, 6, 4)), node("l2", "L2Loss", ["w"], ())]
     same, other = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
     nodes = Nodes(read(graph, [same, other], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))]))
@@ -153,7 +153,7 @@ def test_which_nodes_may_vary() -> None:
     assert sized_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
 
 
-def test_steps_agree_on_the_sizes_that_do_not_differ() -> None:
+def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
     nodes = Nodes(read([IMAGES, KERNEL, CONV, RELU]))
     agreed = Agreed(nodes)
     agreed.add(StepShapes(nodes, [row("_arg_x_0_0", (4, 8, 8, 6))]))
@@ -162,24 +162,24 @@ def test_steps_agree_on_the_sizes_that_do_not_differ() -> None:
     assert agreed.outputs()[InputSource("x", 0)] == (-1, 8, 8, 6)
 
 
-# -- as TensorFlow's Python layer --------------------------------------------------------------------
+# -- as TensorFlow's Python layer counts ------------------------------------------------------------
 
 
 def exactly(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
-    """Return what TensorFlow's registry would count after traces had these output signatures."""
+    """Return the counts of TensorFlow's registry after traces with these output signatures."""
     nodes = Nodes(read(graph))
     found = filled({name: each[0] for name, each in nodes.by_name.items()}, first)
     return {name: counted.one for name, counted in registered(nodes, found, Parity(exact=True)).items()}
 
 
-def test_exactly_the_first_shape_counts_for_good_and_is_not_told_on() -> None:
+def test_exact_counts_use_the_first_shape_and_do_not_propagate_it() -> None:
     graph = [IMAGES, KERNEL, CONV, RELU, node("sq", "Square", ["conv"], (-1, 6, 6, 4))]
     seen = [("conv", row("conv", (4, 6, 6, 4)).signature), ("conv", row("conv", (9, 6, 6, 4)).signature)]
     assert exactly(graph, *seen) == {"sq": 4 * 6 * 6 * 4}
     assert exactly(graph, ("x", row("x", (4, 8, 8, 6)).signature), *seen) == {"sq": 576, "conv": 4 * EACH}
 
 
-def test_exactly_shapes_that_contradict_the_graph_are_passed_over() -> None:
+def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
     nodes = Nodes(read([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))]))
     first = {name: each[0] for name, each in nodes.by_name.items()}
     seen = [
@@ -195,7 +195,7 @@ def test_exactly_shapes_that_contradict_the_graph_are_passed_over() -> None:
     assert found == {"a": ((8, 3),), "b": ((), (2,)), "c": ((5,),)}
 
 
-def test_a_turn_of_a_loop_has_the_inputs_of_that_turn() -> None:
+def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     graph = [
         node("y", "Placeholder", (), (-1, 8)),
         node("axes", "Const", (), (2,)),

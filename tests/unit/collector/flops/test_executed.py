@@ -1,9 +1,9 @@
-"""What names, labels and output signatures say."""
+"""Parsing of node names, timeline labels and output signatures."""
 
 import pytest
 from fakes.graphs import signature
 from tfprof.collector.flops.definitions import InputSource
-from tfprof.collector.flops.executed import LabelInfo, fed, in_order, ran, recorded
+from tfprof.collector.flops.executed import LabelInfo, fed, in_order, parsed_label, recorded
 from tfprof.collector.store.outputs import OpOutput, encode
 from tfprof.collector.tfviews.inlined import inlined
 
@@ -26,18 +26,18 @@ from tfprof.collector.tfviews.inlined import inlined
         ("", None),
     ],
 )
-def test_a_label_says_what_ran_on_what(label: str, said: LabelInfo | None) -> None:
-    assert ran(label) == said
+def test_labels_are_parsed(label: str, said: LabelInfo | None) -> None:
+    assert parsed_label(label) == said
 
 
-def test_a_fed_placeholder_runs_under_a_name_of_its_own() -> None:
+def test_names_of_fed_placeholders_are_parsed() -> None:
     assert fed("_arg_model/images_0_12") == InputSource("model/images", 0)
     assert fed("_arg_split_2_0") == InputSource("split", 2)
     assert fed("images") is None
     assert fed("_arg_images") is None
 
 
-def test_nodes_of_a_body_keep_their_names_behind_the_calls() -> None:
+def test_names_of_nodes_in_inlined_functions_are_parsed() -> None:
     assert inlined("net/while/body/_12/net/while/MatMul") == "net/while/MatMul"
     assert inlined("cond/then/_0/while/body/_3/while/add_1") == "while/add_1"
     assert inlined("net/MatMul_1") == "net/MatMul_1"
@@ -47,16 +47,16 @@ def test_shapes_by_slot() -> None:
     assert recorded(signature((2, 3), (), None)) == ((2, 3), (), None)
     assert recorded(b"") == ()
     outputs = [OpOutput(1, 1, b"", True, True), OpOutput(0, 1, b"", True, True)]
-    assert recorded(encode(outputs)) == ((),), "a slot without those before it has no place"
+    assert recorded(encode(outputs)) == ((),), "a slot is ignored if lower slots are missing"
     twice = [OpOutput(0, 1, b"", True, True), OpOutput(0, 1, None, True, True)]
     assert recorded(encode(twice)) == (None,), "the last one counts"
 
 
-def test_by_position_as_tensorflows_python_reads_them() -> None:
-    assert in_order(signature((2, 3), None)) == [(2, 3), ()], "without a shape it takes a scalar"
+def test_shapes_by_position_as_in_tensorflows_python() -> None:
+    assert in_order(signature((2, 3), None)) == [(2, 3), ()], "a missing shape counts as a scalar"
 
 
-def test_signatures_that_cannot_be_read_say_nothing() -> None:
+def test_invalid_signatures_have_no_shapes() -> None:
     assert recorded(b"\x00\x01\x02\x7f") == ()
     assert in_order(b"\x80") == []
     broken = encode([OpOutput(0, 1, b"\xff\xff", True, True)])

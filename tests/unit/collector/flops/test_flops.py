@@ -1,4 +1,4 @@
-"""Operation counts of single ops, against numbers made by hand."""
+"""Operation counts of single ops, compared with numbers computed by hand."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tfprof.collector.tfviews.parity import Parity
 BETTER_RULES, EXACT, OLD = Parity(), Parity(exact=True), Parity(compat="1.15", exact=True)
 IMAGES, KERNEL, MADE = (2, 8, 8, 6), (3, 3, 6, 4), (2, 6, 6, 4)
 TURNED, TURNED_MADE = (2, 6, 8, 8), (2, 4, 6, 6)
-#: Multiply-adds of a convolution of IMAGES with KERNEL without padding, twice.
+#: Operations of a convolution of IMAGES with KERNEL without padding: two for each multiply-add.
 CONVOLUTION = 2 * (2 * 6 * 6 * 4) * (3 * 3 * 6)
 
 
@@ -52,14 +52,14 @@ def test_pooling_counts_its_windows() -> None:
     assert float_ops("MaxPoolGrad", attrs, [IMAGES, MADE, MADE], [IMAGES], EXACT) == 7 * 288
 
 
-def test_exactly_a_quotient_is_cut_as_tensorflow_cuts_it() -> None:
+def test_exact_quotients_are_truncated_as_in_tensorflow() -> None:
     attrs = attributes(strides=[1, 2, 2, 1], data_format="NHWC")
     images, kernel = (1, 3, 3, 1), (1, 1, 1, 5)
     assert float_ops("Conv2DBackpropInput", attrs, [(4,), kernel, (1, 2, 2, 5)], [images], EXACT) == int(90 / 4)
     assert float_ops("Conv2DBackpropFilter", attrs, [images, (4,), (1, 2, 2, 5)], [kernel], EXACT) == int(90 / 4)
 
 
-def test_a_convolutions_gradients_take_as_many_operations_as_itself() -> None:
+def test_gradients_of_a_convolution_count_like_the_convolution() -> None:
     for layout, image in (("NHWC", IMAGES), ("NCHW", TURNED)):
         attrs = attributes(strides=[1, 1, 1, 1], data_format=layout)
         made = MADE if layout == "NHWC" else TURNED_MADE
@@ -67,7 +67,7 @@ def test_a_convolutions_gradients_take_as_many_operations_as_itself() -> None:
         assert float_ops("Conv2DBackpropFilter", attrs, [image, (4,), made], [KERNEL], BETTER_RULES) == CONVOLUTION
 
 
-def test_other_data_formats_have_no_number_exactly() -> None:
+def test_exact_counts_have_no_number_for_other_data_formats() -> None:
     attrs = attributes(ksize=[1, 1, 2, 2], strides=[1, 1, 1, 1], data_format="NCHW")
     gradient = [TURNED, TURNED_MADE, TURNED_MADE]
     for op, inputs, outputs, number in (
@@ -82,7 +82,7 @@ def test_other_data_formats_have_no_number_exactly() -> None:
     assert float_ops("Conv2D", attrs, [TURNED, KERNEL], [TURNED_MADE], EXACT) == CONVOLUTION
 
 
-def test_what_the_older_version_does_not_have() -> None:
+def test_ops_that_the_older_version_does_not_register() -> None:
     shapes: tuple[Any, Any] = [(2, 2), (2, 2)], [(2, 2)]
     for op in NEWER:
         assert float_ops(op, {}, *shapes, OLD) is None
@@ -98,7 +98,7 @@ def test_an_adjoint_matrix_is_summed_over_its_rows(op: str) -> None:
     assert float_ops(op, attrs, *shapes, EXACT) == 2 * 2 * 3 * 3 * 7, "TensorFlow looks for another attribute"
 
 
-def test_a_product_is_known_from_either_matrix() -> None:
+def test_a_matrix_product_is_counted_from_either_matrix() -> None:
     for inputs in ([(3, 5), None], [None, (5, 7)], [(-1, 5), (5, 7)]):
         assert float_ops("MatMul", {}, inputs, [(3, 7)], BETTER_RULES) == 2 * 3 * 5 * 7
         assert float_ops("MatMul", {}, inputs, [(3, 7)], EXACT) == (None if inputs[0] != (3, 5) else 210)
@@ -106,7 +106,7 @@ def test_a_product_is_known_from_either_matrix() -> None:
     assert float_ops("MatMul", {}, [(0, 5), (5, 7)], [(0, 7)], BETTER_RULES) == 0
 
 
-def test_control_inputs_are_no_terms() -> None:
+def test_control_inputs_are_not_terms() -> None:
     inputs = [(5,), (5,), None]
     assert float_ops("AddN", attributes(N=2), inputs, [(5,)], EXACT) == 10
     assert float_ops("AddN", attributes(N=2), inputs, [(5,)], BETTER_RULES) == 5
@@ -139,7 +139,7 @@ def test_control_inputs_are_no_terms() -> None:
         ("_QuantizedMatMul", {}, [(3, 5), (5, 7)], [(3, 7)], 210),
     ],
 )
-def test_what_tensorflow_has_no_number_for(op: str, attrs: Any, inputs: Any, outputs: Any, number: int) -> None:
+def test_ops_that_tensorflow_does_not_count(op: str, attrs: Any, inputs: Any, outputs: Any, number: int) -> None:
     assert float_ops(op, attributes(**attrs), inputs, outputs, BETTER_RULES) == number
     assert float_ops(op, attributes(**attrs), inputs, outputs, EXACT) is None
 
@@ -154,7 +154,7 @@ def test_shapes_that_are_not_fully_known_have_no_number() -> None:
     assert float_ops("Square", {}, [None], [(3, 4)], BETTER_RULES) == 12
 
 
-def test_what_is_no_arithmetic_has_no_number() -> None:
+def test_ops_without_arithmetic_have_no_number() -> None:
     for parity in (EXACT, BETTER_RULES):
         assert float_ops("Identity", {}, [(3, 4)], [(3, 4)], parity) is None
     assert float_ops("Relu", {}, [(3, 4)], [(3, 4)], EXACT) is None
@@ -171,12 +171,12 @@ shapes = st.lists(st.none() | st.lists(sizes, max_size=5).map(tuple), max_size=5
     st.sampled_from([{}, {"ksize": [2, 2], "strides": [1, 0], "equation": "ij->k", "data_format": "NCHW", "N": 7}]),
     st.sampled_from([EXACT, OLD, BETTER_RULES]),
 )
-def test_no_shapes_make_it_fail(op: str, inputs: Any, outputs: Any, attrs: Any, parity: Parity) -> None:
+def test_random_shapes_raise_no_error(op: str, inputs: Any, outputs: Any, attrs: Any, parity: Parity) -> None:
     number = float_ops(op, attributes(**attrs), inputs, outputs, parity)
     assert number is None or isinstance(number, int)
 
 
-#: What is rewritten, counted by hand: a convolution of IMAGES, 288 outputs in 4 channels; 60 elements of other ops.
+#: Rewritten ops, counted by hand: a convolution of IMAGES, 288 outputs in 4 channels; 60 elements of other ops.
 _NORM = [(3, 4, 5), (5,), (5,), (5,), (5,)]
 _GRADIENT = [IMAGES, (4,), MADE]
 
@@ -207,13 +207,13 @@ _GRADIENT = [IMAGES, (4,), MADE]
         ("Softmax", [(3, 4, 5)], [(3, 4, 5)], 5 * 60),
     ],
 )
-def test_what_onednn_makes_of_ops_is_counted(op: str, inputs: Any, outputs: Any, number: int) -> None:
+def test_kernels_of_onednn_are_counted(op: str, inputs: Any, outputs: Any, number: int) -> None:
     for prefix in ("_Mkl", "_MklNative"):
         assert float_ops(prefix + op, {}, inputs, outputs, BETTER_RULES) == number
         assert float_ops(prefix + op, {}, inputs, outputs, EXACT) is None
 
 
-def test_what_tensorflow_itself_makes_of_ops_is_counted() -> None:
+def test_fused_ops_of_tensorflow_are_counted() -> None:
     norm, whole = [(3, 4, 5), (5,), (5,)], [(3, 4, 5)]
     assert float_ops("_FusedBatchNormGradEx", {}, [(3, 4, 5), *norm], whole, BETTER_RULES) == 10 * 60
     attrs = attributes(is_training=False)
@@ -228,6 +228,6 @@ def test_what_tensorflow_itself_makes_of_ops_is_counted() -> None:
     assert float_ops("_QuantizedMatMul", {}, [(3, 5), (5, 7)], [(3, 7)], BETTER_RULES) == 2 * 5 * 21
 
 
-def test_shapes_of_another_turn_make_no_product() -> None:
+def test_shapes_of_different_executions_have_no_product() -> None:
     assert float_ops("MatMul", {}, [(4, 8), (8, 8)], [(16, 8)], BETTER_RULES) is None
     assert float_ops("MatMul", {}, [(-1, 8), (8, 8)], [(16, 8)], BETTER_RULES) == 2 * 16 * 8 * 8

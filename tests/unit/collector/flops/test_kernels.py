@@ -1,4 +1,4 @@
-"""Kernels of libraries under their ops' names."""
+"""Op types of the kernels of libraries."""
 
 import pytest
 from tfprof.collector.flops.kernels import labelled, of_library, op_type
@@ -21,11 +21,11 @@ from tfprof.collector.flops.kernels import labelled, of_library, op_type
         ("__MklDummyPadWithConv2D", "PadWithConv2D"),
     ],
 )
-def test_a_kernel_goes_by_its_ops_name(kernel: str, op: str) -> None:
+def test_a_kernel_has_the_op_type_that_it_implements(kernel: str, op: str) -> None:
     assert op_type(kernel) == op
 
 
-def test_a_label_tells_node_and_kernel() -> None:
+def test_a_label_has_node_and_kernel() -> None:
     assert labelled("[CPU: 3] a/b = _MklMatMul(x, y)") == labelled("a/b = _MklMatMul(x, y)") == ("a/b", "_MklMatMul")
     assert labelled("_MklMatMul") is None
     assert [of_library(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]

@@ -1,4 +1,4 @@
-"""Open sizes of graphs: what follows from a batch that is known."""
+"""Inference of the open sizes of graphs from a known batch size."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ FEED = node("x", "Placeholder", (), (-1, 12, 12, 6))
 
 
 def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **seen: Any) -> dict[str, Any]:
-    """Return the shapes of first outputs by name when x of the first graph has a batch of 7, or as ``seen`` says."""
+    """Return the shape of each first output by name, after ``seen``; default: x of the first graph has a batch of 7."""
     nodes = Nodes(read(*graphs))
     first = graphs[0][0].attr["_output_shapes"].list.shape[0]
     feed = (batch, *[dim.size for dim in first.dim][1:])
@@ -62,11 +62,11 @@ def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **seen: Any) -> dic
         (node("y", "Unique", ["x"], (-1,)), [], (-1,)),
     ],
 )
-def test_a_batch_goes_through_ops(node_def: graph_pb2.NodeDef, others: Graph, made: Any) -> None:
+def test_a_batch_size_propagates_through_ops(node_def: graph_pb2.NodeDef, others: Graph, made: Any) -> None:
     assert sizes([FEED, *others, node_def])["y"] == made
 
 
-def test_a_batch_goes_through_matrix_products() -> None:
+def test_a_batch_size_propagates_through_matrix_products() -> None:
     feed = node("x", "Placeholder", (), (-1, 5))
     weights = node("w", "VariableV2", (), (5, 3))
     made = sizes(
@@ -88,12 +88,12 @@ def test_a_batch_goes_through_matrix_products() -> None:
     assert (made["y"], made["z"], made["three"], made["many"]) == ((8, 3), (8, 3), (2, 4, 5), (2, 4, 3))
 
 
-def test_it_goes_backwards_too() -> None:
+def test_a_batch_size_propagates_backwards() -> None:
     graph = [FEED, node("k", "Const", (), (3, 3, 6, 4)), node("y", "Conv2D", ["x", "k"], (-1, 6, 6, 4))]
     assert sizes(graph, y=(5, 6, 6, 4))["x"] == (5, 12, 12, 6)
 
 
-def test_gradients_have_the_shapes_of_what_they_are_gradients_of() -> None:
+def test_gradients_have_the_shapes_of_the_tensors_that_they_belong_to() -> None:
     made = sizes(
         [
             FEED,
@@ -110,7 +110,7 @@ def test_gradients_have_the_shapes_of_what_they_are_gradients_of() -> None:
     assert made["grad"] == (7, 6, 6, 4)
 
 
-def test_shapes_that_the_graph_computes_carry_sizes() -> None:
+def test_sizes_propagate_through_computed_shapes() -> None:
     made = sizes(
         [
             FEED,
@@ -147,12 +147,12 @@ def test_shapes_that_the_graph_computes_carry_sizes() -> None:
     assert made["wides"] == (7, 6)
 
 
-def test_of_shapes_that_contradict_each_other_the_first_counts() -> None:
+def test_the_first_of_contradicting_shapes_counts() -> None:
     graph = [FEED, node("y", "Relu", ["x"], (-1, 12, 12, 6))]
     assert sizes(graph, x=(7, 12, 12, 6), y=(9, 12, 12, 6))["y"] == (7, 12, 12, 6)
 
 
-def test_a_size_that_the_graph_has_elsewhere_needs_no_batch() -> None:
+def test_a_size_that_the_graph_has_elsewhere_needs_no_recorded_shape() -> None:
     graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddN", ["x", "z"], (-1, 3)), node("z", "V", (), (4, 3))]
     nodes = Nodes(read(graph))
     assert nodes.open.solved(()).shape(0, "x", 0) == (4, 3)
@@ -163,7 +163,7 @@ def test_a_size_that_is_broadcast_may_be_one() -> None:
     assert Nodes(read(graph)).open.solved(()).shape(0, "x", 0) == (-1, 3)
 
 
-def test_a_function_takes_the_shapes_that_it_is_called_with() -> None:
+def test_a_function_has_the_shapes_of_its_arguments() -> None:
     caller = [FEED, node("v", "Placeholder", (), (), dtype=RESOURCE), node("c", "PartitionedCall", ["x", "v"], (-1,))]
     callee = [
         node("data", "Placeholder", (), (-1, 12, 12, 6)),
@@ -176,14 +176,14 @@ def test_a_function_takes_the_shapes_that_it_is_called_with() -> None:
     assert made["n"] == (-1, 9, 9, 6)
 
 
-def test_of_functions_that_take_them_the_one_is_called_that_says_most() -> None:
+def test_of_matching_functions_the_most_specific_one_is_called() -> None:
     caller = [node("x", "Placeholder", (), (4, 3)), node("c", "PartitionedCall", ["x"], ())]
     general, exact = [node("a", "Placeholder", (), (-1, 3))], [node("b", "Placeholder", (), (4, 3))]
     nodes = Nodes(read(caller, general, exact, [node("d", "Placeholder", (), (5, 3))]))
     assert nodes.calls.reached([0]) == {0, 2}
 
 
-def test_a_loop_hands_its_shapes_on_and_takes_what_nothing_follows_for_from_the_batch() -> None:
+def test_a_loop_keeps_its_shapes_and_uses_the_batch_size_for_unknown_sizes() -> None:
     caller = [FEED, node("net/while", "While", ["x", "list"], (-1, 12, 12, 6), ()), node("list", "TensorList", (), ())]
     body = [
         node("net/while/state", "Placeholder", (), (-1, 12, 12, 6)),
@@ -206,7 +206,7 @@ numbers = st.lists(st.integers(-5, 5), max_size=5)
     st.lists(dims, max_size=3),
     st.tuples(dims, numbers, numbers, st.integers(-7, 7)),
 )
-def test_no_graph_makes_it_fail(op: str, inputs: list[str], outputs: list[Any], rest: tuple[Any, ...]) -> None:
+def test_random_graphs_raise_no_error(op: str, inputs: list[str], outputs: list[Any], rest: tuple[Any, ...]) -> None:
     of_x, first, second, number = rest
     graph = [
         node("x", "Placeholder", (), of_x),
@@ -232,7 +232,7 @@ def test_no_graph_makes_it_fail(op: str, inputs: list[str], outputs: list[Any], 
             found.shape(number, name, slot)
 
 
-def test_how_many_examples_a_batch_had() -> None:
+def test_the_examples_of_a_batch_follow_from_its_bytes() -> None:
     (iterator,) = read([node("next", "IteratorGetNext", ["i"], (-1, 3), (-1,), (2,), types=(FLOAT, INT64, FLOAT))])
     assert batch_of_iterator(iterator, 8 + 5 * 20).examples == 5
     assert batch_of_iterator(iterator, 8 + 5 * 20 + 1).examples is None
@@ -246,6 +246,6 @@ def test_how_many_examples_a_batch_had() -> None:
     assert batch_of_iterator(two, 48).examples is None
 
 
-def test_arguments_of_a_function_without_its_variables() -> None:
+def test_variables_are_not_part_of_a_batch_of_arguments() -> None:
     function = read([node("x", "Placeholder", (), (-1, 3)), node("v", "Placeholder", (), (), dtype=RESOURCE)])
     assert batch_of_arguments(function, 60).examples == 5

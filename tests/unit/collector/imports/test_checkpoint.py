@@ -1,4 +1,4 @@
-"""Checkpoints: which tensors are shown, and what is told of the others."""
+"""Import of checkpoints: tensors, and the reasons for skipping or refusing them."""
 
 from pathlib import Path
 
@@ -65,23 +65,23 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
     [
         (entry(FLOAT, 4, size=12), "has 12 bytes for (4,)"),
         (entry(FLOAT, -1, size=4), "has 4 bytes for (-1,)"),
-        (entry(FLOAT, 4, at=8, size=16), "is not whole"),
-        (entry(STRING, 2, at=8, size=16), "is not whole"),
+        (entry(FLOAT, 4, at=8, size=16), "is incomplete"),
+        (entry(STRING, 2, at=8, size=16), "is incomplete"),
     ],
 )
-def test_damage_is_told(tmp_path: Path, data: bytes, said: str) -> None:
+def test_damaged_tensors_are_refused(tmp_path: Path, data: bytes, said: str) -> None:
     with pytest.raises(BadFileError) as caught:
         Checkpoint(write(tmp_path, a=data)).tensor("a")
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("header", [BundleHeaderProto(), BundleHeaderProto(num_shards=1, endianness=1)])
-def test_an_index_of_another_kind_is_told(tmp_path: Path, header: BundleHeaderProto) -> None:
-    with pytest.raises(BadFileError, match="that can be read here"):
+def test_an_unsupported_index_is_refused(tmp_path: Path, header: BundleHeaderProto) -> None:
+    with pytest.raises(BadFileError, match="not the index of a supported checkpoint"):
         Checkpoint(write(tmp_path, header))
 
 
-def test_what_is_missing_is_told(tmp_path: Path) -> None:
+def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(TfprofError, match=r"cannot read .*none.index: No such file or directory \[io\]"):
         Checkpoint(str(tmp_path / "none"))
     prefix = write(tmp_path, a=entry(FLOAT, 4, size=16, shard=1))
@@ -90,10 +90,10 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
         Checkpoint(prefix).tensor("a")
 
 
-def test_what_is_no_checkpoint_is_told(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"first format")
-    with pytest.raises(BadFileError, match="no checkpoint of the second format"):
+    with pytest.raises(BadFileError, match="not a checkpoint of format V2"):
         Checkpoint(str(tmp_path / "old"))
     (tmp_path / "bad.index").write_bytes(b"x" * 100)
-    with pytest.raises(BadFileError, match="no index of a checkpoint: it does not have the footer of a table"):
+    with pytest.raises(BadFileError, match="not the index of a checkpoint: it lacks the footer of a table"):
         Checkpoint(str(tmp_path / "bad"))

@@ -1,4 +1,4 @@
-"""Files that users name: read, told apart, refused in one line."""
+"""Reading of users' files: binary and text, and refusals in one line."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ def refused(data: bytes, *forms: str) -> str:
     return str(caught.value)
 
 
-def test_a_file_is_read_whole(tmp_path: Path) -> None:
+def test_a_file_is_read_completely(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"\x00\x01\xff")
     assert contents(str(tmp_path / "f")) == b"\x00\x01\xff"
 
@@ -30,25 +30,25 @@ def test_a_pipe_is_read_to_its_end() -> None:
 
 
 @pytest.mark.parametrize(("name", "why"), [("missing", "No such file or directory"), (".", "Is a directory")])
-def test_what_cannot_be_read_is_told_with_its_reason(tmp_path: Path, name: str, why: str) -> None:
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, why: str) -> None:
     with pytest.raises(TfprofError, match=f"cannot read {tmp_path / name}: {why} \\[io\\]"):
         contents(str(tmp_path / name))
 
 
-def test_a_file_that_no_message_can_be_is_not_read(tmp_path: Path) -> None:
+def test_a_file_larger_than_any_message_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(files.BYTES_MAX + 1)
     with pytest.raises(BadFileError, match="huge is larger than 2 GiB"):
         contents(str(tmp_path / "huge"))
 
 
-def test_an_endless_file_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_an_endless_file_stops_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "BYTES_MAX", 1 << 20)
     with pytest.raises(BadFileError, match="/dev/zero is larger"):
         contents("/dev/zero")
 
 
-def test_a_message_is_read_in_either_form() -> None:
+def test_messages_are_read_as_binary_and_as_text() -> None:
     graph = GraphDef()
     graph.node.add(name="größe", op="Const").attr["value"].tensor.string_val.append(b"\xff\x00")
     text = str(graph).encode()
@@ -61,12 +61,14 @@ def test_a_message_is_read_in_either_form() -> None:
 @pytest.mark.parametrize(
     ("data", "forms", "said"),
     [
-        (b"\x0a\x05abc", (BINARY,), "g.pb is no GraphDef: its bytes do not parse as one [bad-file]"),
-        (b"\x0a\x05abc", (TEXT, BINARY), "g.pb is no GraphDef: its bytes do not parse as one [bad-file]"),
+        (b"\x0a\x05abc", (BINARY,), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
+        (b"\x0a\x05abc", (TEXT, BINARY), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
         (b'node {\n  nam: "a" }', (BINARY, TEXT), 'GraphDef: 2:3 : Message type "NodeDef" has no field named "nam".'),
-        (b'node { name: "\xff" }', (TEXT,), "it is text, but not UTF-8, or too deep"),
-        (b"node {" + b" attr { value { func { attr { value {" * 2000, (TEXT,), "is no GraphDef"),
+        (b'node { name: "\xff" }', (TEXT,), "it is text, but not UTF-8, or nested too deeply"),
+        (b"node {" + b" attr { value { func { attr { value {" * 2000, (TEXT,), "is not a valid GraphDef"),
     ],
 )
-def test_what_is_no_message_is_told_by_the_form_that_it_has(data: bytes, forms: tuple[str, ...], said: str) -> None:
+def test_the_reason_for_a_refusal_depends_on_the_form_of_the_file(
+    data: bytes, forms: tuple[str, ...], said: str
+) -> None:
     assert said in refused(data, *forms)

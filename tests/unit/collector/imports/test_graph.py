@@ -1,4 +1,4 @@
-"""GraphDefs of files: every attribute kept, what is none told."""
+"""Import of GraphDef files: all attributes are kept, other files are refused."""
 
 import pytest
 from tfprof.collector.imports.files import BadFileError
@@ -8,7 +8,7 @@ from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 
 
 def large() -> GraphDef:
-    """Return a graph with what a live job's graph leaves out, and what our other messages have no names for."""
+    """Return a graph with large attributes, and with fields that decoders/proto/graph.proto does not declare."""
     message = GraphDef()
     node = message.node.add(name="weights", op="Const")
     node.attr["value"].tensor.tensor_content = bytes(5000)
@@ -53,6 +53,6 @@ def _profile() -> ProfileProto:
         OpLogProto(log_entries=[{"name": b"a", "float_ops": 3}]),
     ],
 )
-def test_what_is_no_graph_is_told(message: GraphDef) -> None:
-    with pytest.raises(BadFileError, match="g is no GraphDef"):
+def test_other_files_are_refused(message: GraphDef) -> None:
+    with pytest.raises(BadFileError, match="g is not a valid GraphDef"):
         graph(message.SerializeToString(), "g")

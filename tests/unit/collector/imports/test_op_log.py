@@ -1,4 +1,4 @@
-"""Op logs: what they say of a node is put together as tfprof does."""
+"""Import of op logs: the entries of a node are merged as in the TF profiler."""
 
 import pytest
 from tfprof.collector.imports.files import BadFileError
@@ -16,7 +16,7 @@ def read(*entries: dict[str, object], strings: dict[int, bytes] | None = None) -
     return op_log(message, {"a", "b", "c"}, "log")
 
 
-def test_entries_of_one_node_add_up() -> None:
+def test_entries_of_one_node_are_merged() -> None:
     log = read(
         {"name": b"a", "float_ops": 5, "types": [b"x", b"y"]},
         {"name": b"b", "float_ops": 1},
@@ -53,19 +53,19 @@ def test_an_empty_stack_is_a_stack() -> None:
     assert not log.rows["frames"].num_rows
 
 
-def test_entries_of_no_node_are_counted() -> None:
+def test_entries_without_a_node_are_counted() -> None:
     log = read({"name": b"a", "float_ops": 1}, {"name": b"x", "float_ops": 1}, {"name": b"y", "types": [b"t"]})
     assert log.strangers == 2
     assert log.rows["op_log"].num_rows == 1
 
 
-def test_a_text_that_is_not_in_the_table_is_told() -> None:
+def test_a_text_that_is_not_in_the_table_is_refused() -> None:
     with pytest.raises(BadFileError, match="log is damaged: a stack refers to text 1, which its table does not have"):
         read({"name": b"a", "code_def": STACK}, strings={0: b"none"})
 
 
 @pytest.mark.parametrize("field", ["name", "types"])
-def test_a_text_that_is_not_utf8_is_told(field: str) -> None:
+def test_a_text_that_is_not_utf8_is_refused(field: str) -> None:
     with pytest.raises(BadFileError, match="not UTF-8"):
         read({"name": b"a", field: b"\xff" if field == "name" else [b"\xff"]})
 
@@ -73,6 +73,6 @@ def test_a_text_that_is_not_utf8_is_told(field: str) -> None:
 @pytest.mark.parametrize(
     "data", [b"", GraphDef(node=[{"name": "a", "op": "b", "attr": {"x": {"i": 1}}}]).SerializeToString()]
 )
-def test_what_is_no_op_log_is_told(data: bytes) -> None:
-    with pytest.raises(BadFileError, match="log is no OpLogProto"):
+def test_other_files_are_refused(data: bytes) -> None:
+    with pytest.raises(BadFileError, match="log is not a valid OpLogProto"):
         op_log(OpLogProto.FromString(data), {"a"}, "log")

@@ -1,4 +1,4 @@
-"""ProfileProtos taken apart: into what makes them again, or refused."""
+"""Import of ProfileProtos: split into steps that give the same profile, or refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ CPU, GPU, STREAM, COPY = "/device:cpu:0", "/device:gpu:0", "/device:gpu:0/stream
 
 
 def profile(canonical: str = CPU, **entry: Any) -> ProfileProto:
-    """Return a profile of two nodes: `a` ran in step 3 as ``entry`` says, `b` has it as its input 0."""
+    """Return a profile of two nodes: `a` with ``entry`` in step 3, and `b`, whose input 0 is `a`."""
     message = ProfileProto(steps=[3])
     for number, name in enumerate((b"a", b"b")):
         node = message.nodes[number]
@@ -50,7 +50,7 @@ def ran(**more: Any) -> dict[str, Any]:
 
 
 def taken_apart(message: ProfileProto) -> dict[str, list[Any]]:
-    """Return the executions of the one step, by device."""
+    """Return the executions of the only step, by device."""
     (step,) = ProfileFile(message.SerializeToString(), "p").steps()
     assert step.number == 3
     return {of.device: list(of.node_stats) for of in step.message.step_stats.dev_stats}
@@ -89,7 +89,7 @@ def test_a_run_has_its_time_and_its_memory() -> None:
     assert [(slot, sizes.allocated_bytes, sizes.ptr) for slot, sizes in outputs] == [(1, 10, 0), (1, 20, 7)]
 
 
-def test_what_ran_in_no_time_did_so_again() -> None:
+def test_an_execution_of_0_microseconds_is_rebuilt() -> None:
     entry = ran(latest_end_micros=1001, cpu_execs={CPU: times((1000, 1))}, memory_execs=[{"memory_micros": 1000}])
     assert taken_apart(profile(**entry))[CPU][0].op_end_rel_micros == 0
     entry["memory_execs"] = [{"memory_micros": 1001}]
@@ -117,7 +117,7 @@ def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
     assert [one.all_start_micros for one in found["/host:cpu"]] == [0]
 
 
-def test_nodes_have_inputs_and_attributes_again() -> None:
+def test_inputs_and_attributes_of_nodes_are_rebuilt() -> None:
     message = profile()
     last = message.nodes[1]
     last.inputs.clear()
@@ -150,7 +150,7 @@ def test_types_operations_and_stacks_make_an_op_log() -> None:
     assert [(row["file"], row["line"]) for row in rows["frames"].to_pylist()] == [("a.py", 4)]
 
 
-def test_a_missing_stream_is_told_of_the_first_step_alone() -> None:
+def test_a_missing_stream_is_stored_in_the_first_step() -> None:
     message = profile(**ran())
     message.steps.append(5)
     message.miss_accelerator_stream = True
@@ -162,7 +162,7 @@ Change = Callable[[ProfileProto], object]
 
 
 def _entry(**changes: Any) -> Change:
-    """Return what makes the node run in one more step, otherwise than it can have."""
+    """Return a change that adds a further step, with an entry that no executions can give."""
 
     def change(message: ProfileProto) -> None:
         message.steps.append(5)
@@ -176,35 +176,38 @@ def _entry(**changes: Any) -> Change:
     [
         (lambda p: p.steps.append(-1), "below 0"),
         (lambda p: p.nodes[1].op_types.pop(), "its list of types lacks its own type"),
-        (lambda p: setattr(p.nodes[0], "host_device", b"/host"), "its host is not that of its device"),
-        (lambda p: p.nodes[0].execs.clear(), "it did not run on the device that it belongs to"),
+        (lambda p: setattr(p.nodes[0], "host_device", b"/host"), "its host device is not the host of its device"),
+        (lambda p: p.nodes[0].execs.clear(), "it did not run on its device"),
         (lambda p: p.nodes[1].inputs.update({-1: 0}), "inputs have impossible positions"),
         (lambda p: p.nodes[1].inputs.update({1 << 30: 0}), "inputs have impossible positions"),
-        (lambda p: p.nodes[1].src_output_index.update({0: -1}), "of an input, 'a':-1"),
+        (lambda p: p.nodes[1].src_output_index.update({0: -1}), "its input 'a':-1 cannot be named in a graph"),
         (lambda p: p.nodes[1].src_output_index.update({1: 0}), "has an output slot of node 1"),
         (lambda p: p.nodes[1].output_shapes[1 << 20].int64_values.append(1), "outputs have impossible positions"),
         (lambda p: p.nodes[0].attrs.update({"shape": b"\x3a\x04\x12\x02\x08\x03"}), "not those of its attributes"),
         (_entry(run_count=2), "its number of runs is wrong"),
         (_entry(devices=[]), "it ran on no device"),
-        (_entry(devices=[b"/host:cpu"]), "times of devices that it did not run on"),
-        (_entry(devices=[CPU.encode(), GPU.encode()]), "which are not its device"),
+        (_entry(devices=[b"/host:cpu"]), "times on devices on which it did not run"),
+        (_entry(devices=[CPU.encode(), GPU.encode()]), "but belongs to another device"),
         (_entry(devices=[CPU.encode(), b"/HOST"]), "not in lower case"),
         (_entry(memory_execs=[]), "not have one memory record per run"),
-        (_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs and its memory for 9"),
-        (_entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]), "memory of another kind"),
+        (_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs, but its memory record says 9 µs"),
+        (
+            _entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]),
+            "on another kind of device",
+        ),
         (_entry(memory_execs=[{"memory_micros": 1005, "output_bytes": 1}]), "but no outputs"),
         (_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), "fewer than 0 bytes"),
         (_entry(all_start_micros=900), "between its first start and its last end"),
         (_entry(all_start_micros=2000, devices=[CPU.encode(), b"/host"]), "between its first start and its last end"),
         (_entry(accelerator_execs={"/host": times((1, 1))}, devices=[CPU.encode(), b"/host"]), "accelerator times on"),
-        (_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time is no start and duration"),
+        (_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time lacks start or duration"),
         (
             _entry(cpu_execs={}, run_count=0, memory_execs=[], allocations=[{"alloc_bytes": 1}]),
-            "it allocated, but did not run",
+            "it has allocations, but did not run",
         ),
     ],
 )
-def test_what_no_executions_add_up_to_is_refused(change: Change, said: str) -> None:
+def test_entries_that_no_executions_can_give_are_refused(change: Change, said: str) -> None:
     message = profile(**ran())
     change(message)
     assert said in refused(message)
@@ -215,7 +218,7 @@ def test_a_missing_stream_needs_a_step() -> None:
     assert "has no steps" in refused(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
 
 
-def test_a_name_with_a_colon_is_that_of_what_ran() -> None:
+def test_a_name_with_a_colon_is_kept() -> None:
     message = profile(**ran())
     message.nodes[0].name = b"Iterator::Root:7"
     message.nodes[1].inputs.clear()
@@ -228,7 +231,7 @@ def test_a_name_with_a_colon_is_that_of_what_ran() -> None:
     assert "replaces colons" in refused(message)
 
 
-def test_a_run_metadatas_own_names_stay_as_they_are() -> None:
+def test_names_in_a_run_metadata_are_not_unescaped() -> None:
     names = [COLON.encode(), b"a:b"]
     message = step(0, run_metadata(names), "p")
     assert message is not None
@@ -240,18 +243,18 @@ def test_a_run_metadatas_own_names_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: p.nodes.clear(), "is no ProfileProto: it has no nodes"),
-        (lambda p: setattr(p.nodes[1], "id", 7), "is no ProfileProto: it has nodes without"),
-        (lambda p: p.nodes[1].ClearField("op"), "is no ProfileProto: it has nodes without"),
+        (lambda p: p.nodes.clear(), "is not a valid ProfileProto: it has no nodes"),
+        (lambda p: setattr(p.nodes[1], "id", 7), "is not a valid ProfileProto: it has nodes without"),
+        (lambda p: p.nodes[1].ClearField("op"), "is not a valid ProfileProto: it has nodes without"),
         (lambda p: setattr(p.nodes[1], "name", b"a"), "two nodes have the same name"),
         (lambda p: setattr(p.nodes[1], "name", b"\xff"), "not UTF-8"),
         (lambda p: p.nodes[1].inputs.update({1: 9}), "has node 9 as an input, which does not exist"),
         (lambda p: p.MergeFromString(b"\xa0\x06\x01"), "it has unknown fields"),
-        (lambda p: p.steps.pop(), "ran in step 3, which is none of its steps"),
+        (lambda p: p.steps.pop(), "ran in step 3, which the profile does not list"),
         (lambda p: p.nodes[0].trace.traces.add(file_id=4), "refers to text 4"),
     ],
 )
-def test_damage_is_told(change: Change, said: str) -> None:
+def test_damaged_profiles_are_refused(change: Change, said: str) -> None:
     message = profile(**ran())
     change(message)
     assert said in refused(message, BadFileError)
@@ -265,6 +268,6 @@ def test_damage_is_told(change: Change, said: str) -> None:
         OpLogProto(log_entries=[{"name": b"a", "float_ops": 1}]),
     ],
 )
-def test_files_of_other_kinds_are_told(message: Any) -> None:
-    with pytest.raises(BadFileError, match="p is no ProfileProto"):
+def test_other_files_are_refused(message: Any) -> None:
+    with pytest.raises(BadFileError, match="p is not a valid ProfileProto"):
         ProfileFile(message.SerializeToString(), "p")

@@ -1,4 +1,4 @@
-"""Sorted tables as checkpoints have them."""
+"""Reading of sorted string tables, the format of checkpoint indexes."""
 
 import random
 
@@ -17,7 +17,7 @@ def varint(number: int) -> bytes:
 
 
 def block(pairs: list[tuple[bytes, bytes]]) -> bytes:
-    """Return a block in which each key shares what it can with the one before it, but for every 16th."""
+    """Return a block in which each key, except every 16th, shares a prefix with the key before it."""
     data, last, restarts = b"", b"", []
     for at, (key, value) in enumerate(pairs):
         shared = 0
@@ -33,13 +33,13 @@ def block(pairs: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def literal(data: bytes) -> bytes:
-    """Return ``data`` as Snappy may leave it: in pieces, none of them copied."""
+    """Return ``data`` in the format of Snappy, as literals only."""
     pieces = [data[at : at + 50] for at in range(0, len(data), 50)]
     return varint(len(data)) + b"".join(bytes([(len(piece) - 1) << 2]) + piece for piece in pieces)
 
 
 def table(pairs: list[tuple[bytes, bytes]], each: int = 40, kind: int = 0) -> bytes:
-    """Return a table with so many pairs a block."""
+    """Return a table with ``each`` pairs per block."""
     data, handles = b"", []
 
     def add(content: bytes) -> bytes:
@@ -58,7 +58,7 @@ def table(pairs: list[tuple[bytes, bytes]], each: int = 40, kind: int = 0) -> by
 
 @pytest.mark.parametrize("each", [1, 7, 40, 1000])
 @pytest.mark.parametrize("kind", [0, 1])
-def test_keys_and_values_come_in_order(each: int, kind: int) -> None:
+def test_keys_and_values_are_read_in_order(each: int, kind: int) -> None:
     assert list(entries(table(PAIRS, each, kind))) == PAIRS
 
 
@@ -67,32 +67,32 @@ def test_keys_and_values_come_in_order(each: int, kind: int) -> None:
     [
         (b"\x00", b""),
         (b"\x05\x10hello", b"hello"),
-        (b"\x0a\x04ab\x11\x02", b"ab" * 5),  # copies overlap what they make
+        (b"\x0a\x04ab\x11\x02", b"ab" * 5),  # a copy that overlaps its own output
         (b"\x08\x0cabcd\x0e\x04\x00", b"abcdabcd"),
         (b"\x08\x0cabcd\x0f\x04\x00\x00\x00", b"abcdabcd"),
         (b"\x46\xf0\x45" + b"x" * 70, b"x" * 70),
         (b"\x80\x02\xf4\xff\x00" + b"y" * 256, b"y" * 256),
     ],
 )
-def test_snappy_is_unpacked(packed: bytes, plain: bytes) -> None:
+def test_snappy_blocks_are_decompressed(packed: bytes, plain: bytes) -> None:
     assert unpacked(packed) == plain
 
 
 @pytest.mark.parametrize(
     "packed", [b"\x05\x10hell", b"\x08\x0cabcd\x01\x09", b"\x08\x0cabcd\x01\x00", b"\x05", b"\xff" * 5 + b"\x01"]
 )
-def test_what_snappy_did_not_make_is_told(packed: bytes) -> None:
+def test_invalid_snappy_blocks_are_refused(packed: bytes) -> None:
     with pytest.raises(DamagedTableError):
         unpacked(packed)
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 100, table(PAIRS)[:-1], table(PAIRS)[100:], table(PAIRS, kind=3)])
-def test_what_is_no_table_is_told(data: bytes) -> None:
+def test_other_data_is_refused(data: bytes) -> None:
     with pytest.raises(DamagedTableError):
         list(entries(data))
 
 
-def test_damage_is_told_or_harmless_and_ends() -> None:
+def test_damaged_tables_are_refused_or_read_to_an_end() -> None:
     chance, whole = random.Random(4), [table(PAIRS, 40, kind) for kind in (0, 1)]
     told = 0
     for _ in range(600):

@@ -1,4 +1,4 @@
-"""Steps of RunMetadata files: what is read of them, and what is none."""
+"""Import of RunMetadata files as steps."""
 
 import pytest
 from tfprof.collector.decoders import fallback
@@ -42,7 +42,7 @@ def test_a_step_is_decoded_as_a_live_one() -> None:
     assert {row["text"] for row in second["names"].to_pylist()} == {b"c", GPU.encode()}
 
 
-def test_where_outputs_lie_is_kept_by_execution() -> None:
+def test_memory_of_outputs_is_stored_by_execution() -> None:
     message = metadata("a", "a", "b", "a")
     runs = message.step_stats.dev_stats[0].node_stats
     runs[0].all_start_micros = 0
@@ -61,14 +61,14 @@ def test_where_outputs_lie_is_kept_by_execution() -> None:
     ]
 
 
-def test_a_step_that_is_too_large_is_refused_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_too_large_is_refused_and_not_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fallback, "ROWS_MAX", 2)
     monkeypatch.setattr(steps, "decoder", PythonDecoder)
     with pytest.raises(NotRepresentableError, match="r: more than"):
         StepTables().rows(read(metadata("a", "b", "c")))
 
 
-def test_a_run_without_a_trace_is_no_step() -> None:
+def test_a_run_without_a_trace_is_not_a_step() -> None:
     message = RunMetadata()
     message.cost_graph.node.add(name="a")
     assert step(0, message.SerializeToString(), "r") is None
@@ -91,12 +91,12 @@ def _profile() -> ProfileProto:
         OpLogProto(log_entries=[{"float_ops": 3, "types": [b"x"]}]).SerializeToString(),
     ],
 )
-def test_what_is_no_run_metadata_is_told(data: bytes) -> None:
-    with pytest.raises(BadFileError, match="r is no RunMetadata"):
+def test_other_files_are_refused(data: bytes) -> None:
+    with pytest.raises(BadFileError, match="r is not a valid RunMetadata"):
         step(0, data, "r")
 
 
-def test_coverage_counts_what_only_ran_from_its_second_time_on() -> None:
+def test_coverage_counts_nodes_outside_the_graph_from_their_second_run_on() -> None:
     coverage = Coverage(["a", "b", "c"])
     assert coverage.add(metadata("a", "a:Label", "_SOURCE", "RecvTensor", "xMEMCPY")) == pytest.approx(1 / 3)
     assert coverage.add(metadata("b", "_SINK")) == pytest.approx(2 / 4)

@@ -1,4 +1,4 @@
-"""Alerts about a job whose clocks and counts are any numbers are stored all the same."""
+"""Alerts can be stored whatever times and counts a job reports."""
 
 import pytest
 from tfprof.collector.alerts.alert import Alert

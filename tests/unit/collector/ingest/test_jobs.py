@@ -18,7 +18,7 @@ UID = 0xABC
 
 
 class Ingest:
-    """Jobs of a store in a folder, spoken to without a wire."""
+    """The jobs of a store in a folder, called directly instead of through a socket."""
 
     def __init__(self, path):
         self.path = path
@@ -47,7 +47,7 @@ class Ingest:
         return self.jobs.take(Head(kind, uid, 0, number, number), memoryview(json.dumps(values).encode()))
 
     def end(self, state, **values):
-        """Say that the job has ended, and let it have its turn; return all answers."""
+        """Close the job and store its end; return all answers."""
         answers = self.say(wire.CLOSE, state=state, **values)
         return answers + [answer for stored in self.jobs.work(10.0) for answer in stored.answers]
 
@@ -80,7 +80,7 @@ def ack(about, last, uid=UID):
 
 
 def window(ordinal=1, start_ns=10_000, duration_ns=2_000, runs=1, executions=2):
-    """A profiler window of one step, with an op each 1,000 ns from ``start_ns`` on."""
+    """Return a profiler window of one step, with an op every 1,000 ns from ``start_ns`` on."""
     space = XSpace()
     plane = space.planes.add(name=b"/host:CPU")
     plane.event_metadata[1].id = 1
@@ -99,7 +99,7 @@ def window(ordinal=1, start_ns=10_000, duration_ns=2_000, runs=1, executions=2):
     }
 
 
-def test_a_traced_step_becomes_a_trace_its_ops_and_their_names(ingest):
+def test_a_traced_step_becomes_rows_of_traces_ops_and_names(ingest):
     assert ingest.records(1, step(b"a:Add", b"b:Mul", step=9, key=3, flags=layout.RUN)) == [ack(wire.RECORDS, 1)]
     (trace,) = ingest.table("traces")
     assert (trace["trace"], trace["step"], trace["key"], trace["kind"], trace["rows"]) == (0, 9, 3, layout.RUN, 2)
@@ -107,7 +107,7 @@ def test_a_traced_step_becomes_a_trace_its_ops_and_their_names(ingest):
     assert {b"a", b"b", b"Add", b"Mul"} <= {row["text"] for row in ingest.table("names")}
 
 
-def test_what_a_gpu_allocated_and_which_accelerators_a_step_saw_are_stored_sealed_or_not(ingest):
+def test_gpu_allocations_and_accelerators_are_stored_before_and_after_sealing(ingest):
     used = text(6, text(1, b"GPU_0_bfc") + text(6, number(1, 7) + number(2, 256)))
     gpu, stream = b"/job:localhost/replica:0/task:0/device:GPU:0", b"/device:GPU:0/stream:all"
     scheduled = text(1, text(1, text(1, gpu) + text(2, node(b"a", 5) + used)))
@@ -122,14 +122,14 @@ def test_what_a_gpu_allocated_and_which_accelerators_a_step_saw_are_stored_seale
     ]
 
 
-def test_what_is_sent_again_is_acked_again_and_stored_once(ingest):
+def test_a_repeated_message_is_acked_again_and_stored_once(ingest):
     ingest.records(1, step(), step())
     assert ingest.records(1, step(), step()) == [ack(wire.RECORDS, 2)]
     assert ingest.records(2, step(), step()) == [ack(wire.RECORDS, 3)]
     assert len(ingest.table("traces")) == 3
 
 
-def test_a_gap_is_asked_for_once_and_then_counted(ingest):
+def test_a_gap_is_requested_once_and_then_counted_as_lost(ingest):
     ingest.records(1, step())
     assert ingest.records(5, step()) == [Head(wire.REOPEN, UID)]
     assert ingest.records(5, step()) == [ack(wire.RECORDS, 5)]
@@ -140,7 +140,7 @@ def test_a_gap_is_asked_for_once_and_then_counted(ingest):
     assert sum(event["count"] for event in ingest.table("events")) == 5
 
 
-def test_a_part_that_cannot_be_decoded_is_an_event_and_stops_nothing(ingest):
+def test_an_undecodable_record_is_an_event_and_does_not_affect_others(ingest):
     ingest.records(1, step(), {"kind": layout.RUN_METADATA, "body": b"\xff"}, step())
     assert [row["trace"] for row in ingest.table("traces")] == [0, 2]
     for kind in (layout.GRAPH, layout.FRAMES, layout.REFUSED):
@@ -149,18 +149,18 @@ def test_a_part_that_cannot_be_decoded_is_an_event_and_stops_nothing(ingest):
     assert [event["slug"] for event in ingest.table("events")] == ["undecodable"] * 5
 
 
-def test_a_kind_of_record_that_is_not_known_is_counted(ingest):
+def test_records_of_an_unknown_kind_are_counted(ingest):
     ingest.records(1, {"kind": 77, "body": b""}, {"kind": 77, "body": b"x"}, step())
     assert ingest.events() == {"unknown-record": 2}
     assert len(ingest.table("traces")) == 1
 
 
-def test_a_graph_number_that_is_none_is_undecodable(ingest):
+def test_a_graph_number_out_of_range_is_undecodable(ingest):
     ingest.records(1, {"kind": layout.GRAPH, "body": b"", "step": 1 << 40})
     assert ingest.events() == {"undecodable": 1}
 
 
-def test_frames_and_refusals_find_their_tables(ingest):
+def test_frames_and_refusals_are_stored_in_their_tables(ingest):
     frames = {"files": ["x.py"], "functions": ["f"], "frames": [[0, 3, 0]], "stacks": [[0]], "nodes": {"a": 0}}
     frames |= {"starts": [2], "variables": {"w/resource": [3, 4]}}
     refused = {"slug": "graph-too-large", "text": "too large \ud800"}
@@ -179,18 +179,18 @@ def test_frames_and_refusals_find_their_tables(ingest):
     assert (event["t_ns"], event["slug"], event["text"]) == (77, "graph-too-large", "too large ?")
 
 
-def test_spans_come_in_real_time(ingest):
+def test_spans_are_stored_in_real_time(ingest):
     assert ingest.spans(1, span(1, start_ns=50, total_ns=10), offset=1_000) == [ack(wire.SPANS, 1)]
     (row,) = ingest.table("spans")
     assert (row["start_ns"], row["total_ns"], row["ordinal"], row["count"]) == (1_050, 10, 1, 1)
 
 
-def test_a_clock_that_lies_beyond_all_times_does_not_stop_the_stream(ingest):
+def test_times_beyond_64_bits_do_not_stop_the_stream(ingest):
     ingest.spans(1, (2**64 - 1, 2**64 - 1, 1, 1, 1, 0, 0, 0, 2**64 - 1, 2**64 - 1, 2**64 - 1))
     assert ingest.table("spans")[0]["start_ns"] == 2**63 - 1
 
 
-def test_a_window_is_stored_at_once_and_tells_of_its_step_itself(ingest):
+def test_a_window_is_stored_at_once_as_a_trace_of_its_step(ingest):
     assert ingest.records(1, step(), window(7, runs=4), step()) == [ack(wire.RECORDS, 3)]
     traces = [(row["trace"], row["source"], row["step"], row["rows"]) for row in ingest.table("traces")]
     assert traces == [(0, layout.RUN_METADATA, 1, 1), (1, layout.XSPACE, 7, 2), (2, layout.RUN_METADATA, 1, 1)]
@@ -198,13 +198,13 @@ def test_a_window_is_stored_at_once_and_tells_of_its_step_itself(ingest):
     assert (trace["kind"], trace["key"], trace["start_ns"], trace["duration_ns"]) == (layout.BATCH, 3, 10_000, 2_000)
 
 
-def test_a_window_that_is_cut_short_is_told_and_stops_nothing(ingest):
+def test_a_truncated_window_is_an_event_and_does_not_affect_others(ingest):
     cut = {**window(), "body": b"short"}
     assert ingest.records(1, cut, step()) == [ack(wire.RECORDS, 2)]
     assert ingest.events() == {"undecodable": 1}
 
 
-def test_traces_and_names_go_on_where_they_were_after_a_restart(ingest):
+def test_numbers_of_traces_and_names_continue_after_a_restart(ingest):
     ingest.records(1, step(b"a:Add"), step(b"b:Mul"))
     ingest.restart()
     assert ingest.records(3, step(), uid=UID) == [Head(wire.REOPEN, UID)]
@@ -216,7 +216,7 @@ def test_traces_and_names_go_on_where_they_were_after_a_restart(ingest):
     assert [names[0, row["node"]] for row in ingest.table("ops")] == [b"a", b"b", b"c", b"a"]
 
 
-def test_samples_find_their_jobs_and_their_host(ingest):
+def test_samples_are_stored_by_job_and_host(ingest):
     ingest.open(uid=2)
     jobs = {f"{UID:016x}": {"processes": 2, "cpu_user_s": 1.5}, "2": {"processes": None}}
     assert ingest.samples(1, {"t_ns": 5, "host": {"cpus": 8}, "jobs": jobs}) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
@@ -227,11 +227,11 @@ def test_samples_find_their_jobs_and_their_host(ingest):
     assert ingest.store.host("testhost").table("host_samples")["cpus"].to_pylist() == [8]
 
 
-def test_samples_of_a_job_that_is_not_open_are_asked_for_again(ingest):
+def test_samples_of_an_unknown_job_request_a_reopening(ingest):
     assert ingest.samples(1, {"t_ns": 5, "jobs": {"77": {}}}) == [Head(wire.REOPEN, 0x77)]
 
 
-def test_samples_of_a_job_that_has_ended_are_let_go(ingest):
+def test_samples_of_an_ended_job_are_dropped(ingest):
     ingest.end("exited")
     assert ingest.samples(1, {"t_ns": 5, "jobs": {f"{UID:016x}": {}}}) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
 
@@ -250,12 +250,12 @@ def test_samples_of_a_job_that_has_ended_are_let_go(ingest):
         {"t_ns": 1, "host": {"cpus": 2**90}},
     ],
 )
-def test_samples_that_are_none_are_a_format_error(ingest, values):
+def test_malformed_samples_are_a_format_error(ingest, values):
     with pytest.raises(FormatError):
         ingest.samples(1, values)
 
 
-def test_counters_and_events_are_kept(ingest):
+def test_counters_and_events_are_stored(ingest):
     assert ingest.say(wire.COUNTERS, 4, dropped_traces=3) == [Head(wire.ACK, UID, wire.COUNTERS, 4, 4)]
     ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
     ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
@@ -264,7 +264,7 @@ def test_counters_and_events_are_kept(ingest):
     assert LocalStore(ingest.path).job("last").info.counters == {"dropped_traces": 4}
 
 
-def test_an_end_without_counters_keeps_the_latest(ingest):
+def test_a_close_without_counters_keeps_the_latest_counters(ingest):
     ingest.say(wire.COUNTERS, 4, dropped_traces=3)
     ingest.end("ended", t_ns=5)
     assert LocalStore(ingest.path).job("last").info.counters == {"dropped_traces": 3}
@@ -284,7 +284,7 @@ def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
     assert ingest.store.job(UID).info.counters == {"traced": 2}
 
 
-def test_a_job_that_is_closed_is_sealed_and_forgotten(ingest):
+def test_a_closed_job_is_sealed_and_dropped(ingest):
     ingest.records(1, step())
     assert ingest.end("killed", signal=9) == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
     info = LocalStore(ingest.path).job("last").info
@@ -294,7 +294,7 @@ def test_a_job_that_is_closed_is_sealed_and_forgotten(ingest):
     assert ingest.say(wire.CLOSE, state="killed") == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
 
 
-def test_a_job_that_was_closed_too_early_comes_back(ingest):
+def test_a_job_that_was_closed_too_early_can_be_opened_again(ingest):
     ingest.end("lost")
     assert ingest.records(1, step()) == [Head(wire.REOPEN, UID)]
     ingest.open(name="train.py")
@@ -302,7 +302,7 @@ def test_a_job_that_was_closed_too_early_comes_back(ingest):
     assert LocalStore(ingest.path).job("last").info.state == "running"
 
 
-def test_the_ends_of_many_jobs_have_their_turn_one_after_the_other(ingest):
+def test_the_ends_of_many_jobs_are_stored_one_after_the_other(ingest):
     for uid in (UID, 2, 3):
         ingest.open(uid=uid)
         assert ingest.say(wire.CLOSE, uid=uid, state="exited") == []
@@ -313,7 +313,7 @@ def test_the_ends_of_many_jobs_have_their_turn_one_after_the_other(ingest):
     assert ingest.jobs.poll_timeout_ms(500) == 500
 
 
-def test_an_end_that_cannot_be_stored_is_told_and_taken_when_it_comes_again(ingest, monkeypatch):
+def test_a_close_that_cannot_be_stored_stalls_and_is_accepted_when_repeated(ingest, monkeypatch):
     def full():
         raise StoreError("no space", "store-full")
 
@@ -327,7 +327,7 @@ def test_an_end_that_cannot_be_stored_is_told_and_taken_when_it_comes_again(inge
 
 
 @pytest.mark.parametrize("end", [{}, {"state": "fine"}, {"state": ["exited"]}, {"state": "exited", "t_ns": "x"}])
-def test_an_end_that_is_none_is_a_format_error_and_the_job_stays(ingest, end):
+def test_a_close_with_an_unknown_state_is_a_format_error_and_the_job_stays_open(ingest, end):
     with pytest.raises(FormatError):
         ingest.say(wire.CLOSE, **end)
     assert UID in ingest.jobs.open
@@ -338,7 +338,7 @@ def test_a_job_without_an_id_is_a_format_error(ingest):
         ingest.open(uid=0)
 
 
-def test_what_the_store_does_not_take_is_kept_and_stored_before_anything_else(ingest, monkeypatch):
+def test_rows_of_a_failed_append_are_kept_and_stored_first(ingest, monkeypatch):
     writer = ingest.store.job(UID)
     append = writer.append
 
@@ -355,7 +355,7 @@ def test_what_the_store_does_not_take_is_kept_and_stored_before_anything_else(in
     with pytest.raises(StoreError):
         ingest.say(wire.CLOSE, state="exited")
     monkeypatch.setattr(writer, "append", append)
-    assert ingest.records(3, step(b"c:Sub")) == [Head(wire.REOPEN, UID)]  # the second was turned away
+    assert ingest.records(3, step(b"c:Sub")) == [Head(wire.REOPEN, UID)]  # message 2 was refused
     assert ingest.records(1, step(b"a:Add"), step(b"b:Mul"), step(b"c:Sub")) == [ack(wire.RECORDS, 3)]
     ingest.spans(1, span(1))
     assert not ingest.table("events")
@@ -363,7 +363,7 @@ def test_what_the_store_does_not_take_is_kept_and_stored_before_anything_else(in
     assert len(ingest.table("names")) == len({(row["kind"], row["id"]) for row in ingest.table("names")})
 
 
-def test_one_job_that_cannot_be_stored_does_not_keep_the_samples_of_others(ingest, monkeypatch):
+def test_a_job_that_cannot_be_stored_does_not_block_the_samples_of_others(ingest, monkeypatch):
     ingest.open(uid=2)
 
     def full(*_args):
@@ -382,7 +382,7 @@ def test_one_job_that_cannot_be_stored_does_not_keep_the_samples_of_others(inges
     assert ingest.store.host("testhost").table("host_samples").num_rows == 1
 
 
-def test_what_the_detector_finds_is_stored_with_the_job(ingest, monkeypatch):
+def test_alerts_are_stored_with_the_job(ingest, monkeypatch):
     ingest.open(host="testhost")
     ingest.say(wire.COUNTERS, dropped_records=0)
     ingest.say(wire.COUNTERS, number=2, dropped_records=3)
@@ -391,7 +391,7 @@ def test_what_the_detector_finds_is_stored_with_the_job(ingest, monkeypatch):
     assert [(row["slug"], row["before"], row["now"]) for row in ingest.table("alerts")] == [("losses", 0, 3)]
 
 
-def test_a_failure_of_the_detector_costs_a_job_its_alerts_alone(ingest, monkeypatch):
+def test_a_failure_of_the_detector_ends_only_the_alerts_of_the_job(ingest, monkeypatch):
     def fail(*_arguments):
         raise ZeroDivisionError
 

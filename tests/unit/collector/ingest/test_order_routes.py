@@ -1,4 +1,4 @@
-"""Orders through a collector: to the agent that has the job, and back to the client that gave them."""
+"""Routes of orders through a collector to the agent of the job, and of answers back to the client."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ BODY = json.dumps(ORDER.document()).encode()
 
 
 class Served:
-    """A receiver whose turns the test takes, and its peers."""
+    """A receiver that the test runs turn by turn, and its peers."""
 
     def __init__(self, folder: Path) -> None:
         self.stats = SelfStats()
@@ -38,7 +38,7 @@ class Served:
         return self.peers[-1]
 
     def agent(self, versions: list[int] | None, name: str = "a1", uid: int = UID) -> WireAgent:
-        """Return an agent that has greeted, if it does, and opened job ``uid``."""
+        """Return an agent that has greeted, with wire ``versions`` or none, and opened job ``uid``."""
         made = self.peer(name)
         more = {} if versions is None else {"wire": versions}
         self.ask(made, Head(wire.GREETING), json.dumps({"agent": name, "host": "node9", **more}).encode())
@@ -46,7 +46,7 @@ class Served:
         return made
 
     def ask(self, peer: WireAgent, head: Head, body: bytes) -> list[tuple[Head, dict[str, object]]]:
-        """Send, serve, and return all that the peer gets."""
+        """Send a message, run turns, and return all messages to the peer."""
         peer.send(head, body)
         return self.got(peer)
 
@@ -96,13 +96,13 @@ def test_an_order_reaches_the_agent_and_the_answer_the_client(served: Served) ->
     assert (head.last, body["state"]) == (100, orders.REFUSED)
 
 
-def test_an_order_to_a_job_that_no_agent_has_is_answered_at_once(served: Served) -> None:
+def test_an_order_to_a_job_without_an_agent_is_answered_at_once(served: Served) -> None:
     [(head, body)] = served.ask(served.peer(), _given(), BODY)
     assert (head.type, head.uid, head.last) == (wire.ANSWER, UID, 99)
     assert orders.answer_of(UID, body).slug == "no-agent"
 
 
-def test_an_order_to_a_job_that_was_closed_says_so(served: Served) -> None:
+def test_an_order_to_a_closed_job_is_refused(served: Served) -> None:
     agent = served.agent([2])
     agent.finish(UID)
     served.got(agent)
@@ -111,7 +111,7 @@ def test_an_order_to_a_job_that_was_closed_says_so(served: Served) -> None:
 
 
 @pytest.mark.parametrize("versions", [None, [1]])
-def test_an_agent_of_another_version_is_not_bothered_and_both_versions_are_named(served: Served, versions) -> None:
+def test_an_agent_of_another_version_gets_no_order_and_both_versions_are_named(served: Served, versions) -> None:
     agent = served.agent(versions)
     [(_, body)] = served.ask(served.peer(), _given(), BODY)
     answer = orders.answer_of(UID, body)
@@ -127,7 +127,7 @@ def test_an_agent_that_has_not_greeted_yet_gets_no_order(served: Served) -> None
     assert orders.answer_of(UID, body).slug == "no-agent"
 
 
-def test_an_order_that_is_sent_again_goes_to_the_agent_of_now(served: Served) -> None:
+def test_a_repeated_order_goes_to_the_current_agent(served: Served) -> None:
     served.agent([2], "first")
     client = served.peer()
     client.send(_given(), BODY)
@@ -139,7 +139,7 @@ def test_an_order_that_is_sent_again_goes_to_the_agent_of_now(served: Served) ->
     assert len(served.got(client)) == 1
 
 
-def test_only_the_agent_that_was_asked_can_answer(served: Served) -> None:
+def test_only_the_agent_of_the_order_can_answer(served: Served) -> None:
     served.agent([2])
     liar, client = served.agent([2], "liar", uid=8), served.peer()
     client.send(_given(), BODY)
@@ -162,7 +162,7 @@ def test_only_the_agent_that_was_asked_can_answer(served: Served) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [wire.ORDER, wire.ANSWER])
-def test_what_is_no_order_or_answer_is_refused_and_goes_nowhere(served: Served, kind: int, body: bytes) -> None:
+def test_malformed_orders_and_answers_are_refused_and_not_passed_on(served: Served, kind: int, body: bytes) -> None:
     agent = served.agent([2])
     [(head, _)] = served.ask(served.peer(), Head(kind, UID, 0, 0, 99), body)
     assert (head.type, head.about, head.last) == (wire.REFUSE, kind, 99)
@@ -170,7 +170,7 @@ def test_what_is_no_order_or_answer_is_refused_and_goes_nowhere(served: Served, 
     assert served.stats.failures == 0
 
 
-def test_clients_that_are_gone_leave_no_more_than_a_bounded_number_of_ways(served: Served, monkeypatch) -> None:
+def test_the_number_of_routes_is_bounded(served: Served, monkeypatch) -> None:
     monkeypatch.setattr(order_routes, "WAITING_MAX", 10)
     served.agent([2])
     for number in range(1, 40):
@@ -182,5 +182,5 @@ def test_clients_that_are_gone_leave_no_more_than_a_bounded_number_of_ways(serve
     assert len(served.receiver._orders._routes) <= 10
 
 
-def test_the_socket_is_open_to_its_user_alone(served: Served) -> None:
+def test_only_the_user_can_connect_to_the_socket(served: Served) -> None:
     assert S_IMODE((served.folder / "collector.sock").stat().st_mode) == 0o600

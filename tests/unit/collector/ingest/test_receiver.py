@@ -23,7 +23,7 @@ STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
 
 
 class Served:
-    """A receiver in this process whose turns the test takes."""
+    """A receiver in this process that the test runs turn by turn."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -48,7 +48,7 @@ class Served:
         self.store.close()
 
     def ask(self, agent, head, body=b""):
-        """Send, serve, and return all answers."""
+        """Send a message, run turns, and return all answers."""
         agent.send(head, body)
         return self.answers(agent)
 
@@ -84,7 +84,7 @@ def test_a_greeting_is_answered_by_a_welcome(served):
     assert body == {"collector": "c1"}
 
 
-def test_a_greeting_that_lists_versions_is_told_the_one_that_both_speak(served):
+def test_a_greeting_with_versions_is_answered_with_the_highest_shared_one(served):
     body = b'{"agent": "a", "host": "h", "wire": [%d, 900]}' % WIRE_VERSION
     ((head, answer),) = served.ask(served.agent(), Head(wire.GREETING), body)
     assert head.type == wire.WELCOME
@@ -103,7 +103,7 @@ def test_a_greeting_without_a_shared_version_is_refused(served, offered, slug):
         assert f"speaks {WIRE_VERSION}" in answer["text"]
 
 
-def test_a_stranger_is_welcomed_and_asked_to_open_its_job(served):
+def test_an_unknown_agent_is_welcomed_and_must_open_its_job(served):
     agent = served.agent()
     agent.records(5, [STEP])
     assert kinds(served.answers(agent)) == [wire.WELCOME, wire.REOPEN]
@@ -111,7 +111,7 @@ def test_a_stranger_is_welcomed_and_asked_to_open_its_job(served):
     assert kinds(served.answers(agent)) == [wire.REOPEN]
 
 
-def test_samples_of_a_stranger_wait_until_it_has_opened_its_jobs(served):
+def test_samples_of_an_unknown_agent_wait_until_it_has_opened_its_jobs(served):
     agent = served.agent()
     agent.samples(1, 5, {})
     assert kinds(served.answers(agent)) == [wire.WELCOME]
@@ -135,7 +135,7 @@ def test_another_wire_version_is_refused_with_both_versions_named(served):
     "frames",
     [[b""], [b"x" * 40, b""], [wire.pack(Head(wire.OPEN, 1))], [wire.pack(Head(wire.OPEN, 1)), b"{}", b""]],
 )
-def test_what_is_no_message_is_refused(served, frames):
+def test_malformed_messages_are_refused(served, frames):
     agent = served.agent()
     agent.send_raw(*frames)
     assert kinds(served.answers(agent)) == [wire.REFUSE]
@@ -143,13 +143,13 @@ def test_what_is_no_message_is_refused(served, frames):
 
 
 @pytest.mark.parametrize("kind", [0, 9, wire.ACK, wire.WELCOME, 65_535])
-def test_a_type_that_no_agent_sends_is_refused(served, kind):
+def test_an_unknown_type_is_refused(served, kind):
     ((head, body),) = served.ask(served.agent(), Head(kind, 5, 0, 1, 2))
     assert (head.type, head.uid, head.about, head.first, head.last) == (wire.REFUSE, 5, kind, 1, 2)
     assert body["slug"] == "bad-format"
 
 
-def test_a_refusal_names_the_message_and_the_job_goes_on(served):
+def test_a_refusal_names_the_message_and_the_job_continues(served):
     agent = served.greeted(served.agent())
     served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     ((head, _),) = served.ask(agent, Head(wire.RECORDS, 5, 0, 1, 1), b"nonsense")
@@ -158,7 +158,7 @@ def test_a_refusal_names_the_message_and_the_job_goes_on(served):
     assert kinds(served.answers(agent)) == [wire.ACK]
 
 
-def test_a_store_that_cannot_take_more_stalls_and_takes_it_later(served, monkeypatch):
+def test_a_full_store_stalls_and_the_rows_are_stored_later(served, monkeypatch):
     agent = served.greeted(served.agent())
     served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     writer = served.store.job(5)
@@ -179,7 +179,7 @@ def test_a_store_that_cannot_take_more_stalls_and_takes_it_later(served, monkeyp
     assert LocalStore(served.folder / "store").job("last").table("traces").num_rows == 1
 
 
-def test_what_waited_is_acked_without_being_asked_for(served):
+def test_waiting_records_are_acked_when_they_are_stored(served):
     agent = served.greeted(served.agent())
     served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     agent.records(5, [(layout.XSPACE, b"")])
@@ -189,7 +189,7 @@ def test_what_waited_is_acked_without_being_asked_for(served):
     assert kinds(served.answers(agent)) == [wire.ACK]
 
 
-def test_a_flood_of_one_agent_does_not_keep_the_others_waiting(served):
+def test_a_flooding_agent_does_not_delay_the_others(served):
     flooding, quiet = served.agent(agent="a1"), served.agent(agent="a2")
     for agent in (flooding, quiet):
         served.greeted(agent)
@@ -202,7 +202,7 @@ def test_a_flood_of_one_agent_does_not_keep_the_others_waiting(served):
     assert served.stats.messages < flood
 
 
-def test_one_turn_takes_a_bounded_number_of_messages(served):
+def test_one_turn_handles_a_bounded_number_of_messages(served):
     agent = served.greeted(served.agent())
     before = served.stats.messages
     for _ in range(3 * receiver_module.TURN_MESSAGES):
@@ -211,7 +211,7 @@ def test_one_turn_takes_a_bounded_number_of_messages(served):
     assert 0 < served.stats.messages - before <= receiver_module.TURN_MESSAGES
 
 
-def test_a_stale_socket_is_taken_over(tmp_path):
+def test_a_stale_socket_is_replaced(tmp_path):
     (tmp_path / "collector.sock").write_text("")
     served = Served(tmp_path)
     try:
@@ -220,7 +220,7 @@ def test_a_stale_socket_is_taken_over(tmp_path):
         served.close()
 
 
-def test_a_path_too_long_for_a_socket_is_told(tmp_path):
+def test_a_path_too_long_for_a_socket_is_refused(tmp_path):
     with pytest.raises(TfprofError, match="XDG_RUNTIME_DIR"):
         Receiver(collector_address(f"{tmp_path}/{'x' * 120}"), None, SelfStats(), {})
 
@@ -241,7 +241,7 @@ bodies = st.one_of(
 )
 
 
-def test_whatever_arrives_the_receiver_goes_on(served):
+def test_random_messages_do_not_stop_the_receiver(served):
     agent = served.greeted(served.agent())
     served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
 
@@ -260,7 +260,7 @@ def test_whatever_arrives_the_receiver_goes_on(served):
     assert kinds(served.ask(other, Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
 
 
-def test_a_message_cut_anywhere_does_no_harm(served):
+def test_truncated_messages_do_not_stop_the_receiver(served):
     agent = served.greeted(served.agent())
     served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     agent.records(5, [STEP, STEP])
@@ -273,7 +273,7 @@ def test_a_message_cut_anywhere_does_no_harm(served):
     assert served.store.job(5).acked(wire.RECORDS) == 2
 
 
-def test_sessions_of_an_agent_of_0_2_0_are_taken_in_their_form(served):
+def test_session_records_of_an_agent_of_0_2_0_are_converted(served):
     old, new = served.agent(agent="old"), served.agent(agent="new")
     served.ask(old, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
     greeting = {"agent": "new", "host": "testhost", "wire": list(wire.SPOKEN)}
@@ -289,7 +289,7 @@ def test_sessions_of_an_agent_of_0_2_0_are_taken_in_their_form(served):
     assert slugs == {2: ["old-session"], 4: ["undecodable"]}
 
 
-def test_records_of_an_agent_of_0_2_0_that_are_cut_short_are_refused(served):
+def test_truncated_records_of_an_agent_of_0_2_0_are_refused(served):
     agent = served.agent(agent="old")
     served.ask(agent, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
     served.ask(agent, Head(wire.OPEN, 1, 0, 0, 1), b"{}")

@@ -1,17 +1,17 @@
 from tfprof.collector.ingest.sequence import Sequence, Verdict
 
 
-def test_what_follows_is_fresh():
+def test_following_numbers_are_new():
     sequence = Sequence(4)
     assert sequence.admit(5, 7) == Verdict(fresh=5)
     assert sequence.last == 7
 
 
-def test_what_was_here_before_is_not_fresh():
+def test_repeated_numbers_are_not_new():
     assert Sequence(7).admit(5, 7) == Verdict()
 
 
-def test_of_a_message_that_overlaps_only_the_rest_is_fresh():
+def test_only_the_rest_of_an_overlapping_message_is_new():
     assert Sequence(5).admit(4, 7) == Verdict(fresh=6)
 
 
@@ -22,14 +22,14 @@ def test_a_gap_is_doubtful_the_first_time_and_lost_the_second():
     assert sequence.admit(5, 6) == Verdict(fresh=5, lost=2)
 
 
-def test_what_comes_after_all_leaves_no_gap():
+def test_a_late_message_closes_the_gap():
     sequence = Sequence(2)
     sequence.admit(5, 6)
     assert sequence.admit(3, 4) == Verdict(fresh=3)
     assert sequence.admit(5, 6) == Verdict(fresh=5)
 
 
-def test_another_gap_is_doubted_anew():
+def test_another_gap_is_doubtful_again():
     sequence = Sequence(2)
     sequence.admit(5, 6)
     assert sequence.admit(7, 8).doubtful

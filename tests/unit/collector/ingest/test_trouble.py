@@ -1,4 +1,4 @@
-"""What goes wrong with one job is refused, counted and told, and is no other job's trouble."""
+"""Errors of one job are refused, counted and reported, and do not affect other jobs."""
 
 import json
 import time
@@ -8,7 +8,7 @@ from fakes.run_metadata import run_metadata
 from fakes.wire_agent import record
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import DecodeError, FormatError
-from tfprof.collector.ingest import apart, jobs, rows
+from tfprof.collector.ingest import jobs, rows, worker_process
 from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
 from tfprof.collector.ingest.jobs import MessageError, OpenJobs, QuarantinedError
 from tfprof.collector.selfstats import SelfStats
@@ -39,7 +39,7 @@ class Collecting:
         return self.jobs.take(Head(wire.RECORDS, uid, 0, first, first + len(records) - 1), memoryview(body))
 
     def worked(self, patience_s=60):
-        """Work until nothing is left to do; return all answers."""
+        """Work until no work is left; return all answers."""
         ends = time.monotonic() + patience_s
         found = []
         while self.jobs.is_waiting:
@@ -64,7 +64,7 @@ def broken(*_args, **_kwargs):
     raise ZeroDivisionError("by accident")
 
 
-def test_a_record_that_code_fails_at_is_told_and_those_around_it_are_stored(collecting, monkeypatch):
+def test_a_record_with_an_internal_error_is_reported_and_its_neighbours_are_stored(collecting, monkeypatch):
     monkeypatch.setattr(rows, "graph_nodes", broken)
     graph = (layout.GRAPH, b"")
     assert collecting.records(UID, 1, STEP, graph, STEP)[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)
@@ -77,7 +77,7 @@ def test_a_record_that_code_fails_at_is_told_and_those_around_it_are_stored(coll
     assert "by accident" in collecting.stats.snapshot(0, 1.0)["first_failure"]
 
 
-def test_a_message_that_code_fails_at_is_refused_and_the_job_goes_on(collecting, monkeypatch):
+def test_a_message_with_an_internal_error_is_refused_and_the_job_continues(collecting, monkeypatch):
     monkeypatch.setattr(LocalJobWriter, "counters", broken)
     monkeypatch.setattr(jobs.OpenJob, "_counters", broken)
     monkeypatch.setitem(jobs.OpenJob._HANDLERS, wire.COUNTERS, broken)
@@ -103,7 +103,7 @@ def test_a_job_that_keeps_failing_ends_as_lost_and_is_refused(collecting, monkey
     assert collecting.jobs.samples("h", head, memoryview(samples)) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
 
 
-def test_what_the_store_fails_at_for_one_job_does_not_keep_the_others(collecting, monkeypatch):
+def test_an_internal_error_of_the_store_in_one_job_does_not_block_the_others(collecting, monkeypatch):
     monkeypatch.setattr(collecting.store.job(UID), "sync_if_due", broken)
     synced = []
     monkeypatch.setattr(collecting.store.job(OTHER), "sync_if_due", lambda now: synced.append(now) or True)
@@ -114,7 +114,7 @@ def test_what_the_store_fails_at_for_one_job_does_not_keep_the_others(collecting
 
 
 @pytest.mark.parametrize("first", [2**63 + 101, 2**64 - 1])
-def test_numbers_at_the_end_of_all_numbers_are_taken(collecting, first):
+def test_the_largest_numbers_are_accepted(collecting, first):
     collecting.records(UID, first, STEP)
     assert collecting.records(UID, first, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, first)]
     assert [event["slug"] for event in collecting.table(UID, "events")] == ["gap"]
@@ -122,20 +122,20 @@ def test_numbers_at_the_end_of_all_numbers_are_taken(collecting, first):
 
 
 @pytest.mark.parametrize("count", [b"true", b"1.5", b"NaN", b"1e999", b'"1"', b"[]"])
-def test_a_count_that_is_no_number_is_undecodable(collecting, count):
+def test_a_count_that_is_not_a_number_is_undecodable(collecting, count):
     collecting.records(UID, 1, (layout.REFUSED, b'{"slug": "x", "text": "y", "count": ' + count + b"}"))
     assert [event["slug"] for event in collecting.table(UID, "events")] == ["undecodable"]
 
 
 @pytest.mark.parametrize("uid", ["1" * 17, "-1", "1_0", " 5", "0x5", ""])
-def test_a_sample_of_what_is_no_uid_is_a_format_error(collecting, uid):
+def test_a_sample_with_a_malformed_uid_is_a_format_error(collecting, uid):
     with pytest.raises(FormatError):
         collecting.jobs.samples(
             "h", Head(wire.SAMPLES, 0, 0, 1, 1), memoryview(json.dumps({"t_ns": 1, "jobs": {uid: {}}}).encode())
         )
 
 
-def test_a_large_record_is_decoded_beside_while_other_jobs_are_served(collecting):
+def test_a_worker_decodes_a_large_record_while_other_jobs_are_served(collecting):
     assert collecting.records(UID, 1, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]
     assert collecting.records(UID, 2, (layout.GRAPH, GRAPH), STEP) == []
     assert list(collecting.jobs.work(0.1)) == []
@@ -146,7 +146,7 @@ def test_a_large_record_is_decoded_beside_while_other_jobs_are_served(collecting
     assert [row["trace"] for row in collecting.table(UID, "traces")] == [0, 1]
 
 
-def test_names_go_on_after_what_was_decoded_beside(collecting):
+def test_ids_of_names_continue_after_the_rows_of_a_worker(collecting):
     nodes = run_metadata([b"n%d:Add" % number for number in range(90_000)])
     assert len(nodes) > LARGE_BYTES / 2
     large = (layout.RUN_METADATA, nodes + b"\x1a\x00" * (LARGE_BYTES // 2))
@@ -161,7 +161,7 @@ def test_names_go_on_after_what_was_decoded_beside(collecting):
     assert [names[0, ops[at]["node"]] for at in (0, 1, 90_000, 90_001)] == [b"a", b"n0", b"n89999", b"last"]
 
 
-def test_the_end_of_a_job_waits_for_what_is_decoded_beside(collecting):
+def test_the_end_of_a_job_waits_for_the_worker(collecting):
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     assert collecting.say(UID, wire.CLOSE, state="exited") == []
     assert collecting.worked() == [Head(wire.ACK, UID, wire.RECORDS, 0, 1), Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
@@ -176,8 +176,10 @@ def test_the_end_of_a_job_waits_for_what_is_decoded_beside(collecting):
         ("WALL_S", 0.0, "s to decode"),
     ],
 )
-def test_what_takes_too_much_to_decode_is_an_event_and_the_job_goes_on(collecting, monkeypatch, limit, value, why):
-    monkeypatch.setattr(apart, limit, value)
+def test_a_record_beyond_the_limits_of_a_worker_is_an_event_and_the_job_continues(
+    collecting, monkeypatch, limit, value, why
+):
+    monkeypatch.setattr(worker_process, limit, value)
     collecting.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
     assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
     (event,) = collecting.table(UID, "events")
@@ -186,7 +188,7 @@ def test_what_takes_too_much_to_decode_is_an_event_and_the_job_goes_on(collectin
     assert len(collecting.table(UID, "traces")) == 1
 
 
-def test_what_fails_beside_is_told_with_its_traceback(collecting, monkeypatch):
+def test_an_internal_error_in_a_worker_is_reported_with_its_traceback(collecting, monkeypatch):
     monkeypatch.setattr(rows, "graph_nodes", broken)
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     collecting.worked()
@@ -194,7 +196,7 @@ def test_what_fails_beside_is_told_with_its_traceback(collecting, monkeypatch):
     assert "by accident" in collecting.table(UID, "events")[0]["text"]
 
 
-def test_what_cannot_be_decoded_beside_is_no_failure_of_ours(collecting, monkeypatch):
+def test_an_undecodable_record_in_a_worker_is_not_an_internal_error(collecting, monkeypatch):
     def refused(*_args):
         raise DecodeError("no graph")
 
@@ -205,8 +207,8 @@ def test_what_cannot_be_decoded_beside_is_no_failure_of_ours(collecting, monkeyp
     assert [event["slug"] for event in collecting.table(UID, "events")] == ["undecodable"]
 
 
-def test_what_waits_to_be_decoded_has_bounds_and_small_messages_of_others_do_not_wait(collecting, monkeypatch):
-    monkeypatch.setattr(apart, "WAITING_MAX", 2 * len(GRAPH))
+def test_waiting_records_are_bounded_and_small_messages_of_others_do_not_wait(collecting, monkeypatch):
+    monkeypatch.setattr(worker_process, "WAITING_MAX", 2 * len(GRAPH))
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     with pytest.raises(BusyError):
         collecting.records(UID, 2, (layout.GRAPH, GRAPH))
@@ -215,7 +217,7 @@ def test_what_waits_to_be_decoded_has_bounds_and_small_messages_of_others_do_not
     assert collecting.records(UID, 2, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, 2)]
 
 
-def test_documents_that_cannot_be_written_again_are_refused(collecting):
+def test_documents_that_the_store_could_not_write_are_refused_or_made_writable(collecting):
     deep = {}
     for _ in range(40):
         deep = {"a": deep}
@@ -226,8 +228,8 @@ def test_documents_that_cannot_be_written_again_are_refused(collecting):
     assert LocalStore(collecting.path).job(f"{UID:016x}").info.name == "?x"
 
 
-def test_what_takes_too_much_memory_to_decode_is_an_event(collecting, monkeypatch):
-    monkeypatch.setattr(rows, "graph_nodes", lambda *_args: len(bytes(2 * apart.MEMORY_MAX)))
+def test_a_record_that_needs_too_much_memory_is_an_event(collecting, monkeypatch):
+    monkeypatch.setattr(rows, "graph_nodes", lambda *_args: len(bytes(2 * worker_process.MEMORY_MAX)))
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     assert collecting.worked() == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]
     (event,) = collecting.table(UID, "events")

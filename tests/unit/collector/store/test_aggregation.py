@@ -1,4 +1,4 @@
-"""The C part sums up as pyarrow does."""
+"""The C part aggregates ops like pyarrow."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from fakes import stored
 from tfprof.collector.store import aggregation
 from tfprof.collector.store.devices import Devices
-from tfprof.collector.store.rollup import by_node, canonical_after, rollup_of
+from tfprof.collector.store.rollup import canonical_after, rollup_of, sorted_by_node
 from tfprof.collector.store.schema import NONE_ID, ROLLUP
 
 needs_c_part = pytest.mark.skipif(aggregation.native is None, reason="built without a C compiler")
@@ -18,7 +18,7 @@ NONE_KNOWN = pa.array([], pa.uint32())
 
 
 def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12)):
-    """Rows of some nodes and traces, as they come."""
+    """Return rows of some nodes and traces, in order of arrival."""
     source = random.Random(seed)
     columns = {name: [values(source) for _ in range(rows)] for name in aggregation.INPUTS}
     columns |= {
@@ -30,9 +30,9 @@ def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12
 
 
 def rolled_up(ops, known=NONE_KNOWN):
-    """Canonical devices after ``ops``, and their rollup; trace 4 has no base."""
+    """Return the canonical devices after ``ops``, and the rollup of ``ops``; trace 4 has no base."""
     canonical = canonical_after(ops, DEVICES, known)
-    return canonical, rollup_of(by_node(ops, DEVICES), TRACES, DEVICES, canonical)
+    return canonical, rollup_of(sorted_by_node(ops, DEVICES), TRACES, DEVICES, canonical)
 
 
 @needs_c_part
@@ -42,7 +42,7 @@ def rolled_up(ops, known=NONE_KNOWN):
     [lambda source: source.randrange(1, 10**12), lambda source: source.choice(EXTREMES)],
     ids=["usual", "extreme"],
 )
-def test_the_c_part_and_pyarrow_say_the_same(seed, values, monkeypatch):
+def test_the_c_part_and_pyarrow_give_equal_results(seed, values, monkeypatch):
     ops, known = made_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
     canonical, by_c = rolled_up(ops, known)
     monkeypatch.setattr(aggregation, "native", None)
@@ -53,7 +53,7 @@ def test_the_c_part_and_pyarrow_say_the_same(seed, values, monkeypatch):
 
 
 @needs_c_part
-def test_columns_that_begin_within_their_memory_are_read_from_there():
+def test_sliced_columns_are_read_from_their_offset():
     ops = made_ops(1)
     alone = stored.table("ops", ops.slice(50, 90).to_pylist())
     assert rolled_up(ops.slice(50, 90)) == rolled_up(alone)
@@ -77,10 +77,10 @@ WORD, LONG = bytes(8), bytes(16)
         (WORD, WORD, (LONG,) * 12 + (WORD,), WORD),  # a column is too short
         (LONG, WORD, (LONG,) * 13, WORD),
         (WORD, LONG, (LONG,) * 13, WORD),
-        (WORD, WORD, (LONG,) * 13, b""),  # a node of which nothing is known
+        (WORD, WORD, (LONG,) * 13, b""),  # no canonical device for the node
     ],
 )
-def test_the_c_part_refuses_what_does_not_fit_together(device, trace, inputs, canonical):
+def test_the_c_part_refuses_inconsistent_columns(device, trace, inputs, canonical):
     with pytest.raises(ValueError, match="the columns"):
         aggregation.native.rollup(WORD, device, trace, inputs, canonical, b"")
     with pytest.raises(ValueError, match="the columns"):
@@ -88,7 +88,7 @@ def test_the_c_part_refuses_what_does_not_fit_together(device, trace, inputs, ca
 
 
 @needs_c_part
-def test_the_c_part_takes_what_fits_together():
+def test_the_c_part_accepts_consistent_columns():
     node, device, canonical, words, ends, counts = aggregation.native.rollup(
         WORD, WORD, WORD, (LONG,) * 13, WORD, b"\1"
     )

@@ -66,7 +66,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["a", "node-7.example_b", ".", "..", "../x", ".hidden", "a/b", "ü", "", "x" * 500])
-def test_a_host_is_a_file_in_its_folder(tmp_path, host):
+def test_the_folder_of_a_host_cannot_leave_the_folder_of_hosts(tmp_path, host):
     path = catalog.host_folder(tmp_path, host)
     assert path.parent == tmp_path / "hosts"
     path.mkdir(parents=True)

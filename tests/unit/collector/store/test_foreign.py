@@ -1,4 +1,4 @@
-"""A store in a folder that another user prepared: nothing is written through what lies there."""
+"""A store in a folder that another user prepared: nothing is written through links and pipes in it."""
 
 import grp
 import os
@@ -18,7 +18,7 @@ SUB_FOLDERS = ("jobs", "hosts", "collectors")
 
 @pytest.fixture
 def victim(tmp_path):
-    """A file of the user's that somebody wants to have written over."""
+    """Return a file of the user that an attacker wants overwritten."""
     path = tmp_path / "victim"
     path.write_text("precious")
     yield path
@@ -45,7 +45,7 @@ def test_a_lock_that_is_a_link_is_refused_by_name(store, victim):
     assert str(store / "collectors/here.lock") in refused(store)
 
 
-def test_a_lock_that_is_another_name_of_a_file_is_refused(store, victim):
+def test_a_lock_that_is_a_hard_link_is_refused(store, victim):
     (store / "collectors").mkdir(mode=0o700)
     os.link(victim, store / "collectors/here.lock")
     refused(store)
@@ -58,7 +58,7 @@ def test_a_lock_that_is_a_pipe_is_refused_at_once(store):
     assert lock.holder(store / "collectors/here.lock") is None
 
 
-def test_links_where_temporary_files_were_once_written_are_not_followed(store, victim):
+def test_links_in_place_of_temporary_files_are_not_followed(store, victim):
     (store / ".store.json.tmp").symlink_to(victim)
     LocalStoreWriter(store, "here").close()
     assert LocalStore(store).jobs() == []
@@ -72,7 +72,7 @@ def test_a_log_that_is_a_link_is_refused(tmp_path, victim):
 
 
 @pytest.mark.parametrize("name", SUB_FOLDERS)
-def test_a_folder_in_it_that_is_a_link_is_refused(store, tmp_path, name):
+def test_a_subfolder_that_is_a_link_is_refused(store, tmp_path, name):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (store / name).symlink_to(tmp_path / "elsewhere")
     assert str(store / name) in refused(store)
@@ -89,7 +89,9 @@ def test_a_folder_that_others_may_write_is_refused_by_name(store, name):
 
 
 @pytest.mark.parametrize(("members", "fine"), [([], True), (["somebody"], False)])
-def test_a_folder_that_a_group_may_write_is_refused_unless_nobody_else_is_in_it(store, monkeypatch, members, fine):
+def test_a_folder_that_a_group_may_write_is_refused_unless_the_group_has_no_other_member(
+    store, monkeypatch, members, fine
+):
     user = durable.pwd.getpwuid(os.geteuid())
     group = SimpleNamespace(gr_name=user.pw_name, gr_mem=members)
     monkeypatch.setattr(grp, "getgrgid", lambda _number: group)
@@ -117,13 +119,13 @@ def test_a_job_folder_that_is_a_link_is_refused(store, tmp_path):
     writer.close()
 
 
-def test_the_store_itself_may_be_a_link_of_the_users_own(store, tmp_path):
+def test_the_store_itself_may_be_a_link(store, tmp_path):
     (tmp_path / "link").symlink_to(store)
     LocalStoreWriter(tmp_path / "link", "here").close()
     assert (store / "store.json").exists()
 
 
-def test_a_store_that_others_own_can_be_read(store, monkeypatch):
+def test_a_store_of_another_user_can_be_read(store, monkeypatch):
     LocalStoreWriter(store, "here").close()
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
@@ -137,7 +139,7 @@ def test_a_store_file_that_is_a_pipe_is_damaged_and_not_waited_for(store):
     assert caught.value.slug == "store-damaged"
 
 
-def test_replacing_a_file_leaves_no_rest_where_it_cannot_be_done(tmp_path):
+def test_a_failed_replacement_leaves_no_temporary_file(tmp_path):
     (tmp_path / "job.json").mkdir()
     with pytest.raises(OSError, match="directory"):
         durable.replace(tmp_path / "job.json", b"x")

@@ -1,4 +1,4 @@
-"""A whole job at once, beside a collector that writes the store."""
+"""Import of a whole job, while a collector may write the store."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def stage(store: Path) -> int:
     return writer.info.uid
 
 
-def test_a_job_is_there_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_job_appears_when_it_is_complete(tmp_path: Path) -> None:
     uid = stage(tmp_path / "s")
     (job,) = LocalStore(tmp_path / "s").jobs()
     assert (job.info.uid, job.info.state, job.info.name) == (uid, IMPORTED, "given")
@@ -38,7 +38,7 @@ def test_a_job_is_there_when_it_is_whole(tmp_path: Path) -> None:
     assert folders(tmp_path / "s") == [f"{uid:016x}"]
 
 
-def test_a_job_that_fails_is_not_there(tmp_path: Path) -> None:
+def test_a_failed_import_leaves_no_job(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         _fail(tmp_path / "s")
     assert folders(tmp_path / "s") == []
@@ -61,7 +61,7 @@ def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
     collector.close()
 
 
-def test_a_job_that_is_being_made_is_left_alone_by_collectors_and_by_others(tmp_path: Path) -> None:
+def test_an_unfinished_import_is_ignored_by_collectors_and_other_imports(tmp_path: Path) -> None:
     with staged(tmp_path / "s", HOST) as writer:
         os.utime(writer.folder, (0, 0))
         collector = LocalStoreWriter(tmp_path / "s", HOST)
@@ -72,7 +72,7 @@ def test_a_job_that_is_being_made_is_left_alone_by_collectors_and_by_others(tmp_
     assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {other, writer.info.uid}
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_the_next_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; from pathlib import Path; from tfprof.collector.store.job_import import staged\n"
         "with staged(Path(sys.argv[1]), 'h') as writer: os.kill(os.getpid(), signal.SIGKILL)"
@@ -87,7 +87,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert left not in folders(tmp_path / "s")
 
 
-def test_a_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"\[store-unwritable\]"), staged(tmp_path / "file", HOST):
         pytest.fail("there is no such place")

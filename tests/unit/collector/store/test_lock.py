@@ -17,7 +17,7 @@ def path(tmp_path):
     return tmp_path / "here.lock"
 
 
-def test_nobody_holds_a_lock_that_is_not_there_or_was_released(path):
+def test_a_missing_or_released_lock_has_no_holder(path):
     assert lock.holder(path) is None
     held = lock.take(path, {"pid": 1})
     assert lock.holder(path) == {"pid": 1}
@@ -38,7 +38,7 @@ def test_a_lock_ends_with_its_process(path):
     lock.take(path, {"pid": 2}).release()
 
 
-def test_a_reader_that_looks_does_not_keep_a_collector_from_starting(path, monkeypatch):
+def test_a_reader_of_the_lock_does_not_prevent_a_collector_from_taking_it(path, monkeypatch):
     lock.take(path, {}).release()
     looking = os.open(path, os.O_RDONLY)
     lock.fcntl.flock(looking, lock.fcntl.LOCK_SH)

@@ -1,4 +1,4 @@
-"""Rollups are put together as if their ops had been rolled up together."""
+"""A merged rollup equals the rollup of all ops."""
 
 import random
 from functools import reduce
@@ -36,7 +36,7 @@ def made_rollup(seed, *, values=lambda source: source.randrange(1 << 50), rows=2
     [lambda source: source.randrange(1, 10**12), lambda source: source.choice(EXTREMES)],
     ids=["usual", "extreme"],
 )
-def test_the_c_part_and_pyarrow_say_the_same(seed, values):
+def test_the_c_part_and_pyarrow_give_equal_results(seed, values):
     parts = [made_rollup(seed * 10 + number, values=values) for number in range(5)]
     found = merge(*parts)
     found.validate(full=True)
@@ -44,7 +44,7 @@ def test_the_c_part_and_pyarrow_say_the_same(seed, values):
 
 
 @needs_c_part
-def test_parts_of_larger_rollups_are_read_from_where_they_begin():
+def test_sliced_rollups_are_read_from_their_offset():
     whole = made_rollup(1, rows=30)
     alone = [pa.Table.from_pylist(whole.slice(at, 10).to_pylist(), ROLLUP) for at in (5, 20)]
     assert merge(whole.slice(5, 10), whole.slice(20, 10)).equals(merge(*alone))
@@ -58,16 +58,16 @@ def test_a_build_without_the_c_part_merges_by_pyarrow(monkeypatch):
     assert merge(*parts).equals(built)
 
 
-def test_nothing_is_merged_to_nothing():
+def test_merging_empty_rollups_changes_nothing():
     assert merge().equals(ROLLUP.empty_table())
     assert merge(ROLLUP.empty_table(), ROLLUP.empty_table()).num_rows == 0
     assert merge(ROLLUP.empty_table(), made_rollup(3)).equals(made_rollup(3))
 
 
 def buffers(**changed):
-    """What the C part takes of a rollup, some of it ``changed``.
+    """Return the C part's arguments for a rollup, with some of them ``changed``.
 
-    The rollup has two rows with a histogram of three and one of none.
+    The rollup has two rows, one with a histogram of three buckets, one with an empty histogram.
     """
     parts = {"group": bytes(8), "canonical": bytes(8), "offsets": b"\0\0\0\0\3\0\0\0\3\0\0\0", "counts": bytes(12)}
     parts |= {name: bytes(16) for name in aggregation.RESULTS}
@@ -75,7 +75,7 @@ def buffers(**changed):
 
 
 @needs_c_part
-def test_the_c_part_takes_what_fits_together():
+def test_the_c_part_accepts_consistent_columns():
     words, canonical, ends, counts = aggregation.native.merge([buffers(), buffers()], 1)
     assert (len(words), canonical, len(ends), counts) == (8 * len(aggregation.RESULTS), bytes(4), 8, bytes(12))
 
@@ -97,17 +97,17 @@ def test_the_c_part_takes_what_fits_together():
     ],
     ids=str,
 )
-def test_the_c_part_refuses_what_does_not_fit_together(wrong):
+def test_the_c_part_refuses_inconsistent_columns(wrong):
     for lot in ([buffers(**wrong)], [buffers(), buffers(**wrong)]):
         with pytest.raises(ValueError, match="rollup"):
             aggregation.native.merge(lot, 1)
 
 
 @needs_c_part
-def test_the_c_part_refuses_what_are_no_rollups():
+def test_the_c_part_refuses_other_arguments():
     with pytest.raises(TypeError):
         aggregation.native.merge((buffers(),), 1)
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="another number of columns"):
         aggregation.native.merge([None], 1)
     with pytest.raises(TypeError):
         aggregation.native.merge([(None,) * (4 + len(aggregation.RESULTS))], 1)

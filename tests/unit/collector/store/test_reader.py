@@ -35,7 +35,7 @@ def writer(path):
 
 @pytest.fixture
 def job(path, writer):
-    """A job with two sealed generations of four traces each, and four traces in a log."""
+    """Return a job with two sealed generations of four traces each, and four traces in a log."""
     job = writer.job(UID)
     job.identity({"name": "train.py"})
     for number in range(COUNT):
@@ -56,18 +56,18 @@ def test_sealed_and_unsealed_rows_are_one_table(job):
     assert job.table("spans").num_rows == 0
 
 
-def test_some_columns_are_read_in_the_asked_order(job):
+def test_some_columns_are_read_in_the_requested_order(job):
     table = job.table("traces", ["base_ns", "trace"])
     assert table == TRACES.select(["base_ns", "trace"])
     assert job.table("samples", ["t_ns"]).column_names == ["t_ns"]
 
 
-def test_the_rollup_is_of_everything_stored(job):
+def test_the_rollup_covers_all_stored_rows(job):
     assert stored.same_rollup(job.rollup(), stored.plain_rollup(rows_between(0, COUNT - 1), BASE))
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (4, 7), (2, 9), (5, 5), (8, 11), (0, 11), (3, 100)])
-def test_the_rollup_of_a_range_is_of_its_traces_only(job, first, last):
+def test_the_rollup_of_a_range_covers_only_its_traces(job, first, last):
     everything = rows_between(0, COUNT - 1)
     expected = stored.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
     assert stored.same_rollup(job.rollup(range(first, last + 1)), expected)
@@ -127,7 +127,7 @@ def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeyp
     writer.close()
 
 
-def test_what_is_far_from_the_traces_asked_for_is_not_read(job, monkeypatch):
+def test_row_groups_without_the_selected_traces_are_not_read(job, monkeypatch):
     read, read_groups = segment.read, segment.groups
     opened = []
     monkeypatch.setattr(segment, "read", lambda path, *rest: opened.append(path.stem) or read(path, *rest))
@@ -152,7 +152,7 @@ def test_sql_sees_all_tables_and_the_rollup(job):
         assert job.query(f"SELECT * FROM {name} LIMIT 0").column_names == JOB_TABLES[name].names
 
 
-def test_wrong_sql_is_told_in_one_line(job):
+def test_wrong_sql_is_refused_in_one_line(job):
     with pytest.raises(UsageError, match=r"SQL: .*nowhere") as caught:
         job.query("SELECT * FROM nowhere")
     assert caught.value.exit_code == 2
@@ -168,7 +168,7 @@ def test_segments_are_plain_parquet(job):
     assert found.fetchall() == [(len(rows_between(0, 3)),)]
 
 
-def test_reading_goes_on_while_generations_are_sealed(path, writer):
+def test_reading_continues_while_generations_are_sealed(path, writer):
     writing = writer.job(UID)
     reading = LocalStore(path, "here")
     failures, counts, done = [], [], threading.Event()
@@ -198,7 +198,7 @@ def test_reading_goes_on_while_generations_are_sealed(path, writer):
     assert all(rows <= traces for rows, traces in counts)
 
 
-def test_a_folder_that_changes_between_two_looks_is_looked_at_again(job, writer, monkeypatch):
+def test_a_folder_that_changes_while_it_is_read_is_read_again(job, writer, monkeypatch):
     real, looks = snapshot.files, []
 
     def files(folder):
@@ -213,7 +213,7 @@ def test_a_folder_that_changes_between_two_looks_is_looked_at_again(job, writer,
     assert len(looks) > 1
 
 
-def test_a_removed_job_is_not_there_any_more(job, writer):
+def test_a_removed_job_is_reported(job, writer):
     writer.release(UID)
     shutil.rmtree(job.folder)
     with pytest.raises(NoSuchJobError, match="0abc"):
@@ -261,18 +261,18 @@ def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
         store.job(f"{UID:016x}")
 
 
-def test_a_record_of_another_version_is_told(path, writer, job):
+def test_a_record_of_another_version_is_refused(path, writer, job):
     (job.folder / "job.json").write_text('{"version": 1}')
     assert [error.slug for error in LocalStore(path, "here").damaged()] == ["store-version"]
 
 
-def test_a_folder_without_a_record_is_no_job_yet(path, writer, job):
+def test_a_folder_without_a_record_is_not_a_job(path, writer, job):
     (path / "jobs" / f"{5:016x}").mkdir()
     assert len(LocalStore(path, "here").jobs()) == 1
 
 
-def test_a_missing_store_is_told(tmp_path):
-    with pytest.raises(StoreError, match="no tfprof store") as caught:
+def test_a_missing_store_is_refused(tmp_path):
+    with pytest.raises(StoreError, match="not a tfprof store") as caught:
         LocalStore(tmp_path / "nowhere")
     assert caught.value.slug == "store-missing"
 
@@ -306,17 +306,17 @@ def test_a_job_that_the_next_collector_does_not_know_yet_is_stale(path):
     second.close()
 
 
-def test_host_samples_that_are_not_there_are_told(path, writer):
+def test_missing_host_samples_are_reported(path, writer):
     with pytest.raises(NoSuchJobError, match="nohost"):
         LocalStore(path, "here").host("nohost")
 
 
-def test_a_table_of_a_job_is_arrow(job):
+def test_the_table_of_a_job_is_an_arrow_table(job):
     assert isinstance(job.table("names"), pa.Table)
 
 
 @pytest.mark.parametrize("when", ["before it is opened", "before it is read"])
-def test_sql_is_asked_anew_of_files_that_were_merged_away_under_it(job, writer, monkeypatch, when):
+def test_sql_is_repeated_if_its_files_were_merged_away(job, writer, monkeypatch, when):
     offered = query._offer
     merges = iter([writer.job(UID).seal])
 
@@ -334,7 +334,7 @@ def test_sql_is_asked_anew_of_files_that_were_merged_away_under_it(job, writer, 
     assert job.query("SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
 
 
-def test_a_file_that_is_missing_for_good_is_told_as_damage(job, path):
+def test_a_file_that_stays_missing_is_reported_as_damage(job, path):
     for found in job.folder.glob("traces-*.parquet"):
         found.unlink()
     with pytest.raises(StoreError, match="lacks files"):
@@ -342,12 +342,12 @@ def test_a_file_that_is_missing_for_good_is_told_as_damage(job, path):
 
 
 def test_sql_while_segments_are_merged_all_the_time(job, writer):
-    """What is asked is there whatever the collector seals and merges meanwhile."""
+    """A query finds its rows whatever the collector seals and merges meanwhile."""
     stop = threading.Event()
     sealed = [COUNT]
 
     def seal():
-        while not stop.wait(0.02):  # still ten times as often as a collector does
+        while not stop.wait(0.02):  # ten times as often as a collector seals
             number = sealed[0]
             writer.job(UID).append({"traces": stored.traces(number, 1)}, 3, number + 1)
             writer.job(UID).seal()

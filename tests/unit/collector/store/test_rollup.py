@@ -21,7 +21,7 @@ def base(traces):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_it_is_what_counting_row_by_row_gives(seed):
+def test_a_rollup_equals_counting_row_by_row(seed):
     traces = stored.traces(7, 20)
     rows = stored.random_ops(7, 20, nodes=9, seed=seed)
     table, _ = computed(rows, traces)
@@ -29,7 +29,7 @@ def test_it_is_what_counting_row_by_row_gives(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_generations_merged_are_the_whole(seed):
+def test_merged_generations_equal_the_rollup_of_all_rows(seed):
     traces = stored.traces(0, 30)
     parts = [stored.random_ops(first, 10, nodes=12, seed=seed * 10 + first) for first in (0, 10, 20)]
     total, canonical = computed(parts[0], traces)
@@ -45,13 +45,13 @@ def test_the_first_cpu_or_gpu_in_order_of_arrival_is_canonical():
     assert canonical.to_pylist() == [CPU, NONE_ID, NONE_ID, GPU]
 
 
-def test_a_canonical_device_stays_for_good():
+def test_a_canonical_device_never_changes():
     _, before = computed([op(0, 0, CPU)], stored.traces(0, 1))
     table, after = computed([op(1, 0, GPU)], stored.traces(1, 1), canonical=before)
     assert after.to_pylist() == [CPU]
     assert [row["device"] for row in table.to_pylist()] == [
         GPU
-    ]  # no entry of the node: tfprof does not look at the row
+    ]  # the TF profiler ignores the row, so the node has no entry
 
 
 def test_streams_and_hosts_make_an_entry_without_a_canonical_device():

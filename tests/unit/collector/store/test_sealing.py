@@ -26,11 +26,11 @@ ROWS = [stored.random_ops(number, 1, nodes=5, seed=number) for number in range(1
 
 
 class Crash(BaseException):
-    """The end of the process at this very point."""
+    """The simulated end of the process."""
 
 
 class Trap:
-    """Counts the calls that change the disk; the one at ``at`` does not happen, nor does any after it."""
+    """Counts the calls that change the disk; call number ``at`` raises ``error``, and after a Crash all later calls."""
 
     NAMES = (
         (os, "open"),
@@ -65,7 +65,7 @@ def append(job, number):
 
 
 def check(path, count):
-    """The job has the first ``count`` traces, each once, and their rollup."""
+    """Check that the job has the first ``count`` traces, each once, and their rollup."""
     job = LocalStore(path, "here").job("last")
     assert job.table("traces") == TRACES.slice(0, count)
     rows = [row for number in range(count) for row in ROWS[number]]
@@ -77,7 +77,7 @@ def check(path, count):
 
 
 def sealed_twice(path):
-    """A store whose next sealing has a total to replace."""
+    """Return a store whose next sealing replaces a total, and its job."""
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     for number in range(6):
@@ -164,7 +164,7 @@ def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_pa
 
 
 def _free(path):
-    """Close what an abandoned writer of this process still holds open."""
+    """Close the files of an abandoned writer in this process."""
     for entry in list(pathlib.Path("/proc/self/fd").iterdir()):
         with contextlib.suppress(OSError):
             if entry.readlink() == path:
@@ -219,7 +219,7 @@ def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
     assert last > 3
 
 
-def test_a_job_whose_total_is_damaged_says_so_and_others_go_on(tmp_path):
+def test_a_damaged_total_is_reported_and_other_jobs_continue(tmp_path):
     store, job = sealed_twice(tmp_path)
     (job_folder(tmp_path, UID) / "total-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")
     other = store.job(1)
@@ -233,7 +233,7 @@ def test_a_job_whose_total_is_damaged_says_so_and_others_go_on(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [1, 40, 1_000_000])
-def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_summed_up_together(rows, tmp_path, monkeypatch):
+def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_aggregated_together(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(sealing, "PART_ROWS", rows)
     monkeypatch.setattr(wal, "_GROUP_BYTES", 1)
     writer = LocalStoreWriter(tmp_path, "here")

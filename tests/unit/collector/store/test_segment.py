@@ -11,7 +11,7 @@ from tfprof.collector.store.schema import JOB_TABLES, NONE_ID
 
 
 @pytest.mark.parametrize("name", JOB_TABLES)
-def test_a_table_is_read_back_as_it_was(tmp_path, name):
+def test_a_table_is_read_back_unchanged(tmp_path, name):
     chance = random.Random(1)
     limits = {"uint16": 2**16 - 1, "uint32": NONE_ID, "uint64": 2**64 - 1, "int64": 2**63 - 1}
     values = {
@@ -27,7 +27,7 @@ def test_a_table_is_read_back_as_it_was(tmp_path, name):
     assert segment.read(path, name, []).num_columns == 0
 
 
-def test_a_rollup_and_what_is_said_about_it_are_read_back(tmp_path):
+def test_a_rollup_and_its_metadata_are_read_back(tmp_path):
     ops = stored.table("ops", stored.random_ops(0, 20, nodes=9))
     table, _ = rollup(ops, stored.traces(0, 20), stored.device_names(), NO_CANONICAL)
     path = tmp_path / "rollup-000000.parquet"
@@ -84,7 +84,7 @@ def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
         ("ops-1.parquet", None),
     ],
 )
-def test_a_file_name_says_table_and_generation(name, parsed):
+def test_a_file_name_has_table_and_generation(name, parsed):
     assert segment.parse_name(name) == parsed
 
 

@@ -1,4 +1,4 @@
-"""Segments of small tables that take in those before them, without a job."""
+"""Merging of the segments of small tables, without a job."""
 
 import pyarrow as pa
 import pytest
@@ -13,7 +13,7 @@ UID = 0xABC
 
 
 def grow(folder, tables, force=()):
-    """Seal one table after the other, as a generation each; return which were in force after each."""
+    """Seal the tables one by one, each as a generation; return the segments in force after each of them."""
     history = []
     for generation, table in enumerate(tables, start=len(force)):
         data, before = small_segments.merged_segment(folder, "traces", table, force)
@@ -38,7 +38,7 @@ def test_rows_stay_in_order_and_segments_few(tmp_path_factory, sizes):
         assert len(force) <= len(sizes).bit_length() + 1
 
 
-def test_a_segment_that_is_large_takes_in_no_more(tmp_path, monkeypatch):
+def test_a_large_segment_is_not_merged(tmp_path, monkeypatch):
     everything = stored.traces(0, 8)
     size = len(segment.encode("traces", everything.slice(0, 1)))
     monkeypatch.setattr(small_segments, "FULL_BYTES", 2 * size + size // 2)
@@ -47,7 +47,7 @@ def test_a_segment_that_is_large_takes_in_no_more(tmp_path, monkeypatch):
     assert stored_in(tmp_path, last) == everything
 
 
-def test_a_damaged_segment_stays_for_those_who_read_it(tmp_path):
+def test_a_damaged_segment_stays_in_force(tmp_path):
     everything = stored.traces(0, 3)
     (force,) = grow(tmp_path, [everything.slice(0, 1)])
     (tmp_path / "traces-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")

@@ -1,4 +1,4 @@
-"""What is new in a job: each row once, whatever the collector does meanwhile."""
+"""New rows of a job: each row is returned once, whatever the collector does meanwhile."""
 
 import shutil
 from pathlib import Path
@@ -33,19 +33,19 @@ def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWr
     job.identity(IDENTITY)
     tail, found, number = Tail(job.folder, ("spans", "events")), [], 1
     for at in range(40):
-        for _ in range(at % 4):  # none, one or several appends between two looks
+        for _ in range(at % 4):  # none, one or several appends between two calls
             _append(job, number, 3)
             number += 3
         if at % 3 == 0:
             job.seal()
         if at % 5 != 4:
-            found += _numbers(tail.news())
-    found += _numbers(tail.news())
+            found += _numbers(tail.new_rows())
+    found += _numbers(tail.new_rows())
     assert found == list(range(1, number))
-    assert tail.news() == {}
+    assert tail.new_rows() == {}
 
 
-def test_a_new_collector_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
+def test_rows_of_a_new_collector_follow_those_of_the_last_one(tmp_path: Path) -> None:
     folder = catalog.job_folder(tmp_path / "store", 1)
     tail, found = None, []
     for turn in range(3):
@@ -54,51 +54,51 @@ def test_a_new_collector_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
         job.identity(IDENTITY)
         tail = tail or Tail(folder, ("spans",))
         _append(job, 1 + 4 * turn, 4)
-        found += _numbers(tail.news())
+        found += _numbers(tail.new_rows())
         writer.close()
     assert found == list(range(1, 13))
     assert tail.info.state == catalog.RUNNING
 
 
-def test_an_append_that_is_not_whole_waits(store: LocalStoreWriter) -> None:
+def test_an_incomplete_append_is_not_returned(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
     _append(job, 1, 2)
     tail = Tail(job.folder, ("spans",))
-    assert _numbers(tail.news()) == [1, 2]
+    assert _numbers(tail.new_rows()) == [1, 2]
     log = next(job.folder.glob("wal-*.log"))
     before = log.read_bytes()
     _append(job, 3, 2)
     after = log.read_bytes()
     log.write_bytes(after[:-5])
-    assert tail.news() == {}
+    assert tail.new_rows() == {}
     log.write_bytes(after)
-    assert _numbers(tail.news()) == [3, 4]
+    assert _numbers(tail.new_rows()) == [3, 4]
     assert len(before) < len(after)
 
 
-def test_a_job_that_is_gone_is_said_so_and_one_that_came_back_begins_anew(store: LocalStoreWriter) -> None:
+def test_a_removed_job_is_reported_and_a_new_one_starts_from_its_first_row(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
     _append(job, 1, 5)
     tail = Tail(job.folder, ("spans",))
-    assert len(_numbers(tail.news())) == 5
+    assert len(_numbers(tail.new_rows())) == 5
     shutil.rmtree(job.folder)
     with pytest.raises(NoSuchJobError):
-        tail.news()
+        tail.new_rows()
     store.forget(job)
     again = store.job(1)
     again.identity(IDENTITY)
     _append(again, 6, 2)
-    assert _numbers(tail.news()) == [6, 7]
+    assert _numbers(tail.new_rows()) == [6, 7]
 
 
 def test_the_record_is_the_latest(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
     tail = Tail(job.folder, ("spans",))
-    tail.news()
+    tail.new_rows()
     _append(job, 1, 1)
     job.close("exited", {"status": 3})
-    assert _numbers(tail.news()) == [1]
+    assert _numbers(tail.new_rows()) == [1]
     assert (tail.info.state, tail.info.end["status"]) == ("exited", 3)

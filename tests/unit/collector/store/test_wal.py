@@ -23,7 +23,7 @@ def log(tmp_path):
     log.close()
 
 
-def test_an_append_is_read_back_as_it_was(log):
+def test_an_append_is_read_back_unchanged(log):
     tables = {"ops": ops(0), "traces": stored.traces(0, 3), "names": stored.device_names()}
     log.append(wal.encode(tables, 3, 17))
     contents = log.read()
@@ -98,26 +98,26 @@ def test_a_log_whose_first_bytes_never_reached_the_disk_is_empty(tmp_path):
         assert wal.decode(data, tmp_path) == (tmp_path, [], 0)
 
 
-def test_another_file_is_no_log(tmp_path):
+def test_another_file_is_refused(tmp_path):
     with pytest.raises(StoreError, match="not a write-ahead log") as caught:
         wal.decode(b"PAR1" * 10, tmp_path / "x")
     assert caught.value.slug == "store-damaged"
 
 
-def test_another_version_is_refused_by_both_names(tmp_path):
+def test_another_version_is_refused_with_both_versions(tmp_path):
     with pytest.raises(StoreError, match=r"version 9, .* speaks 1") as caught:
         wal.decode(struct.pack("<6sH", b"TFPWAL", 9), tmp_path / "x")
     assert caught.value.slug == "store-version"
 
 
-def test_a_batch_that_is_none_is_damage(log):
+def test_an_invalid_batch_is_damage(log):
     log.append([wal._frame(0, 0, 3, 1, b"nonsense"), b"nonsense"])
     with pytest.raises(StoreError, match="wal-000000") as caught:
         log.read().table("ops")
     assert caught.value.slug == "store-damaged"
 
 
-def test_a_log_goes_on_after_its_last_append(log, tmp_path):
+def test_a_log_continues_after_its_last_append(log, tmp_path):
     log.append(wal.encode({"ops": ops(0)}, 3, 1))
     end = log.size
     with log.path.open("ab") as file:
@@ -129,7 +129,7 @@ def test_a_log_goes_on_after_its_last_append(log, tmp_path):
 
 
 class Disk:
-    """A disk that takes ``room`` bytes more, and, when broken, does not even shorten a file."""
+    """A disk with room for ``room`` more bytes; a ``broken`` one cannot even truncate a file."""
 
     def __init__(self, monkeypatch, room, broken=False):
         self.room, self.broken = room, broken

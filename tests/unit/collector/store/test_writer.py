@@ -31,7 +31,7 @@ def one_trace(number, nodes=3):
     return {"ops": stored.table("ops", rows), "traces": stored.traces(number, 1)}
 
 
-def test_what_was_appended_is_there_after_a_restart(path):
+def test_appended_rows_survive_a_restart(path):
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     job.append({**one_trace(0), "names": stored.device_names()}, 3, 5)
@@ -47,7 +47,7 @@ def test_what_was_appended_is_there_after_a_restart(path):
     again.close()
 
 
-def test_numbers_and_rows_go_on_over_sealed_generations(path):
+def test_numbers_and_rows_continue_across_sealed_generations(path):
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     for number in range(3):
@@ -80,7 +80,7 @@ def test_a_generation_without_ops_keeps_the_total_of_an_earlier_one(store):
     assert (job.folder / "total-000000.parquet").exists()
 
 
-def test_nothing_is_sealed_when_nothing_was_appended(store):
+def test_a_generation_without_appends_is_not_sealed(store):
     job = store.job(UID)
     job.seal()
     assert (job.info.sealed, stored.listed(job.folder)) == (-1, ["job.json"])
@@ -115,7 +115,7 @@ def test_a_tick_seals_one_generation_at_most(store, monkeypatch):
     assert sealed == [1, 2, 3, 3]
 
 
-def test_a_tick_goes_on_with_the_others_when_one_job_fails(store, monkeypatch):
+def test_a_tick_continues_with_the_other_jobs_after_a_failure(store, monkeypatch):
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
     bad, good = store.job(1), store.job(2)
     for job in (bad, good):
@@ -126,7 +126,7 @@ def test_a_tick_goes_on_with_the_others_when_one_job_fails(store, monkeypatch):
     assert good.info.sealed == 0
 
 
-def test_a_failed_sealing_is_not_tried_again_at_once(store, monkeypatch):
+def test_a_failed_sealing_is_not_repeated_at_once(store, monkeypatch):
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
     job = store.job(UID)
     job.append(one_trace(0), 3, 1)
@@ -152,7 +152,7 @@ def test_logs_are_fsynced_every_five_seconds_while_they_change(store, monkeypatc
     assert counts == [1, 1, 2, 2, 3]
 
 
-def test_a_tick_fsyncs_some_logs_those_first_that_waited_longest(store, monkeypatch):
+def test_a_tick_fsyncs_some_logs_longest_waiting_first(store, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fdatasync", synced.append)
     monkeypatch.setattr(writer, "SYNCS_A_TICK", 2)
@@ -215,7 +215,7 @@ def test_a_full_disk_stores_nothing_and_the_same_append_works_later(store, monke
     assert (job.acked(3), job.table("ops").num_rows) == (2, 6)
 
 
-def test_a_full_disk_while_a_log_begins_is_overcome(store, monkeypatch):
+def test_a_log_can_start_after_its_first_attempt_met_a_full_disk(store, monkeypatch):
     job = store.job(UID)
     monkeypatch.setattr(os, "pwritev", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
     with pytest.raises(StoreError):
@@ -225,7 +225,7 @@ def test_a_full_disk_while_a_log_begins_is_overcome(store, monkeypatch):
     assert job.table("ops").num_rows == 3
 
 
-def test_a_second_collector_of_the_host_is_told_who_writes(path, store):
+def test_a_second_collector_of_the_host_is_refused_with_the_name_of_the_first(path, store):
     with pytest.raises(StoreError, match=rf"process {os.getpid()} on here") as caught:
         LocalStoreWriter(path, "here")
     assert caught.value.slug == "store-in-use"
@@ -239,7 +239,7 @@ def test_collectors_of_two_hosts_share_a_store(path, store):
     other.close()
 
 
-def test_a_store_of_another_version_is_refused_by_both_names(path):
+def test_a_store_of_another_version_is_refused_with_both_versions(path):
     path.mkdir()
     (path / "store.json").write_text('{"version": 7}')
     with pytest.raises(StoreError, match=r"version 7, .* speaks 3") as caught:
@@ -247,7 +247,7 @@ def test_a_store_of_another_version_is_refused_by_both_names(path):
     assert caught.value.slug == "store-version"
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
+def test_an_unwritable_store_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file") as caught:
         LocalStoreWriter(tmp_path / "file" / "store", "here")

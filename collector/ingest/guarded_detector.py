@@ -1,4 +1,4 @@
-"""The detector behind a fence: a failure of it costs a job its alerts and nothing else."""
+"""Guards the detector of alerts: after an internal error in it, a job has no alerts but is stored as before."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -8,8 +8,8 @@ from ..alerts.detector import Detector
 from ..records import Span
 
 
-class Watching:
-    """The open jobs as the detector sees them. ``failed`` is called with a job's uid and the exception."""
+class GuardedDetector:
+    """A detector whose errors are caught; ``failed`` is called with a job's uid and the exception."""
 
     def __init__(self, failed: Callable[[int, Exception], None]) -> None:
         self._detector = Detector()
@@ -20,11 +20,11 @@ class Watching:
         self._detector.open(uid, host)
 
     def close(self, uid: int) -> None:
-        """Watch job ``uid`` no longer."""
+        """Stop watching job ``uid``."""
         self._detector.close(uid)
 
     def spans(self, uid: int, spans: Iterable[Span], offset: int, now_ns: int) -> None:
-        """Add span entries of job ``uid`` that are stored."""
+        """Add stored span entries of job ``uid``; ``offset`` converts monotonic times to real times (ns)."""
         self._fenced(uid, self._detector.spans, uid, spans, offset, now_ns)
 
     def sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
@@ -48,6 +48,6 @@ class Watching:
     def _fenced(self, uid: int, action: Callable[..., object], *arguments: object) -> None:
         try:
             action(*arguments)
-        except Exception as error:  # noqa: BLE001  # what is stored does not depend on it
+        except Exception as error:  # noqa: BLE001  # storing does not depend on the detector
             self._detector.close(uid)
             self._failed(uid, error)

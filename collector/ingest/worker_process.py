@@ -1,6 +1,6 @@
-"""Decode large records in a forked process with limits on memory and time.
+"""Decodes large records in a forked process with limits on memory and time.
 
-The collector serves the other jobs meanwhile.
+The collector serves other jobs meanwhile.
 """
 
 import contextlib
@@ -21,18 +21,18 @@ import pyarrow as pa
 from ..records import Record
 from .rows import RowMaker, Tables
 
-#: Memory of collector, worker process and rows together; the worker's minimum; the rows' maximum.
+#: Maximum memory of collector, worker and rows together; minimum of the worker; maximum of the rows (bytes).
 MEMORY_MAX: Final = 240 << 20
 PROCESS_MEMORY_MIN: Final = 32 << 20
 ROWS_BYTES_MAX: Final = 32 << 20
-#: CPU time and wall time that the worker may take; a busy machine makes the latter longer.
+#: Limits of the worker's CPU time and wall time, which is longer on a busy machine (seconds).
 CPU_S: Final = 20
 WALL_S: Final = 60.0
-#: Bytes of records that may wait for the worker, all jobs together; a single record may exceed it.
+#: Maximum bytes of records that wait for the worker, all jobs together; a single record may exceed it.
 WAITING_MAX: Final = 32 << 20
-#: Bytes that each job may have waiting, whatever the other jobs have.
+#: Bytes of waiting records that each job may have regardless of the other jobs.
 JOB_WAITING_MIN: Final = 1 << 20
-#: Characters of a worker's traceback that are kept.
+#: Maximum characters of a worker's traceback.
 _TRACEBACK_MAX: Final = 8_000
 _DONE, _FAILED, _NO_MEMORY, _TOO_MUCH = 0, 70, 71, 72
 _NEEDS_MEMORY: Final = f"the collector would take more than {MEMORY_MAX >> 20} MiB of memory to decode it"
@@ -58,7 +58,7 @@ class WorkerResult(NamedTuple):
 
 
 class WorkerSlot:
-    """The one worker process that all jobs share, and the account of bytes that wait for it."""
+    """The one worker process that all jobs share, and the number of bytes that wait for it."""
 
     def __init__(self) -> None:
         self._waiting = 0
@@ -89,7 +89,7 @@ class WorkerSlot:
         self._work = None
 
     def has_room(self, size: int, own: int) -> bool:
-        """Whether ``size`` more bytes may wait; ``own``: what waits of the same job."""
+        """Whether ``size`` more bytes may wait; ``own``: waiting bytes of the same job."""
         if own + size <= JOB_WAITING_MIN:
             return True
         return (not own or own + size <= WAITING_MAX // 2) and (
@@ -97,12 +97,12 @@ class WorkerSlot:
         )
 
     def add_waiting(self, more: int) -> None:
-        """Add ``more`` bytes to the account of waiting bytes."""
+        """Add ``more`` to the number of waiting bytes."""
         self._waiting += more
 
 
 class Worker:
-    """A forked process that makes rows of some records of a job, from a copy of the collector's state."""
+    """A forked process that decodes some records of a job, with a copy of the collector's state."""
 
     def __init__(self, maker: RowMaker, records: Sequence[Record], now_ns: int) -> None:
         self._ends = time.monotonic() + WALL_S
@@ -146,7 +146,7 @@ class Worker:
 
 
 def _work(result: int, maker: RowMaker, records: Sequence[Record], now_ns: int) -> NoReturn:
-    """Write the rows of ``records`` to ``result`` and exit: runs in the child process."""
+    """Write the rows of ``records`` to ``result`` and exit; runs in the child process."""
     code = _FAILED
     try:
         _confine(result)
@@ -171,7 +171,7 @@ def _confine(result: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     for first, last in ((3, result), (result + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(first, last)
-    # The default pool has reserved its address space already; a limit would not bound it.
+    # A limit has no effect on the default pool, which has already reserved its address space.
     pa.set_memory_pool(pa.system_memory_pool())
     shared, data = (int(Path("/proc/self/statm").read_text().split()[column]) * _PAGE for column in (1, 5))
     limits = (
