@@ -113,6 +113,11 @@ class ChannelReader:
         return self.map[base + begin : base + begin + first] + self.map[base : base + length - first]
 
 
+def ordinals(spans):
+    """Return the numbers of the steps that ``spans`` count, in the order of the spans."""
+    return [number for span in spans for number in range(span.ordinal, span.ordinal + span.count)]
+
+
 def channels(pid):
     """Return the paths of the channels that process ``pid`` holds."""
     found = {}

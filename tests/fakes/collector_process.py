@@ -8,6 +8,7 @@ import sys
 import time
 
 import zmq
+from fakes.polling import until
 from fakes.run_metadata import run_metadata
 from fakes.wire_agent import WireAgent
 from tfprof.commands import daemons
@@ -23,6 +24,13 @@ class CollectorProcess:
         self.place = runtime_dir.instance_dir(str(store))
         self._command = [sys.executable, "-m", "tfprof.collector", "--store", str(store), *options]
         self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        if self.process is not None:
+            self.kill()
 
     def start(self):
         self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
@@ -48,13 +56,12 @@ class CollectorProcess:
 
     def await_status(self, wanted, timeout_s=15):
         """Return the first status that satisfies ``wanted``."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
+
+        def found():
             status = self.status()
-            if status and "rows" in status and wanted(status):
-                return status
-            time.sleep(0.05)
-        raise AssertionError(f"no such status: {self.status()}")
+            return status if status and "rows" in status and wanted(status) else None
+
+        return until(found, "a status of the collector", timeout_s)
 
 
 class Streaming:

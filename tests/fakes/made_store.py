@@ -55,14 +55,15 @@ def trace(
 def rows(table: str, values: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Return ``values`` as rows of a table of the store; a column that a value lacks is 0 or empty."""
     form = schema.JOB_TABLES[table]
-    whole = [{name: value.get(name, _nothing(form.field(name).type)) for name in form.names} for value in values]
+    whole = [{name: value.get(name, _empty(form.field(name).type)) for name in form.names} for value in values]
     return pa.Table.from_pylist(whole, schema=form)
 
 
-def _nothing(kind: Any) -> Any:
-    if pa.types.is_list(kind):
-        return []
-    return "" if kind == pa.utf8() else False if kind == pa.bool_() else 0
+def _empty(kind: Any) -> Any:
+    for is_kind, value in ((pa.types.is_string, ""), (pa.types.is_binary, b""), (pa.types.is_list, [])):
+        if is_kind(kind):
+            return value
+    return False if pa.types.is_boolean(kind) else 0
 
 
 def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:

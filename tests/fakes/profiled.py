@@ -1,9 +1,9 @@
 """Jobs under `tfprof-run` that share one start of TensorFlow: each is a separate job in a forked process."""
 
-import time
 from pathlib import Path
 
 from fakes.forks import Ended, Forks
+from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 PATIENCE_S = 60.0
@@ -29,11 +29,11 @@ class Profiled:
         return LocalStore(self.store).job(self.uid)
 
     def _stored(self, pid: int) -> LocalJob:
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if (self.store / "store.json").exists():
-                for job in LocalStore(self.store).jobs():
-                    if job.info.identity["pid"] == pid and job.info.state != "running":
-                        return job
-            time.sleep(0.02)
-        raise AssertionError(f"process {pid} is not in the store, or has not ended there")
+        def found() -> LocalJob | None:
+            jobs = LocalStore(self.store).jobs() if (self.store / "store.json").exists() else []
+            ended = (job for job in jobs if job.info.identity["pid"] == pid and job.info.state != "running")
+            return next(ended, None)
+
+        job = until(found, f"the end of process {pid} in the store", PATIENCE_S)
+        assert job is not None
+        return job

@@ -2,6 +2,8 @@
 
 
 def varint(value):
+    """Return a number as on the wire; a negative one as the 64 bits that hold it."""
+    value %= 1 << 64
     out = b""
     while value > 0x7F:
         out += bytes([value & 0x7F | 0x80])

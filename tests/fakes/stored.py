@@ -4,7 +4,7 @@ import math
 import random
 from collections import defaultdict
 
-import pyarrow as pa
+from fakes.made_store import rows as table
 from tfprof.collector.store import schema
 
 CPU, GPU, STREAM, HOST = range(4)
@@ -15,14 +15,6 @@ DEVICES = (
     b"/host:CPU",
 )
 BASE_NS = 1_700_000_000_000_000_000
-
-
-def table(name, rows):
-    """Table ``name`` with ``rows`` (dictionaries); what they leave out is 0 or empty."""
-    kinds = schema.JOB_TABLES[name]
-    return pa.table(
-        {field.name: [row.get(field.name, _nothing(field.type)) for row in rows] for field in kinds}, schema=kinds
-    )
 
 
 def device_names(devices=DEVICES):
@@ -150,10 +142,3 @@ def _summed(node, device, found, cell):
         "first_bucket": min(buckets, default=0),
         "histogram": [buckets.count(bucket) for bucket in range(min(buckets, default=0), max(buckets, default=-1) + 1)],
     }
-
-
-def _nothing(kind):
-    for is_kind, value in ((pa.types.is_string, ""), (pa.types.is_binary, b""), (pa.types.is_list, [])):
-        if is_kind(kind):
-            return value
-    return False if pa.types.is_boolean(kind) else 0

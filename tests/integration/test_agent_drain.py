@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fakes import channel_writer
 from fakes.channel_writer import ChannelWriter
 from fakes.collector import FakeCollector
+from fakes.polling import until
 from tfprof.agent import launches, processes
 from tfprof.agent.launches import Launch
 from tfprof.commands.daemons import read_status
@@ -23,13 +24,6 @@ from tfprof.formats.wire import Head
 LAUNCH = 0xABCDEF
 #: The head of a message that this release does not read.
 STRANGE = b"TFPW" + (99).to_bytes(2, "little") + bytes(34)
-
-
-def until(true: Callable[[], object], what: str = "", patience_s: float = 30.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.01)
 
 
 class Bench:

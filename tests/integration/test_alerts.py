@@ -6,6 +6,7 @@ import time
 
 import pytest
 from fakes.collector_process import CollectorProcess
+from fakes.polling import until
 from fakes.wire_agent import WireAgent, span
 from tfprof.collector.query.alerts import alerts_of
 from tfprof.collector.store.reader import LocalStore
@@ -21,10 +22,8 @@ SECONDS = 40
 @pytest.fixture
 def daemon(private_places, tmp_path, monkeypatch):
     monkeypatch.setenv("TFPROF_ALERT_COMMAND", f'echo "$TFPROF_ALERT_JOB $TFPROF_ALERT_SLUG" >> {tmp_path}/alerts')
-    daemon = CollectorProcess(private_places)
-    yield daemon
-    if daemon.process is not None:
-        daemon.kill()
+    with CollectorProcess(private_places) as daemon:
+        yield daemon
 
 
 def spans():
@@ -46,30 +45,28 @@ def send_spans(agent, entries):
 def greet(agent):
     """Greet as an agent that takes orders."""
     body = {"agent": "a1", "host": "testhost", "wire": list(range(1, WIRE_VERSION + 1))}
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+
+    def is_answered():
         agent.send(Head(wire.GREETING), json.dumps(body).encode())
-        if agent.receive(0.5) is not None:
-            return
-    raise AssertionError("no collector answers")
+        return agent.receive(0.5) is not None
+
+    until(is_answered, "an answer of the collector")
 
 
 def test_slower_steps_are_an_alert_a_command_and_an_order(daemon, tmp_path):
     daemon.start()
+    written = tmp_path / "alerts"
     agent = WireAgent(daemon.place)
     try:
         greet(agent)
         agent.open(UID, name="train.py", host="testhost")
         send_spans(agent, spans())
         head, order = agent.expect(wire.ORDER, timeout_s=20)
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "alerts").exists() or not (tmp_path / "alerts").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: written.exists() and written.read_text(), "the line of the alert command")
     finally:
         agent.close()
     assert (head.uid, order["action"], order["steps"], order["gives_way"]) == (UID, "trace", 5, True)
-    assert (tmp_path / "alerts").read_text() == f"{UID:016x} slower\n"
+    assert written.read_text() == f"{UID:016x} slower\n"
     [found] = alerts_of([LocalStore(daemon.store).job("train.py")])
     assert found.text.startswith("steps are slower since train 60")
     assert (found.alert.before, found.alert.now) == (STEP_NS, 2 * STEP_NS)

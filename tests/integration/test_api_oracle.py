@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from fakes.forks import Forks
 from fakes.made_store import traced, write_job
+from integration.oracle.ours import COMPAT
 from tfprof.collector import Profiler, open_store
 from tfprof.collector.options import ProfileOptionBuilder as Builder
 
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_options.py"
-COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 
 
 @pytest.fixture(scope="module", params=sorted(COMPAT))

@@ -6,11 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
 import pytest
+from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.attachment import Attachment, Plan
 from tfprof.collector.store.reader import LocalStore
@@ -19,6 +19,8 @@ JOBS = Path(__file__).parent / "jobs"
 #: More of them by hand: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
+#: Seconds in which TensorFlow starts and takes some steps, also on a loaded machine.
+PATIENCE_S = 180.0
 LOOPS = [("tf1", "session"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
@@ -39,7 +41,7 @@ class Loop:
             text=True,
             env={**environ, "CUDA_VISIBLE_DEVICES": ""},
         )
-        wait_for(lambda: (folder / "running").exists() or self.process.poll() is not None)
+        until(lambda: (folder / "running").exists() or self.process.poll() is not None, "the loop", PATIENCE_S)
         assert self.process.poll() is None, self.process.communicate()[1][-2000:]
 
     @property
@@ -51,13 +53,6 @@ class Loop:
         out, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, err[-4000:]
         return json.loads(out.splitlines()[-1])
-
-
-def wait_for(true, patience_s=180.0):
-    until = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < until, "it did not come to that"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -86,7 +81,7 @@ def test_a_loop_is_seen_from_the_attach_on_and_left_as_it_was(loop, venv, kind, 
 
     for _ in range(ATTACHES):
         attached = Attachment(plan, processes.process(job.pid))
-        wait_for(partial(is_traced, attached))
+        until(partial(is_traced, attached), "traced steps", PATIENCE_S)
         assert attached.channel.word("faults") == 0
         attached.detach()
         attached.close_launch()
@@ -106,7 +101,7 @@ def test_a_loop_is_seen_from_the_attach_on_and_left_as_it_was(loop, venv, kind, 
 def test_losses_are_those_of_the_same_loop_alone(loop, venv, kind, private_places):
     job = loop(venv, kind)
     attached = Attachment(Plan(str(private_places), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid))
-    wait_for(lambda: attached.channel.word("traced") >= 10)
+    until(lambda: attached.channel.word("traced") >= 10, "traced steps", PATIENCE_S)
     attached.detach()
     attached.end()
     told = job.end()
@@ -186,12 +181,12 @@ def test_a_process_that_starts_later_is_followed(loop, private_places):
         text=True,
     )
     job = loop("tf1", "session")
-    wait_for(
-        lambda: any(
-            (one.info.state, one.info.identity.get("pid")) == ("detached", job.pid)
-            for one in stored_jobs(private_places)
-        )
-    )
+
+    def is_detached():
+        jobs = stored_jobs(private_places)
+        return any((one.info.state, one.info.identity.get("pid")) == ("detached", job.pid) for one in jobs)
+
+    until(is_detached, "the job, detached", PATIENCE_S)
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err

@@ -15,10 +15,8 @@ UID = 0x77
 
 @pytest.fixture
 def daemon(private_places):
-    daemon = CollectorProcess(private_places)
-    yield daemon
-    if daemon.process is not None:
-        daemon.kill()
+    with CollectorProcess(private_places) as daemon:
+        yield daemon
 
 
 @contextlib.contextmanager
@@ -151,11 +149,8 @@ def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
 
 
 def test_it_ends_by_itself_when_no_agent_is_heard_of(private_places):
-    daemon = CollectorProcess(private_places, "--idle", "0.5").start()
-    try:
-        assert daemon.ended() == (0, "")
-    finally:
-        daemon.kill()
+    with CollectorProcess(private_places, "--idle", "0.5") as daemon:
+        assert daemon.start().ended() == (0, "")
 
 
 def test_a_second_collector_of_a_store_is_refused(daemon, tmp_path, monkeypatch):

@@ -16,10 +16,8 @@ HOW = pytest.mark.parametrize("how", ["removed", "moved", "job removed", "jobs m
 
 @pytest.fixture
 def daemon(private_places):
-    daemon = CollectorProcess(private_places).start()
-    yield daemon
-    if daemon.process.poll() is None:
-        daemon.kill()
+    with CollectorProcess(private_places) as daemon:
+        yield daemon.start()
 
 
 def take_away(store, how):

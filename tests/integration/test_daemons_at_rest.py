@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fakes import channel_writer
 from fakes.collector import FakeCollector
+from fakes.cpu_time import cpu_shares
+from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
 from tfprof.commands.daemons import holder, read_status
@@ -18,31 +20,14 @@ from tfprof.formats import runtime_dir, wire
 from tfprof.formats.wire import Head
 
 LAUNCH = 0x5EED
-WINDOW_S = 3.0
-#: A quiet machine shows a fifth of a hundredth; what burns by mistake takes all of a core.
-SHARE = 0.01
+#: Share of a core below which a daemon is at rest. A quiet machine shows 0.002, a busy loop 1.
+IDLE_SHARE = 0.01
 REFUSAL = json.dumps({"slug": "unknown-version", "text": "not spoken here"}).encode()
 
 
-def until(true: Callable[[], object], what: str, patience_s: float = 30.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.02)
-
-
-def share(*pids: int) -> list[float]:
-    """Return what part of a core each process uses in the time of a window."""
-    clocks = [(~pid << 3) | 2 for pid in pids]  # as clock_getcpuclockid has it: the CPU time of a process, ns
-    before, began = [time.clock_gettime(clock) for clock in clocks], time.monotonic()
-    time.sleep(WINDOW_S)
-    took = time.monotonic() - began
-    return [(time.clock_gettime(clock) - used) / took for clock, used in zip(clocks, before, strict=True)]
-
-
 def await_rest(*pids: int) -> None:
-    """Wait until a whole window passes in which each process hardly ran."""
-    until(lambda: max(share(*pids)) < SHARE, "rest")
+    """Wait for a whole window in which each process hardly runs."""
+    until(lambda: max(cpu_shares(*pids)) < IDLE_SHARE, "rest")
 
 
 class Host:

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
@@ -65,16 +66,6 @@ def _entries(root: Any) -> Iterator[Any]:
     while root["children"]:
         (root,) = root["children"]
         yield root
-
-
-def _until(condition: Callable[[], object], seconds: float = 30.0) -> object:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    pytest.fail("waited in vain")
 
 
 def _daemon_that_is_up(store: Path, name: str) -> int:
@@ -181,7 +172,7 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
         )
         assert process.stdout is not None
         pid = int(process.stdout.readline())
-        _until(lambda pid=pid: _has_traces(private_places, pid))
+        until(lambda pid=pid: _has_traces(private_places, pid))
         os.kill(pid, signal.SIGKILL)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 128 + signal.SIGKILL, err
@@ -202,11 +193,11 @@ def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as job:
         try:
-            _until(lambda: _stored(private_places))
+            until(lambda: _stored(private_places))
             for _ in range(TIMES):
-                pid = int(str(_until(lambda: _daemon_that_is_up(private_places, name))))
+                pid = until(lambda: _daemon_that_is_up(private_places, name), f"the {name}")
                 os.kill(pid, signal.SIGKILL)
-                _until(lambda pid=pid: _daemon(private_places, name) != pid)
+                until(lambda pid=pid: _daemon(private_places, name) != pid)
         finally:
             (tmp_path / "stop").touch()
         out, err = job.communicate(timeout=120)
@@ -291,7 +282,7 @@ def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    _until(lambda: _stored(private_places) and _last(private_places).table("traces").num_rows > 3)
+    until(lambda: _stored(private_places) and _last(private_places).table("traces").num_rows > 3)
     (running,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert running["state"] == "running"
     assert running["pid"] == pid
@@ -299,7 +290,7 @@ def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
     os.kill(pid, signal.SIGTERM)
     process.communicate(timeout=60)
     assert _run(TFPROF, "stop").returncode == 0
-    _until(lambda: not _daemon(private_places, "agent") and not _daemon(private_places, "collector"))
+    until(lambda: not _daemon(private_places, "agent") and not _daemon(private_places, "collector"))
     for view in ("op", "steps", "spans", "host"):
         assert _ask(view, "last")
     (ended,) = _ask("jobs")["jobs"]  # type: ignore[misc]

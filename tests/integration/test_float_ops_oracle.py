@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import traced, write_job
+from integration.oracle.ours import COMPAT
 from tfprof.collector.flops.registry import NEWER, REGISTRY
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS
@@ -24,7 +25,6 @@ pytestmark = [
 ]
 
 ORACLE = Path(__file__).parent / "oracle_float_ops.py"
-COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 CASES = ("kinds", "fed", "odd")
 #: What is counted otherwise than TensorFlow does: terms that are none, adjoint matrices, gradients without padding.
 OTHERWISE = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}

@@ -10,13 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fakes import forger
 from fakes.channel_writer import ChannelWriter
+from fakes.cpu_time import cpu_s, cpu_shares
+from fakes.polling import until
 from fakes.run_metadata import run_metadata, text
+from fakes.valid_store import check_tables
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
 from tfprof.collector.store.reader import LocalStore
@@ -31,15 +34,8 @@ DAEMONS = ("agent", "collector")
 MEMORY_MAX = 256 << 20
 #: With so much in its ring the agent sends at its next look, which is half a second later at most.
 PRESSING = 300 << 10
-REST_S = 3.0
+PATIENCE_S = 60.0
 TFPROF = str(Path(sys.executable).parent / "tfprof")
-
-
-def until(true: Callable[[], object], what: str, patience_s: float = 60.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.01)
 
 
 class Host:
@@ -54,8 +50,8 @@ class Host:
         for name in reversed(DAEMONS):
             command = [sys.executable, "-m", f"tfprof.{name}", "--store", str(store)]
             self.daemons[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-            until(lambda name=name: holder(self.place, name) == self.daemons[name].pid, name)
-        until(lambda: self.status("agent").get("collector"), "a welcome")
+            until(lambda name=name: holder(self.place, name) == self.daemons[name].pid, name, PATIENCE_S)
+        until(lambda: self.status("agent").get("collector"), "a welcome", PATIENCE_S)
 
     def status(self, name: str) -> dict:
         return read_status(self.place, name) or {}
@@ -66,13 +62,7 @@ class Host:
 
     def cpu_s(self) -> float:
         """Return the CPU time of both daemons."""
-        return sum(time.clock_gettime((~daemon.pid << 3) | 2) for daemon in self.daemons.values())
-
-    def share_at_rest(self, name: str) -> float:
-        clock = (~self.daemons[name].pid << 3) | 2
-        before, began = time.clock_gettime(clock), time.monotonic()
-        time.sleep(REST_S)
-        return (time.clock_gettime(clock) - before) / (time.monotonic() - began)
+        return sum(cpu_s(daemon.pid) for daemon in self.daemons.values())
 
     def stop(self) -> list[tuple[int, str]]:
         ended = []
@@ -113,17 +103,19 @@ class Healthy:
         """Put a record, and wait until it is given back."""
         self.sent += 1
         data = run_metadata([b"n%d:Add" % (self.sent % 5)]) + text(15, bytes(PRESSING))
-        began, cpu_s = time.monotonic(), self.host.cpu_s()
+        began, cpu_before_s = time.monotonic(), self.host.cpu_s()
         assert self.channel.put(data, layout.RUN_METADATA, step=self.sent)
-        until(lambda: self.channel.word("tail") == self.channel.word("head"), f"an ack of record {self.sent}")
+        until(
+            lambda: self.channel.word("tail") == self.channel.word("head"), f"the ack of record {self.sent}", PATIENCE_S
+        )
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
-        self.slowest_cpu_s = max(self.slowest_cpu_s, self.host.cpu_s() - cpu_s)
+        self.slowest_cpu_s = max(self.slowest_cpu_s, self.host.cpu_s() - cpu_before_s)
 
 
 def await_others(host: Host) -> None:
     """Wait until only the healthy job is left, as long as others end: how fast they do is the machine's business."""
     while (left := len(host.status("agent")["jobs"])) > 1:
-        until(lambda left=left: len(host.status("agent")["jobs"]) < left, f"the end of one of {left} jobs")
+        until(lambda left=left: len(host.status("agent")["jobs"]) < left, f"the end of one of {left} jobs", PATIENCE_S)
 
 
 @pytest.fixture
@@ -148,12 +140,12 @@ def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: H
     await_others(host)
     healthy.step()
     uid = f"{healthy.channel.uid:016x}"
-    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks")
+    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks", PATIENCE_S)
     most = {name: host.most_bytes(name) for name in DAEMONS}
-    share = {name: host.share_at_rest(name) for name in DAEMONS}
+    share = dict(zip(DAEMONS, cpu_shares(*(host.daemons[name].pid for name in DAEMONS)), strict=True))
     status = {name: host.status(name) for name in DAEMONS}
     healthy.channel.close()
-    until(lambda: not host.status("agent")["jobs"], "its end")
+    until(lambda: not host.status("agent")["jobs"], "its end", PATIENCE_S)
     print(
         json.dumps(
             {
@@ -178,6 +170,4 @@ def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: H
     job = store.job(uid)
     assert [row["step"] for row in job.table("traces").to_pylist()] == list(range(1, healthy.sent + 1))
     assert job.table("events").num_rows == 0
-    for other in store.jobs():
-        for table in ("ops", "traces", "spans", "events", "names", "graph_nodes", "frames", "stacks", "samples"):
-            other.table(table).validate(full=True)
+    check_tables(store)

@@ -5,24 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.polling import until
 from house.tree import ROOT
 
 BIN = Path(sys.executable).parent
-TESTS = Path(channel_writer.__file__).parent.parent
 FOREIGN = ("tfprof", "psutil", "click", "zmq", "json", "site", "sitecustomize", "usercustomize", "encodings")
 
-JOB = f"""
-import os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(folder)
+JOB = f"""{OPEN_CHANNEL}
 for number in range(1, 101):
     writer.put(b'{{"slug": "fake", "text": "step"}}')
     writer.put_span(number)
@@ -163,10 +156,7 @@ def test_descriptors_that_are_closed_stay_closed_for_the_job_and_free_for_nobody
             assert told["job"][fd] == told["launcher"][fd] is not None
     if "2>&-" not in closed:
         assert "100 steps" in ran.stderr
-    deadline = time.monotonic() + 30
-    while (found := _ended()) == [] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert found == [(100, 0)]
+    assert until(_ended, "the end of the job in the store") == [(100, 0)]
 
 
 def _ended() -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.channel_reader import ordinals
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
@@ -47,10 +48,6 @@ def spans(job, kind, flag=0):
     return [span for span in job.read.of_kind(kind) if span.flags & flag == flag]
 
 
-def numbers(found):
-    return [number for span in found for number in range(span.ordinal, span.ordinal + span.count)]
-
-
 def test_the_job_ends_and_prints_as_it_would_alone_to_the_bit(job):
     status, output, errors = job.ended
     assert (status, output) == job.alone[:2]
@@ -67,7 +64,7 @@ def test_nothing_went_wrong_inside(job):
 def test_every_batch_is_a_span_and_counted_once(job):
     more = 20 if job.mode == "eager" else 0
     assert job.counts[layout.BATCH] == BATCHES + more
-    assert sorted(numbers(job.read.of_kind(layout.BATCH))) == list(range(1, BATCHES + more + 1))
+    assert sorted(ordinals(job.read.of_kind(layout.BATCH))) == list(range(1, BATCHES + more + 1))
     assert job.counts[layout.TEST_BATCH] == 3 * 2 + 10
     assert job.counts[layout.PREDICT_BATCH] == 10
 
@@ -95,7 +92,7 @@ def test_what_an_exception_ended_is_flagged_as_failed(job):
 
 
 def test_the_third_batch_is_traced_and_said_to_be(job):
-    traced = numbers(spans(job, layout.BATCH, layout.FLAG_TRACED))
+    traced = ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
     assert traced[:3] == [3, 4, 5]
     assert {1, 2}.isdisjoint(traced)
 
@@ -103,11 +100,11 @@ def test_the_third_batch_is_traced_and_said_to_be(job):
 def test_windows_hold_the_op_executions_of_the_traced_batches(job):
     if job.mode != "eager":
         kept = [record.step for record in job.read.records_of(layout.RUN_METADATA) if record.flags == layout.BATCH]
-        assert kept == numbers(spans(job, layout.BATCH, layout.FLAG_TRACED))
+        assert kept == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
         assert not job.read.records_of(layout.XSPACE)
         return
     windows = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.BATCH]
-    assert [record.step for record in windows] == numbers(spans(job, layout.BATCH, layout.FLAG_TRACED))
+    assert [record.step for record in windows] == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
     assert all(b"BiasAddGrad:BiasAddGrad" in record.data for record in windows)
     batches = spans(job, layout.BATCH, layout.FLAG_TRACED)
     for record in windows:

@@ -5,17 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.commands.daemons import holder, is_up
 from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run"]
-TESTS = Path(channel_writer.__file__).parent.parent
 
 
 def run(*command: str, **how) -> subprocess.CompletedProcess[str]:
@@ -287,13 +286,7 @@ def test_without_a_runtime_folder_the_job_runs_untouched_and_one_line_says_why(
     assert ended.stderr.count("\n") == 1
 
 
-JOB = f"""
-import json, os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(folder)
+JOB = f"""{OPEN_CHANNEL}
 for number in range(1, int(sys.argv[1]) + 1):
     while not writer.put(json.dumps({{"slug": "fake", "text": str(number)}}).encode()): time.sleep(0.01)
     writer.put_span(number)
@@ -323,15 +316,20 @@ def test_a_job_with_process_numbers_of_its_own_is_found(places_of_its_own) -> No
     assert "50 steps" in ended.stderr
 
 
+def _daemon_that_is_up(place: str, name: str) -> int:
+    """Return the pid of a daemon that has finished its start, 0 for none."""
+    pid = holder(place, name)
+    return pid if pid and is_up(place, name, pid) else 0
+
+
 def test_agent_and_collector_killed_under_a_job_cost_nothing(places_of_its_own) -> None:
     place = runtime_dir.instance_dir(str(places_of_its_own))
     with subprocess.Popen(
         [*RUN, sys.executable, "-c", JOB, "1500", "0.01"], stdout=-1, stderr=-1, text=True
     ) as launcher:
         for name in ("collector", "agent") * 3:
-            while not ((pid := holder(place, name)) and is_up(place, name, pid)):
-                assert launcher.poll() is None
-                time.sleep(0.02)
+            pid = until(lambda name=name: _daemon_that_is_up(place, name), f"the {name}")
+            assert launcher.poll() is None
             os.kill(pid, signal.SIGKILL)
         stdout, stderr = launcher.communicate(timeout=60)
     assert stdout == "done\n"

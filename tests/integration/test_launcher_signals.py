@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.agent.launcher.forwarding import GRACE_S
 from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
-TESTS = Path(channel_writer.__file__).parent.parent
 
 #: Prints in its handler, where a second signal would find it, and then for a while what else comes.
 JOB = """
@@ -162,10 +162,8 @@ def test_a_job_that_minds_no_signal_ends_by_it(number: int) -> None:
 def test_a_group_that_was_stopped_goes_on_whoever_is_told(to: str) -> None:
     started = Started(RUN, "18")
     os.killpg(started.process.pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 10
-    while not all(_is_stopped(pid) for pid in started.group) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.6)  # beyond the time that the launcher was waiting for something to do
+    until(lambda: all(_is_stopped(pid) for pid in started.group), "the stop of the group")
+    time.sleep(0.6)  # longer than the launcher waits for its next event
     (os.killpg if to == "group" else os.kill)(started.process.pid, signal.SIGCONT)
     assert started.end() == (["18"], 7)
 
@@ -193,12 +191,7 @@ print(info.si_code, info.si_status)
 def test_a_pipe_that_the_job_lets_go_of_is_at_its_end() -> None:
     code = "import os, time; os.close(1); os.close(0); time.sleep(60)"
     with subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1) as launcher:
-        held = {pid for pid in _group(launcher) if _holds(pid, launcher)}
-        deadline = time.monotonic() + 30
-        while len(held) > 1 and time.monotonic() < deadline:
-            time.sleep(0.02)
-            held = {pid for pid in _group(launcher) if _holds(pid, launcher)}
-        assert held == {launcher.pid}
+        until(lambda: [pid for pid in _group(launcher) if _holds(pid, launcher)] == [launcher.pid], "a closed pipe")
         launcher.terminate()
 
 
@@ -220,13 +213,7 @@ def test_the_job_has_no_child_but_its_own() -> None:
     assert ended.stdout == "none\n"
 
 
-CHANNEL_JOB = f"""
-import os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(folder)
+CHANNEL_JOB = f"""{OPEN_CHANNEL}
 for number in range(1, int(sys.argv[1]) + 1):
     while not writer.put(b'{{"slug": "fake", "text": "step"}}'): time.sleep(0.01)
     writer.put_span(number)
@@ -251,24 +238,26 @@ def test_a_killed_launcher_takes_its_job_along_and_nothing_is_lost(places_of_its
 
 
 def _result(place: str, launch: int) -> launches.Result:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    def found() -> launches.Result | None:
         result = launches.read_result(place, launch)
-        if result is not None and result.complete and result.jobs:
-            return result
-        time.sleep(0.02)
-    raise AssertionError("the agent has no result")
+        return result if result is not None and result.complete and result.jobs else None
+
+    return until(found, "the result of the agent")
 
 
 def _jobs() -> list[dict]:
-    told = subprocess.run(
+    listed = subprocess.run(
         [sys.executable, "-m", "tfprof.cli.main", "jobs", "--json"],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    return json.loads(told.stdout)["jobs"] if told.returncode == 0 else []
+    return json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
+
+
+def _has_ended() -> bool:
+    return any(job["state"] != "running" for job in _jobs())
 
 
 def test_a_job_that_the_launcher_became_is_seen_drained_and_closed(places_of_its_own: Path) -> None:
@@ -277,9 +266,7 @@ def test_a_job_that_the_launcher_became_is_seen_drained_and_closed(places_of_its
     ) as job:
         assert int(job.stdout.readline().split()[-1]) == job.pid
     assert job.returncode == 6
-    deadline = time.monotonic() + 30
-    while not [one for one in _jobs() if one["state"] != "running"] and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(_has_ended, "the end of the job in the store")
     (told,) = _jobs()
     assert (told["name"], told["pid"], told["state"], told["steps"]) == ("nightly", job.pid, "ended", 400)
     assert (told["lost"], told["status"], told["signal"]) == (0, None, None)
@@ -291,9 +278,7 @@ def test_an_agent_stays_for_a_job_that_the_launcher_became(places_of_its_own: Pa
     code = f"import time; print('up', flush=True); time.sleep(3)\n{CHANNEL_JOB}"
     with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
-    deadline = time.monotonic() + 30
-    while not [one for one in _jobs() if one["state"] != "running"] and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(_has_ended, "the end of the job in the store")
     assert [(one["state"], one["steps"], one["lost"]) for one in _jobs()] == [("ended", 300, 0)]
     (launch,) = launches.listed(place)
     assert launches.read(place, launch).has_become_job

@@ -4,11 +4,11 @@ import os
 import pty
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes.polling import until
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
@@ -124,10 +124,11 @@ def test_ctrl_z_stops_and_the_shell_lets_it_go_on(job, prefix: list[str]) -> Non
 def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session(
     private_places: Path, tmp_path
 ) -> None:
+    got = tmp_path / "got"
     code = (
         "import signal, time\n"
-        f"def told(n, f): open({str(tmp_path / 'told')!r}, 'w').write(str(n)); raise SystemExit(0)\n"
-        "signal.signal(1, told); print('up', flush=True)\ntime.sleep(20)"
+        f"def handler(n, f): open({str(got)!r}, 'w').write(str(n)); raise SystemExit(0)\n"
+        "signal.signal(1, handler); print('up', flush=True)\ntime.sleep(20)"
     )
     pid, fd = pty.fork()
     if pid == 0:
@@ -137,7 +138,4 @@ def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session
         shown += os.read(fd, 100)
     os.close(fd)
     os.waitpid(pid, 0)
-    told, deadline = tmp_path / "told", time.monotonic() + 10
-    while not (told.exists() and told.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert told.read_text() == "1"
+    assert until(lambda: got.exists() and got.read_text(), "the signal") == "1"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, ROOT
+from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
@@ -24,15 +25,6 @@ PYTHONS = {name: ROOT / f".venvs/{name}/bin/python" for name in ("tf1", "tf2")} 
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 #: What a loaded machine may need to start TensorFlow, or to answer (seconds).
 PATIENCE_S = 120.0
-
-
-def until(true: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """Return what ``true`` returns as soon as that is something."""
-    deadline = time.monotonic() + patience_s
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.05)
-    return found
 
 
 class Host:
@@ -70,7 +62,8 @@ class Host:
                 return None
             return next((job for job in LocalStore(self.store).jobs() if job.info.name == name and wanted(job)), None)
 
-        job: LocalJob = until(found, f"a job {name}")
+        job = until(found, f"a job {name}", PATIENCE_S)
+        assert job is not None
         return job
 
     def order(self, *arguments: str) -> tuple[int, dict[str, Any]]:

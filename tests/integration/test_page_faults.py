@@ -7,7 +7,7 @@ import json
 
 import pytest
 from fakes.armed_job import JOBS
-from fakes.channel_reader import ChannelReader
+from fakes.channel_reader import ChannelReader, ordinals
 from tfprof.formats import layout
 from tfprof.shim.pacing.pace import FIRST, TRIES, WARM_UP
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
@@ -28,7 +28,7 @@ def run(arming, path, first, last):
     job = arming(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
     read = ChannelReader.of(job.pid).take(ended=True)
     spans = [span for span in read.of_kind(kind) if span.flags & layout.FLAG_TRACED]
-    traced = [ordinal for span in spans for ordinal in range(span.ordinal, span.ordinal + span.count)]
+    traced = ordinals(spans)
     refused = [json.loads(record.data) for record in read.records_of(layout.REFUSED)]
     assert read.fault() == ""
     read.close()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fakes.forks import Forks
 from integration.oracle.cases import write_cases
+from integration.oracle.ours import COMPAT
 from tfprof.cli import main as cli
 from tfprof.collector.export.code_defs import NONE
 from tfprof.collector.exporters.op_log import op_log
@@ -22,7 +23,6 @@ from tfprof.collector.store.reader import LocalJob, LocalStore
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_profiles.py"
-COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 SEEDS = range(200, 225)
 
 

@@ -6,18 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
 from fakes.odd_files import ODD_FILES
 from tfprof.formats import runtime_dir
 
 #: A job with a channel, as tfprof-run would start it.
-JOB = f"""
-import os, sys, time
-sys.path.insert(0, {str(Path(channel_writer.__file__).parent.parent)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, place = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(place)
+JOB = f"""{OPEN_CHANNEL}
 writer.put_span(1)
 time.sleep(1)
 """

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.channel_reader import ordinals
 from tfprof.collector.summaries.steps import call
 from tfprof.formats import layout
 
@@ -48,8 +49,7 @@ def test_every_run_is_a_span(job):
     for kind, number in RUNS.items():
         runs = job.read.of_kind(kind)
         assert sum(span.count for span in runs) == job.read.count(kind) == number
-        ordinals = sorted(number for span in runs for number in range(span.ordinal, span.ordinal + span.count))
-        assert ordinals == list(range(1, number + 1))
+        assert sorted(ordinals(runs)) == list(range(1, number + 1))
         assert all(span.low <= span.total // span.count <= span.high <= span.total for span in runs)
     assert not any(job.read.count(kind) for kind in set(layout.RUN_KINDS) - set(RUNS))
     assert sum(span.count for span in job.read.of_kind(layout.PARTIAL_RUN)) == 1

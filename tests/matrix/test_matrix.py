@@ -11,7 +11,7 @@ from matrix.versions import VERSIONS, Version
 
 pytestmark = pytest.mark.tf
 CELLS = [
-    pytest.param(row, version, id=f"{row.name}-{version.name}", marks=pytest.mark.xdist_group(f"matrix {version.name}"))
+    pytest.param(row, version, id=f"{row.name}-{version.name}")
     for version in VERSIONS
     for row in ROWS
     if row.exists(version) and (version.ci is None or row.name in version.ci)

@@ -114,11 +114,7 @@ def known() -> dict[str, Asked]:
     return {}
 
 
-#: Each version answers in one worker: what it said of all cases takes long to make.
-VERSIONS = {name: pytest.param(name, marks=pytest.mark.xdist_group(f"oracle {name}")) for name in ("tf1", "tf2")}
-
-
-@pytest.fixture(params=VERSIONS.values(), ids=VERSIONS)
+@pytest.fixture(params=["tf1", "tf2"])
 def asked(
     request: pytest.FixtureRequest,
     known: dict[str, Asked],

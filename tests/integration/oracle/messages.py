@@ -6,6 +6,8 @@ They are whatever may come over the wire, whether or not a library would write i
 from collections.abc import Iterable
 from typing import Any, Final
 
+from fakes.run_metadata import varint
+
 GRAPH_DEF: Final = {"node": 1, "versions": 4}
 NODE_DEF: Final = {"name": 1, "op": 2, "input": 3, "device": 4, "attr": 5}
 ATTR_VALUE: Final = {"list": 1, "s": 2, "i": 3, "f": 4, "b": 5, "type": 6, "shape": 7, "tensor": 8}
@@ -48,16 +50,6 @@ CODE_DEF: Final = {"traces": 1}
 TRACE: Final = {"file": 1, "lineno": 2, "func_start_line": 5, "file_id": 6, "function_id": 7, "line_id": 8}
 ENTRY: Final = {"key": 1, "value": 2}
 DIM: Final = {"size": 1}
-
-
-def varint(number: int) -> bytes:
-    """Return a number as on the wire; a negative one as the 64 bits that hold it."""
-    number %= 1 << 64
-    parts = []
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*parts, number])
 
 
 def message(numbers: dict[str, int], **values: Any) -> bytes:
