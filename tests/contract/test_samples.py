@@ -1,4 +1,4 @@
-"""Samples of every TensorFlow that is supported are read as TensorFlow itself reads them (make_samples.py)."""
+"""The decoders read samples of both TensorFlows as TensorFlow's own classes do (make_samples.py)."""
 
 import json
 from collections import Counter, defaultdict
@@ -85,7 +85,7 @@ def test_a_graph_keeps_every_node_and_no_large_constant(name: str) -> None:
 
 
 def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str]]:
-    """Return the executions of a session over three batches, the batches' starts and durations, and the names."""
+    """Return (executions, [start, duration] of each batch, names) of a profiler session over three batches."""
     spans = json.loads((DATA / f"{name}.spans.json").read_text())
     interner = Interner()
     session = xspace((DATA / f"{name}.xspace").read_bytes(), 0, 10, interner)
@@ -100,18 +100,18 @@ def test_every_op_of_a_fit_ran_once_a_batch(name: str, between: dict[str, int]) 
     for op in ops:
         if names[DEVICE, op["device"]] == HOST_DEVICE.decode():
             runs[names[NODE, op["node"]]] += 1
-    assert runs.pop("mul") >= 24  # the map function's: once for each of eight examples, and some ahead
+    assert runs.pop("mul") >= 24  # of the map function: once for each of eight examples a batch, and some ahead
     assert {node: count for node, count in runs.items() if count != 3} == between
     assert {"IteratorGetNext"} < set(runs)
     assert not any(node.startswith("StatefulPartitionedCall") for node in runs)
 
 
 @pytest.mark.parametrize("name", ["keras3", "keras2"])
-def test_threads_are_no_longer_busy_than_the_batches_last(name: str) -> None:
+def test_no_thread_is_busy_for_longer_than_the_batches_last(name: str) -> None:
     ops, spans, names = _fit(name)
     busy: dict[int, int] = defaultdict(int)
     for op in ops:
-        if names[LABEL, op["label"]] != "IteratorGetNext":  # its time is a wait for other threads
+        if names[LABEL, op["label"]] != "IteratorGetNext":  # it only waits for other threads
             busy[op["thread"]] += op["op_end_ns"]
     assert len(busy) > 2
     lasted = spans[-1][0] + spans[-1][1] - spans[0][0]

@@ -1,4 +1,4 @@
-"""A collector daemon as a child of the test, and an agent that keeps streaming even if the daemon dies."""
+"""A collector daemon as a child of the test, and an agent that sends again after the daemon was killed."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tfprof.formats.wire import Head
 
 
 class CollectorProcess:
-    """The collector of ``store``; started by ``start``, gone after ``stop`` or ``kill``."""
+    """The collector of ``store``. As a context manager it kills the daemon at the end."""
 
     def __init__(self, store, *options):
         self.store = store
@@ -41,13 +41,13 @@ class CollectorProcess:
         self.process.communicate()
 
     def stop(self):
-        """Stop it; return exit status and stderr."""
+        """Send SIGTERM to the daemon; return its exit status and standard error."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.ended()
 
     def ended(self, timeout_s=30):
-        """Wait for its end; return exit status and stderr."""
+        """Wait until the daemon ends; return its exit status and standard error."""
         _, errors = self.process.communicate(timeout=timeout_s)
         return self.process.returncode, errors
 
@@ -65,10 +65,7 @@ class CollectorProcess:
 
 
 class Streaming:
-    """Sends ``count`` traced steps of one job, a few each message, until all are acked.
-
-    It is the agent's side of docs/wire.md.
-    """
+    """An agent that sends ``count`` traced steps of one job, ``each`` in a message, until all are acked."""
 
     IN_FLIGHT = 40
 
@@ -84,7 +81,7 @@ class Streaming:
         self.agent.close()
 
     def turn(self):
-        """Send and receive what is possible; return the number of acked steps."""
+        """Send and receive without waiting; return the number of acked steps."""
         now = time.monotonic()
         if now > self._greeted + 0.2:
             self._greeted = now
@@ -105,7 +102,7 @@ class Streaming:
         return self.acked
 
     def run(self, until=None, timeout_s=60):
-        """Take turns until so many steps (all by default) are acked."""
+        """Call `turn` until ``until`` steps (by default all) are acked."""
         deadline = time.monotonic() + timeout_s
         while self.acked < (until or self.count):
             assert time.monotonic() < deadline, f"{self.acked} of {self.count} acked"

@@ -1,4 +1,4 @@
-"""Jobs under `tfprof-run` that share one start of TensorFlow: each is a separate job in a forked process."""
+"""Jobs under `tfprof-run` that share one import of TensorFlow: each is a job of its own in a forked process."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ PATIENCE_S = 60.0
 
 
 class Profiled:
-    """Each script of ``forks`` is a job in ``store``; ``job`` is the last one, ``uid`` its id."""
+    """Runs scripts by ``forks``, each as a job in ``store``; ``uid`` is the id of the last job."""
 
     def __init__(self, store: Path, forks: Forks) -> None:
         self.store = store
@@ -18,7 +18,7 @@ class Profiled:
         self._forks = forks
 
     def run(self, trace: str, script: str | Path, *arguments: object) -> Ended:
-        """Run a script to its end with the policy ``trace``; wait until all its data is stored."""
+        """Run a script to its end with the trace policy ``trace``, and wait until the job has ended in the store."""
         ended = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
         self.uid = self._stored(ended.pid).info.hex
         return ended

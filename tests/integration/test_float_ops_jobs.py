@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fakes.profiled import Profiled
-from fakes.round_trip import said
+from fakes.round_trip import output_of
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
@@ -31,7 +31,7 @@ def run(profiled: Profiled, trace: str, script: str, *arguments: str) -> list[st
 
 def ask(profiled: Profiled, *options: str) -> str:
     """Return the op view of the last job, as it is printed."""
-    return said("op", profiled.uid, "--store", profiled.store, *options)
+    return output_of("op", profiled.uid, "--store", profiled.store, *options)
 
 
 def entries(profiled: Profiled, *options: str) -> dict[str, Any]:

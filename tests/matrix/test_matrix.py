@@ -1,4 +1,4 @@
-"""The cells of the matrix that CI runs; `make matrix` runs all."""
+"""The cells of the matrix that CI runs. `make matrix` runs all cells."""
 
 import os
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def private() -> Iterator[Instance]:
-    """Agent, collector and store of this module alone."""
+    """The private agent, collector and store of this module."""
     with instance() as made:
         yield made
 
 
 @pytest.mark.parametrize(("row", "version"), CELLS)
-def test_a_job_runs_as_without_tfprof_and_is_recorded(row: Row, version: Version, private: Instance) -> None:
+def test_a_job_runs_as_without_tfprof_and_is_recorded_completely(row: Row, version: Version, private: Instance) -> None:
     missing = cell.environments_missing(version)
     if missing:
         if os.environ.get("CI"):

@@ -1,6 +1,6 @@
-"""Sessions with the calls that the real ones end in."""
+"""Sessions that make the same native calls as TensorFlow's sessions."""
 
-# Laid out as the real ones, whose calls span lines: tracebacks name one of them.
+# The calls are split over lines as in TensorFlow's own file, because tracebacks name one of these lines.
 # fmt: off
 import threading
 
