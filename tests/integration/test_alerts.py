@@ -1,4 +1,4 @@
-"""Alerts of a real collector: stored, commanded, and followed by an order, from the spans of an agent."""
+"""Alerts of a real collector: it stores them, runs the alert command, and orders a trace."""
 
 import json
 import struct
@@ -27,7 +27,7 @@ def daemon(private_places, tmp_path, monkeypatch):
 
 
 def spans():
-    """Return steps of 50 ms in the last SECONDS, the last ten of which take twice as long."""
+    """Return steps of 50 ms for SECONDS; those of the last ten seconds take twice as long."""
     at, end, found = 0, SECONDS * 10**9, []
     while at < end:
         took = STEP_NS * (2 if at > end - 10 * 10**9 else 1)
@@ -43,7 +43,7 @@ def send_spans(agent, entries):
 
 
 def greet(agent):
-    """Greet as an agent that takes orders."""
+    """Greet as an agent of the newest version, which takes orders."""
     body = {"agent": "a1", "host": "testhost", "wire": list(range(1, WIRE_VERSION + 1))}
 
     def is_answered():
@@ -53,7 +53,7 @@ def greet(agent):
     until(is_answered, "an answer of the collector")
 
 
-def test_slower_steps_are_an_alert_a_command_and_an_order(daemon, tmp_path):
+def test_slower_steps_raise_an_alert_run_the_command_and_order_a_trace(daemon, tmp_path):
     daemon.start()
     written = tmp_path / "alerts"
     agent = WireAgent(daemon.place)

@@ -1,4 +1,4 @@
-"""The Python API against TensorFlow's: equal options from equal calls, equal words around the same reports."""
+"""The Python API against TensorFlow's: the same calls make the same options, and print the same text."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ ORACLE = Path(__file__).parent / "oracle_options.py"
 def oracle(
     request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], Profiler]:
-    """What TensorFlow said, and our profiler of the same step."""
+    """TensorFlow's answers, and our profiler of the same step."""
     folder = tmp_path_factory.mktemp(f"options-{request.param}")
     asking(request.param).output(ORACLE, folder)
     write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), [(folder / "run-0.pb").read_bytes()]))
@@ -29,7 +29,7 @@ def oracle(
     return answers, open_store(folder / "store").job("last", compat=COMPAT[request.param], exact=True)
 
 
-def test_the_builder_makes_the_same_of_every_method(oracle: tuple[dict[str, Any], Profiler]) -> None:
+def test_every_method_of_the_builder_makes_the_same_options(oracle: tuple[dict[str, Any], Profiler]) -> None:
     every = (
         Builder()
         .with_max_depth(7)
@@ -63,12 +63,12 @@ def test_the_builder_makes_the_same_of_every_method(oracle: tuple[dict[str, Any]
 
 
 def without_doc(text: str) -> list[str]:
-    """Return a printed report without its explanation of columns, whose words are each side's own."""
+    """Return the parts of a printed report before and after its explanation of columns, which differs."""
     before, doc, rest = text.partition("\nDoc:\n")
     return [before, rest.partition("Profile:\n")[2]] if doc else [text]
 
 
-def test_the_same_is_printed_around_the_same_reports(
+def test_the_methods_print_the_same_text(
     oracle: tuple[dict[str, Any], Profiler],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,

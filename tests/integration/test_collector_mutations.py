@@ -1,6 +1,6 @@
-"""What jobs say is mutated and sent to a real collector: it goes on, and another job does not notice.
+"""A real collector gets corrupt messages: it survives, and serves another job without delay.
 
-``TFPROF_MUTATIONS=10000`` sends so many messages instead of those few that are quick.
+TFPROF_MUTATIONS is the number of messages, TFPROF_MUTATIONS_SEED the seed.
 """
 
 import json
@@ -20,7 +20,7 @@ from tfprof.formats import layout, wire
 COUNT = int(os.environ.get("TFPROF_MUTATIONS", "600"))
 SEED = int(os.environ.get("TFPROF_MUTATIONS_SEED", "1"))
 HEALTHY, EVIL = 0x600D, 0xBAD0000
-#: Messages of a mutated job: then it comes as another one, before what was stored of it slows it down.
+#: Messages of one corrupt job. More of them make its store large and the test slow; the next job follows.
 OF_ONE_JOB = 100
 MEMORY_MAX = 256 << 20
 
@@ -32,10 +32,10 @@ def daemon(private_places):
 
 
 class Healthy:
-    """A job whose messages are all in order, one at a time.
+    """A job that sends valid messages, one at a time.
 
-    `slowest_s` is the longest that one waited for its ack, `slowest_cpu_s` the most CPU time that the collector took
-    meanwhile.
+    `slowest_s` is the longest wait for an ack. `slowest_cpu_s` is the most CPU time that the collector
+    used during one wait.
     """
 
     def __init__(self, daemon):
@@ -61,7 +61,7 @@ def resident(daemon):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_no_message_ends_the_collector_or_keeps_another_job_waiting(daemon):
+def test_no_message_ends_the_collector_or_delays_another_job(daemon):
     healthy = Healthy(daemon)
     evil = WireAgent(daemon.place, agent="evil")
     evil.greet()
@@ -72,7 +72,7 @@ def test_no_message_ends_the_collector_or_keeps_another_job_waiting(daemon):
             mutator = Mutator(SEED * 1_000 + number, uid)
             evil.open(uid, name="evil.py")
         message = mutator.message()
-        for _ in range(2):  # as agents do: what leaves a gap is taken when it comes again
+        for _ in range(2):  # agents send again, too; the collector accepts a message after a gap the second time
             evil.send_raw(*message)
         if number % 10 == 0:
             healthy.step()
@@ -87,7 +87,9 @@ def test_no_message_ends_the_collector_or_keeps_another_job_waiting(daemon):
     assert (code, errors) == (0, "")
     assert status["failures"] == 0
     assert status["pid"] == daemon.process.pid
-    assert min(healthy.slowest_s, healthy.slowest_cpu_s) < 5  # a stop for long, not a slow machine
+    assert (
+        min(healthy.slowest_s, healthy.slowest_cpu_s) < 5
+    )  # both are large only if the collector hangs, not on a slow machine
     assert most < MEMORY_MAX
     store = LocalStore(daemon.store)
     job = store.job(f"{HEALTHY:016x}")

@@ -1,4 +1,4 @@
-"""A daemon that has nothing to do uses next to no processor time, in whatever state it rests."""
+"""An idle daemon uses almost no CPU time, whatever it waits for."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def await_rest(*pids: int) -> None:
 
 
 class Host:
-    """A store with a launch that lives, and what was started for it."""
+    """A store with a running launch, and the processes of the test."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
@@ -76,7 +76,7 @@ def collector(host: Host) -> Iterator[FakeCollector]:
     made.close()
 
 
-def test_without_a_job_while_one_starts_and_with_one_that_is_idle(host: Host) -> None:
+def test_at_rest_without_a_job_and_with_an_idle_job(host: Host) -> None:
     collector = host.daemon("collector")
     agent = host.daemon("agent")
     until(lambda: host.status()["collector"] == collector, "a welcome")
@@ -87,12 +87,14 @@ def test_without_a_job_while_one_starts_and_with_one_that_is_idle(host: Host) ->
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_while_the_collector_is_gone_and_much_waits_for_it(host: Host, collector: FakeCollector, *, ends: bool) -> None:
+def test_at_rest_while_the_collector_is_gone_and_records_wait_for_it(
+    host: Host, collector: FakeCollector, *, ends: bool
+) -> None:
     agent = host.daemon("agent")
     until(lambda: host.status()["collector"], "a welcome")
     collector.answer = lambda _head, _body: []
     job = host.job(20_000)
-    until(lambda: any(job["lag_bytes"] > 500_000 for job in host.status()["jobs"].values()), "a ring that fills")
+    until(lambda: any(job["lag_bytes"] > 500_000 for job in host.status()["jobs"].values()), "a filling ring")
     if ends:
         job.kill()
     collector.pause()
@@ -100,7 +102,7 @@ def test_while_the_collector_is_gone_and_much_waits_for_it(host: Host, collector
     collector.start()
 
 
-def test_with_a_collector_of_another_version(host: Host, collector: FakeCollector) -> None:
+def test_at_rest_with_a_collector_of_another_version(host: Host, collector: FakeCollector) -> None:
     collector.greet = collector.answer = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), REFUSAL)]
     agent = host.daemon("agent")
     host.job()
@@ -108,7 +110,7 @@ def test_with_a_collector_of_another_version(host: Host, collector: FakeCollecto
     await_rest(agent)
 
 
-def test_with_a_store_that_cannot_be_used_it_is_told_once_and_tried_once(host: Host, private_places: Path) -> None:
+def test_an_unusable_store_is_tried_and_reported_only_once(host: Host, private_places: Path) -> None:
     private_places.write_text("a file")
     agent = host.daemon("agent")
     host.job()

@@ -1,6 +1,6 @@
-"""Channels are changed in every way after a real agent took them: both daemons go on, and another job does not notice.
+"""Channels become corrupt after a real agent has opened them: both daemons survive and serve another job.
 
-``TFPROF_FORGED=3000`` forges so many channels instead of those few that are quick.
+TFPROF_FORGED is the number of corrupt channels, TFPROF_FORGED_SEED the seed.
 """
 
 import contextlib
@@ -32,19 +32,19 @@ CHANGED_S = "0.6"
 LAUNCH = 0x5EED
 DAEMONS = ("agent", "collector")
 MEMORY_MAX = 256 << 20
-#: With so much in its ring the agent sends at its next look, which is half a second later at most.
+#: Bytes in a ring from which on the agent sends at its next poll, at most half a second later.
 PRESSING = 300 << 10
 PATIENCE_S = 60.0
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 
 
 class Host:
-    """A store with a launch that lives, and both daemons."""
+    """A store with a running launch, and both daemons."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
         self.place = runtime_dir.make_instance(str(store))
-        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # this process is a job
+        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # the test's own process is a job
         launches.write(self.place, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
         self.daemons: dict[str, subprocess.Popen[str]] = {}
         for name in reversed(DAEMONS):
@@ -86,10 +86,10 @@ def host(private_places: Path) -> Iterator[Host]:
 
 
 class Healthy:
-    """A job whose channel is in order: one record at a time.
+    """A job with a valid channel, which puts one record at a time.
 
-    `slowest_s` is the longest that one waited for its ack, `slowest_cpu_s` the most CPU time that the daemons took
-    meanwhile.
+    `slowest_s` is the longest wait for an ack. `slowest_cpu_s` is the most CPU time that the daemons used
+    during one wait.
     """
 
     def __init__(self, host: Host) -> None:
@@ -100,7 +100,7 @@ class Healthy:
         self.slowest_s = self.slowest_cpu_s = 0.0
 
     def step(self) -> None:
-        """Put a record, and wait until it is given back."""
+        """Put a record and wait until the agent has freed its space."""
         self.sent += 1
         data = run_metadata([b"n%d:Add" % (self.sent % 5)]) + text(15, bytes(PRESSING))
         began, cpu_before_s = time.monotonic(), self.host.cpu_s()
@@ -113,7 +113,7 @@ class Healthy:
 
 
 def await_others(host: Host) -> None:
-    """Wait until only the healthy job is left, as long as others end: how fast they do is the machine's business."""
+    """Wait until only the healthy job is left. The deadline is for the end of the next job, not of all."""
     while (left := len(host.status("agent")["jobs"])) > 1:
         until(lambda left=left: len(host.status("agent")["jobs"]) < left, f"the end of one of {left} jobs", PATIENCE_S)
 
@@ -122,12 +122,12 @@ def await_others(host: Host) -> None:
 def healthy(host: Host) -> Iterator[Healthy]:
     made = Healthy(host)
     yield made
-    with contextlib.suppress(OSError, ValueError):  # closed by the test
+    with contextlib.suppress(OSError, ValueError):  # the test has closed it
         made.channel.close()
 
 
 @pytest.mark.timeout(300 + 3 * COUNT)
-def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: Healthy) -> None:
+def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healthy: Healthy) -> None:
     for _ in range(12):
         healthy.step()
     alone_s, healthy.slowest_s = healthy.slowest_s, 0.0
@@ -163,7 +163,9 @@ def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: H
     assert taken >= COUNT
     assert [status[name]["pid"] for name in DAEMONS] == [host.daemons[name].pid for name in DAEMONS]
     assert status["collector"]["failures"] == 0
-    assert min(healthy.slowest_s, healthy.slowest_cpu_s) < 5  # a stop for long, not a slow machine
+    assert (
+        min(healthy.slowest_s, healthy.slowest_cpu_s) < 5
+    )  # both are large only if a daemon hangs, not on a slow machine
     assert max(most.values()) < MEMORY_MAX
     assert max(share.values()) < 0.02
     store = LocalStore(host.store)

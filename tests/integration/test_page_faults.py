@@ -1,6 +1,6 @@
-"""Steps that take more page faults after a trace than before, in real processes.
+"""Steps of real processes that have more page faults after a trace than before.
 
-They are traced again, until it is undone or told.
+The shim traces them again until the faults are gone, or reports them.
 """
 
 import json
@@ -23,7 +23,7 @@ PATHS = [
 
 
 def run(arming, path, first, last):
-    """Run the job and return (ordinals of traced steps, what was refused)."""
+    """Run the job; return (ordinals of traced steps, refusals)."""
     version, mode, kind = path
     job = arming(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
     read = ChannelReader.of(job.pid).take(ended=True)
@@ -38,18 +38,19 @@ def run(arming, path, first, last):
 
 
 def runs(count):
+    """Return the ordinals of the traced steps of ``count`` series."""
     return [START + EACH * number + step for number in range(count) for step in range(FIRST)]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 @pytest.mark.parametrize("times", [0, 1, 2])
-def test_steps_are_traced_again_until_they_take_no_more_faults_than_before(arming, path, times):
+def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(arming, path, times):
     last = END_OF_FIRST + EACH * times
     assert run(arming, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_what_tracing_again_does_not_undo_is_told_once(arming, path):
+def test_faults_that_remain_are_reported_once(arming, path):
     traced, refused = run(arming, path, END_OF_FIRST + 1, 80)
     assert traced == runs(1 + TRIES)
     assert [each["slug"] for each in refused] == ["page-faults"]
@@ -57,5 +58,5 @@ def test_what_tracing_again_does_not_undo_is_told_once(arming, path):
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_steps_that_took_as_many_before_are_let_be(arming, path):
+def test_steps_with_as_many_faults_before_the_trace_are_not_traced_again(arming, path):
     assert run(arming, path, 1, 80) == (runs(1), [])

@@ -1,4 +1,4 @@
-"""Timelines against TensorFlow's own profiler: the same executions in, the same bytes out."""
+"""Timelines against the TF profiler: both write the same bytes for the same executions."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def version(request: pytest.FixtureRequest) -> str:
 def asked(
     version: str, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Cases, each with TensorFlow's answers to its questions."""
+    """The cases, each with TensorFlow's answers to its questions."""
     folder = tmp_path_factory.mktemp(version)
     cases = [timeline_cases.case(seed) for seed in range(FIRST_SEED, FIRST_SEED + CASES)]
     (folder / "cases.json").write_text(json.dumps(cases, default=lambda data: data.decode("latin-1")))
@@ -43,7 +43,7 @@ def asked(
 
 
 def stored(case: Mapping[str, Any], store: Path) -> None:
-    """Make a job of a case."""
+    """Import a case as a job."""
     nodes = graph(case["graph"], "graph")
     message = parsed(case["op_log"], OpLogProto, "op_log", (BINARY,))
     known = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
@@ -61,10 +61,10 @@ def where(theirs: str, mine: str) -> str:
     )
 
 
-def test_timelines_are_those_of_tensorflow_byte_for_byte(
+def test_timelines_equal_those_of_tensorflow_byte_for_byte(
     version: str, asked: list[tuple[dict[str, Any], list[dict[str, Any]]]], tmp_path: Path
 ) -> None:
-    """Each view, each step and all of them, many filters: files, their names, and what is printed."""
+    """For each view, with single steps and all steps and many filters: the files, their names, and the output."""
     compared = dict.fromkeys(("graph", "scope", "code"), 0)
     out = tmp_path / "out"
     out.mkdir()
