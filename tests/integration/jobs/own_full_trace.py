@@ -1,4 +1,4 @@
-"""Functions and then a session run with the user's own full trace, which takes the process's one profiler session."""
+"""Calls of a function, then session runs with the user's own full trace, which needs the process's only profiler."""
 
 import sys
 
