@@ -94,7 +94,7 @@ def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[i
 
 
 @pytest.mark.parametrize(("name", "between"), [("keras3", {}), ("keras2", {"ReadVariableOp": 2, "Identity": 2})])
-def test_every_op_of_a_fit_ran_once_a_batch(name: str, between: dict[str, int]) -> None:
+def test_every_op_of_a_fit_runs_once_per_batch(name: str, between: dict[str, int]) -> None:
     ops, _, names = _fit(name)
     runs: Counter[str] = Counter()
     for op in ops:
@@ -118,7 +118,7 @@ def test_no_thread_is_busy_for_longer_than_the_batches_last(name: str) -> None:
     assert all(0 < ns <= lasted for ns in busy.values())
 
 
-def test_iterators_are_on_a_device_of_their_own() -> None:
+def test_iterators_are_on_a_separate_device() -> None:
     ops, _, names = _fit("keras3")
     iterators = {names[NODE, op["node"]] for op in ops if names[DEVICE, op["device"]] == ITERATOR_DEVICE.decode()}
     assert iterators == {"Iterator::Root", "Iterator::Root::MapAndBatch", "Iterator::Root::MapAndBatch::TensorSlice"}

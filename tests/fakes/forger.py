@@ -135,9 +135,8 @@ def forge(folder, launch, seed, seconds):
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         for one in forged:
-            with contextlib.suppress(
-                struct.error, OverflowError, ValueError, OSError
-            ):  # the writer reads corrupt words, too
+            # The writer reads corrupt words, too.
+            with contextlib.suppress(struct.error, OverflowError, ValueError, OSError):
                 for _ in range(chance.choice([0, 1, 1, 3])):
                     one.change()
         time.sleep(chance.choice([0.01, 0.05, 0.1]))

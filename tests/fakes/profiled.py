@@ -1,4 +1,4 @@
-"""Jobs under `tfprof-run` that share one import of TensorFlow: each is a job of its own in a forked process."""
+"""Jobs under `tfprof-run` that share one import of TensorFlow: each is a separate job in a forked process."""
 
 from pathlib import Path
 

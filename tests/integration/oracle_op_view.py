@@ -144,9 +144,8 @@ def made_node(random, stats, name):
     for allocator in random.choice(["cpu", "GPU_0_bfc", "gpu_host_bfc"], random.randint(3)):
         used = stats.memory.add(allocator_name=allocator, total_bytes=int(random.randint(10**6)))
         used.peak_bytes, used.live_bytes = int(random.randint(10**6)), int(random.randint(-(10**6), 10**6))
-    outputs = (
-        0 if ":" in stats.node_name else random.randint(3)
-    )  # TensorFlow's Python looks up nodes with outputs in the graph
+    # TensorFlow's Python looks up nodes with outputs in the graph.
+    outputs = 0 if ":" in stats.node_name else random.randint(3)
     for slot in range(outputs):
         output = stats.output.add(slot=slot)
         if random.rand() < 0.8:

@@ -90,7 +90,7 @@ def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, 
         assert result.complete
         attached.end()
     report = job.end()
-    assert (report["changed"], report["modules"], report["left"], report["ours"]) == ([], [], [], [])
+    assert [report[name] for name in ("changed", "modules", "attributes", "objects")] == [[], [], [], []]
     stored = LocalStore(str(private_places)).jobs()
     assert [one.info.state for one in stored] == ["detached"] * ATTACHES
     for one in stored:
@@ -120,7 +120,7 @@ def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, private_pl
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"attached by (pending-call|gil-callback), stopped for", ran.stderr)
     assert "MatMul" in ran.stdout
-    assert job.end()["ours"] == []
+    assert job.end()["objects"] == []
     assert LocalStore(str(private_places)).jobs()[0].info.state == "detached"
 
 
@@ -135,7 +135,7 @@ def test_the_command_detaches_on_ctrl_c(loop, private_places):
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
     assert "detached" in err
-    assert job.end()["ours"] == []
+    assert job.end()["objects"] == []
 
 
 def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
@@ -167,7 +167,7 @@ def test_the_command_attaches_to_all_processes_of_a_name(loop, private_places):
     assert {str(job.pid) for job in jobs} <= {
         line.split()[1] for line in ran.stderr.splitlines() if "attached by" in line
     }
-    assert [job.end()["ours"] for job in jobs] == [[], []]
+    assert [job.end()["objects"] for job in jobs] == [[], []]
     # Other tests on this host may run loops of the same name.
     states = {one.info.identity["pid"]: one.info.state for one in LocalStore(str(private_places)).jobs()}
     assert [states[job.pid] for job in jobs] == ["detached"] * 2
@@ -191,7 +191,7 @@ def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
     assert f"{job.pid} attach_loop.py: attached by" in err
-    assert job.end()["ours"] == []
+    assert job.end()["objects"] == []
 
 
 def stored_jobs(store):

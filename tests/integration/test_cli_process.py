@@ -84,7 +84,7 @@ def test_ctrl_c_ends_the_command_silently(store: Path) -> None:
         until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING, "a full pipe")
         process.send_signal(signal.SIGINT)
         os.close(write)
-        assert process.wait(30) == -signal.SIGINT  # 130, as shells say
+        assert process.wait(30) == -signal.SIGINT  # shells report 130
         assert process.stderr.read() == b""
     os.close(read)
 
@@ -113,7 +113,7 @@ def test_ctrl_c_stays_ignored_under_a_shell_that_ignores_it(store: Path) -> None
 
 
 #: Commands that print something.
-PRINTING = (
+COMMANDS = (
     "jobs",
     "steps last",
     "spans last",
@@ -126,7 +126,7 @@ PRINTING = (
     "--version",
 )
 #: Redirection -> the error of the system.
-SAYS = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
+ERRORS = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
 
 
 def shell(line: str, store: Path) -> subprocess.CompletedProcess[str]:
@@ -137,16 +137,16 @@ def shell(line: str, store: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.usefixtures("private_places")
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
-@pytest.mark.parametrize("words", PRINTING)
+@pytest.mark.parametrize("words", COMMANDS)
 def test_an_output_that_cannot_be_written_is_one_line_of_error(full_store: Path, words: str, stream: str) -> None:
     done = shell(f"tfprof {words} {stream}", full_store)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == f"tfprof: standard output: {SAYS[stream]} [io]"
+    assert done.stderr.splitlines()[-1] == f"tfprof: standard output: {ERRORS[stream]} [io]"
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("private_places")
-@pytest.mark.parametrize("words", [*PRINTING, "shell last", "profile-proto last -o /dev/null"])
+@pytest.mark.parametrize("words", [*COMMANDS, "shell last", "profile-proto last -o /dev/null"])
 def test_only_the_shell_needs_a_standard_input(full_store: Path, words: str) -> None:
     done = shell(f"tfprof {words} <&-", full_store)
     errors = ["tfprof: standard input: Bad file descriptor [io]"] if words == "shell last" else []
@@ -173,7 +173,7 @@ def test_a_pipe_that_is_closed_before_the_first_output_is_no_error(full_store: P
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
 def test_the_help_of_the_launcher_needs_an_output(full_store: Path, stream: str) -> None:
     done = shell(f"tfprof-run --help {stream}", full_store)
-    assert (done.returncode, done.stderr) == (1, f"tfprof-run: standard output: {SAYS[stream]} [io]\n")
+    assert (done.returncode, done.stderr) == (1, f"tfprof-run: standard output: {ERRORS[stream]} [io]\n")
 
 
 def test_a_folder_as_standard_input_is_one_line_of_error(full_store: Path) -> None:

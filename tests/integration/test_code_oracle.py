@@ -95,7 +95,7 @@ def options_of(query: Mapping[str, Any]) -> Options:
 
 
 def normal(message: Any) -> Any:
-    """Return a message with broken characters in names replaced, as ours does."""
+    """Return a message with the broken characters in its names replaced, as in tfprof's messages."""
     ahead = [message]
     while ahead:
         one = ahead.pop()

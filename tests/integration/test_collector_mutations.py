@@ -72,7 +72,8 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
             mutator = Mutator(SEED * 1_000 + number, uid)
             evil.open(uid, name="evil.py")
         message = mutator.message()
-        for _ in range(2):  # agents send again, too; the collector accepts a message after a gap the second time
+        # Agents send again, too. The collector accepts a message after a gap the second time.
+        for _ in range(2):
             evil.send_raw(*message)
         if number % 10 == 0:
             healthy.step()
@@ -87,9 +88,8 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
     assert (code, errors) == (0, "")
     assert status["failures"] == 0
     assert status["pid"] == daemon.process.pid
-    assert (
-        min(healthy.slowest_s, healthy.slowest_cpu_s) < 5
-    )  # both are large only if the collector hangs, not on a slow machine
+    # Both times are long only if the collector hangs, not on a slow machine.
+    assert min(healthy.slowest_s, healthy.slowest_cpu_s) < 5
     assert most < MEMORY_MAX
     store = LocalStore(daemon.store)
     job = store.job(f"{HEALTHY:016x}")

@@ -1,4 +1,4 @@
-"""An idle daemon uses almost no CPU time, whatever it waits for."""
+"""An idle daemon uses almost no CPU time, while it waits for any event."""
 
 import json
 import os

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.tf
 REASONS = Path(__file__).with_name("uncounted_ops.txt")
 ORACLE = Path(__file__).with_name("oracle_kernels.py")
 #: Prefixes of the op types that TensorFlow's rewrites produce.
-MADE = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
+REWRITTEN = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def test_every_kernel_has_a_formula_or_a_reason(registered: set[str]) -> None:
 
 
 def test_rewritten_ops_have_formulas_unless_they_compute_nothing(registered: set[str]) -> None:
-    made = {name for name in registered if name.startswith(MADE)}
-    assert {name for name in made if formula(name, DEFAULT) is None} == {
+    rewritten = {name for name in registered if name.startswith(REWRITTEN)}
+    assert {name for name in rewritten if formula(name, DEFAULT) is None} == {
         *("_MklConcat", "_MklConcatV2", "_MklConjugateTranspose", "_MklTranspose"),
         *("_MklDequantize", "_MklQuantizeV2", "_MklQuantizedConcatV2"),
         "_MklNativeSparseMatrixMatMul",  # the number of nonzero values is unknown

@@ -27,7 +27,7 @@ pytestmark = [
 ORACLE = Path(__file__).parent / "oracle_float_ops.py"
 CASES = ("kinds", "fed", "odd")
 #: Op types whose counts differ from TensorFlow's: a sum's number of terms, adjoint matrices, padding in gradients.
-OTHERWISE = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
+COUNTED_DIFFERENTLY = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def asked(
     return request.param, folder
 
 
-def known(folder: Path) -> Any:
+def counts_of(folder: Path) -> Any:
     """Return TensorFlow's counts of a case."""
     return json.loads((folder / "counts.json").read_text())
 
@@ -72,7 +72,7 @@ def counted(of: LocalJob, step: int, parity: Parity) -> dict[str, int]:
     return {node.name: node.stats.float_ops for node in nodes(of, step, parity) if node.stats.float_ops}
 
 
-def some(numbers: Mapping[str, int]) -> dict[str, int]:
+def nonzero(numbers: Mapping[str, int]) -> dict[str, int]:
     """Return the numbers that are not 0."""
     return {name: number for name, number in numbers.items() if number}
 
@@ -80,16 +80,16 @@ def some(numbers: Mapping[str, int]) -> dict[str, int]:
 @pytest.mark.parametrize("case", CASES)
 def test_a_graph_without_steps_has_the_counts_of_the_registry(asked: tuple[str, Path], case: str) -> None:
     version, folder = asked
-    theirs = known(folder / case)
+    theirs = counts_of(folder / case)
     mine = counted(job(folder / case, "alone"), -1, Parity(COMPAT[version], exact=True))
     assert mine == theirs["static"]
-    assert mine == some(theirs["once"][0]["nodes"])
+    assert mine == nonzero(theirs["once"][0]["nodes"])
     assert sum(mine.values()) == theirs["once"][0]["total"]
 
 
 def test_the_cases_have_every_registered_op_type(asked: tuple[str, Path]) -> None:
     version, folder = asked
-    with_numbers = known(folder / "kinds")["static"]
+    with_numbers = counts_of(folder / "kinds")["static"]
     graph = {node.name: node.op for node in nodes(job(folder / "kinds"))}
     missing = set(REGISTRY) - {graph[name] for name in with_numbers}
     assert missing == ({"AddV2", "BatchMatMulV2", "BatchMatMulV3"} if version == "tf1" else set()), NEWER
@@ -98,11 +98,11 @@ def test_the_cases_have_every_registered_op_type(asked: tuple[str, Path]) -> Non
 @pytest.mark.parametrize("case", CASES)
 def test_every_node_of_every_step_has_the_count_of_the_tf_profiler(asked: tuple[str, Path], case: str) -> None:
     version, folder = asked
-    theirs = known(folder / case)
+    theirs = counts_of(folder / case)
     assert len(theirs["steps"]) > 2
     for step, answer in theirs["steps"].items():
         mine = counted(job(folder / case), int(step), Parity(COMPAT[version], exact=True))
-        assert mine == some(answer["nodes"]), step
+        assert mine == nonzero(answer["nodes"]), step
         assert sum(mine.values()) == answer["total"] > 0
 
 
@@ -111,23 +111,23 @@ def test_the_first_step_alone_has_the_counts_of_tensorflows_one_shot_profile(
     asked: tuple[str, Path], case: str
 ) -> None:
     version, folder = asked
-    answer = known(folder / case)["once"][1]
-    assert counted(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == some(answer["nodes"])
+    answer = counts_of(folder / case)["once"][1]
+    assert counted(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == nonzero(answer["nodes"])
 
 
 def test_steps_add_shapes_to_more_nodes_of_the_graph(asked: tuple[str, Path]) -> None:
     _, folder = asked
     for case in ("fed", "odd"):
-        theirs = known(folder / case)
+        theirs = counts_of(folder / case)
         assert len(theirs["filled"]) > len(theirs["static"])
 
 
 def test_without_parity_the_counts_of_registered_op_types_are_the_same(asked: tuple[str, Path]) -> None:
     _, folder = asked
-    theirs, compared = known(folder / "kinds")["static"], set()
+    theirs, compared = counts_of(folder / "kinds")["static"], set()
     for node in nodes(job(folder / "kinds")):
         optimized = node.name.startswith("random_uniform")  # TensorFlow replaces a product with 1 by a copy
-        if node.stats.runs and node.name in theirs and node.op not in OTHERWISE and not optimized:
+        if node.stats.runs and node.name in theirs and node.op not in COUNTED_DIFFERENTLY and not optimized:
             assert node.stats.float_ops == theirs[node.name] * node.stats.runs, node.name
             compared.add(node.op)
     assert len(compared) > 25

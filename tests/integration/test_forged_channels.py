@@ -163,9 +163,8 @@ def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healt
     assert taken >= COUNT
     assert [status[name]["pid"] for name in DAEMONS] == [host.daemons[name].pid for name in DAEMONS]
     assert status["collector"]["failures"] == 0
-    assert (
-        min(healthy.slowest_s, healthy.slowest_cpu_s) < 5
-    )  # both are large only if a daemon hangs, not on a slow machine
+    # Both times are long only if a daemon hangs, not on a slow machine.
+    assert min(healthy.slowest_s, healthy.slowest_cpu_s) < 5
     assert max(most.values()) < MEMORY_MAX
     assert max(share.values()) < 0.02
     store = LocalStore(host.store)

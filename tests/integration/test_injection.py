@@ -13,7 +13,7 @@ from fakes.armed_job import INTERPRETERS, MODERN, ROOT, environment, name_of
 everywhere = pytest.mark.parametrize("python", INTERPRETERS, ids=name_of)
 where_jobs_run = pytest.mark.parametrize("python", MODERN, ids=name_of)
 
-SAYS = """
+SHOW_STATE = """
 import sys
 print(sys.version)
 print([place for place in sys.path if 'inject' in place or 'tfprof' in place])
@@ -80,16 +80,16 @@ def usable(python, flags):
 def test_an_interpreter_runs_as_without_tfprof_under_every_flag(run, python):
     for flags in FLAGS:
         if usable(python, flags):
-            say = SAYS if "-S" not in flags else "print(1)"  # without site the folder stays on the path
-            assert run(python, *flags, "-c", say) == run(python, *flags, "-c", say, armed=False), flags
+            script = SHOW_STATE if "-S" not in flags else "print(1)"  # without site the folder stays on the path
+            assert run(python, *flags, "-c", script) == run(python, *flags, "-c", script, armed=False), flags
 
 
 @everywhere
 def test_the_shadowed_sitecustomize_runs_and_stays_imported(run, python, theirs):
     place = theirs("import sys\nsys.stdout.write('theirs ' + __file__.rpartition('.')[0] + chr(10))\n")
-    say = "import sys, sitecustomize; print(sitecustomize.__file__ == sys.modules['sitecustomize'].__file__)"
-    found = run(python, "-c", say, path=[place])
-    assert found == run(python, "-c", say, path=[place], armed=False)
+    script = "import sys, sitecustomize; print(sitecustomize.__file__ == sys.modules['sitecustomize'].__file__)"
+    found = run(python, "-c", script, path=[place])
+    assert found == run(python, "-c", script, path=[place], armed=False)
     assert found[1].startswith("theirs ")
 
 
@@ -140,22 +140,24 @@ def test_a_missing_shim_is_silent(python, tmp_path):
 
 @everywhere
 def test_nothing_is_armed_without_a_launch(run, python):
-    say = "import sys; print(len(sys.meta_path))"
+    script = "import sys; print(len(sys.meta_path))"
     for launch in ("", "nonsense", "12@/tmp", "zzzzzzzzzzzzzzzz@/tmp"):
-        assert run(python, "-c", say, TFPROF_RUN=launch) == run(python, "-c", say, armed=False)
+        assert run(python, "-c", script, TFPROF_RUN=launch) == run(python, "-c", script, armed=False)
 
 
 @where_jobs_run
 def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_path):
     copy = copied(tmp_path)
     environ = environment("/nowhere", PYTHONPATH=str(copy / "inject"))
-    say = "import sys; print(len(set(sys.modules)), sorted(name for name in sys.modules if name.startswith('_tfprof')))"
-    command = [str(python), "-c", say]
+    script = (
+        "import sys; print(len(set(sys.modules)), sorted(name for name in sys.modules if name.startswith('_tfprof')))"
+    )
+    command = [str(python), "-c", script]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
     loaded = done.stdout.partition(" ")[2]
     own = ("shim.clock", "shim.core", "shim.guard", "shim.hook", "shim.lasting", "shim.tensorflow.patches")
     assert loaded.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*ROOMS, *own))]))
-    alone = run(python, "-c", say, armed=False)[1]
+    alone = run(python, "-c", script, armed=False)[1]
     assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + 14  # the shim's, sitecustomize, time
     assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1
 
@@ -163,13 +165,13 @@ def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_p
 @where_jobs_run
 def test_children_inherit_the_environment_that_arms_them(run, python):
     child = "import sys; print('_tfprof.shim.core' in sys.modules)"
-    say = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {child!r}]))"
-    assert run(python, "-c", say) == (0, "True\n", "")
+    script = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {child!r}]))"
+    assert run(python, "-c", script) == (0, "True\n", "")
 
 
 @where_jobs_run
 def test_a_setuid_program_is_not_armed(python):
-    say = (
+    script = (
         "import os, sys; os.geteuid = lambda: 12345\n"
         f"package = type(sys)('_tfprof'); package.__path__ = [{str(ROOT)!r}]; sys.modules['_tfprof'] = package\n"
         "from _tfprof.shim import core; core.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
@@ -177,6 +179,8 @@ def test_a_setuid_program_is_not_armed(python):
         "core.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
     )
     environ = environment("/nowhere", armed=False, TFPROF_RUN="0000000000000001@/nowhere")
-    done = subprocess.run([str(python), "-c", say], env=environ, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [str(python), "-c", script], env=environ, capture_output=True, text=True, timeout=60, check=True
+    )
     (none, before), (armed, after) = (line.split() for line in done.stdout.splitlines())
     assert (none, armed, int(after) - int(before)) == ("None", "False", 1)

@@ -24,7 +24,7 @@ for number in range(1, 101):
 
 
 @pytest.fixture(autouse=True)
-def places_of_its_own(private_places: Path) -> Path:
+def private_store(private_places: Path) -> Path:
     return private_places
 
 
@@ -158,10 +158,10 @@ def test_closed_descriptors_stay_closed_in_the_job_and_are_not_reused_by_the_lau
             assert links["job"][fd] == links["launcher"][fd] is not None
     if "2>&-" not in closed:
         assert "100 steps" in ran.stderr
-    assert until(_ended, "the end of the job in the store") == [(100, 0)]
+    assert until(_ended_jobs, "the end of the job in the store") == [(100, 0)]
 
 
-def _ended() -> list[tuple[int, int]]:
+def _ended_jobs() -> list[tuple[int, int]]:
     listed = command("tfprof", "jobs", "--json")
     jobs = json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
     return [(one["steps"], one["lost"]) for one in jobs if one["state"] != "running"]

@@ -53,7 +53,7 @@ def stored(case: Mapping[str, Any], store: Path) -> None:
     )
 
 
-def where(theirs: str, mine: str) -> str:
+def first_difference(theirs: str, mine: str) -> str:
     """Return the first event that differs."""
     events = [text.replace('},{"', '}\n,{"').split("\n") for text in (theirs, mine)]
     return next(
@@ -77,7 +77,7 @@ def test_timelines_equal_those_of_tensorflow_byte_for_byte(
             about = f"seed {FIRST_SEED + at}: {question}"
             assert sorted(mine["files"]) == sorted(answer["files"]), about
             for name, text in answer["files"].items():
-                assert mine["files"][name] == text, f"{about} {name}: {where(text, mine['files'][name])}"
+                assert mine["files"][name] == text, f"{about} {name}: {first_difference(text, mine['files'][name])}"
                 compared[question["view"]] += 1
             assert mine["printed"] == answer["printed"], about
     assert min(compared.values()) >= CASES // 4, compared

@@ -77,9 +77,8 @@ def test_follow_ends_when_its_reader_closes_the_pipe_even_without_output(
     busy: tuple[Path, "subprocess.Popen[str]"],
 ) -> None:
     store, _ = busy
-    follow = started(
-        "follow", f"{0x1000_0000_0000_0000 + (5 << 40):016x}", "--store", store
-    )  # this job has no step yet
+    without_steps = f"{0x1000_0000_0000_0000 + (5 << 40):016x}"
+    follow = started("follow", without_steps, "--store", store)
     assert follow.stdout is not None
     assert follow.stdout.readline().startswith("job ")
     follow.stdout.close()

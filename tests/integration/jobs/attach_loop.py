@@ -131,16 +131,16 @@ def fit(clock):
     yield []
 
 
-clock, before, left = Clock(), None, None
+clock, before, attributes = Clock(), None, None
 job = {"session": session, "function": function, "fit": fit}[KIND](clock)
 next(job)
 after = None
 before = state()
-left = next(job)
+attributes = next(job)
 for _ in range(3):
     gc.collect()
 after = state()
-ours = [str(type(each)) for each in gc.get_objects() if str(getattr(each, "__module__", "")).startswith("_tfprof")]
+objects = [str(type(each)) for each in gc.get_objects() if str(getattr(each, "__module__", "")).startswith("_tfprof")]
 for name in ("each", "name", "_"):
     after["main"] = [one for one in after["main"] if one != name]
     before["main"] = [one for one in before["main"] if one != name]
@@ -151,8 +151,8 @@ print(
             "losses": clock.losses.hexdigest(),
             "changed": sorted(name for name in before if before[name] != after[name]),
             "modules": after["modules"],
-            "left": left,
-            "ours": ours,
+            "attributes": attributes,
+            "objects": objects,
         }
     )
 )

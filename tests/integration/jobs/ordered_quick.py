@@ -28,5 +28,5 @@ number = 0
 while True:
     sessions.run(["y"], {"x": number})
     number += 1
-    # The long pause comes after so many steps that the shim has begun to measure them.
+    # With `long` the pause follows run 200, when the store has the runs before it.
     time.sleep(pause_s if sys.argv[1] == "loop" or number == 200 else 0.02)

@@ -25,7 +25,7 @@ OLD, NEW = "tf1", "tf2"
 class Break(NamedTuple):
     """A rule, the patch that breaks it, and the views, output and version whose answers must show that.
 
-    ``anew``: cases must be imported again under the patch.
+    ``reimports``: cases must be imported again under the patch.
     """
 
     rule: str
@@ -33,7 +33,7 @@ class Break(NamedTuple):
     views: Sequence[str] = ("scope", "graph", "op", "code")
     output: str = ""
     version: str = NEW
-    anew: bool = False
+    reimports: bool = False
 
 
 def put(module: Any, name: str, made: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
@@ -242,24 +242,24 @@ BREAKS: Final = (
         _measured(
             lambda _, found: {"sum_us": pc.if_else(pc.equal(found["sum_us"], integer(1)), integer(0), found["sum_us"])}
         ),
-        anew=True,
+        reimports=True,
     ),
     Break(
         "temporary bytes count as requested",
         _measured(
             lambda column, found: {"requested_bytes": pc.subtract(found["requested_bytes"], column["temp_bytes"])}
         ),
-        anew=True,
+        reimports=True,
     ),
     Break(
         "persistent bytes count as residual",
         _measured(lambda column, _: {"residual_bytes": column["live_bytes"]}),
-        anew=True,
+        reimports=True,
     ),
     Break(
         "the first CPU or GPU of a node is its canonical device",
         _without_c(put(sealing, "canonical_after", _last_device)),
-        anew=True,
+        reimports=True,
     ),
     Break("CPUs and GPUs other than the canonical device do not count", put(nodes._Sums, "stats", _of_every_device)),
     Break("averages are over the steps in which a node has an entry", put(profile, "finished", _average_over_all)),

@@ -47,7 +47,7 @@ class Asked:
         self._reload()
 
     def _reload(self) -> None:
-        """Let TensorFlow answer from its own profile of case N, as `theirs-N`, and from ours, as `ours-N`."""
+        """Let TensorFlow answer from its own profiles and from tfprof's: of case N as `theirs-N` and `ours-N`."""
         for name in self.reloaded():
             mine, theirs = self.job(name).serialize_to_string(), self.answers(name)["profile"].encode("latin-1")
             for whose, profile in (("ours", mine), ("theirs", theirs)):

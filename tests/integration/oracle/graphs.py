@@ -198,9 +198,8 @@ def graph(chance: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
     names = [PLAIN, *_names(chance, count)]
     nodes, sources = [], set()
     for at, name in enumerate(names):
-        known = [
-            name for name in (names if cycles else names[:at]) if ":" not in name
-        ]  # TensorFlow 1.15 refuses names with colons
+        # TensorFlow 1.15 refuses inputs with colons in their names.
+        known = [name for name in (names if cycles else names[:at]) if ":" not in name]
         inputs = [
             _input(chance, known, dangling=dangling) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)) if known else 0)
         ]

@@ -105,9 +105,8 @@ def answer(folder):
         case = json.load(file)
     output = {"coverage": load(folder), "answers": []}
     for number, query in enumerate(case["queries"]):
-        print(
-            "question", number, "of", folder, file=sys.stderr, flush=True
-        )  # names the question at which TensorFlow crashes
+        # If TensorFlow crashes, the last line names the question.
+        print("question", number, "of", folder, file=sys.stderr, flush=True)
         output["answers"].append(ask(query))
     if case["whole"]:
         output["profile"] = latin(native.SerializeToString())

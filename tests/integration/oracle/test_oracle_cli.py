@@ -23,7 +23,7 @@ pytestmark = pytest.mark.tf
 TRIED = 3
 #: Fields of the children in either message.
 CHILDREN = {11, 12}
-#: The TF profiler's spelling of an option, and ours.
+#: The spellings of options by the TF profiler and by tfprof.
 SPELLINGS: dict[str, Callable[[str, str], list[str]]] = {
     "tfprof": lambda name, value: [f"-{name}", value],
     "ours": lambda name, value: [f"--{name.replace('_', '-')}={value}"],

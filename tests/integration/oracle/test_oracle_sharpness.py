@@ -25,7 +25,7 @@ def answers(asked: Asked, broken: Break, folder: Path) -> Iterator[bool]:
     places["files"].mkdir()
     for name in [*map(str, seeds()), *REAL]:
         store = asked.store(name)
-        if broken.anew:
+        if broken.reimports:
             store = places["store"] / name
             ours.import_case(asked.case(name), store)
         job = ours.profiler(store, asked.version)
