@@ -63,7 +63,10 @@ def tf2_python() -> Path:
 
 @pytest.fixture(scope="session")
 def asking(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
-    """Return a function from a version of TensorFlow to its Forks, without tfprof. Each version starts once."""
+    """Return a function from a version of TensorFlow to its Forks, without tfprof.
+
+    Each version starts once.
+    """
     with contextlib.ExitStack() as started:
 
         @functools.cache
@@ -128,7 +131,10 @@ def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
 
 @pytest.fixture
 def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a test its own runtime and state folders, and stop its daemons at the end. Yields the store's path."""
+    """Give a test its own runtime and state folders, and stop its daemons at the end.
+
+    Yields the store's path.
+    """
     yield from _places(tmp_path, monkeypatch)
 
 

@@ -2,11 +2,11 @@
 
     python make_samples.py tf1|tf2
 
-It runs under TensorFlow 1.15 as tf1, and under TensorFlow 2 as tf2. `NAME_software.run_metadata` and
-`NAME_full.run_metadata` are one step each of a small session job. `NAME.graph` is its graph with shapes.
-`NAME_….json` has the values that TensorFlow's own protobuf classes read from each step. TensorFlow 2
-also makes `keras3.xspace` and `keras2.xspace`, each with three batches of a small fit, and the spans of
-the batches.
+It runs under TensorFlow 1.15 as tf1, and under TensorFlow 2 as tf2. `NAME_software.run_metadata`
+and `NAME_full.run_metadata` are one step each of a small session job. `NAME.graph` is its graph
+with shapes. `NAME_….json` has the values that TensorFlow's own protobuf classes read from each
+step. TensorFlow 2 also makes `keras3.xspace` and `keras2.xspace`, each with three batches of a
+small fit, and the spans of the batches.
 """
 
 import importlib

@@ -29,7 +29,8 @@ GRAPH = graph_pb2.GraphDef(
 def write(path: Path) -> Path:
     """Write the store and return its path.
 
-    The first job has the traced steps 0 and 1. The second job has the traced step 0, which ran on a GPU.
+    The first job has the traced steps 0 and 1. The second job has the traced step 0, which ran on a
+    GPU.
     """
     names = [b"net/weights", b"net/MatMul", b"loss"]
     one = traced(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])

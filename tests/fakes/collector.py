@@ -12,7 +12,10 @@ from tfprof.formats.wire import Head
 
 
 class FakeCollector:
-    """Listens in the runtime folder ``place``. It holds the collector's lock, so that the agent starts no real one."""
+    """Listens in the runtime folder ``place``.
+
+    It holds the collector's lock, so that the agent starts no real one.
+    """
 
     def __init__(self, place):
         self.place = place
@@ -55,7 +58,10 @@ class FakeCollector:
         return [(Head(wire.WELCOME), json.dumps({"collector": self.id, "pid": os.getpid()}).encode())]
 
     def ack(self, head, body):
-        """Store the message and return its ACK, or REOPEN for a job that was not opened. Counts duplicates."""
+        """Store the message and return its ACK, or REOPEN for a job that was not opened.
+
+        Counts duplicates.
+        """
         if head.type == wire.OPEN:
             self._opened.add(head.uid)
         elif head.uid and head.uid not in self._opened:

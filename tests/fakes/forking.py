@@ -17,7 +17,10 @@ import sys
 
 
 def request():
-    """Return the next request, None at the end of input. The rest of the input belongs to the script."""
+    """Return the next request, None at the end of input.
+
+    The rest of the input belongs to the script.
+    """
     line = b""
     while not line.endswith(b"\n"):
         character = os.read(0, 1)
@@ -38,7 +41,10 @@ def become(wanted):
 
 
 def main():
-    """Serve requests until standard input ends. In a forked process, return the path of its script."""
+    """Serve requests until standard input ends.
+
+    In a forked process, return the path of its script.
+    """
     for name in sys.argv[1:]:
         importlib.import_module(name)
     while True:

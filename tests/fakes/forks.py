@@ -80,7 +80,8 @@ class Running:
 class Forks:
     """A server process that has imported ``modules``; it ends with the context.
 
-    ``python`` is the beginning of its command line: the interpreter, after a launcher if there is one.
+    ``python`` is the beginning of its command line: the interpreter, after a launcher if there is
+    one.
     """
 
     def __init__(

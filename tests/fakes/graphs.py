@@ -45,7 +45,8 @@ def attributes(**values: Any) -> Mapping[str, Any]:
 def node(name: str, op: str, inputs: Sequence[str] = (), *outputs: Dims, **values: Any) -> graph_pb2.NodeDef:
     """Return a node with the shapes of its outputs.
 
-    ``types`` are the DataTypes of an iterator's elements, ``dtype`` is the DataType of a placeholder.
+    ``types`` are the DataTypes of an iterator's elements, ``dtype`` is the DataType of a
+    placeholder.
     """
     made = graph_pb2.NodeDef(name=name, op=op, input=inputs)
     made.attr["_output_shapes"].list.shape.extend(map(shape, outputs))

@@ -15,7 +15,8 @@ from tfprof.collector.store.reader import LocalJob, LocalStore
 class Ran(NamedTuple):
     """One execution; times are in µs, ``start_us`` from the start of its step.
 
-    ``kept``: bytes that it still holds at its end. ``in_use``: bytes in use in the GPU's allocator then.
+    ``kept``: bytes that it still holds at its end. ``in_use``: bytes in use in the GPU's allocator
+    then.
     """
 
     name: str

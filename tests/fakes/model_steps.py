@@ -6,7 +6,8 @@ from pathlib import Path
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
 SAMPLE = Path(__file__).parents[1] / "contract" / "data" / "tf2_software.run_metadata"
-#: Spread of an op's time over the steps (sigma of the logarithm), and the number of ops that run at once.
+#: Spread of an op's time over the steps (sigma of the logarithm), and the number of ops that run at
+#: once.
 JITTER, LANES = 0.15, 4
 
 

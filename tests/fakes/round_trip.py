@@ -17,7 +17,8 @@ SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,o
 def differences(store: Path | str, uid: str) -> Iterator[str]:
     """Yield the differences between a job with traced steps and its copy, or the error of a command.
 
-    The views of the copy must equal those of the job under `--exact-tf`, and so must its exported file.
+    The views of the copy must equal those of the job under `--exact-tf`, and so must its exported
+    file.
     """
     with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
         other, files = f"{folder}/store", [f"{folder}/{name}.pb" for name in ("first", "second")]
@@ -41,7 +42,10 @@ def _view(view: str, job: str, store: Path | str) -> Any:
 
 
 def output_of(*words: Path | str) -> str:
-    """Return the output of a `tfprof` command. Raise AssertionError with its message if it fails."""
+    """Return the output of a `tfprof` command.
+
+    Raise AssertionError with its message if it fails.
+    """
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:

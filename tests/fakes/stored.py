@@ -68,8 +68,8 @@ def random_ops(first, count, nodes, seed=0):
 def plain_rollup(rows, base_ns, devices=DEVICES, before=()):
     """Return the ROLLUP of ``rows``, in order of arrival, as a list of rows, by the simplest code.
 
-    ``base_ns`` has the base of each trace. ``before`` has earlier rows, which only help to decide the
-    canonical devices.
+    ``base_ns`` has the base of each trace. ``before`` has earlier rows, which only help to decide
+    the canonical devices.
     """
     lower = [text.lower() for text in devices]
     is_own = [text.endswith((b"device:cpu:0", b"device:gpu:0")) for text in lower]

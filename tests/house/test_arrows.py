@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
 
-#: Packages in which each module is a room, since some stand above the package's other rooms and some below.
+#: Packages in which each module is a room, since some stand above the package's other rooms and
+#: some below.
 SPLIT = ("agent", "collector")
-#: Room -> the rooms, or single modules of them, that it may import. Itself and GENERATED are always allowed.
+#: Room -> the rooms, or single modules of them, that it may import. Itself and GENERATED are always
+#: allowed.
 ALLOWED = {
     "formats": "",
     "commands": "formats",
@@ -182,7 +184,8 @@ LOADED = {
     },
 }
 LOADABLE = re.compile(r"tfprof(\.\w+)+:\w*\Z")
-#: Packages that the shim may import in a job, since TensorFlow has loaded them before any patch runs.
+#: Packages that the shim may import in a job, since TensorFlow has loaded them before any patch
+#: runs.
 JOB_BRINGS = ("tensorflow", "tf_keras", "keras", "wrapt")
 
 
@@ -288,7 +291,8 @@ def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
     )
 
 
-#: Modules of the store that any room may import. They define what a store contains, not how it is kept on disk.
+#: Modules of the store that any room may import. They define what a store contains, not how it is
+#: kept on disk.
 STORE = {"catalog", "columns", "devices", "outputs", "protocols", "schema"}
 #: Room -> the other modules of the store that it imports.
 OPENED = {

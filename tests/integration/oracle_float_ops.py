@@ -2,10 +2,11 @@
 
     python oracle_float_ops.py FOLDER
 
-Each of FOLDER/kinds, FOLDER/fed, … gets `graph.pb`, `run-0.pb`, …, and `counts.json` with these counts:
+Each of FOLDER/kinds, FOLDER/fed, … gets `graph.pb`, `run-0.pb`, …, and `counts.json` with these
+counts:
 
-- "static" and "filled": of each node by TensorFlow's registry, before the first and after the last run;
-- "steps": {step: {"total", "nodes"}} by a Profiler that has all steps;
+- "static" and "filled": of each node by TensorFlow's registry, before the first and after the last
+run; - "steps": {step: {"total", "nodes"}} by a Profiler that has all steps;
 - "once": by the function `profile`, for the graph alone and for the graph with the first run.
 """
 

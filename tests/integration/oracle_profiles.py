@@ -2,13 +2,13 @@
 
     python oracle_profiles.py cases CASES OUT
 
-For each case in CASES that TensorFlow can write, a folder of the same name in OUT gets `profile.pb`, and
-`reloaded.pb`, which was read and written again.
+For each case in CASES that TensorFlow can write, a folder of the same name in OUT gets
+`profile.pb`, and `reloaded.pb`, which was read and written again.
 
     python oracle_profiles.py run OUT
 
-OUT gets the files of a small net with functions, loops and odd constants: `graph.pb` and `run-N.pb`,
-both also as text, `tfprof_log` and `profile.pb`.
+OUT gets the files of a small net with functions, loops and odd constants: `graph.pb` and
+`run-N.pb`, both also as text, `tfprof_log` and `profile.pb`.
 """
 
 import json

@@ -3,8 +3,8 @@
     python oracle_timeline.py CASES ANSWERS
 
 CASES is JSON: a list of {graph, op_log, steps: [[number, RunMetadata]], questions: [{view,
-options}]}, with bytes as Latin-1 text. ANSWERS gets {files: {name: content}, printed} for each case and
-question. The word FOLDER in the options stands for a folder.
+options}]}, with bytes as Latin-1 text. ANSWERS gets {files: {name: content}, printed} for each case
+and question. The word FOLDER in the options stands for a folder.
 """
 
 import ctypes

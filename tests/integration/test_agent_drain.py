@@ -1,4 +1,7 @@
-"""A real agent reads the channels of real processes; a fake collector fails on demand. No record is lost."""
+"""A real agent reads the channels of real processes; a fake collector fails on demand.
+
+No record is lost.
+"""
 
 import json
 import os

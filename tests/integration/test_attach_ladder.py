@@ -26,7 +26,8 @@ ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 #: File that gets a line of JSON with the times of each injection.
 FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
 
-#: A script is BEGIN, one kind of WORK, which checks its own results, and END, which prints the number of rounds.
+#: A script is BEGIN, one kind of WORK, which checks its own results, and END, which prints the
+#: number of rounds.
 BEGIN = """
 import hashlib, os, signal, sys, threading, time
 total, rounds = hashlib.sha256(), 0

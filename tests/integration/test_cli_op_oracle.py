@@ -30,7 +30,8 @@ COUNTERS = {
     "parameters": "params",
 }
 EXACT = Parity(exact=True)
-#: Versions with a stable order of equal entries. TensorFlow 1.15 has none, and reads the slot numbers of inputs.
+#: Versions with a stable order of equal entries. TensorFlow 1.15 has none, and reads the slot
+#: numbers of inputs.
 STABLE = {"tf2"}
 
 

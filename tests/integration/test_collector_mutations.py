@@ -20,7 +20,8 @@ from tfprof.formats import layout, wire
 COUNT = int(os.environ.get("TFPROF_MUTATIONS", "600"))
 SEED = int(os.environ.get("TFPROF_MUTATIONS_SEED", "1"))
 HEALTHY, EVIL = 0x600D, 0xBAD0000
-#: Messages of one corrupt job. More of them make its store large and the test slow; the next job follows.
+#: Messages of one corrupt job. More of them make its store large and the test slow; the next job
+#: follows.
 OF_ONE_JOB = 100
 MEMORY_MAX = 256 << 20
 
@@ -34,8 +35,8 @@ def daemon(private_places):
 class Healthy:
     """A job that sends valid messages, one at a time.
 
-    `slowest_s` is the longest wait for an ack. `slowest_cpu_s` is the most CPU time that the collector
-    used during one wait.
+    `slowest_s` is the longest wait for an ack. `slowest_cpu_s` is the most CPU time that the
+    collector used during one wait.
     """
 
     def __init__(self, daemon):

@@ -178,8 +178,8 @@ def test_the_operations_of_a_session_run_follow_its_feed(version: str, profiling
     ) == (3 * 3 * 3 * 8 + 392 * 10 + 100)
 
 
-#: Operations of the outputs of jobs/rewrites.py, computed by hand for 4 images of 8x8 pixels, with 6 input
-#: channels and 4 output channels, and for rows of 48.
+#: Operations of the outputs of jobs/rewrites.py, computed by hand for 4 images of 8x8 pixels, with
+#: 6 input channels and 4 output channels, and for rows of 48.
 _PIXELS, _PADDED = 4 * 8 * 8, 4 * 8 * 10
 _ELEMENTS, _OUTPUTS, _CONVOLUTION, _DENSE = _PIXELS * 6, _PIXELS * 4, 2 * 3 * 3 * 6 * 4, 2 * 32 * 48 * 5
 REWRITES = {
@@ -197,7 +197,8 @@ REWRITES = {
     "depthwise": _ELEMENTS * 9 * 2 + 2 * _ELEMENTS,
     "unary": 3 * _ELEMENTS,
 }
-#: The additions to images and rows before those ops. TensorFlow merges equal sums, so each counts once.
+#: The additions to images and rows before those ops. TensorFlow merges equal sums, so each counts
+#: once.
 _SHIFTS = 8 * _ELEMENTS + 2 * 32 * 48 + 4 * 8 * 6
 
 

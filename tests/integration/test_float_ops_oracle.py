@@ -26,7 +26,8 @@ pytestmark = [
 
 ORACLE = Path(__file__).parent / "oracle_float_ops.py"
 CASES = ("kinds", "fed", "odd")
-#: Op types whose counts differ from TensorFlow's: a sum's number of terms, adjoint matrices, padding in gradients.
+#: Op types whose counts differ from TensorFlow's: a sum's number of terms, adjoint matrices,
+#: padding in gradients.
 COUNTED_DIFFERENTLY = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
 

@@ -88,8 +88,8 @@ def host(private_places: Path) -> Iterator[Host]:
 class Healthy:
     """A job with a valid channel, which puts one record at a time.
 
-    `slowest_s` is the longest wait for an ack. `slowest_cpu_s` is the most CPU time that the daemons used
-    during one wait.
+    `slowest_s` is the longest wait for an ack. `slowest_cpu_s` is the most CPU time that the
+    daemons used during one wait.
     """
 
     def __init__(self, host: Host) -> None:
@@ -113,7 +113,10 @@ class Healthy:
 
 
 def await_others(host: Host) -> None:
-    """Wait until only the healthy job is left. The deadline is for the end of the next job, not of all."""
+    """Wait until only the healthy job is left.
+
+    The deadline is for the end of the next job, not of all.
+    """
     while (left := len(host.status("agent")["jobs"])) > 1:
         until(lambda left=left: len(host.status("agent")["jobs"]) < left, f"the end of one of {left} jobs", PATIENCE_S)
 

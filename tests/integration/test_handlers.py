@@ -9,7 +9,8 @@ import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, environment, name_of
 
 INTERPRETERS = [python for python in MODERN if name_of(python).startswith("3.7")] + [Path(sys.executable)]
-#: Way -> N: each N-th line is tried. For `handler` the interpreters take turns, and together try every line.
+#: Way -> N: each N-th line is tried. For `handler` the interpreters take turns, and together try
+#: every line.
 WAYS = {"handler": len(INTERPRETERS), "timer": 11, "outside": 11}
 
 

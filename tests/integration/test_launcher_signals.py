@@ -118,7 +118,8 @@ def test_a_signal_reaches_the_job_once(way: Callable[[Started, int], None], numb
         started = Started(RUN, str(int(number)))
         begun = time.monotonic()
         way(started, number)
-        # On a loaded machine this process may pause for so long that its signals do not count as one.
+        # On a loaded machine this process may pause for so long that its signals do not count as
+        # one.
         paused = time.monotonic() - begun > GRACE_S / 2
         ended = started.end()
         if not paused:

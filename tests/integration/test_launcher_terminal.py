@@ -12,7 +12,8 @@ from fakes.polling import until
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
-#: A shell with job control: runs a command as a foreground group, prints its stops, and continues it on a line.
+#: A shell with job control: runs a command as a foreground group, prints its stops, and continues
+#: it on a line.
 SHELL = """
 import os, signal, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)

@@ -15,7 +15,8 @@ JOB = f"""{OPEN_CHANNEL}
 writer.put_span(1)
 time.sleep(1)
 """
-#: The longest time of a command in seconds, including the start or stop of daemons. A blocked command never ends.
+#: The longest time of a command in seconds, including the start or stop of daemons. A blocked
+#: command never ends.
 PATIENCE_S = 20.0
 
 

@@ -19,8 +19,8 @@ STREAM = "/device:GPU:0/stream:all"
 #: A realistic start time of a step in µs.
 BEGIN = 1_700_000_000_000_000
 INPUTS = {"images": [], "conv": ["images"], "relu": ["conv:0"], "loss": ["relu", "^conv"], "print": ["loss"]}
-#: (device, node, start µs, duration µs, bytes in use, allocation); the last two are of the GPU's allocator,
-#: and an allocation is (µs, bytes).
+#: (device, node, start µs, duration µs, bytes in use, allocation); the last two are of the GPU's
+#: allocator, and an allocation is (µs, bytes).
 EXECUTIONS = (
     (CPU, "images", 0, 50, None, None),
     (CPU, "loss", 500, 30, None, None),

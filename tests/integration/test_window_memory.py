@@ -32,7 +32,8 @@ def test_the_ops_of_a_window_have_the_memory_of_a_traced_session_run(job):
         found[row.label.decode()] += row.memory.total
     ops = {kind for kind, size in job.report["ops"].items() if size > 1000}
     assert {"_MklNativeConv2D" if job.onednn else "Conv2D", "TopKV2"} <= ops
-    # A limitation (docs/tracing.md): oneDNN's allocator reports only large allocations to a profiler session.
+    # A limitation (docs/tracing.md): oneDNN's allocator reports only large allocations to a
+    # profiler session.
     expected = job.report["large" if job.onednn else "ops"]
     assert max(expected.values()) > 256 << 10
     assert {kind: found[kind] for kind in ops} == {kind: expected[kind] for kind in ops}

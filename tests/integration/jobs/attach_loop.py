@@ -1,7 +1,7 @@
 """A training loop without tfprof: python attach_loop.py session|function|fit FOLDER.
 
-It runs until FOLDER/stop exists, or for the number of steps in FOLDER/steps. Then it prints, as JSON,
-its number of steps, a hash of all losses, and the traces that tfprof has left in the process.
+It runs until FOLDER/stop exists, or for the number of steps in FOLDER/steps. Then it prints, as
+JSON, its number of steps, a hash of all losses, and the traces that tfprof has left in the process.
 """
 
 import gc

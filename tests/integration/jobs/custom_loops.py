@@ -1,8 +1,8 @@
 """A hand-written training loop: python custom_loops.py PACKAGE FORM.
 
-It prints the model's numbers of parameters as Keras counts them: [all, trainable]. FORM is the way in
-which the training function gets the model: `global`, `method` (of an object with the model), `closure`
-or `argument`.
+It prints the model's numbers of parameters as Keras counts them: [all, trainable]. FORM is the way
+in which the training function gets the model: `global`, `method` (of an object with the model),
+`closure` or `argument`.
 """
 
 import importlib

@@ -1,8 +1,8 @@
 """Trains a small net in TensorFlow's graph mode: python graph_weights.py FORM.
 
-It prints the net's numbers of parameters: [all, trainable]. FORM is `session` for a hand-written loop,
-`fit` or `batches` (`train_on_batch`) for Keras. Each net has Adam, a batch normalization, an embedding,
-and frozen weights.
+It prints the net's numbers of parameters: [all, trainable]. FORM is `session` for a hand-written
+loop, `fit` or `batches` (`train_on_batch`) for Keras. Each net has Adam, a batch normalization, an
+embedding, and frozen weights.
 """
 
 import json

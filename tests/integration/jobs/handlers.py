@@ -2,10 +2,10 @@
 
     python handlers.py SHIM I/N handler|timer|outside
 
-A case is one entry into the shim with one exception at one line, in a forked child. SHIM is the folder
-of the shim. I/N selects every N-th line from the I-th on. The exception comes from a signal handler at
-the line (``handler``), from a timer's handler soon after (``timer``), or from the C interface as if from
-another thread (``outside``).
+A case is one entry into the shim with one exception at one line, in a forked child. SHIM is the
+folder of the shim. I/N selects every N-th line from the I-th on. The exception comes from a signal
+handler at the line (``handler``), from a timer's handler soon after (``timer``), or from the C
+interface as if from another thread (``outside``).
 """
 
 import _signal
@@ -35,11 +35,12 @@ WITH_ARGUMENTS = {
     "ExceptionGroup": ("theirs", [ValueError("theirs")]),
     "BaseExceptionGroup": ("theirs", [KeyboardInterrupt("theirs")]),
 }
-#: The usual exception of an alarm, which many handlers of the shim catch by name. It is raised at every line,
-#: while the other exceptions take turns.
+#: The usual exception of an alarm, which many handlers of the shim catch by name. It is raised at
+#: every line, while the other exceptions take turns.
 ALWAYS = TimeoutError
 SOON_S = 0.00002
-#: Result of a case whose exception did not come at a line of the shim, because of a race or a late timer.
+#: Result of a case whose exception did not come at a line of the shim, because of a race or a late
+#: timer.
 MISSED = "not at a line of the shim"
 
 
@@ -57,7 +58,7 @@ def arm(shim, trace):
     return core
 
 
-# -- entries into the shim: each prepares, and returns the function that runs with exceptions --------
+# -- entries into the shim: each prepares, and returns the function that runs with exceptions ------
 
 
 def arming():
@@ -219,7 +220,7 @@ ENTRIES = (
     forking,
 )
 
-# -- one case ---------------------------------------------------------------------------------------
+# -- one case --------------------------------------------------------------------------------------
 
 called_back = []  # code of callbacks; Python drops exceptions in them before their ``try``
 theirs = []  # the exception that was raised
@@ -439,8 +440,8 @@ def main(shim, share, way):
     print(cases, "cases", "too few" if missed * 50 > cases else "run")
 
 
-#: Exceptions that Python's own functions raise without a message, or that need arguments. The C interface can
-#: only raise exceptions without arguments.
+#: Exceptions that Python's own functions raise without a message, or that need arguments. The C
+#: interface can only raise exceptions without arguments.
 NOT_FROM_OUTSIDE = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in WITH_ARGUMENTS))
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs one session from four threads at once: python threads.py RUNS|FILE.
 
-Each thread makes RUNS runs, or runs until FILE exists, for two minutes at most. Prints the number of
-errors, whether a counter in the graph counted every run, and the number of runs.
+Each thread makes RUNS runs, or runs until FILE exists, for two minutes at most. Prints the number
+of errors, whether a counter in the graph counted every run, and the number of runs.
 """
 
 import os

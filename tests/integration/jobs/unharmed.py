@@ -67,7 +67,10 @@ def daemon():
 
 
 def eager():
-    """Ops after a few calls are not recorded, and no thread is added. A thread of TensorFlow may end meanwhile."""
+    """Ops after a few calls are not recorded, and no thread is added.
+
+    A thread of TensorFlow may end meanwhile.
+    """
     for _ in range(5):
         call(X)
     before = threading.active_count(), tasks()

@@ -1,7 +1,7 @@
 """Functions of TensorFlow 2, a fork within a traced call, and the memory of the same ops in a session run.
 
-Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after],
-"ops": {op type: bytes}, "large": {op type: bytes in allocations of at least 256 KiB}}. The switch turns
+Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops":
+{op type: bytes}, "large": {op type: bytes in allocations of at least 256 KiB}}. The switch turns
 the allocator's statistics on.
 """
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-#: Kind of message -> {field number: kind of its value}. The value is another message, "text" for bytes,
-#: or "numbers" for numbers that may be packed. (key, value) is a map, in any order.
+#: Kind of message -> {field number: kind of its value}. The value is another message, "text" for
+#: bytes, or "numbers" for numbers that may be packed. (key, value) is a map, in any order.
 KINDS: Final[dict[str, dict[int, Any]]] = {
     "GraphNodeProto": {1: "text", 10: "text", 11: "shape", 12: "GraphNodeProto", 15: "text", 16: ("number", "shape")},
     "MultiGraphNodeProto": {1: "text", 10: "GraphNodeProto", 11: "MultiGraphNodeProto"},

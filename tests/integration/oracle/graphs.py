@@ -8,7 +8,8 @@ from typing import Final
 from integration.oracle import messages as wire
 from integration.oracle.messages import mapped, message
 
-#: Op types without a registered count of operations, which the native profiler would get only from an op log.
+#: Op types without a registered count of operations, which the native profiler would get only from
+#: an op log.
 OPS: Final = (
     "Relu",
     "Identity",
@@ -105,7 +106,8 @@ FUNCTIONS: Final = (
     "cut_in_a_letter_üüüü",
     "",
 )
-#: A node of every graph. If any node has a stack, it has one: otherwise the TF profiler's code view crashes.
+#: A node of every graph. If any node has a stack, it has one: otherwise the TF profiler's code view
+#: crashes.
 PLAIN: Final = "plain"
 TYPES: Final = ("_trainable_variables", "mine", "Conv2D", "größe")
 
@@ -193,7 +195,8 @@ def source_of(text: str) -> str:
 def graph(chance: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
     """Return a random graph of ``count`` nodes and PLAIN; some names repeat.
 
-    With ``cycles`` an input may be any node, otherwise an earlier one. With ``dangling`` it may be missing.
+    With ``cycles`` an input may be any node, otherwise an earlier one. With ``dangling`` it may be
+    missing.
     """
     names = [PLAIN, *_names(chance, count)]
     nodes, sources = [], set()

@@ -2,9 +2,9 @@
 
     python oracle.py CASES ANSWERS
 
-Each folder in CASES is a case: `graph.pb`, `op_log.pb` and `run-N.pb`, or `profile.pb`, a ProfileProto.
-Its questions are in `queries.json`. For each case the folder ANSWERS gets a file of JSON: {coverage,
-answers: [{printed, warned, root, files}], profile}, with bytes as Latin-1 text.
+Each folder in CASES is a case: `graph.pb`, `op_log.pb` and `run-N.pb`, or `profile.pb`, a
+ProfileProto. Its questions are in `queries.json`. For each case the folder ANSWERS gets a file of
+JSON: {coverage, answers: [{printed, warned, root, files}], profile}, with bytes as Latin-1 text.
 """
 
 import contextlib

@@ -111,8 +111,8 @@ CHECKERS: Final = ("AcceleratorUtilizationChecker", "OperationChecker", "Expensi
 class Questions:
     """Random questions about a case with nodes ``names``, op and other types ``types``, and ``steps`` steps.
 
-    ``drawn`` are the views of which it asks timelines. The TF profiler crashes on the timeline of a tree
-    whose times do not add up.
+    ``drawn`` are the views of which it asks timelines. The TF profiler crashes on the timeline of a
+    tree whose times do not add up.
     """
 
     def __init__(

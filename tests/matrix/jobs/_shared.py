@@ -8,7 +8,8 @@ import sys
 def report(spans=None, **steps):
     """Print a line of JSON with the numbers of steps and spans of each kind; None stands for at least one.
 
-    ``runs`` are all runs of a session, of any kind, including those that TensorFlow makes for itself.
+    ``runs`` are all runs of a session, of any kind, including those that TensorFlow makes for
+    itself.
     """
     print(json.dumps({"steps": steps, "spans": spans or {}}, sort_keys=True), flush=True)
 

@@ -1,6 +1,6 @@
 """Sessions that make the same native calls as TensorFlow's sessions."""
 
-# The calls are split over lines as in TensorFlow's own file, because tracebacks name one of these lines.
+# Tracebacks name one line of a call, so the calls are split over lines as in TensorFlow's own file.
 # fmt: off
 import threading
 
