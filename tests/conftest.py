@@ -1,4 +1,4 @@
-"""Fixtures for all tests: interpreters with TensorFlow, private daemons and stores, a check for leftovers."""
+"""Fixtures for all tests: interpreters, private daemons and stores, a check for leftovers."""
 
 import contextlib
 import functools
@@ -30,7 +30,7 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """Undo what differs from terminal to terminal: settings of its size and colours, signals ignored as by nohup."""
+    """Drop the terminal's settings of size and colours, and signals that nohup ignores."""
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)
         os.unsetenv(name)  # readline, which pytest loads, sets them behind Python's back
@@ -81,7 +81,7 @@ def asking(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
 def arming(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Forks]]:
-    """Return a function from a version of TensorFlow to its Forks, with the shim armed and no agent.
+    """Return a function from a version of TensorFlow to its Forks, armed and without an agent.
 
     Each version starts once for a test file.
     """
@@ -123,7 +123,10 @@ def digits_python() -> Path:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["eigen", "onednn"])
 def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
-    """Run the tests of a module without and with oneDNN's kernels; TensorFlow's default depends on the processor."""
+    """Run a module without and with oneDNN's kernels.
+
+    TensorFlow's default depends on the processor.
+    """
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(ONEDNN, str(int(request.param)))
         yield request.param

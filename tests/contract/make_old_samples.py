@@ -17,7 +17,7 @@ HERE = Path(__file__).parent / "data"
 
 
 def channel():
-    """Return a channel that the shim of 0.2.0 filled: two spans, a refusal, a RunMetadata, two XSpaces."""
+    """Return a channel of the shim of 0.2.0: two spans, a refusal, a RunMetadata, two XSpaces."""
     from tfprof.shim import layout, ring
 
     made = ring.Channel(0x20, 7, layout.RING_MIN)

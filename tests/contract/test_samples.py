@@ -1,4 +1,4 @@
-"""The decoders read samples of both TensorFlows as TensorFlow's own classes do (make_samples.py)."""
+"""The decoders read the samples of make_samples.py as TensorFlow's own classes do."""
 
 import json
 from collections import Counter, defaultdict
@@ -85,7 +85,7 @@ def test_a_graph_keeps_every_node_and_no_large_constant(name: str) -> None:
 
 
 def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str]]:
-    """Return (executions, [start, duration] of each batch, names) of a profiler session over three batches."""
+    """Return (executions, [start, duration] of each batch, names) of a fit of three batches."""
     spans = json.loads((DATA / f"{name}.spans.json").read_text())
     interner = Interner()
     session = xspace((DATA / f"{name}.xspace").read_bytes(), 0, 10, interner)

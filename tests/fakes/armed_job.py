@@ -31,7 +31,7 @@ def environment(folder=None, *, fake=False, armed=True, **more):
 
 
 class ArmedJob:
-    """A running job that prints ``ready`` as soon as its channel can be read, and then waits for a line."""
+    """A running job that prints ``ready`` when its channel can be read, and waits for a line."""
 
     def __init__(self, python, script, folder, *arguments, fake=False, **more):
         (Path(folder) / "announce").mkdir(exist_ok=True, parents=True)

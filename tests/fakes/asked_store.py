@@ -1,4 +1,4 @@
-"""A small store: two jobs of a net with four nodes, on different hosts, and a job without a traced step."""
+"""A small store: two jobs of a small net, on different hosts, and a job without a traced step."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A process that keeps jobs running in a store: it appends steps and samples until its standard input ends.
+"""Keeps jobs running in a store: appends steps and samples until standard input ends.
 
     python busy_store.py STORE JOBS [SECONDS]
 
@@ -27,7 +27,7 @@ HOST = socket.gethostname()
 
 
 def steps_of(number: int, at_ns: int, seconds: float, *, late: bool) -> Iterator[dict[str, int]]:
-    """Yield the rows of SPANS of one job for ``seconds`` from ``at_ns``; ``late`` jobs are slow or idle."""
+    """Yield the spans of one job for ``seconds`` from ``at_ns``; ``late`` jobs are slow or idle."""
     if number == STARTING or (number == IDLE and late):
         return
     rate = RATE // 4 if number == SLOW and late else RATE

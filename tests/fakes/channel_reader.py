@@ -1,4 +1,4 @@
-"""Reads a channel in place of the agent, for tests of the shim alone; docs/channel.md has the layout."""
+"""Reads a channel (docs/channel.md) in place of the agent, for tests of the shim alone."""
 
 import json
 import mmap
@@ -14,7 +14,7 @@ Record = namedtuple("Record", "kind flags seq step start_mono start_real duratio
 
 
 class ChannelReader:
-    """A channel opened through a descriptor; ``take`` reads everything that is unread and moves the tails."""
+    """A channel opened through a descriptor; ``take`` reads what is unread and moves the tails."""
 
     def __init__(self, fd):
         size = os.fstat(fd).st_size
@@ -71,7 +71,10 @@ class ChannelReader:
         return self.map[layout.FAULT_AT + 4 : layout.FAULT_AT + 4 + size].decode()
 
     def take(self, ended=False):
-        """Move everything unread to ``records`` and ``spans``; with ``ended`` also the span that is still open."""
+        """Move everything unread to ``records`` and ``spans``.
+
+        With ``ended`` also the span that is still open.
+        """
         self._take_spans(ended)
         self._take_records()
         return self

@@ -1,4 +1,4 @@
-"""Writes a channel in place of the shim, with the standard library alone; docs/channel.md has the layout.
+"""Writes a channel (docs/channel.md) in place of the shim, with the standard library alone.
 
     python channel_writer.py FOLDER LAUNCH COUNT INTERVAL_S
 

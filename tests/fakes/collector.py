@@ -1,4 +1,4 @@
-"""A collector that only records messages: a ROUTER in a thread, whose answers a test can replace by faults."""
+"""A collector that only records messages, in a thread; tests can replace its answers by faults."""
 
 import json
 import os

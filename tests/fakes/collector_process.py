@@ -1,4 +1,4 @@
-"""A collector daemon as a child of the test, and an agent that sends again after the daemon was killed."""
+"""A collector daemon as a child of the test, and an agent that sends again after it was killed."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class CollectorProcess:
 
 
 class Streaming:
-    """An agent that sends ``count`` traced steps of one job, ``each`` in a message, until all are acked."""
+    """Sends ``count`` traced steps of one job, ``each`` in a message, until all are acked."""
 
     IN_FLIGHT = 40
 

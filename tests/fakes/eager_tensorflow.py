@@ -1,4 +1,4 @@
-"""An eager TensorFlow and Keras written by hand: a profiler session, functions, a list of callbacks."""
+"""A fake eager TensorFlow and Keras: a profiler session, functions, a list of callbacks."""
 
 import ctypes
 import os
@@ -29,7 +29,7 @@ class Profiler:
 
 
 def install(monkeypatch):
-    """Put the modules into sys.modules for one test; return (profiler, module of functions, module of Keras)."""
+    """Put the modules into sys.modules for one test; return (profiler, functions, Keras)."""
     state = Profiler()
 
     class ProfilerSession:

@@ -125,7 +125,10 @@ class Forged:
 
 
 def forge(folder, launch, seed, seconds):
-    """Make EACH channels, wait until all are opened, corrupt them for ``seconds``; return how many were opened."""
+    """Make EACH channels, wait until all are opened, and corrupt them for ``seconds``.
+
+    Return how many were opened.
+    """
     chance = random.Random(seed)
     forged = [Forged(folder, launch, chance) for _ in range(EACH)]
     deadline = time.monotonic() + PATIENCE_S

@@ -1,4 +1,4 @@
-"""Scripts that share one import of TensorFlow: each runs in a process forked from one that has imported it.
+"""Scripts that share one import of TensorFlow: each runs in a process forked after the import.
 
 They suit scripts whose result does not depend on how their process started.
 """
@@ -112,7 +112,7 @@ class Forks:
         KEPT.discard(self._process.pid)
 
     def start(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Running:
-        """Start a script in the directory ``folder`` with more environment variables; the last one has ended."""
+        """Start a script in ``folder`` with more environment variables; the last one has ended."""
         return Running(self._process, Path(script), arguments, {"folder": str(folder), "environment": environment})
 
     def run(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Ended:

@@ -1,4 +1,4 @@
-"""Traced steps of invented jobs: a test lists executions, which are decoded as TensorFlow's RunMetadata is."""
+"""Traced steps of invented jobs: a test lists executions, which are decoded as RunMetadata."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def run_metadata(executions: Iterable[Ran], step_start_ns: int) -> bytes:
 
 
 def graph(ops: Mapping[str, str], **data_format: str) -> bytes:
-    """Return a GraphDef from {name: op type}; ``data_format`` sets that attribute for nodes by name."""
+    """Return a GraphDef from {name: op type}; ``data_format`` sets this attribute by node."""
     message = graph_pb2.GraphDef()
     for name, op in ops.items():
         node = message.node.add(name=name, op=op)

@@ -95,7 +95,7 @@ def write_job(
     counters: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one job into ``store``; with ``state`` None the job stays running, with its rows in the log."""
+    """Write one job into ``store``; with ``state`` None it stays running, in the log."""
     writer = LocalStoreWriter(store, HOST)
     try:
         job = writer.job(uid)

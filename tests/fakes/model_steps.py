@@ -1,4 +1,4 @@
-"""RunMetadata of a large model: the nodes of a real step, repeated, with different times in each step."""
+"""RunMetadata of a large model: copies of the nodes of a real step, with random times."""
 
 import random
 from pathlib import Path
@@ -12,7 +12,7 @@ JITTER, LANES = 0.15, 4
 
 
 def model_steps(count, blocks=8, seed=1):
-    """Return ``count`` serialized RunMetadata, each with ``blocks`` copies of the sample's nodes."""
+    """Return ``count`` RunMetadata (bytes), each with ``blocks`` copies of the sample's nodes."""
     source = random.Random(seed)
     model = _model(blocks)
     return [_step(model, source, 1_700_000_000_000_000_000 + number * 1_000_000_000) for number in range(count)]
@@ -41,7 +41,7 @@ def _model(blocks):
 
 
 def _step(model, source, start_ns):
-    """Return ``model``, serialized, with the random times of another step; ``model`` itself is changed and restored."""
+    """Return ``model``, serialized, with the random times of another step."""
     lanes = [0] * LANES
     originals = []
     for node in model.step_stats.dev_stats[0].node_stats:

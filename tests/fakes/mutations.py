@@ -55,7 +55,7 @@ DOCUMENTS = {
 
 
 class Mutator:
-    """Makes random messages of job ``uid`` from one seed; `message` returns (head, body) as bytes."""
+    """Makes random messages of job ``uid`` from a seed; `message` returns (head, body) as bytes."""
 
     def __init__(self, seed, uid):
         self.chance = random.Random(seed)

@@ -9,7 +9,7 @@ INTERVAL_S = 0.02
 
 
 def until(condition: Callable[[], Found], what: str = "the condition", patience_s: float = 30.0) -> Found:
-    """Call ``condition`` until its result is true, and return that; after ``patience_s`` the test fails."""
+    """Call ``condition`` until its result is true, and return that; fail after ``patience_s``."""
     deadline = time.monotonic() + patience_s
     while not (found := condition()):
         assert time.monotonic() < deadline, f"waited in vain for {what}"

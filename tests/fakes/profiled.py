@@ -1,4 +1,4 @@
-"""Jobs under `tfprof-run` that share one import of TensorFlow: each is a separate job in a forked process."""
+"""Jobs under `tfprof-run` that share one import of TensorFlow, each in a forked process."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ class Profiled:
         self._forks = forks
 
     def run(self, trace: str, script: str | Path, *arguments: object) -> Ended:
-        """Run a script to its end with the trace policy ``trace``, and wait until the job has ended in the store."""
+        """Run a script with the policy ``trace``; wait until the job has ended in the store."""
         ended = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
         self.uid = self._stored(ended.pid).info.hex
         return ended

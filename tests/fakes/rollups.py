@@ -1,4 +1,4 @@
-"""Computes the rollup of ops in order of arrival, and the canonical devices, with the code of the collector."""
+"""Computes rollups and canonical devices with the code of the collector."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tfprof.collector.store.rollup import by_node, canonical_after, rollup_of
 
 
 def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
-    """Return the ROLLUP of ``ops``, and the canonical devices after it; ``canonical`` has those before it."""
+    """Return the ROLLUP of ``ops`` and the new canonical devices; ``canonical`` are the old ones."""
     devices = Devices(names)
     canonical = canonical_after(ops, devices, canonical)
     return rollup_of(by_node(ops, devices), traces, devices, canonical), canonical

@@ -1,4 +1,4 @@
-"""Compares a job with its copy: the job, exported as a profile of the TF profiler and imported again."""
+"""Compares a job with its copy: exported as a profile of the TF profiler and imported again."""
 
 import contextlib
 import io
@@ -15,7 +15,7 @@ SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,o
 
 
 def differences(store: Path | str, uid: str) -> Iterator[str]:
-    """Yield the differences between a job with traced steps and its copy, or the error of a command.
+    """Yield the differences between a job with traced steps and its copy, or a command's error.
 
     The views of the copy must equal those of the job under `--exact-tf`, and so must its exported
     file.

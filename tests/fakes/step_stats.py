@@ -81,7 +81,7 @@ ANY = st.sampled_from([PLAIN] * 40 + [GROUPS] * 20 + [DEEP_GROUPS, MALFORMED]).f
 
 
 def with_any(*fields):
-    """Return the fields that a message knows, several times each, and ANY, which is therefore rarer."""
+    """Return the fields that a message knows, three times each, and ANY once."""
     return [*fields, *fields, *fields, ANY]
 
 
@@ -106,7 +106,7 @@ RUN_METADATA = message(*with_any(chunk(1, STEP_STATS)), max_size=3)
 
 @st.composite
 def damaged(draw, whole):
-    """Return ``whole`` with a few bytes overwritten, inserted or removed, or with its end cut off."""
+    """Return ``whole`` with a few bytes overwritten, inserted or removed, or its end cut off."""
     data = bytearray(whole)
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, max(0, len(data) - 1)))

@@ -100,7 +100,7 @@ def listed(folder):
 
 
 def same_rollup(table, rows):
-    """Return whether ``table`` equals ``rows``; sums of squares to nine digits, as their order differs."""
+    """Return whether ``table`` equals ``rows``, with sums of squares to nine digits."""
     found = table.to_pylist()
     exact = [[{**row, "sum_squares_ns2": 0} for row in side] for side in (found, rows)]
     squares = ((one["sum_squares_ns2"], other["sum_squares_ns2"]) for one, other in zip(found, rows, strict=False))

@@ -1,4 +1,4 @@
-"""An agent for tests of the collector: a DEALER that sends and receives single messages of docs/wire.md."""
+"""An agent for tests of the collector, which sends and receives single messages of docs/wire.md."""
 
 import json
 import struct
@@ -39,7 +39,7 @@ class WireAgent:
         return wire.unpack(head), json.loads(body) if body else None
 
     def expect(self, kind, about=None, timeout_s=10):
-        """Return the next answer of type ``kind`` (about ``about``, if given); drop all answers before it."""
+        """Return the next answer of type ``kind`` (about ``about``); drop those before it."""
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
             answer = self.receive(left)

@@ -1,4 +1,4 @@
-"""Rules for imports: the table of rooms and what each may import, no circles, a list of imports by a string.
+"""Rules for imports: what each room may import, no circles, a list of imports by a string.
 
 A room is a package, or a module of a package in SPLIT.
 """
@@ -219,7 +219,7 @@ def _room(module: str) -> str:
 
 @cache
 def _loaded(path: Path) -> set[str]:
-    """Return the `module:name` strings in ``path``; where code appends the name, up to the colon."""
+    """Return the `module:name` strings in ``path``, without the name where code appends it."""
     return {
         node.value.removeprefix("tfprof.")
         for node in ast.walk(tree(path))
@@ -228,7 +228,7 @@ def _loaded(path: Path) -> set[str]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Yield the modules of tfprof that ``path`` imports or loads, except the packages that it lies in."""
+    """Yield the modules of tfprof that ``path`` imports or loads, except its own packages."""
     module = _module(path)
     for name in (*imports(path), *(f"tfprof.{target.partition(':')[0]}" for target in _loaded(path))):
         if name.startswith("tfprof.") and not module.startswith(f"{name.removeprefix('tfprof.')}."):

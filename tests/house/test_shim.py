@@ -1,4 +1,4 @@
-"""Rules for code in jobs: it is small, parses in every Python of a job, catches narrowly and starts no threads."""
+"""Rules for code in jobs: it parses in every Python, catches narrowly, and starts no threads."""
 
 import ast
 import subprocess
@@ -64,7 +64,7 @@ def test_every_handler_in_a_job_lets_the_exceptions_of_the_job_pass() -> None:
 
 
 def _asks(handler: ast.ExceptHandler) -> bool:
-    """Return whether the handler asks the guard whose exception it is, or ends by raising it again."""
+    """Return whether the handler asks the guard whose exception it is, or ends with ``raise``."""
     last = handler.body[-1]
     if isinstance(last, ast.Raise) and last.exc is None:
         return True

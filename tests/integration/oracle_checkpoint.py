@@ -1,4 +1,4 @@
-"""Runs under TensorFlow 1.15 or 2.x in an empty folder: writes a checkpoint, its graph and its values.
+"""Runs under TensorFlow 1.15 or 2.x in an empty folder: writes a checkpoint and its values.
 
 The files are `model-7.*`, `graph.pb` and `values.json`: {name: [dtype, shape, values]}, as
 TensorFlow reads them.

@@ -129,7 +129,7 @@ def made_graph(chance, names):
 
 
 def made_stack(chance, stacks):
-    """Return a stack of (file, line, function, start line); most begin with a part of an earlier stack."""
+    """Return a stack of (file, line, function, start line); most share frames with earlier ones."""
     stack = list(chance.choice(stacks))[: chance.randrange(9)] if stacks and chance.random() < 0.8 else []
     wanted = len(stack) + chance.randrange(chance.choice([2, 5, 5, 30]))
     while len(stack) < wanted:

@@ -1,4 +1,4 @@
-"""Runs under TensorFlow 1.15 or 2.x: counts the operations of graphs with every kind of op, loops and fed batches.
+"""Runs under TensorFlow 1.15 or 2.x: counts the operations of several graphs.
 
     python oracle_float_ops.py FOLDER
 
@@ -138,7 +138,7 @@ def fed():
 
 
 def odd():
-    """Build a graph of nodes with contradictory shapes, missing outputs and unknown ranks; return its steps."""
+    """Build contradictory shapes, missing outputs and unknown ranks; return the steps."""
     anything = tf.placeholder(tf.float32, None, name="anything")
     rows = tf.placeholder(tf.float32, [None, 3], name="rows")
     square = tf.square(anything, name="square")

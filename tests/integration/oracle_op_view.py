@@ -1,4 +1,4 @@
-"""Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for op views of a traced net, or of random steps.
+"""Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for op views of real or random steps.
 
     python oracle_op_view.py FOLDER software|full|made
 
@@ -90,7 +90,7 @@ QUERIES = [
 
 
 def build():
-    """Build a conv net with a loop and Adam; return (images, labels, initializer, fetches of a step)."""
+    """Build a conv net with a loop; return (images, labels, initializer, fetches of a step)."""
     images = tf.placeholder(tf.float32, [None, 12, 12, 3], name="images")
     labels = tf.placeholder(tf.int32, [None], name="labels")
     kernel = tf.get_variable("conv/kernel", [3, 3, 3, 8])
@@ -114,7 +114,7 @@ def start(folder):
 
 
 def trace(folder, level):
-    """Run and trace the steps, write the graph and each RunMetadata, and return a profiler with all steps."""
+    """Trace the steps, write the graph and each RunMetadata; return a profiler with all steps."""
     images, labels, initializer, fetches = build()
     random = np.random.RandomState(0)
     profiler = start(folder)

@@ -1,4 +1,4 @@
-"""Runs under TensorFlow 1.15 or 2.x: writes the results of its option builder and the output of its profiler.
+"""Runs under TensorFlow 1.15 or 2.x: writes options of its builder, and output of its profiler.
 
     python oracle_options.py FOLDER
 

@@ -50,7 +50,7 @@ def reloaded(path):
 
 
 def write_case(folder, out):
-    """Write the profiles of one case, unless its graph lacks inputs: TensorFlow cannot write that."""
+    """Write the profiles of a case, unless its graph lacks inputs: TensorFlow cannot write that."""
     if not json.loads(read(folder, "queries.json"))["whole"]:
         return
     os.makedirs(out)

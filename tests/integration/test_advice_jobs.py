@@ -1,4 +1,4 @@
-"""Advice, the end report and step times of unmodified jobs: their messages, and the lines that they name."""
+"""Advice, end reports and step times of unmodified jobs: messages, and the lines they name."""
 
 import json
 import subprocess

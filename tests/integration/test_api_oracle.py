@@ -1,4 +1,4 @@
-"""The Python API against TensorFlow's: the same calls make the same options, and print the same text."""
+"""The Python API against TensorFlow's: equal calls make equal options, and print equal text."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def test_every_method_of_the_builder_makes_the_same_options(oracle: tuple[dict[s
 
 
 def without_doc(text: str) -> list[str]:
-    """Return the parts of a printed report before and after its explanation of columns, which differs."""
+    """Return the parts of a printed report before and after the explanation, which differs."""
     before, doc, rest = text.partition("\nDoc:\n")
     return [before, rest.partition("Profile:\n")[2]] if doc else [text]
 

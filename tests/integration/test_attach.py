@@ -1,4 +1,4 @@
-"""Attaches to training loops that were started without tfprof, profiles them, and detaches without a trace."""
+"""Attaches to loops that run without tfprof, profiles them, and detaches without a trace."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Injects code into interpreters that are busy with work that is hard to interrupt: all continue unharmed."""
+"""Injects code into interpreters whose work is hard to interrupt: all continue unharmed."""
 
 import json
 import os

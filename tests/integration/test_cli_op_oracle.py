@@ -1,4 +1,4 @@
-"""The op view against the TF profiler: from the same RunMetadata both show the same numbers and rows."""
+"""The op view against the TF profiler: from equal RunMetadata both show equal numbers and rows."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ def differences(what: str, theirs: Mapping[str, Any], stats: Stats, prefix: str 
 
 
 def entry_differences(answer: Mapping[str, Any], view: OpView, *, ordered: bool) -> list[str]:
-    """Return the differences of entries and their nodes, of running totals only if the order is certain."""
+    """Return the differences of entries and nodes; of running totals only if ``ordered``."""
     mine = {entry.name: entry for entry in view.entries}
     found = []
     for theirs in answer["entries"]:

@@ -35,7 +35,10 @@ RULES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}
 
 
 def with_bytes() -> Any:
-    """Return MultiGraphNodeProto with bytes for strings, as the TF profiler cuts long names within a character."""
+    """Return MultiGraphNodeProto with bytes for strings.
+
+    The TF profiler cuts long names within a character.
+    """
     pool = descriptor_pool.DescriptorPool()
     for file in (graph_pb2.DESCRIPTOR, tfprof_output_pb2.DESCRIPTOR):
         proto = descriptor_pb2.FileDescriptorProto()
@@ -95,7 +98,7 @@ def options_of(query: Mapping[str, Any]) -> Options:
 
 
 def normal(message: Any) -> Any:
-    """Return a message with the broken characters in its names replaced, as in tfprof's messages."""
+    """Return a message with broken characters in names replaced, as in tfprof's messages."""
     ahead = [message]
     while ahead:
         one = ahead.pop()

@@ -1,4 +1,4 @@
-"""A store that is removed or moved while its collector runs: it makes a new one and counts what was lost."""
+"""The collector makes a removed or moved store again, and counts the lost records."""
 
 import shutil
 import time

@@ -1,4 +1,4 @@
-"""`tfprof-run --dump-steps` writes profiles that the TF profiler reads, also for steps after the job's end."""
+"""`tfprof-run --dump-steps` writes profiles that the TF profiler reads."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Operation counts against TensorFlow's registry and the TF profiler: gradients, unknown batch sizes, loops."""
+"""Operation counts against TensorFlow's registry and the TF profiler."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ def asked(
     onednn: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, Path]:
-    """Return (version, folder) of TensorFlow's counts; the folder also has stores with the same steps."""
+    """Return (version, folder) of TensorFlow's counts, with stores of the same steps."""
     python = request.getfixturevalue(f"{request.param}_python")
     folder = tmp_path_factory.mktemp(request.param)
     subprocess.run([python, ORACLE, folder], check=True, capture_output=True, timeout=280)

@@ -1,4 +1,4 @@
-"""Channels become corrupt after a real agent has opened them: both daemons survive and serve another job.
+"""Open channels become corrupt: both daemons survive, and serve another job without delay.
 
 TFPROF_FORGED is the number of corrupt channels, TFPROF_FORGED_SEED the seed.
 """

@@ -1,4 +1,4 @@
-"""The graphs that the shim sends equal TensorFlow's own conversion and the op log of the TF profiler."""
+"""The graphs and frames that the shim sends equal TensorFlow's own conversion and op log."""
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob

@@ -1,4 +1,4 @@
-"""Exceptions of signal handlers and other threads at each line of the shim: the job sees each of them once."""
+"""The job sees exceptions of signal handlers and threads once, at any line of the shim."""
 
 import os
 import subprocess

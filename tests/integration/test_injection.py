@@ -41,7 +41,7 @@ def copied(folder):
 
 @pytest.fixture
 def run(installed):
-    """Return a function that runs an interpreter; it returns (status, standard output, standard error).
+    """Return a function that runs an interpreter and returns (status, output, errors).
 
     ``path`` are folders to add to the interpreter's path.
     """

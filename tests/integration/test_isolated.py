@@ -1,4 +1,4 @@
-"""Python's environment variables of a job reach the job, and do not affect `tfprof-run`, `tfprof` and the daemons."""
+"""Python's environment variables reach the job, and do not affect the commands and daemons."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Spans and windows of every kind of Keras loop, on TensorFlow 1.15 and 2.21, in an otherwise unchanged job."""
+"""Spans and windows of every kind of Keras loop, on TensorFlow 1.15 and 2.21."""
 
 import json
 import re

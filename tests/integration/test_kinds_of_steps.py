@@ -1,4 +1,4 @@
-"""The shim counts as many steps of each kind as the job itself, and training has half of the traces."""
+"""The shim counts the steps of each kind as the job does, and training has half of the traces."""
 
 import json
 

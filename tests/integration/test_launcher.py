@@ -1,4 +1,4 @@
-"""A job under `tfprof-run` has the arguments, streams, signals and exit status that it has without."""
+"""A job under `tfprof-run` has the arguments, streams, signals and exit status of the command."""
 
 import json
 import os

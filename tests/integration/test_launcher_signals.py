@@ -1,4 +1,4 @@
-"""A job under `tfprof-run` gets each signal once, however it is sent, and ends as without `tfprof-run`."""
+"""A job under `tfprof-run` gets each signal once, however it is sent, and ends as without it."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def private_store(private_places: Path) -> Path:
 
 
 class Started:
-    """A job in its own session that waits for signals, with the command line ``prefix`` before it."""
+    """A job in its own session that waits for signals; ``prefix`` is its launcher."""
 
     def __init__(self, prefix: list[str], numbers: str) -> None:
         self.process = subprocess.Popen(

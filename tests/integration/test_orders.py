@@ -1,4 +1,4 @@
-"""Orders to real jobs: jobs obey at the next step, commands get an answer in time, and orders end by themselves."""
+"""Real jobs obey orders at the next step, commands get answers in time, and orders end."""
 
 import itertools
 import json
@@ -67,7 +67,7 @@ class Host:
         return job
 
     def order(self, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """Run a command that gives an order; return its exit status and the answers by the jobs' names."""
+        """Run a command that gives an order; return its exit status and the answers by job."""
         done = self.run(*arguments, "--json")
         answers = json.loads(done.stdout)["jobs"]
         return done.returncode, {answer["name"]: answer for answer in answers}

@@ -1,4 +1,4 @@
-"""The code view of real jobs: ops are at the lines of Python that made them, and `pprof` reads the file."""
+"""The code view of real jobs: ops are at the lines that made them, and `pprof` reads the file."""
 
 import json
 import os

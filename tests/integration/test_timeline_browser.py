@@ -1,4 +1,4 @@
-"""Timelines in a browser: the viewer of chrome://tracing shows the files that the commands write."""
+"""Timelines in a browser: the viewer of chrome://tracing shows the files of the commands."""
 
 import json
 import subprocess
@@ -79,7 +79,7 @@ def lanes(summary: Any) -> dict[str, list[list[tuple[str, int, int]]]]:
 
 
 def test_the_viewer_shows_devices_lanes_arrows_and_memory(viewer: TraceViewer, tmp_path: Path) -> None:
-    """Executions that overlap are in different lanes, and arrows lead from one device to another."""
+    """Overlapping executions are in different lanes, and arrows connect devices."""
     made(tmp_path / "store")
     summary = viewer.open(written(tmp_path / "store", "graph", 0))
     assert not summary["warnings"]

@@ -64,7 +64,7 @@ def first_difference(theirs: str, mine: str) -> str:
 def test_timelines_equal_those_of_tensorflow_byte_for_byte(
     version: str, asked: list[tuple[dict[str, Any], list[dict[str, Any]]]], tmp_path: Path
 ) -> None:
-    """For each view, with single steps and all steps and many filters: the files, their names, and the output."""
+    """Compare files and printed output of each view, for one or all steps, with filters."""
     compared = dict.fromkeys(("graph", "scope", "code"), 0)
     out = tmp_path / "out"
     out.mkdir()

@@ -21,7 +21,7 @@ JOBS = 8
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
-    """A store with running jobs, and the process that writes to it until its standard input ends."""
+    """A store with running jobs, and the process that writes to it until its input ends."""
     writer = subprocess.Popen(
         [sys.executable, ROOT / "tests/fakes/busy_store.py", tmp_path / "store", str(JOBS), "90"],
         stdin=subprocess.PIPE,

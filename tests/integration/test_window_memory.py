@@ -1,4 +1,4 @@
-"""The memory of ops in a window equals that of a traced session run, on a machine without accelerators."""
+"""The memory of ops in a window equals that of a traced session run, on a CPU."""
 
 import json
 from collections import Counter

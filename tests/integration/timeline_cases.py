@@ -1,4 +1,4 @@
-"""Random graphs and steps with crowded timelines: executions start together, overlap, wait and hold memory."""
+"""Random graphs and steps with crowded timelines: executions overlap, wait and hold memory."""
 
 import random
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ def op_log(chance: random.Random, names: Sequence[str]) -> bytes:
 
 
 def question(chance: random.Random, view: str, step: int, names: Sequence[str], *, by_numbers: bool) -> dict[str, Any]:
-    """Return a question whose answer is a timeline; with ``by_numbers`` its filters may depend on counters."""
+    """Return a question for a timeline; with ``by_numbers`` its filters may depend on counters."""
     options = dict(BASE, step=step, output="timeline:outfile=FOLDER/t", order_by=chance.choice(("name", "")))
     if chance.random() < 0.4:
         types = [chance.choice((*OPS, ".*gpu.*", ".*cpu:0", "C.*")) for _ in range(chance.randint(1, 3))]

@@ -66,7 +66,7 @@ class TraceViewer:
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:
-        """Search for a name, wait until the panel below the tracks shows it, and return the panel's text."""
+        """Search for a name; return the text of the panel below as soon as it has the name."""
         box = self.page.locator("tr-ui-find-control input")
         box.fill(name)
         box.press("Enter")

@@ -37,7 +37,7 @@ PARTS: Final = ("status", "steps", "ops", "spans", "profile")
 
 
 class Ended(NamedTuple):
-    """The end of a command; ``status`` is None after a timeout, ``left`` are the processes that it left behind."""
+    """The end of a command; ``status`` is None after a timeout, ``left`` are leftover processes."""
 
     status: int | None
     out: str
@@ -157,7 +157,7 @@ def _counted(instance: Instance, recorded: list[Any]) -> Counter[str]:
 
 
 def _differences(expected: dict[str, int | None], found: Counter[str], limit: Limit) -> Iterator[str]:
-    """Yield the kinds whose numbers differ; `runs` stands for the runs of a session, of all kinds together."""
+    """Yield the kinds whose numbers differ; `runs` are the runs of a session, of all kinds."""
     if "runs" in expected:
         runs = sum(found[kind] for kind in _RUNS)
         found = Counter({kind: number for kind, number in found.items() if kind in expected or kind not in _RUNS})
@@ -215,7 +215,7 @@ def _devices(row: Row, instance: Instance, recorded: list[Any]) -> Iterator[str]
 
 
 def _executions(entry: Any, op: str) -> int:
-    """Return how often ops of a type ran, from an op view, in which each entry is the child of the one before."""
+    """Return how often ops of a type ran, from an op view: each entry is the next one's parent."""
     while entry["children"]:
         (entry,) = entry["children"]
         if entry["name"] == op:

@@ -26,7 +26,7 @@ class Instance:
         self.store = environment["TFPROF_STORE"]
 
     def ask(self, *words: str) -> Any:
-        """Return the JSON that a `tfprof` command prints; None if the command fails, as for an unknown job."""
+        """Return the JSON that a command prints; None if it fails, as for an unknown job."""
         out, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             try:
@@ -47,7 +47,7 @@ class Instance:
 
 @contextlib.contextmanager
 def instance() -> Iterator[Instance]:
-    """Start an agent and a collector in temporary folders; stop them and remove the folders at the end."""
+    """Start an agent and a collector in temporary folders; stop and remove all at the end."""
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
         os.chmod(folder, 0o700)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}

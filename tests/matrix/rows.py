@@ -11,7 +11,7 @@ KERAS_3: Final = (2, 16)
 
 
 class Limit(NamedTuple):
-    """A limitation: the kinds of steps that are not counted, whether ops are missing, and the reason in the docs."""
+    """A limitation: the kinds that are not counted, whether ops are missing, and the reason."""
 
     kinds: frozenset[str]
     ops: bool

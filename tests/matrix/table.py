@@ -1,4 +1,4 @@
-"""The table of rows and versions: the expectations for the documentation, the results for the terminal."""
+"""The table of the matrix: expectations for the documentation, results for the terminal."""
 
 from collections.abc import Mapping
 from typing import Final

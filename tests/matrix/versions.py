@@ -1,4 +1,4 @@
-"""The matrix's versions of TensorFlow, each in its own virtual environment (`make matrix-venvs`)."""
+"""The versions of TensorFlow in the matrix, each in an environment of `make matrix-venvs`."""
 
 import os
 from pathlib import Path

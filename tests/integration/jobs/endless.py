@@ -1,4 +1,4 @@
-"""Trains until it is killed, for two minutes at most; prints its process id after the first step."""
+"""Trains until it is killed, two minutes at most; prints its process id after the first step."""
 
 import os
 import time

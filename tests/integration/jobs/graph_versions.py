@@ -72,7 +72,7 @@ def frames_of(records):
 
 
 def as_logged(made):
-    """Return (names of trainable variables, stacks of all nodes) from TensorFlow's op log of a graph."""
+    """Return (trainable variables, stacks of all nodes) from TensorFlow's op log of a graph."""
     entries, ids = tfprof_logger._get_logged_ops(made)
     texts = {number: text for text, number in ids.items()}
     stacks = {
@@ -83,7 +83,7 @@ def as_logged(made):
 
 
 def in_functions():
-    """Print the shapes of the variables that the shim sends for the functions of a step with a gradient."""
+    """Print the shapes of the variables that the shim sends for functions with a gradient."""
     kernel, bias = tf.Variable(tf.zeros([4, 3])), tf.Variable(tf.zeros([3]))
     scale, count = tf.Variable(2.0), tf.Variable(0, trainable=False)
 

@@ -1,4 +1,4 @@
-"""Raises exceptions at the lines of the shim, and prints those that the job does not see exactly once.
+"""Raises exceptions at the lines of the shim; prints those that the job does not see exactly once.
 
     python handlers.py SHIM I/N handler|timer|outside
 
@@ -252,19 +252,19 @@ def dropped(frame):
 
 
 def is_before_try(code, line):
-    """Return whether ``line`` is in a callback before its ``try``, where Python drops an exception."""
+    """Return whether ``line`` precedes the ``try`` of a callback: Python drops exceptions there."""
     return code in called_back and line <= code.co_firstlineno + 1
 
 
 def is_dropped(error):
-    """Return whether ``error`` was handled outside the shim, or came before the ``try`` of a callback."""
+    """Return whether ``error`` was handled outside the shim or precedes a callback's ``try``."""
     trace = error.__traceback__  # begins at the frame that handled it
     code = trace.tb_frame.f_code
     return not code.co_filename.startswith(OURS) or is_before_try(code, trace.tb_lineno)
 
 
 def at_line(number, act):
-    """Call ``act`` at the ``number``-th line of the shim from now on; return the counter of lines."""
+    """Call ``act`` at the ``number``-th line of the shim from now on; return the line counter."""
     count = collections.Counter()
 
     def local(frame, event, arg):
@@ -339,7 +339,7 @@ def is_ours(error):
 
 
 def begun(work):
-    """Run ``work``, which returns a string, in a forked child; return (pid, descriptor) for `ended`."""
+    """Run ``work``, which returns a string, in a forked child; return the argument of `ended`."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -362,7 +362,7 @@ def ended(child):
 
 
 def all_of(cases):
-    """Yield (name, error) for each (name, work) of ``cases``; as many run at a time as there are CPUs."""
+    """Yield (name, error) for each (name, work) of ``cases``; one runs at a time on each CPU."""
     running = collections.deque()
     for name, work in cases:
         running.append((name, begun(work)))
@@ -374,7 +374,7 @@ def all_of(cases):
 
 
 def lines_of(entry):
-    """Return [number, file, line] of each line of the shim that ``entry`` runs, at its first occurrence."""
+    """Return [number, file, line] of the first run of each line of the shim by ``entry``."""
 
     def work():
         run = entry()
@@ -387,7 +387,7 @@ def lines_of(entry):
 
 
 def cases_of(first, every, turn, way):
-    """Yield (name, work) for every ``every``-th line from the ``first`` on, with two exceptions each.
+    """Yield (name, work) of two exceptions at every ``every``-th line from the ``first`` on.
 
     One exception is ALWAYS, the other is the next one of ``turn``.
     """

@@ -1,4 +1,4 @@
-"""A Keras fit with the user's own profiler, started at batch FIRST: python keras_own_profiler.py FIRST."""
+"""A Keras fit with the user's own profiler from batch FIRST on: keras_own_profiler.py FIRST."""
 
 import os
 import sys

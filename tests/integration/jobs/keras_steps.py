@@ -1,6 +1,6 @@
-"""A Keras job with a fixed seed and every kind of step: python keras_steps.py PACKAGE eager|session.
+"""A Keras job with every kind of step: python keras_steps.py PACKAGE eager|session.
 
-It prints losses, and ends with an error.
+It has a fixed seed, prints losses, and ends with an error.
 """
 
 import importlib

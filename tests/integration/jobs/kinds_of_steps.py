@@ -1,4 +1,4 @@
-"""Trains in the way that its first argument names; prints its own counts of steps by kind, as JSON."""
+"""Trains in the way of its first argument; prints its own counts of steps by kind, as JSON."""
 
 import json
 import os

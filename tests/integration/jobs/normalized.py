@@ -1,4 +1,4 @@
-"""A convolutional net with padding, batch normalizations and frozen layers in Keras: python normalized.py PACKAGE.
+"""A Keras net with padding, normalizations and frozen layers: python normalized.py PACKAGE.
 
 It fits batches of 16, 16 and 4 images of 8x8 pixels for two epochs, and prints the net's numbers of
 parameters as Keras counts them: [all, trainable].

@@ -77,7 +77,7 @@ def two_optimizers():
 
 
 def nobody_applies():
-    """Gradients without an optimizer, then functions, then a tape that fails, which is a failed step."""
+    """Gradients without an optimizer, functions, and a tape that fails, which is a failed step."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda: tf.reduce_sum(tf.matmul(X, w)))
     for _ in range(5):

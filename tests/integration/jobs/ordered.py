@@ -1,4 +1,4 @@
-"""A training loop that runs until its standard input ends: python ordered.py session|function|fit PAUSE_S."""
+"""Trains until standard input ends: python ordered.py session|function|fit PAUSE_S."""
 
 import os
 import sys

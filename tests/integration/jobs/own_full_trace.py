@@ -1,4 +1,7 @@
-"""Calls of a function, then session runs with the user's own full trace, which needs the process's only profiler."""
+"""Calls of a function, then session runs with the user's own full trace.
+
+The full trace needs the only profiler of the process.
+"""
 
 import sys
 

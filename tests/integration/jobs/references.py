@@ -1,4 +1,4 @@
-"""Objects that must be freed as soon as the job drops them: python references.py prints a line for each case."""
+"""Objects that must be freed when the job drops them; prints a line for each case."""
 
 import gc
 import weakref
@@ -9,7 +9,7 @@ CALLS = 8
 
 
 def nested():
-    """A nested function and its graphs are freed with the last reference, or by the next collection."""
+    """A nested function and its graphs are freed with the last reference or the next collection."""
     found = []
 
     @tf.function

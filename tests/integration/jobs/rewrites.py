@@ -1,4 +1,4 @@
-"""Runs ops that TensorFlow rewrites, each with its own name: python rewrites.py session|function."""
+"""Runs named ops that TensorFlow rewrites: python rewrites.py session|function."""
 
 import os
 import sys

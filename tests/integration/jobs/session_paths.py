@@ -21,7 +21,7 @@ data = np.arange(32, dtype=np.float32).reshape(4, 8) / 32
 
 
 def shown(metadata):
-    """Return (whether it has statistics, number of graphs, hash of its sorted bytes) of a RunMetadata.
+    """Return (has statistics, number of graphs, hash of the sorted bytes) of a RunMetadata.
 
     The bytes are sorted because maps have no order.
     """

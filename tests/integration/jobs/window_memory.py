@@ -1,4 +1,4 @@
-"""Functions of TensorFlow 2, a fork within a traced call, and the memory of the same ops in a session run.
+"""Calls a function, forks within a traced call, and traces the same ops in a session run.
 
 Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops":
 {op type: bytes}, "large": {op type: bytes in allocations of at least 256 KiB}}. The switch turns
@@ -20,7 +20,7 @@ switch.restype = ctypes.c_bool
 
 
 def net(images):
-    """Ops that allocate outputs, an op that works in place, and ops that allocate temporary memory."""
+    """Ops that allocate outputs or temporary memory, and an op that works in place."""
     hidden = tf.nn.relu(tf.nn.conv2d(images, KERNEL, 1, "VALID"))
     return tf.nn.softmax(tf.matmul(tf.reshape(hidden, [-1, 26 * 26 * 4]), WEIGHTS)), tf.nn.top_k(hidden, 2)
 

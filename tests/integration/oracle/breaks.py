@@ -1,4 +1,4 @@
-"""Breaks single rules of tfprof on purpose; the comparison with the TF profiler must notice each."""
+"""Breaks single rules of tfprof; the comparison with the TF profiler must notice each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ OLD, NEW = "tf1", "tf2"
 
 
 class Break(NamedTuple):
-    """A rule, the patch that breaks it, and the views, output and version whose answers must show that.
+    """A rule, the patch that breaks it, and the views, output and version that must show this.
 
     ``reimports``: cases must be imported again under the patch.
     """

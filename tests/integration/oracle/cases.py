@@ -1,4 +1,4 @@
-"""Writes cases: folders with `graph.pb`, `run-N.pb`, sometimes `op_log.pb`, and questions in `queries.json`.
+"""Writes cases: folders with `graph.pb`, `run-N.pb`, often `op_log.pb`, and `queries.json`.
 
 PYTHONPATH=tests python -m integration.oracle.cases FOLDER FIRST_SEED LAST_SEED
 """

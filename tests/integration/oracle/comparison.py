@@ -44,13 +44,13 @@ def clean_names(text: str) -> str:
 
 
 def rows(text: str) -> str:
-    """Return a text without its explanation: the part before "Doc:", and the part from the legend on."""
+    """Return a text without its explanation, which is between "Doc:" and the legend."""
     before, legend, after = text.partition(LEGEND)
     return before.partition("\nDoc:\n")[0] + legend + after if legend else text
 
 
 def sampled(data: bytes) -> Any:
-    """Return the profile in a pprof file with a fixed comment, whose text differs between the two sides."""
+    """Return the profile in a pprof file with a fixed comment, since the comments differ."""
     profile = decoded("pprof", gzip.decompress(data))
     texts: list[Any] = list(profile[6])
     for comment in profile.get(13, ()):
@@ -59,7 +59,7 @@ def sampled(data: bytes) -> Any:
 
 
 def _warnings(text: str) -> list[str]:
-    """Return the lines of standard error that both sides print, without tfprof's lists of valid values."""
+    """Return the lines of standard error that both sides print, without lists of valid values."""
     return [line.partition(" (one of ")[0] for line in text.split("\n") if line.startswith(WARNINGS)]
 
 
@@ -74,12 +74,12 @@ def _by_checker(printed: str) -> dict[str, list[str]]:
 
 
 def _readable(data: bytes) -> str:
-    """Return decoded UTF-8; the rest of a character that the TF profiler cut is a question mark, as in tfprof."""
+    """Return decoded UTF-8, with a question mark for a cut character, as tfprof prints it."""
     return data.decode("utf-8", "replace").replace("\ufffd", "?")
 
 
 def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the comparable parts of an answer {root, files, printed, warned}, whose bytes are Latin-1 text."""
+    """Return the comparable parts of an answer {root, files, printed, warned} in Latin-1."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
     forms = {"file": lambda data: rows(clean_names(_readable(data))), "pprof": sampled}

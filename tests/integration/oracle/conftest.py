@@ -32,7 +32,7 @@ def seeds() -> range:
 
 
 class Asked:
-    """Cases, the answers of the TF profiler, and stores with the same cases, in folders named after the cases."""
+    """Cases, the answers of the TF profiler, and stores with the same cases, in folders by name."""
 
     def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
         self.version = version
@@ -47,7 +47,7 @@ class Asked:
         self._reload()
 
     def _reload(self) -> None:
-        """Let TensorFlow answer from its own profiles and from tfprof's: of case N as `theirs-N` and `ours-N`."""
+        """Let TensorFlow answer from its profiles, as `theirs-N`, and from ours, as `ours-N`."""
         for name in self.reloaded():
             mine, theirs = self.job(name).serialize_to_string(), self.answers(name)["profile"].encode("latin-1")
             for whose, profile in (("ours", mine), ("theirs", theirs)):
@@ -87,7 +87,7 @@ class Asked:
         return json.loads((self.folder / "answers" / f"{name}.json").read_text())
 
     def wrong(self, name: str, folder: Path) -> Iterator[tuple[Any, list[str]]]:
-        """Yield (question, differences) for each wrong answer; ``folder`` is an empty folder for files."""
+        """Yield (question, differences) for each wrong answer; ``folder`` is empty."""
         job = self.job(name)
         for question, theirs in self.answered(name):
             mine = ours.ask(job, question, folder)
@@ -107,7 +107,7 @@ class Asked:
 
 @pytest.fixture(scope="session")
 def known() -> dict[str, Asked]:
-    """The answers of each version that a test has used, since pytest drops a fixture when its parameter changes."""
+    """The answers of the versions so far; pytest itself keeps only those of the last parameter."""
     return {}
 
 

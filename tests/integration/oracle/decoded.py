@@ -1,4 +1,4 @@
-"""Decodes serialized messages by field numbers, without tfprof's own message definitions, which may be wrong."""
+"""Decodes messages by field numbers alone, since tfprof's message definitions may be wrong."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -103,7 +103,7 @@ def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
 
 
 def decoded(kind: str, data: bytes) -> dict[int, Any]:
-    """Return a message as {field number: values}, with maps as dicts and without numbers that are 0."""
+    """Return a message as {field number: values}; maps are dicts, and 0 is left out."""
     kinds = KINDS[kind]
     found: dict[int, Any] = {}
     for number, value in _fields(data):

@@ -128,7 +128,7 @@ class Dice(random.Random):
 
 @dataclass(frozen=True)
 class Graph:
-    """A random graph, serialized, with the names of its nodes; ``whole`` if each input is one of them."""
+    """A random graph, serialized, and its nodes; ``whole`` if each input is one of them."""
 
     wire: bytes
     names: tuple[str, ...]
@@ -268,7 +268,7 @@ def _node_stats(chance: Dice, name: str, base: int) -> bytes:
 
 
 def run_metadata(chance: Dice, names: Sequence[str], base: int) -> bytes:
-    """Return the RunMetadata of a step: nodes run several times, on several devices, or not at all."""
+    """Return the RunMetadata of a step; nodes run several times, on several devices, or never."""
     if chance.random() < 0.05:
         return message(wire.RUN_METADATA, cost_graph=b"")
     devices = []

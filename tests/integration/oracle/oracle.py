@@ -88,7 +88,7 @@ def ask(query):
 
 
 def load(folder):
-    """Load a case into the profiler; return the share of the graph that each accepted step covers."""
+    """Load a case; return the share of the graph that each accepted step covers."""
     path = os.path.join(folder, "profile.pb")
     if os.path.exists(path):
         native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)

@@ -1,4 +1,4 @@
-"""tfprof's answers to the oracle's questions: from a store with the same case, through the public API."""
+"""tfprof's answers to the questions, from a store with the same case, by the public API."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ _METHODS = {
 
 
 def import_case(case: Path, store: Path) -> list[float]:
-    """Import a case as a job into ``store``; return the share of the graph that each step covers."""
+    """Import a case into ``store``; return the share of the graph that each step covers."""
     runs = ",".join(str(case / f"run-{number}.pb") for number in range(len(list(case.glob("run-*.pb")))))
     files = {"graph_path": "graph.pb", "op_log_path": "op_log.pb", "profile_path": "profile.pb"}
     given = {name: str(case / file) for name, file in files.items() if (case / file).exists()}
@@ -38,7 +38,7 @@ def profiler(store: Path, version: str) -> Profiler:
 
 
 def ask(job: Profiler, question: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return tfprof's answer in the form of the oracle's answers; ``folder`` is an empty folder for files."""
+    """Return tfprof's answer in the form of the oracle's answers; ``folder`` is empty."""
     printed, warned = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(warned):
         if question["view"] == "advise":

@@ -12,7 +12,7 @@ FILE, FUNCTION, LINE = 6, 7, 8
 
 
 def content(data: bytes) -> dict[str, Any]:
-    """Return the content of a serialized ProfileProto: nodes and inputs by name, frames as strings."""
+    """Return the content of a ProfileProto: nodes and inputs by name, frames as strings."""
     profile = decoded("ProfileProto", data)
     nodes = profile.get(NODES, {})
     names: Final = {number: node[NAME][0] for number, node in nodes.items()}

@@ -109,7 +109,7 @@ CHECKERS: Final = ("AcceleratorUtilizationChecker", "OperationChecker", "Expensi
 
 
 class Questions:
-    """Random questions about a case with nodes ``names``, op and other types ``types``, and ``steps`` steps.
+    """Random questions about a case with nodes ``names``, types ``types`` and ``steps`` steps.
 
     ``drawn`` are the views of which it asks timelines. The TF profiler crashes on the timeline of a
     tree whose times do not add up.
@@ -146,7 +146,7 @@ class Questions:
         return [self._regex(texts) for _ in range(self.chance.randint(0, most))]
 
     def _trims(self) -> list[str]:
-        """Return regexes that do not match the root, on which the TF profiler's code view crashes."""
+        """Return regexes that do not match the root; that would crash the TF profiler."""
         return [self.chance.choice(FRAMES) for _ in range(self.chance.randint(0, 2))]
 
     def view(self, view: str) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class Questions:
         )
 
     def output(self) -> dict[str, Any]:
-        """Return a question whose output is a timeline, a pprof file, standard output, or nothing."""
+        """Return a question for a timeline, a pprof file, standard output, or no output."""
         if self.chance.random() < 0.03:
             asked = self.view(self.chance.choice(("op", *self.drawn)))
             asked["options"]["output"] = self.chance.choice(ODD_OUTPUTS)
@@ -199,7 +199,7 @@ class Questions:
         return {"view": "advise", "checkers": self.chance.sample(CHECKERS, self.chance.randint(0, len(CHECKERS)))}
 
     def some(self, count: int) -> list[dict[str, Any]]:
-        """Return ``count`` questions to the views, half as many for other outputs, and two to the advisor."""
+        """Return ``count`` questions to views, half as many for outputs, two to the advisor."""
         asked = [self.view(self.chance.choice(VIEWS)) for _ in range(count)]
         asked += [self.output() for _ in range(count // 2)]
         return [*asked, *(self.advice() for _ in range(2))]

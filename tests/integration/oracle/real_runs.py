@@ -1,4 +1,4 @@
-"""Runs under TensorFlow 1.15 or 2.x: trains small nets with every step traced, and writes each as a case.
+"""Runs under TensorFlow 1.15 or 2.x: trains and traces small nets, and writes each as a case.
 
     python real_runs.py CASES
 
@@ -19,7 +19,7 @@ from tensorflow.python.profiler import tfprof_logger
 
 
 def conv_net():
-    """Build a conv net with an optimizer and known shapes; return a function from random to (fetches, feed)."""
+    """Build a conv net with known shapes; return a function from random to (fetches, feed)."""
     images = tf.random_uniform([4, 12, 12, 3], name="images")
     kernel = tf.get_variable("conv/kernel", [3, 3, 3, 8])
     features = tf.nn.relu(tf.nn.conv2d(images, kernel, strides=[1, 1, 1, 1], padding="SAME", name="conv/Conv2D"))
@@ -88,7 +88,7 @@ def by_type(root):
 
 
 def flops(graph, runs):
-    """Return the counts of the TF profiler: of the first run alone, and of each step in a profiler of all runs."""
+    """Return the TF profiler's counts of the first run alone, and of each step among all runs."""
     options = dict(tf.profiler.ProfileOptionBuilder.float_operation(), output="none", min_float_ops=0)
     profiler = tf.profiler.Profiler(graph)
     for step, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""The commands give the answers of the TF profiler, as text, files and JSON, with both spellings of options."""
+"""The commands give the answers of the TF profiler as text, files and JSON."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def text_of(value: Any) -> str:
 
 
 def is_plain(options: Mapping[str, Any]) -> bool:
-    """Return whether a command line can express ``options``: valid values, and no commas or quotes in names."""
+    """Return whether a command line can express ``options``: no commas or quotes in names."""
     lists = [value for value in options.values() if isinstance(value, list)]
     return (
         all(pieces(text_of(value)) == value for value in lists)

@@ -1,4 +1,4 @@
-"""Operation counts from a graph and its traces, without an op log, equal those of TensorFlow's registry."""
+"""Operation counts from a graph and its traces alone equal those of TensorFlow's registry."""
 
 import json
 import shutil

@@ -15,7 +15,7 @@ def start(role, **environment):
 
 
 def finish(processes, servers=()):
-    """Wait for the processes, print their output in order, end the servers, and exit with the worst status."""
+    """Wait for the processes, print their output, end the servers, exit with the worst status."""
     try:
         for process in processes:
             sys.stdout.write(process.communicate(timeout=SECONDS)[0].decode())

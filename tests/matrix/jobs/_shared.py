@@ -1,4 +1,4 @@
-"""Functions that the jobs of the matrix share: reports of their own counts, ports, the wanted Keras."""
+"""Functions for the jobs of the matrix: reports of their own counts, ports, the wanted Keras."""
 
 import json
 import socket
@@ -6,7 +6,7 @@ import sys
 
 
 def report(spans=None, **steps):
-    """Print a line of JSON with the numbers of steps and spans of each kind; None stands for at least one.
+    """Print the numbers of steps and spans of each kind as JSON; None stands for at least one.
 
     ``runs`` are all runs of a session, of any kind, including those that TensorFlow makes for
     itself.
@@ -15,7 +15,7 @@ def report(spans=None, **steps):
 
 
 def counted_runs():
-    """Return a list that grows by one with each run of a session, including TensorFlow's own runs."""
+    """Return a list that grows by one with each session run, including TensorFlow's own runs."""
     from tensorflow.python.client import session
 
     runs, original = [], session.BaseSession.run

@@ -1,4 +1,4 @@
-"""A training loop of eager ops around a Keras model, without a tf.function: ten steps, then six calls of the model."""
+"""A training loop of eager ops around a Keras model: ten steps, then six calls of the model."""
 
 import tensorflow as tf
 from _shared import report

@@ -1,4 +1,4 @@
-"""MirroredStrategy over two CPUs: ten steps of a hand-written loop, then a fit of one epoch of ten batches."""
+"""MirroredStrategy over two CPUs: ten steps of a hand-written loop, then a fit of ten batches."""
 
 import numpy as np
 import tensorflow as tf

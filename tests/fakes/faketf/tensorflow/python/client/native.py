@@ -1,4 +1,4 @@
-"""The part of TensorFlow's C interface that sessions use; ``live`` counts the objects not yet released."""
+"""The part of TensorFlow's C interface that sessions use; ``live`` counts unreleased objects."""
 # ruff: noqa: N802 - the names are those of TensorFlow
 
 live = {"buffers": 0, "callables": 0}
