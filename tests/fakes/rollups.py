@@ -8,7 +8,7 @@ from tfprof.collector.store.rollup import by_node, canonical_after, rollup_of
 
 
 def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
-    """Return the ROLLUP of ``ops`` and the new canonical devices; ``canonical`` are the old ones."""
+    """Return the ROLLUP of ``ops`` and the new canonical devices; ``canonical``: the old ones."""
     devices = Devices(names)
     canonical = canonical_after(ops, devices, canonical)
     return rollup_of(by_node(ops, devices), traces, devices, canonical), canonical

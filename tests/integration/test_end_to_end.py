@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from fakes.daemon_pids import ready_pid
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
@@ -66,12 +67,6 @@ def _entries(root: Any) -> Iterator[Any]:
     while root["children"]:
         (root,) = root["children"]
         yield root
-
-
-def _daemon_that_is_up(store: Path, name: str) -> int:
-    """Return the pid of the agent or collector if it has finished its start, otherwise 0."""
-    pid = _daemon(store, name)
-    return pid if daemons.is_up(runtime_dir.instance_dir(str(store)), name, pid) else 0
 
 
 def _daemon(store: Path, name: str) -> int:
@@ -189,13 +184,14 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
     name: str, tf2_python: Path, private_places: Path, tmp_path: Path
 ) -> None:
     command = [RUN, "--trace", "every=50", *_command(tf2_python, "threads.py", tmp_path / "stop")]
+    place = runtime_dir.instance_dir(str(private_places))
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as job:
         try:
             until(lambda: _stored(private_places))
             for _ in range(TIMES):
-                pid = until(lambda: _daemon_that_is_up(private_places, name), f"the {name}")
+                pid = until(lambda: ready_pid(place, name), f"the {name}")
                 os.kill(pid, signal.SIGKILL)
                 until(lambda pid=pid: _daemon(private_places, name) != pid)
         finally:

@@ -35,7 +35,6 @@ MEMORY_MAX = 256 << 20
 #: Bytes in a ring from which on the agent sends at its next poll, at most half a second later.
 PRESSING = 300 << 10
 PATIENCE_S = 60.0
-TFPROF = str(Path(sys.executable).parent / "tfprof")
 
 
 class Host:

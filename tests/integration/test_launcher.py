@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from fakes.channel_job import OPEN_CHANNEL
+from fakes.daemon_pids import ready_pid
 from fakes.polling import until
 from tfprof.agent import launches
-from tfprof.commands.daemons import holder, is_up
 from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run"]
@@ -320,19 +320,13 @@ def test_a_job_in_a_pid_namespace_is_found(private_store) -> None:
     assert "50 steps" in ended.stderr
 
 
-def _daemon_that_is_up(place: str, name: str) -> int:
-    """Return the pid of a daemon that has finished its start, 0 for none."""
-    pid = holder(place, name)
-    return pid if pid and is_up(place, name, pid) else 0
-
-
 def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store) -> None:
     place = runtime_dir.instance_dir(str(private_store))
     with subprocess.Popen(
         [*RUN, sys.executable, "-c", JOB, "1500", "0.01"], stdout=-1, stderr=-1, text=True
     ) as launcher:
         for name in ("collector", "agent") * 3:
-            pid = until(lambda name=name: _daemon_that_is_up(place, name), f"the {name}")
+            pid = until(lambda name=name: ready_pid(place, name), f"the {name}")
             assert launcher.poll() is None
             os.kill(pid, signal.SIGKILL)
         stdout, stderr = launcher.communicate(timeout=60)

@@ -426,7 +426,7 @@ def main(shim, share, way):
         __import__("_tfprof." + name)
     ours = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "_tfprof"}
     core.disarm()
-    sys.modules.update(ours)  # disarming removes them; each case arms anew
+    sys.modules.update(ours)  # disarming removes them; each case arms the shim again
     called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
     called_back.append(sys.modules["_tfprof.shim.lasting"]._run.__code__)
     turn = [each for each in classes() if way != "outside" or not issubclass(each, NOT_FROM_OUTSIDE)]
