@@ -62,7 +62,7 @@ def tf2_python() -> Path:
 
 
 @pytest.fixture(scope="session")
-def asking(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
+def plain_forks(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
     """Return a function from a version of TensorFlow to its Forks, without tfprof.
 
     Each version starts once.
@@ -78,7 +78,7 @@ def asking(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
 
 
 @pytest.fixture(scope="module")
-def arming(
+def armed_forks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Forks]]:
     """Return a function from a version of TensorFlow to its Forks, armed and without an agent.
@@ -99,7 +99,7 @@ def arming(
 
 
 @pytest.fixture(scope="module")
-def profiling(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], Profiled]]:
+def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], Profiled]]:
     """Return a function from a version of TensorFlow to its Profiled jobs, under `tfprof-run`.
 
     Each version starts once for a test file.

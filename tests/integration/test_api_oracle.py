@@ -19,11 +19,11 @@ ORACLE = Path(__file__).parent / "oracle_options.py"
 
 @pytest.fixture(scope="module", params=sorted(COMPAT))
 def oracle(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], Profiler]:
     """TensorFlow's answers, and our profiler of the same step."""
     folder = tmp_path_factory.mktemp(f"options-{request.param}")
-    asking(request.param).output(ORACLE, folder)
+    plain_forks(request.param).output(ORACLE, folder)
     write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), [(folder / "run-0.pb").read_bytes()]))
     answers = json.loads((folder / "answers.json").read_text())
     return answers, open_store(folder / "store").job("last", compat=COMPAT[request.param], exact=True)

@@ -18,14 +18,14 @@ ORACLE = Path(__file__).with_name("oracle_checkpoint.py")
 
 @pytest.fixture(scope="module", params=["tf1", "tf2"])
 def written(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """A folder with a checkpoint, its graph, and the values that TensorFlow reads from it.
 
     The values are {name: [dtype, shape, values]}.
     """
     folder = tmp_path_factory.mktemp(request.param)
-    asking(request.param).output(ORACLE, folder=folder)
+    plain_forks(request.param).output(ORACLE, folder=folder)
     return folder
 
 

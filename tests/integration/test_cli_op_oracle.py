@@ -39,7 +39,7 @@ STABLE = {"tf2"}
     scope="module", params=[f"{version}-{kind}" for version in ("tf1", "tf2") for kind in ("software", "full", "made")]
 )
 def asked(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path]:
     """Return (version, folder) of the TF profiler's answers about some traced steps.
 
@@ -47,7 +47,7 @@ def asked(
     """
     version, level = request.param.split("-")
     folder = tmp_path_factory.mktemp(request.param)
-    asking(version).output(ORACLE, folder, level)
+    plain_forks(version).output(ORACLE, folder, level)
     parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
     write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), parts))
     return version, folder

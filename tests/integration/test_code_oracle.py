@@ -83,12 +83,12 @@ def case_of(folder: Path, parity: Parity) -> Case:
 
 @pytest.fixture(scope="module", params=["tf1-made", "tf1-real", "tf2-made", "tf2-real"])
 def cases(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[Case]:
     """Cases with the answers of the TF profiler."""
     version, kind = request.param.split("-")
     folder = tmp_path_factory.mktemp(request.param)
-    asking(version).output(ORACLE, folder, kind, 1, CASES[kind])
+    plain_forks(version).output(ORACLE, folder, kind, 1, CASES[kind])
     return [case_of(path, RULES[version]) for path in sorted(folder.glob("case-*"))]
 
 

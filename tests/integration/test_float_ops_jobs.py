@@ -58,9 +58,9 @@ def nodes(found: dict[str, Any]) -> Counter[str]:
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
-    package: str, onednn: bool, profiling: Callable[[str], Profiled]
+    package: str, onednn: bool, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", package)
     for step, batch in ((1, 32), (2, 32), (3, 6)):
         numbers = float_ops(entries(profiled, "-step", str(step)))
@@ -90,9 +90,9 @@ def parameters(profiled: Profiled) -> list[int]:
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_padding_and_normalization_count_the_same_with_and_without_onednn(
-    package: str, onednn: bool, profiling: Callable[[str], Profiled]
+    package: str, onednn: bool, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=5", "normalized.py", package)[-1])
     numbers, each = nodes(entries(profiled, "-step", "5")), 16
     first, second, third = 2 * 64 * 4 * 27, 2 * 64 * 5 * 36, 2 * 64 * 6 * 45
@@ -117,9 +117,9 @@ def test_padding_and_normalization_count_the_same_with_and_without_onednn(
 @pytest.mark.parametrize("form", ["global", "method", "closure", "argument"])
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_a_handwritten_loop_has_the_parameters_of_its_model(
-    package: str, form: str, profiling: Callable[[str], Profiled]
+    package: str, form: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=4-5", "custom_loops.py", package, form)[-1])
     assert parameters(profiled) == weights
 
@@ -127,16 +127,16 @@ def test_a_handwritten_loop_has_the_parameters_of_its_model(
 @pytest.mark.parametrize("form", ["session", "fit", "batches"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_graph_mode_has_the_parameters_of_the_model_and_none_of_the_optimizer(
-    version: str, form: str, profiling: Callable[[str], Profiled]
+    version: str, form: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling(version)
+    profiled = profiled_jobs(version)
     weights = json.loads(run(profiled, "all", "graph_weights.py", form)[-1])
     assert parameters(profiled) == weights
 
 
 @pytest.mark.usefixtures("onednn")
-def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiling: Callable[[str], Profiled]) -> None:
-    profiled = profiling("tf2")
+def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callable[[str], Profiled]) -> None:
+    profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", "keras")
     kinds = profiled.job.table("traces")["kind"].to_pylist()
     assert Counter(kinds) == {layout.BATCH: 3, layout.TEST_BATCH: 2}
@@ -151,8 +151,10 @@ def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiling: Callable[[
 @pytest.mark.parametrize(
     ("version", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=["onednn"], ids=str
 )
-def test_the_operations_of_a_session_run_follow_its_feed(version: str, profiling: Callable[[str], Profiled]) -> None:
-    profiled = profiling(version)
+def test_the_operations_of_a_session_run_follow_its_feed(
+    version: str, profiled_jobs: Callable[[str], Profiled]
+) -> None:
+    profiled = profiled_jobs(version)
     run(profiled, "all", "fed_net.py")
     convolution, dense, turn = 2 * 7 * 7 * 8 * 27, 2 * 392 * 10, 2 * 10 * 10
     steps = profiled.job.table("traces")["step"].to_pylist()
@@ -205,9 +207,9 @@ _SHIFTS = 8 * _ELEMENTS + 2 * 32 * 48 + 4 * 8 * 6
 @pytest.mark.usefixtures("onednn")
 @pytest.mark.parametrize("kind", ["session", "function"])
 def test_rewritten_ops_have_the_operations_of_the_original_ones(
-    kind: str, profiling: Callable[[str], Profiled]
+    kind: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     run(profiled, "steps=3", "rewrites.py", kind)
     numbers = nodes(entries(profiled, "-step", "3"))
     assert numbers.total() == sum(REWRITES.values()) + _SHIFTS
@@ -217,9 +219,9 @@ def test_rewritten_ops_have_the_operations_of_the_original_ones(
 @pytest.mark.parametrize("loop", ["old", "new"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_a_loop_counts_the_rows_of_each_iteration(
-    version: str, loop: str, profiling: Callable[[str], Profiled]
+    version: str, loop: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling(version)
+    profiled = profiled_jobs(version)
     run(profiled, "all", "growing.py", loop)
     numbers = {name.rpartition("/")[2].partition("_0")[0]: number for name, number in nodes(entries(profiled)).items()}
     assert numbers["turn"] == sum(2 * rows * 8 * 8 for rows in (4, 8, 16))

@@ -18,9 +18,9 @@ REWRITTEN = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
 
 
 @pytest.fixture(scope="module")
-def registered(asking: Callable[[str], Forks]) -> set[str]:
+def registered(plain_forks: Callable[[str], Forks]) -> set[str]:
     """The op types of the kernels of both versions."""
-    return {name for version in ("tf1", "tf2") for name in json.loads(asking(version).output(ORACLE)[-1])}
+    return {name for version in ("tf1", "tf2") for name in json.loads(plain_forks(version).output(ORACLE)[-1])}
 
 
 def with_reason() -> list[str]:

@@ -25,8 +25,8 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(case, arming):
-    job = arming(case[0]).start(SCRIPT, *case[1:]).until_ready()
+def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(case, armed_forks):
+    job = armed_forks(case[0]).start(SCRIPT, *case[1:]).until_ready()
     read = ChannelReader.of(job.pid).take(ended=True)
     read.close()
     reported = json.loads(job.output[-1])

@@ -22,10 +22,10 @@ PATHS = [
 ]
 
 
-def run(arming, path, first, last):
+def run(armed_forks, path, first, last):
     """Run the job; return (ordinals of traced steps, refusals)."""
     version, mode, kind = path
-    job = arming(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
+    job = armed_forks(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
     read = ChannelReader.of(job.pid).take(ended=True)
     spans = [span for span in read.of_kind(kind) if span.flags & layout.FLAG_TRACED]
     traced = ordinals(spans)
@@ -44,19 +44,19 @@ def runs(count):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 @pytest.mark.parametrize("times", [0, 1, 2])
-def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(arming, path, times):
+def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(armed_forks, path, times):
     last = END_OF_FIRST + EACH * times
-    assert run(arming, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
+    assert run(armed_forks, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_faults_that_remain_are_reported_once(arming, path):
-    traced, refused = run(arming, path, END_OF_FIRST + 1, 80)
+def test_faults_that_remain_are_reported_once(armed_forks, path):
+    traced, refused = run(armed_forks, path, END_OF_FIRST + 1, 80)
     assert traced == runs(1 + TRIES)
     assert [each["slug"] for each in refused] == ["page-faults"]
     assert int(refused[0]["text"].split()[3]) == pytest.approx(3000, rel=0.1)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_steps_with_as_many_faults_before_the_trace_are_not_traced_again(arming, path):
-    assert run(arming, path, 1, 80) == (runs(1), [])
+def test_steps_with_as_many_faults_before_the_trace_are_not_traced_again(armed_forks, path):
+    assert run(armed_forks, path, 1, 80) == (runs(1), [])

@@ -44,10 +44,10 @@ class Cases:
 
 @pytest.fixture(scope="module", params=["tf1", "tf2"])
 def cases(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Cases:
     """The cases and files of one version of TensorFlow."""
-    return Cases(request.param, asking(request.param), tmp_path_factory.mktemp(request.param))
+    return Cases(request.param, plain_forks(request.param), tmp_path_factory.mktemp(request.param))
 
 
 class Imports:

@@ -32,13 +32,13 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def asked(
-    version: str, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    version: str, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The cases, each with TensorFlow's answers to its questions."""
     folder = tmp_path_factory.mktemp(version)
     cases = [timeline_cases.case(seed) for seed in range(FIRST_SEED, FIRST_SEED + CASES)]
     (folder / "cases.json").write_text(json.dumps(cases, default=lambda data: data.decode("latin-1")))
-    asking(version).output(ORACLE, folder / "cases.json", folder / "answers.json")
+    plain_forks(version).output(ORACLE, folder / "cases.json", folder / "answers.json")
     return list(zip(cases, json.loads((folder / "answers.json").read_text()), strict=True))
 
 

@@ -115,11 +115,11 @@ def known() -> dict[str, Asked]:
 def asked(
     request: pytest.FixtureRequest,
     known: dict[str, Asked],
-    asking: Callable[[str], Forks],
+    plain_forks: Callable[[str], Forks],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Asked:
     """All cases with the answers of one version of TensorFlow."""
     version = request.param
     if version not in known:
-        known[version] = Asked(version, asking(version), tmp_path_factory.mktemp(version))
+        known[version] = Asked(version, plain_forks(version), tmp_path_factory.mktemp(version))
     return known[version]
