@@ -1,7 +1,4 @@
-"""Fixtures that every test may use.
-
-They are interpreters with TensorFlow, a private instance, and a check that nothing is left.
-"""
+"""Fixtures for all tests: interpreters, private daemons and stores, a check for leftovers."""
 
 import contextlib
 import functools
@@ -25,21 +22,21 @@ from fakes import armed_job  # noqa: E402
 from fakes.forks import KEPT, Forks  # noqa: E402
 from fakes.profiled import Profiled  # noqa: E402
 
-#: TensorFlow's switch for oneDNN's kernels, which it reads once in a process.
+#: Turns TensorFlow's oneDNN kernels on or off. TensorFlow reads it once in a process.
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 
-settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's affair
+settings.register_profile("untimed", deadline=None)  # a loaded machine makes examples slow
 settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """Make the suite alike wherever it is started: no terminal's settings, no signal that is ignored (as by nohup)."""
+    """Drop the terminal's settings of size and colours, and signals that nohup ignores."""
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)
         os.unsetenv(name)  # readline, which pytest loads, sets them behind Python's back
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, lambda *_: None)  # a handler: programs that are started have the default again
+            signal.signal(number, lambda *_: None)  # child processes reset a handler to the default
 
 
 def _interpreter(name: str) -> Path:
@@ -65,8 +62,11 @@ def tf2_python() -> Path:
 
 
 @pytest.fixture(scope="session")
-def asking(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
-    """Return what runs scripts on a version of TensorFlow without tfprof: it is started once for all of them."""
+def plain_forks(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
+    """Return a function from a version of TensorFlow to its Forks, without tfprof.
+
+    Each version starts once.
+    """
     with contextlib.ExitStack() as started:
 
         @functools.cache
@@ -78,10 +78,13 @@ def asking(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
 
 
 @pytest.fixture(scope="module")
-def arming(
+def armed_forks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Forks]]:
-    """Return what runs scripts on a version of TensorFlow with the shim armed and no agent: started once for a file."""
+    """Return a function from a version of TensorFlow to its Forks, armed and without an agent.
+
+    Each version starts once for a test file.
+    """
     with contextlib.ExitStack() as started:
 
         @functools.cache
@@ -96,10 +99,10 @@ def arming(
 
 
 @pytest.fixture(scope="module")
-def profiling(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], Profiled]]:
-    """Return what runs jobs under `tfprof-run` on a version of TensorFlow.
+def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], Profiled]]:
+    """Return a function from a version of TensorFlow to its Profiled jobs, under `tfprof-run`.
 
-    It is started once for all jobs of a file.
+    Each version starts once for a test file.
     """
     with contextlib.ExitStack() as started:
 
@@ -114,13 +117,16 @@ def profiling(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[C
 
 @pytest.fixture(scope="session")
 def digits_python() -> Path:
-    """The interpreter of `tf2_python` with what the examples need, too."""
+    """The interpreter of `tf2_python` with the packages that the examples need."""
     return _interpreter("digits")
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["eigen", "onednn"])
 def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
-    """Whether jobs run on oneDNN's kernels: both in turn, where TensorFlow alone would go by the processor."""
+    """Run a module without and with oneDNN's kernels.
+
+    TensorFlow's default depends on the processor.
+    """
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(ONEDNN, str(int(request.param)))
         yield request.param
@@ -128,13 +134,16 @@ def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
 
 @pytest.fixture
 def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Runtime and state folders of this test alone; daemons that it started are stopped after it. Yields the store."""
+    """Give a test its own runtime and state folders, and stop its daemons at the end.
+
+    Yields the store's path.
+    """
     yield from _places(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def shared_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """As `private_places`, for the tests of a file that ask about the same job."""
+    """Do the same as `private_places`, once for all tests of a module."""
     with pytest.MonkeyPatch.context() as environment:
         yield from _places(tmp_path_factory.mktemp("shared"), environment)
 
@@ -154,13 +163,13 @@ def _places(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """No test leaves a child process or a channel of this process open."""
+    """Fail a test that leaves a child process or an open channel."""
     before = _channels()
     yield
     children = psutil.Process().children()
     left = [child for child in children if child.pid not in KEPT and child.status() != psutil.STATUS_ZOMBIE]
     for child in left:
-        child.kill()  # or each test to come would fail
+        child.kill()  # otherwise every later test fails, too
     assert not left, f"processes left behind: {left}"
     assert not _channels() - before, "a channel was left open"
 

@@ -1,6 +1,6 @@
-"""Writes samples of what tfprof 0.2.0 writes: a channel of version 1 and a store.
+"""Makes samples of the formats of tfprof 0.2.0: a channel of version 1 and a store.
 
-Run with that release's code in place of this one's:
+It runs with the code of that release:
 
     python -S make_old_samples.py FOLDER_WITH_TFPROF_0_2_0 SITE_PACKAGES
 """
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent / "data"
 
 
 def channel():
-    """Write a channel as a job's shim fills it: two span entries, a refusal, two sessions, a run's metadata."""
+    """Return a channel of the shim of 0.2.0: two spans, a refusal, a RunMetadata, two XSpaces."""
     from tfprof.shim import layout, ring
 
     made = ring.Channel(0x20, 7, layout.RING_MIN)
@@ -41,7 +41,7 @@ def channel():
 
 
 def store(folder):
-    """Write a store with an ended job and one whose rows are in its log."""
+    """Write a store with an ended job, and a running one with its rows in the log."""
     from fakes import made_store
     from tfprof.shim import layout
 

@@ -1,9 +1,12 @@
-"""Makes the samples in data/: run it under each TensorFlow, `python make_samples.py NAME` with NAME tf1 or tf2.
+"""Makes the samples in data/.
 
-`NAME_software.run_metadata` and `NAME_full.run_metadata` are one step each of a small session job,
-`NAME.graph` its graph with shapes, and `NAME_….json` what TensorFlow's own protobuf classes read in
-them; under TF 2 also `keras3.xspace` and `keras2.xspace`, three batches of a small fit, with the
-batches' spans beside them.
+    python make_samples.py tf1|tf2
+
+It runs under TensorFlow 1.15 as tf1, and under TensorFlow 2 as tf2. `NAME_software.run_metadata`
+and `NAME_full.run_metadata` are one step each of a small session job. `NAME.graph` is its graph
+with shapes. `NAME_….json` has the values that TensorFlow's own protobuf classes read from each
+step. TensorFlow 2 also makes `keras3.xspace` and `keras2.xspace`, each with three batches of a
+small fit, and the spans of the batches.
 """
 
 import importlib
@@ -54,7 +57,7 @@ def session_samples(name):
 
 
 def totals(metadata):
-    """Return sums of what the rows of a step say."""
+    """Return sums and sets of the values in a step's rows."""
     nodes = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
     used = [use for node in nodes for use in node.memory]
     outputs = [output.tensor_description.allocation_description for node in nodes for output in node.output]

@@ -1,4 +1,4 @@
-"""What tfprof 0.2.0 wrote is read: channels of version 1, and stores (make_old_samples.py)."""
+"""Reads what tfprof 0.2.0 wrote (make_old_samples.py): a channel of version 1, and a store."""
 
 import fcntl
 import gzip
@@ -66,7 +66,7 @@ def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
         channel.close()
 
 
-def test_what_version_1_does_not_count_is_not_told(page: bytes) -> None:
+def test_counters_that_version_1_lacks_are_absent(page: bytes) -> None:
     channel = ChannelReader(_fd(page))
     counters = channel.counters()
     channel.close()
@@ -74,22 +74,22 @@ def test_what_version_1_does_not_count_is_not_told(page: bytes) -> None:
     assert not {"missed", "ring_error", "times", "failed"} & counters.keys()
 
 
-def test_a_record_that_is_too_large_now_is_passed_over() -> None:
+def test_an_old_record_that_is_too_large_now_becomes_a_refusal() -> None:
     header = layout.RECORD.pack(layout.RECORD_MAX + 1, layout.GRAPH, 0, 9, 0, 0, 0, 0, 0, 0)
     adapter = old_channels.adapter_of(1)
     assert adapter is not None
-    (told,) = cut_records(memoryview(adapter.too_large(header)), 9, 9)
-    assert json.loads(bytes(told.body))["slug"] == "record-too-large"
+    (refusal,) = cut_records(memoryview(adapter.too_large(header)), 9, 9)
+    assert json.loads(bytes(refusal.body))["slug"] == "record-too-large"
 
 
 @pytest.mark.parametrize("version", [CHANNEL_VERSION + 1, 99])
-def test_another_version_is_refused_and_both_are_named(page: bytes, version: int) -> None:
+def test_an_unknown_version_is_refused_with_both_versions_in_the_message(page: bytes, version: int) -> None:
     data = page[:8] + version.to_bytes(4, "little") + page[12:]
     with pytest.raises(VersionError, match=rf"version {version} .*speaks {CHANNEL_VERSION}"):
         ChannelReader(_fd(data))
 
 
-def test_adapters_lead_to_this_version_from_others() -> None:
+def test_adapters_lead_from_other_versions_to_this_one() -> None:
     assert {to for _, to in old_channels.ADAPTERS} == {CHANNEL_VERSION}
     assert old_channels.adapter_of(CHANNEL_VERSION) is None
 
@@ -109,7 +109,7 @@ def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
     assert all(job.table("alerts").num_rows == 0 for job in jobs)
 
 
-def test_a_store_of_the_last_release_is_written_and_gets_this_version(tmp_path: Path) -> None:
+def test_writing_to_a_store_of_the_last_release_gives_it_this_version(tmp_path: Path) -> None:
     with tarfile.open(DATA / "store_0.2.0.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     path = tmp_path / "store"

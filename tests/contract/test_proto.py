@@ -1,4 +1,4 @@
-"""Our message definitions and TensorFlow's can live in one process."""
+"""The message definitions of tfprof and of TensorFlow load in one process."""
 
 import subprocess
 from pathlib import Path
@@ -35,7 +35,7 @@ whole = tensorflow_pb2.GraphDef.FromString(read("tf2.graph"))
 assert their_graph.GraphDef.FromString(whole.SerializeToString()) == their_graph.GraphDef.FromString(read("tf2.graph"))
 
 def described(message):
-    like = {9: 12, 14: 5}  # text as bytes, names of numbers as numbers
+    like = {9: 12, 14: 5}  # tfprof has bytes for strings and integers for enums
     return {(field.name, field.number, like.get(field.type, field.type)) for field in message.fields}
 
 pairs = (their_log, tfprof_log_pb2), (their_output, tfprof_output_pb2), (their_options, tfprof_options_pb2)
@@ -47,7 +47,7 @@ print("both")
 
 
 @pytest.mark.tf
-def test_tensorflow_and_we_may_define_messages_in_one_process(tf2_python: Path) -> None:
+def test_both_message_definitions_load_in_one_process(tf2_python: Path) -> None:
     command = [str(tf2_python), "-c", SCRIPT, str(ROOT), str(HERE)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ran.stdout.endswith("both\n"), ran.stderr

@@ -1,4 +1,4 @@
-"""Samples of every TensorFlow that is supported are read as TensorFlow itself reads them (make_samples.py)."""
+"""The decoders read the samples of make_samples.py as TensorFlow's own classes do."""
 
 import json
 from collections import Counter, defaultdict
@@ -85,7 +85,7 @@ def test_a_graph_keeps_every_node_and_no_large_constant(name: str) -> None:
 
 
 def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str]]:
-    """Return the executions of a session over three batches, the batches' starts and durations, and the names."""
+    """Return (executions, [start, duration] of each batch, names) of a fit of three batches."""
     spans = json.loads((DATA / f"{name}.spans.json").read_text())
     interner = Interner()
     session = xspace((DATA / f"{name}.xspace").read_bytes(), 0, 10, interner)
@@ -94,31 +94,31 @@ def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[i
 
 
 @pytest.mark.parametrize(("name", "between"), [("keras3", {}), ("keras2", {"ReadVariableOp": 2, "Identity": 2})])
-def test_every_op_of_a_fit_ran_once_a_batch(name: str, between: dict[str, int]) -> None:
+def test_every_op_of_a_fit_runs_once_per_batch(name: str, between: dict[str, int]) -> None:
     ops, _, names = _fit(name)
     runs: Counter[str] = Counter()
     for op in ops:
         if names[DEVICE, op["device"]] == HOST_DEVICE.decode():
             runs[names[NODE, op["node"]]] += 1
-    assert runs.pop("mul") >= 24  # the map function's: once for each of eight examples, and some ahead
+    assert runs.pop("mul") >= 24  # of the map function: once for each of eight examples a batch, and some ahead
     assert {node: count for node, count in runs.items() if count != 3} == between
     assert {"IteratorGetNext"} < set(runs)
     assert not any(node.startswith("StatefulPartitionedCall") for node in runs)
 
 
 @pytest.mark.parametrize("name", ["keras3", "keras2"])
-def test_threads_are_no_longer_busy_than_the_batches_last(name: str) -> None:
+def test_no_thread_is_busy_for_longer_than_the_batches_last(name: str) -> None:
     ops, spans, names = _fit(name)
     busy: dict[int, int] = defaultdict(int)
     for op in ops:
-        if names[LABEL, op["label"]] != "IteratorGetNext":  # its time is a wait for other threads
+        if names[LABEL, op["label"]] != "IteratorGetNext":  # it only waits for other threads
             busy[op["thread"]] += op["op_end_ns"]
     assert len(busy) > 2
     lasted = spans[-1][0] + spans[-1][1] - spans[0][0]
     assert all(0 < ns <= lasted for ns in busy.values())
 
 
-def test_iterators_are_on_a_device_of_their_own() -> None:
+def test_iterators_are_on_a_separate_device() -> None:
     ops, _, names = _fit("keras3")
     iterators = {names[NODE, op["node"]] for op in ops if names[DEVICE, op["device"]] == ITERATOR_DEVICE.decode()}
     assert iterators == {"Iterator::Root", "Iterator::Root::MapAndBatch", "Iterator::Root::MapAndBatch::TensorSlice"}

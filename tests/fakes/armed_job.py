@@ -1,4 +1,4 @@
-"""Starts a job with the shim armed, as tfprof-run does, and reads its channel."""
+"""Starts a job with the shim armed, as `tfprof-run` does, and opens its channel."""
 
 import os
 import subprocess
@@ -14,7 +14,10 @@ LAUNCH = 0x1234
 
 
 def environment(folder=None, *, fake=False, armed=True, **more):
-    """Return the environment of a job, armed for the launch folder ``folder``; ``fake``: with the fake TensorFlow."""
+    """Return the environment of a job that is armed for the launch folder ``folder``.
+
+    ``fake`` puts the fake TensorFlow on its path; ``more`` are variables to add.
+    """
     result = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
     result["TF_CPP_MIN_LOG_LEVEL"] = "3"
     path = [str(FAKE_TENSORFLOW)] if fake else []
@@ -28,7 +31,7 @@ def environment(folder=None, *, fake=False, armed=True, **more):
 
 
 class ArmedJob:
-    """A running job that prints the line ``ready`` when its channel can be read, and ends on request."""
+    """A running job that prints ``ready`` when its channel can be read, and waits for a line."""
 
     def __init__(self, python, script, folder, *arguments, fake=False, **more):
         (Path(folder) / "announce").mkdir(exist_ok=True, parents=True)
@@ -66,11 +69,11 @@ class ArmedJob:
         raise AssertionError("the job ended early: " + self.process.stderr.read())
 
     def reader(self):
-        """Open the job's one channel."""
+        """Open the job's only channel."""
         return ChannelReader.of(self.pid)
 
     def channels(self):
-        """Return the paths of the channels that the job holds."""
+        """Return the paths of the job's open channels."""
         return channels(self.pid)
 
     def announced(self):

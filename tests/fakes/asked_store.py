@@ -1,4 +1,4 @@
-"""A small store: two jobs of a net with four nodes, on different hosts, and a job without a traced step."""
+"""A small store: two jobs of a small net, on different hosts, and a job without a traced step."""
 
 from pathlib import Path
 
@@ -27,7 +27,11 @@ GRAPH = graph_pb2.GraphDef(
 
 
 def write(path: Path) -> Path:
-    """Write the store and return its path; the first job has traced steps 0 and 1, the second one step 0, on a GPU."""
+    """Write the store and return its path.
+
+    The first job has the traced steps 0 and 1. The second job has the traced step 0, which ran on a
+    GPU.
+    """
     names = [b"net/weights", b"net/MatMul", b"loss"]
     one = traced(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])
     two = traced(GRAPH.SerializeToString(), [run_metadata(names[1:2], device=GPU)])

@@ -1,7 +1,9 @@
-"""A store with running jobs: a process that appends steps and samples like a collector until its stdin ends.
+"""Keeps jobs running in a store: appends steps and samples until standard input ends.
 
-python busy_store.py STORE JOBS [SECONDS]: SECONDS of past come first. LocalJob 3 gets slow in its
-last part, job 4 has no step any more, job 5 is starting.
+    python busy_store.py STORE JOBS [SECONDS]
+
+First it writes the last SECONDS before now. Job 3 is slow and job 4 is idle from 30 seconds before
+now on. Job 5 never steps.
 """
 
 import os
@@ -19,13 +21,13 @@ from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
 from tfprof.formats import layout
 
 SLOW, IDLE, STARTING = 3, 4, 5
-#: Steps a second of each job, and the interval of appends.
+#: Steps per second of each job, and the interval between appends.
 RATE, TICK_S = 20, 2.0
 HOST = socket.gethostname()
 
 
 def steps_of(number: int, at_ns: int, seconds: float, *, late: bool) -> Iterator[dict[str, int]]:
-    """Yield the entries of some seconds of one job."""
+    """Yield the spans of one job for ``seconds`` from ``at_ns``; ``late`` jobs are slow or idle."""
     if number == STARTING or (number == IDLE and late):
         return
     rate = RATE // 4 if number == SLOW and late else RATE
@@ -38,7 +40,7 @@ def steps_of(number: int, at_ns: int, seconds: float, *, late: bool) -> Iterator
 
 
 def samples_of(number: int, at_ns: int, seconds: float) -> Iterator[dict[str, float]]:
-    """Yield the samples of some seconds of one job."""
+    """Yield one sample per second of one job for ``seconds`` from ``at_ns``."""
     for second in range(int(seconds)):
         now = at_ns + second * SECOND
         used = (now / SECOND - 1.7e9) * (0.1 + number / 20)
@@ -52,7 +54,7 @@ def samples_of(number: int, at_ns: int, seconds: float) -> Iterator[dict[str, fl
 
 
 def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, late: bool) -> None:
-    """Append some seconds of one job."""
+    """Append the spans, samples and counters of one job for ``seconds`` from ``at_ns``."""
     spans = list(steps_of(number, at_ns, seconds, late=late))
     job.append({"samples": rows("samples", samples_of(number, at_ns, seconds))})
     if spans:
@@ -64,7 +66,7 @@ def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, late
 
 
 def main(path: str, jobs: int, past: int) -> None:
-    """Write until standard input ends."""
+    """Write ``past`` seconds of ``jobs`` jobs, then append to them until standard input ends."""
     store = LocalStoreWriter(path, HOST)
     now = time.time_ns()
     writers = []

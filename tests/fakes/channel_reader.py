@@ -1,4 +1,4 @@
-"""Reads a channel as docs/channel.md lays it out: what the agent would see, for tests of the shim alone."""
+"""Reads a channel (docs/channel.md) in place of the agent, for tests of the shim alone."""
 
 import json
 import mmap
@@ -14,7 +14,7 @@ Record = namedtuple("Record", "kind flags seq step start_mono start_real duratio
 
 
 class ChannelReader:
-    """A channel opened through a descriptor; ``take`` reads what is unread, and moves the tails."""
+    """A channel opened through a descriptor; ``take`` reads what is unread and moves the tails."""
 
     def __init__(self, fd):
         size = os.fstat(fd).st_size
@@ -26,7 +26,7 @@ class ChannelReader:
 
     @classmethod
     def of(cls, pid):
-        """Open the channel of process ``pid``, which must have exactly one."""
+        """Open the only channel of process ``pid``."""
         found = channels(pid)
         assert len(found) == 1, found
         return cls.at(found[0])
@@ -41,7 +41,7 @@ class ChannelReader:
             os.close(fd)
 
     def close(self):
-        """Let go of the channel; its words can still be read, as they were last."""
+        """Close the channel; its words keep their last values."""
         words = self.map[: layout.SPANS_AT]
         self.map.close()
         os.close(self.fd)
@@ -57,21 +57,24 @@ class ChannelReader:
         struct.pack_into("<Q", self.map, layout.AGENT_WORDS[name], value)
 
     def count(self, kind):
-        """Return how many spans of ``kind`` there ever were."""
+        """Return the number of steps, or other spans, of ``kind`` so far."""
         return struct.unpack_from("<Q", self.map, layout.COUNTS_AT + 8 * kind)[0]
 
     def hello(self):
-        """Return the hello page."""
+        """Return the job's identity from the hello page."""
         size = self.word("hello_size")
         return json.loads(self.map[layout.HELLO_AT : layout.HELLO_AT + size])
 
     def fault(self):
-        """Return the first traceback that the fence kept, "" for none."""
+        """Return the traceback of the first internal error, "" for none."""
         size = struct.unpack_from("<I", self.map, layout.FAULT_AT)[0]
         return self.map[layout.FAULT_AT + 4 : layout.FAULT_AT + 4 + size].decode()
 
     def take(self, ended=False):
-        """Read all that is unread into ``records`` and ``spans``; ``ended``: and the entry that was being filled."""
+        """Move everything unread to ``records`` and ``spans``.
+
+        With ``ended`` also the span that is still open.
+        """
         self._take_spans(ended)
         self._take_records()
         return self
@@ -113,8 +116,13 @@ class ChannelReader:
         return self.map[base + begin : base + begin + first] + self.map[base : base + length - first]
 
 
+def ordinals(spans):
+    """Return the numbers of the steps that ``spans`` count, in the order of the spans."""
+    return [number for span in spans for number in range(span.ordinal, span.ordinal + span.count)]
+
+
 def channels(pid):
-    """Return the paths of the channels that process ``pid`` holds."""
+    """Return the paths of the open channels of process ``pid``."""
     found = {}
     for path in Path(f"/proc/{pid}/fd").iterdir():
         try:

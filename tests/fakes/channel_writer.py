@@ -1,7 +1,8 @@
-"""A job as the agent sees it: a channel written by hand, per docs/channel.md, with the standard library alone.
+"""Writes a channel (docs/channel.md) in place of the shim, with the standard library alone.
 
-As a program it puts numbered records until it is told to stop:
-``python channel_writer.py FOLDER LAUNCH COUNT INTERVAL_S``.
+    python channel_writer.py FOLDER LAUNCH COUNT INTERVAL_S
+
+As a program it prints the uid, puts COUNT numbered records, prints ``done``, and waits for a line.
 """
 
 import fcntl
@@ -18,7 +19,7 @@ from tfprof.formats.version import CHANNEL_VERSION
 
 
 class ChannelWriter:
-    """One channel; `put` and `put_span` say False when there was no room."""
+    """One channel; `put` and `put_span` return False where there is no room."""
 
     def __init__(self, launch=0, uid=None, ring=layout.RING_MIN, version=CHANNEL_VERSION, hello=None, sealed=True):
         self.uid = uid if uid is not None else int.from_bytes(os.urandom(8), "little") or 1

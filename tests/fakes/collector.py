@@ -1,4 +1,4 @@
-"""A collector that only records messages: a ROUTER that speaks docs/wire.md, in a thread, with faults on demand."""
+"""A collector that only records messages, in a thread; tests can replace its answers by faults."""
 
 import json
 import os
@@ -12,7 +12,10 @@ from tfprof.formats.wire import Head
 
 
 class FakeCollector:
-    """Listens in the instance ``place``; holds its lock, so that the agent starts no real one."""
+    """Listens in the runtime folder ``place``.
+
+    It holds the collector's lock, so that the agent starts no real one.
+    """
 
     def __init__(self, place):
         self.place = place
@@ -28,7 +31,7 @@ class FakeCollector:
         self.start()
 
     def start(self):
-        """Start to listen, as a new collector."""
+        """Start listening, as a new collector with a new id."""
         self.id = os.urandom(8).hex()
         self._opened = set()
         self._stop.clear()
@@ -51,11 +54,14 @@ class FakeCollector:
         return {head.uid: json.loads(body) for head, body in list(self.messages) if head.type == wire.CLOSE}
 
     def welcome(self, _head, _body):
-        """Greet back."""
+        """Answer a greeting with WELCOME."""
         return [(Head(wire.WELCOME), json.dumps({"collector": self.id, "pid": os.getpid()}).encode())]
 
     def ack(self, head, body):
-        """Remember the message and ack it, once its job was opened; what is here already is counted."""
+        """Store the message and return its ACK, or REOPEN for a job that was not opened.
+
+        Counts duplicates.
+        """
         if head.type == wire.OPEN:
             self._opened.add(head.uid)
         elif head.uid and head.uid not in self._opened:

@@ -1,4 +1,4 @@
-"""A collector daemon as a child of the test, and an agent that keeps streaming even if the daemon dies."""
+"""A collector daemon as a child of the test, and an agent that sends again after it was killed."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 import time
 
 import zmq
+from fakes.polling import until
 from fakes.run_metadata import run_metadata
 from fakes.wire_agent import WireAgent
 from tfprof.commands import daemons
@@ -16,13 +17,20 @@ from tfprof.formats.wire import Head
 
 
 class CollectorProcess:
-    """The collector of ``store``; started by ``start``, gone after ``stop`` or ``kill``."""
+    """The collector of ``store``. As a context manager it kills the daemon at the end."""
 
     def __init__(self, store, *options):
         self.store = store
         self.place = runtime_dir.instance_dir(str(store))
         self._command = [sys.executable, "-m", "tfprof.collector", "--store", str(store), *options]
         self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        if self.process is not None:
+            self.kill()
 
     def start(self):
         self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
@@ -33,13 +41,13 @@ class CollectorProcess:
         self.process.communicate()
 
     def stop(self):
-        """Stop it; return exit status and stderr."""
+        """Send SIGTERM to the daemon; return its exit status and standard error."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.ended()
 
     def ended(self, timeout_s=30):
-        """Wait for its end; return exit status and stderr."""
+        """Wait until the daemon ends; return its exit status and standard error."""
         _, errors = self.process.communicate(timeout=timeout_s)
         return self.process.returncode, errors
 
@@ -48,20 +56,16 @@ class CollectorProcess:
 
     def await_status(self, wanted, timeout_s=15):
         """Return the first status that satisfies ``wanted``."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
+
+        def found():
             status = self.status()
-            if status and "rows" in status and wanted(status):
-                return status
-            time.sleep(0.05)
-        raise AssertionError(f"no such status: {self.status()}")
+            return status if status and "rows" in status and wanted(status) else None
+
+        return until(found, "a status of the collector", timeout_s)
 
 
 class Streaming:
-    """Sends ``count`` traced steps of one job, a few each message, until all are acked.
-
-    It is the agent's side of docs/wire.md.
-    """
+    """Sends ``count`` traced steps of one job, ``each`` in a message, until all are acked."""
 
     IN_FLIGHT = 40
 
@@ -77,7 +81,7 @@ class Streaming:
         self.agent.close()
 
     def turn(self):
-        """Send and receive what is possible; return the number of acked steps."""
+        """Send and receive without waiting; return the number of acked steps."""
         now = time.monotonic()
         if now > self._greeted + 0.2:
             self._greeted = now
@@ -98,7 +102,7 @@ class Streaming:
         return self.acked
 
     def run(self, until=None, timeout_s=60):
-        """Take turns until so many steps (all by default) are acked."""
+        """Call `turn` until ``until`` steps (by default all) are acked."""
         deadline = time.monotonic() + timeout_s
         while self.acked < (until or self.count):
             assert time.monotonic() < deadline, f"{self.acked} of {self.count} acked"

@@ -1,16 +1,16 @@
-"""The `tfprof` command, called in the test's own process."""
+"""Calls the `tfprof` command in the process of the test."""
 
 from collections.abc import Callable
 
 import pytest
 from tfprof.cli import main as cli
 
-#: Runs a command line; returns exit status, stdout, stderr.
+#: Runs a command line; returns (exit status, standard output, standard error).
 Run = Callable[..., tuple[int, str, str]]
 
 
 def caller(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return what runs the words of a command line."""
+    """Return a function that runs the words of a command line."""
 
     def call(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:

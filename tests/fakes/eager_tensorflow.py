@@ -1,4 +1,4 @@
-"""A hand-made eager TensorFlow and Keras for the shim: a profiler session, functions, a list of callbacks."""
+"""A fake eager TensorFlow and Keras: a profiler session, functions, a list of callbacks."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ class AlreadyExistsError(Exception):
 
 
 class Profiler:
-    """State of the one profiler of a process; ``log`` what happened to its sessions."""
+    """State of a process's only profiler; ``log`` lists the events of its sessions."""
 
     def __init__(self):
         self.active = None
@@ -29,7 +29,7 @@ class Profiler:
 
 
 def install(monkeypatch):
-    """Put the modules into sys.modules for one test; return (profiler, module of functions, module of Keras)."""
+    """Put the modules into sys.modules for one test; return (profiler, functions, Keras)."""
     state = Profiler()
 
     class ProfilerSession:
@@ -76,7 +76,7 @@ def install(monkeypatch):
 
 
 def build_a_graph():
-    """Let calls be made while a graph is being built from now on."""
+    """Make all calls from now on look like calls during the construction of a graph."""
     sys.modules["tensorflow.python.framework.ops"]._default_graph_stack.stack.append("graph")
 
 
@@ -85,7 +85,7 @@ def module(name):
     return types.ModuleType(name)
 
 
-#: Whether annotations are recorded.
+#: Whether TensorFlow records annotations.
 enabled = False
 
 
@@ -112,13 +112,13 @@ def _exit(self, *_error):
 
 def _function(functions):
     class Function:
-        """Calls ``body`` inside of its annotation, as TensorFlow's does."""
+        """Calls ``body`` inside an annotation, as TensorFlow's function does."""
 
         def __init__(self, name, body=lambda: None):
             self._name, self.body, self._function_cache = name, body, {}
 
         def __call__(self):
-            with functions.trace.Trace(self._name) as annotation:  # noqa: F841 - looked at from outside
+            with functions.trace.Trace(self._name) as annotation:  # noqa: F841 - the shim reads it from the frame
                 return self.body()
 
     return Function
@@ -148,7 +148,7 @@ def _callback_list():
 
 def _model():
     class Model:
-        """Runs loops as Keras does."""
+        """Runs the loops of Keras."""
 
         __module__ = "keras.src.callbacks.callback_list"
 

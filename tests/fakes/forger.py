@@ -1,7 +1,9 @@
-"""Jobs with valid channels that are corrupted in many ways after an agent has opened them.
+"""Jobs with valid channels that are corrupted at random after an agent has opened them.
 
-As a program: ``python forger.py FOLDER LAUNCH SEED COUNT SECONDS``; each of its children makes some
-channels and corrupts them for SECONDS. It prints how many were opened.
+    python forger.py FOLDER LAUNCH SEED COUNT SECONDS
+
+As a program it forks children, each of which makes some of the COUNT channels and corrupts them for
+SECONDS. Each child prints how many of its channels were opened.
 """
 
 import contextlib
@@ -17,7 +19,7 @@ from fakes.channel_writer import ChannelWriter
 from fakes.mutations import BODIES, EDGES, Mutator
 from tfprof.formats import layout
 
-#: Channels of one child; a process may have at most 16.
+#: Channels of one child. The agent accepts at most 16 of a process.
 EACH = 12
 #: Number of concurrent children.
 AT_ONCE = 2
@@ -29,7 +31,7 @@ _PUNCH_HOLE = 0x03
 
 
 class Forged:
-    """One channel, and the ways to corrupt it."""
+    """One channel and the ways to corrupt it."""
 
     def __init__(self, folder, launch, chance):
         self.chance = chance
@@ -41,11 +43,11 @@ class Forged:
 
     @property
     def is_taken(self):
-        """Return whether an agent has opened it."""
+        """Return whether an agent has opened the channel."""
         return bool(self.channel.word("agent_pid"))
 
     def change(self):
-        """Corrupt it in a random way."""
+        """Corrupt the channel in a random way."""
         self.chance.choice(self.WAYS)(self)
 
     def _put(self):
@@ -123,7 +125,10 @@ class Forged:
 
 
 def forge(folder, launch, seed, seconds):
-    """Make EACH channels, wait until all are opened, corrupt them for ``seconds``; return how many were opened."""
+    """Make EACH channels, wait until all are opened, and corrupt them for ``seconds``.
+
+    Return how many were opened.
+    """
     chance = random.Random(seed)
     forged = [Forged(folder, launch, chance) for _ in range(EACH)]
     deadline = time.monotonic() + PATIENCE_S
@@ -133,9 +138,8 @@ def forge(folder, launch, seed, seconds):
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         for one in forged:
-            with contextlib.suppress(
-                struct.error, OverflowError, ValueError, OSError
-            ):  # the writer's own words are also corrupt
+            # The writer reads corrupt words, too.
+            with contextlib.suppress(struct.error, OverflowError, ValueError, OSError):
                 for _ in range(chance.choice([0, 1, 1, 3])):
                     one.change()
         time.sleep(chance.choice([0.01, 0.05, 0.1]))
@@ -143,7 +147,7 @@ def forge(folder, launch, seed, seconds):
 
 
 def main():
-    """Let children forge ``COUNT`` channels; print the number of opened ones, one line per child."""
+    """Fork the children, at most AT_ONCE at a time, and wait for all."""
     folder, launch, seed, count, seconds = (
         sys.argv[1],
         int(sys.argv[2], 16),

@@ -1,13 +1,12 @@
-"""Imports modules once and then runs scripts, each in a process forked from this one.
-
-It is the server of `fakes/forks.py`.
+"""The server of `fakes/forks.py`: imports modules once, then runs each script in a forked process.
 
     python forking.py MODULE…
 
-A line of JSON on standard input, {"script", "arguments", "folder", "errors", "environment"}, starts
-one: its directory is ``folder``, its standard error the file ``errors``, and ``environment`` is
-added to its own. Standard output has the line ``forked PID`` before what the script prints, and
-``ended STATUS`` after it. The script has standard input to itself until then.
+A line of JSON on standard input starts a script: {"script", "arguments", "folder", "errors",
+"environment"}. The script runs in the directory ``folder``, with its standard error in the file
+``errors`` and the variables ``environment`` added. This process prints ``forked PID`` before the
+output of the script, and ``ended STATUS`` after it. Only the script reads standard input while it
+runs.
 """
 
 import importlib
@@ -18,7 +17,10 @@ import sys
 
 
 def request():
-    """Return the next request, None at the end; read nothing after its line."""
+    """Return the next request, None at the end of input.
+
+    The rest of the input belongs to the script.
+    """
     line = b""
     while not line.endswith(b"\n"):
         character = os.read(0, 1)
@@ -29,7 +31,7 @@ def request():
 
 
 def become(wanted):
-    """Set up this process for the script."""
+    """Make this process look as if it had been started for the script."""
     with open(wanted["errors"], "wb") as errors:
         os.dup2(errors.fileno(), 2)
     os.chdir(wanted["folder"])
@@ -39,7 +41,10 @@ def become(wanted):
 
 
 def main():
-    """Serve until standard input ends; in a forked process, return its script."""
+    """Serve requests until standard input ends.
+
+    In a forked process, return the path of its script.
+    """
     for name in sys.argv[1:]:
         importlib.import_module(name)
     while True:

@@ -1,6 +1,6 @@
-"""Scripts that share one start of TensorFlow: each runs in a process forked from one that has imported it.
+"""Scripts that share one import of TensorFlow: each runs in a process forked after the import.
 
-For scripts whose result does not depend on how their process began.
+They suit scripts whose result does not depend on how their process started.
 """
 
 import contextlib
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Self
 import psutil
 
 SERVER = Path(__file__).with_name("forking.py")
-#: Servers that are kept between tests, by process id.
+#: Process ids of the servers, which outlive single tests.
 KEPT: set[int] = set()
 
 
 class Ended(NamedTuple):
-    """How a script ended; a negative ``status`` is the number of a signal."""
+    """The end of a script; a negative ``status`` is the negated number of a signal."""
 
     pid: int
     status: int
@@ -28,7 +28,7 @@ class Ended(NamedTuple):
 
 
 class Running:
-    """A running script; ``output`` are its printed lines, except ``ready``."""
+    """A running script; ``output`` has its printed lines, except ``ready``."""
 
     def __init__(
         self, server: "subprocess.Popen[str]", script: Path, arguments: Sequence[object], more: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Running:
         self._write("")
 
     def finish(self) -> Ended:
-        """Wait for the end of the script; where it says ``ready``, let it go on."""
+        """Wait until the script ends; let it continue whenever it prints ``ready``."""
         while not (line := self._line()).startswith("ended "):
             if line == "ready":
                 self.go_on()
@@ -78,7 +78,11 @@ class Running:
 
 
 class Forks:
-    """A process of ``python`` (a command's first words) that has imported ``modules``; ends with the context."""
+    """A server process that has imported ``modules``; it ends with the context.
+
+    ``python`` is the beginning of its command line: the interpreter, after a launcher if there is
+    one.
+    """
 
     def __init__(
         self, python: Sequence[object], environment: Mapping[str, str], modules: Sequence[str] = ("tensorflow",)
@@ -108,7 +112,7 @@ class Forks:
         KEPT.discard(self._process.pid)
 
     def start(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Running:
-        """Start a script after the end of the last one, in a working directory, with additions to its environment."""
+        """Start a script in ``folder`` with more environment variables; the last one has ended."""
         return Running(self._process, Path(script), arguments, {"folder": str(folder), "environment": environment})
 
     def run(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Ended:
@@ -116,7 +120,7 @@ class Forks:
         return self.start(script, *arguments, folder=folder, **environment).finish()
 
     def output(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> list[str]:
-        """Run a script that must succeed; return its printed lines."""
+        """Run a script that must exit with 0; return its printed lines."""
         ended = self.run(script, *arguments, folder=folder, **environment)
         assert not ended.status, f"{script} ended with {ended.status}: {ended.errors[-2000:]}"
         return ended.output

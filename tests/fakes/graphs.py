@@ -1,4 +1,4 @@
-"""Hand-made graph nodes: NodeDefs with shapes, and recorded outputs."""
+"""Builds NodeDefs with shapes, and recorded outputs, for tests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from tfprof.collector.flops.executed import EquivalentSteps, ExecutionRow, Sampl
 from tfprof.collector.store.outputs import OpOutput, encode
 
 FLOAT, INT32, INT64, RESOURCE = 1, 3, 9, 20
-#: Sizes of an output; None where not even the rank is known.
+#: Sizes of an output; None for an unknown rank.
 Dims = tuple[int, ...] | None
 
 
@@ -21,7 +21,7 @@ def shape(dims: Dims) -> graph_pb2.TensorShapeProto:
 
 
 def _set(value: Any, what: Any) -> None:
-    """Set an AttrValue from a Python value; a list contains integers or strings."""
+    """Set an AttrValue from a Python value; a list has integers or strings."""
     if isinstance(what, bool):
         value.b = what
     elif isinstance(what, int):
@@ -45,7 +45,8 @@ def attributes(**values: Any) -> Mapping[str, Any]:
 def node(name: str, op: str, inputs: Sequence[str] = (), *outputs: Dims, **values: Any) -> graph_pb2.NodeDef:
     """Return a node with the shapes of its outputs.
 
-    `types`: DataTypes of what an iterator hands out, `dtype`: of a placeholder.
+    ``types`` are the DataTypes of an iterator's elements, ``dtype`` is the DataType of a
+    placeholder.
     """
     made = graph_pb2.NodeDef(name=name, op=op, input=inputs)
     made.attr["_output_shapes"].list.shape.extend(map(shape, outputs))
@@ -66,7 +67,7 @@ def const(name: str, *numbers: int, scalar: bool = False) -> graph_pb2.NodeDef:
 
 
 def read(*graphs: Iterable[graph_pb2.NodeDef]) -> list[Definition]:
-    """Return the nodes of graphs 0, 1 … as they are read from a store."""
+    """Return the nodes of graphs 0, 1, … as the store returns them."""
     return definitions(
         (number, each.name, each.op, each.SerializeToString()) for number, nodes in enumerate(graphs) for each in nodes
     )

@@ -1,4 +1,4 @@
-"""Traced steps of jobs that never ran: executions given by a test, decoded as if TensorFlow had sent them."""
+"""Traced steps of invented jobs: a test lists executions, which are decoded as RunMetadata."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +13,10 @@ from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
 class Ran(NamedTuple):
-    """One execution, in µs from the beginning of its step on.
+    """One execution; times are in µs, ``start_us`` from the start of its step.
 
-    Its bytes are those still held, and in use of a GPU's allocator, when it ended.
+    ``kept``: bytes that it still holds at its end. ``in_use``: bytes in use in the GPU's allocator
+    then.
     """
 
     name: str
@@ -57,7 +58,7 @@ def run_metadata(executions: Iterable[Ran], step_start_ns: int) -> bytes:
 
 
 def graph(ops: Mapping[str, str], **data_format: str) -> bytes:
-    """Return a GraphDef of nodes and their op types; some with a data_format by name."""
+    """Return a GraphDef from {name: op type}; ``data_format`` sets this attribute by node."""
     message = graph_pb2.GraphDef()
     for name, op in ops.items():
         node = message.node.add(name=name, op=op)
@@ -74,7 +75,10 @@ def made_job(
     step_ms: float = 1.0,
     **tables: pa.Table,
 ) -> LocalJob:
-    """Return a job whose traced steps 1, 2, … have the given executions, each ``step_ms`` long, and more ``tables``."""
+    """Return a job whose traced steps 1, 2, … have the given executions and last ``step_ms``.
+
+    ``tables`` are more tables of the job.
+    """
     starts = [START_NS + int(number * 2 * step_ms * MS) for number in range(len(steps))]
     parts = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
     found: dict[str, Any] = traced(graph_def, parts)

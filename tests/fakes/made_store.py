@@ -1,4 +1,4 @@
-"""Stores with jobs that never ran: written through the real writer, from numbers given by a test."""
+"""Stores with invented jobs: a test gives the rows, and the real writer writes them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -53,16 +53,17 @@ def trace(
 
 
 def rows(table: str, values: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return ``values`` as rows of a table of the store; a column that a value lacks is 0 or empty."""
+    """Return ``values`` as a table of the store; columns that a value leaves out are 0 or empty."""
     form = schema.JOB_TABLES[table]
-    whole = [{name: value.get(name, _nothing(form.field(name).type)) for name in form.names} for value in values]
+    whole = [{name: value.get(name, _empty(form.field(name).type)) for name in form.names} for value in values]
     return pa.Table.from_pylist(whole, schema=form)
 
 
-def _nothing(kind: Any) -> Any:
-    if pa.types.is_list(kind):
-        return []
-    return "" if kind == pa.utf8() else False if kind == pa.bool_() else 0
+def _empty(kind: Any) -> Any:
+    for is_kind, value in ((pa.types.is_string, ""), (pa.types.is_binary, b""), (pa.types.is_list, [])):
+        if is_kind(kind):
+            return value
+    return False if pa.types.is_boolean(kind) else 0
 
 
 def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:
@@ -94,7 +95,7 @@ def write_job(
     counters: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one job into ``store``; with ``state`` None it is left running, its rows in the log."""
+    """Write one job into ``store``; with ``state`` None it stays running, in the log."""
     writer = LocalStoreWriter(store, HOST)
     try:
         job = writer.job(uid)

@@ -1,7 +1,4 @@
-"""RunMetadata of the steps of a larger model.
-
-It has a real one's nodes several times over, each step with times of its own.
-"""
+"""RunMetadata of a large model: copies of the nodes of a real step, with random times."""
 
 import random
 from pathlib import Path
@@ -9,19 +6,20 @@ from pathlib import Path
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
 SAMPLE = Path(__file__).parents[1] / "contract" / "data" / "tf2_software.run_metadata"
-#: How much an op's time differs from step to step (sigma of the logarithm), and how many ops run at once.
+#: Spread of an op's time over the steps (sigma of the logarithm), and the number of ops that run at
+#: once.
 JITTER, LANES = 0.15, 4
 
 
 def model_steps(count, blocks=8, seed=1):
-    """Return ``count`` RunMetadata (bytes) with ``blocks`` times the nodes of the sample."""
+    """Return ``count`` RunMetadata (bytes), each with ``blocks`` copies of the sample's nodes."""
     source = random.Random(seed)
     model = _model(blocks)
     return [_step(model, source, 1_700_000_000_000_000_000 + number * 1_000_000_000) for number in range(count)]
 
 
 def nodes_of(step):
-    """Return how many node executions ``step`` holds."""
+    """Return the number of node executions in ``step``."""
     message = RunMetadata.FromString(step)
     return sum(len(device.node_stats) for device in message.step_stats.dev_stats)
 
@@ -43,7 +41,7 @@ def _model(blocks):
 
 
 def _step(model, source, start_ns):
-    """Shift and stretch the times of ``model`` in place, as another step would have them; return its bytes."""
+    """Return ``model``, serialized, with the random times of another step."""
     lanes = [0] * LANES
     originals = []
     for node in model.step_stats.dev_stats[0].node_stats:

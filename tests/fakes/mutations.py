@@ -1,4 +1,4 @@
-"""Messages of a job, valid ones and ones with corrupted bits, words, texts and lengths."""
+"""Random messages of a job: valid ones, and ones with corrupt bits, words, texts and lengths."""
 
 import json
 import random
@@ -11,9 +11,9 @@ from tfprof.formats import layout, wire
 from tfprof.formats.wire import Head
 
 DATA = Path(__file__).parents[1] / "contract" / "data"
-#: Numbers at which something ends.
+#: Limits of integer types, and their neighbours.
 EDGES = (0, 1, 2, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 100, 2**64 - 2, 2**64 - 1)
-#: What may stand where another value was said to be in JSON.
+#: Replacements for a value in JSON.
 JSON_EDGES = (
     b"true",
     b"null",
@@ -55,7 +55,7 @@ DOCUMENTS = {
 
 
 class Mutator:
-    """Makes messages of job ``uid`` of one seed; `message` returns head and body as they go over the wire."""
+    """Makes random messages of job ``uid`` from a seed; `message` returns (head, body) as bytes."""
 
     def __init__(self, seed, uid):
         self.chance = random.Random(seed)
@@ -103,7 +103,7 @@ class Mutator:
         last = min(first + count - 1, 2**64 - 1)
         if self.chance.random() < 0.01:
             last = max(first, self.chance.choice(EDGES))
-        if last < 2**62:  # or nothing would be new any more
+        if last < 2**62:  # after larger numbers the collector takes every message for an old one
             self.sequence[kind] = last
         return first, last
 
@@ -143,7 +143,7 @@ class Mutator:
         return self._number, self._number, self.bent_document(body) if self.chance.random() < 0.7 else body
 
     def bent_document(self, body):
-        """Return the JSON ``body`` with one of its values, or any piece of it, replaced."""
+        """Return the JSON ``body`` with one value replaced, or with corruptions anywhere."""
         chance = self.chance
         places = [at for at, byte in enumerate(body) if byte in b":[,"]
         if chance.random() < 0.3 or not places:

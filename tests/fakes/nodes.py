@@ -1,4 +1,4 @@
-"""Nodes and rollups by hand."""
+"""Builds nodes and rollups for tests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,23 +14,23 @@ STREAM = "/device:GPU:0/stream:all"
 
 
 def node(name: str, op: str, device: str = CPU.lower(), **stats: int) -> Node:
-    """Return a node with some counters."""
+    """Return a node with the counters ``stats``."""
     return Node(name, op, (device,) if device else (), Stats(**stats))
 
 
 def made_in(made: Node, *stack: Frame) -> Node:
-    """Return ``made`` with the stack of the Python code that made it."""
+    """Return ``made`` with ``stack`` as the Python stack that made it."""
     return replace(made, facts=replace(made.facts, stack=stack))
 
 
 def rollup(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return rows of ROLLUP; a column that is not given is 0, or nothing."""
+    """Return a ROLLUP table; columns that a row leaves out are 0 or empty."""
     fill = dict.fromkeys(ROLLUP.names, 0) | {"canonical": NONE_ID, "histogram": []}
     return pa.Table.from_pylist([{**fill, **row} for row in rows], schema=ROLLUP)
 
 
 def entry(number: int, traces: int, canonical: int = NONE_ID) -> dict[str, int]:
-    """Return a node's own row: in how many traces it has an entry, and which device counts."""
+    """Return the row of a whole node: the number of its traces, and its canonical device."""
     return {"node": number, "device": NONE_ID, "traces": traces, "canonical": canonical}
 
 

@@ -1,4 +1,4 @@
-"""Objects that may be in the place of a file."""
+"""Things that a path may lead to instead of a regular file."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ def _sparse(path: Path) -> None:
 
 
 def _socket(path: Path) -> None:
-    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as end:  # whole, the path would be too long
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as end:  # the whole path is too long for a socket
         end.bind(path.name)
 
 
@@ -27,7 +27,7 @@ def _unreadable(path: Path) -> None:
     path.chmod(0)
 
 
-#: How each is made, by what it is.
+#: Name of each kind -> a function that makes it at a path.
 ODD_FILES: dict[str, Callable[[Path], object]] = {
     "fifo": os.mkfifo,
     "folder": _folder,

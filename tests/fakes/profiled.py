@@ -1,16 +1,16 @@
-"""Jobs under `tfprof-run` that share one start of TensorFlow: each is a separate job in a forked process."""
+"""Jobs under `tfprof-run` that share one import of TensorFlow, each in a forked process."""
 
-import time
 from pathlib import Path
 
 from fakes.forks import Ended, Forks
+from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 PATIENCE_S = 60.0
 
 
 class Profiled:
-    """Each script of ``forks`` is a job in ``store``; ``job`` is the last one, ``uid`` its id."""
+    """Runs scripts by ``forks``, each as a job in ``store``; ``uid`` is the id of the last job."""
 
     def __init__(self, store: Path, forks: Forks) -> None:
         self.store = store
@@ -18,7 +18,7 @@ class Profiled:
         self._forks = forks
 
     def run(self, trace: str, script: str | Path, *arguments: object) -> Ended:
-        """Run a script to its end with the policy ``trace``; wait until all its data is stored."""
+        """Run a script with the policy ``trace``; wait until the job has ended in the store."""
         ended = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
         self.uid = self._stored(ended.pid).info.hex
         return ended
@@ -29,11 +29,11 @@ class Profiled:
         return LocalStore(self.store).job(self.uid)
 
     def _stored(self, pid: int) -> LocalJob:
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if (self.store / "store.json").exists():
-                for job in LocalStore(self.store).jobs():
-                    if job.info.identity["pid"] == pid and job.info.state != "running":
-                        return job
-            time.sleep(0.02)
-        raise AssertionError(f"process {pid} is not in the store, or has not ended there")
+        def found() -> LocalJob | None:
+            jobs = LocalStore(self.store).jobs() if (self.store / "store.json").exists() else []
+            ended = (job for job in jobs if job.info.identity["pid"] == pid and job.info.state != "running")
+            return next(ended, None)
+
+        job = until(found, f"the end of process {pid} in the store", PATIENCE_S)
+        assert job is not None
+        return job

@@ -1,4 +1,4 @@
-"""Builds the rollup of ops in order of arrival, with its canonical devices."""
+"""Computes rollups and canonical devices with the code of the collector."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tfprof.collector.store.rollup import canonical_after, rollup_of, sorted_by_
 
 
 def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
-    """Return the ROLLUP of ``ops`` and the canonical devices after them; ``canonical`` are those before."""
+    """Return the ROLLUP of ``ops`` and the new canonical devices; ``canonical``: the old ones."""
     devices = Devices(names)
     canonical = canonical_after(ops, devices, canonical)
     return rollup_of(sorted_by_node(ops, devices), traces, devices, canonical), canonical

@@ -1,4 +1,4 @@
-"""Differences between a job and its copy, exported as a profile of the TF profiler and imported again."""
+"""Compares a job with its copy: exported as a profile of the TF profiler and imported again."""
 
 import contextlib
 import io
@@ -15,33 +15,37 @@ SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,o
 
 
 def differences(store: Path | str, uid: str) -> Iterator[str]:
-    """Yield the errors and differences of exporting and importing a job, which has traced steps.
+    """Yield the differences between a job with traced steps and its copy, or a command's error.
 
-    The import answers as the job itself does with `--exact-tf`, and makes the same file.
+    The views of the copy must equal those of the job under `--exact-tf`, and so must its exported
+    file.
     """
     with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
         other, files = f"{folder}/store", [f"{folder}/{name}.pb" for name in ("first", "second")]
         try:
-            said("profile-proto", uid, "-o", files[0], "--store", store)
-            made = json.loads(said("import", "--profile_path", files[0], "--json", "--store", other))["job"]
-            said("profile-proto", made, "-o", files[1], "--store", other)
+            output_of("profile-proto", uid, "-o", files[0], "--store", store)
+            made = json.loads(output_of("import", "--profile_path", files[0], "--json", "--store", other))["job"]
+            output_of("profile-proto", made, "-o", files[1], "--store", other)
         except AssertionError as error:
             yield str(error)
             return
         for view in VIEWS:
             if _view(view, uid, store) != _view(view, made, other):
-                yield f"{view} answers otherwise"
+                yield f"the {view} view differs"
         if Path(files[0]).read_bytes() != Path(files[1]).read_bytes():
-            yield "it makes another file"
+            yield "the second profile differs from the first"
 
 
 def _view(view: str, job: str, store: Path | str) -> Any:
     options = ("-max_depth", "100000", "-select", SELECT, "--exact-tf", "--json", "--store", store)
-    return json.loads(said(view, job, *options))["profile"]
+    return json.loads(output_of(view, job, *options))["profile"]
 
 
-def said(*words: Path | str) -> str:
-    """Return the output of a `tfprof` command; AssertionError with its message if it fails."""
+def output_of(*words: Path | str) -> str:
+    """Return the output of a `tfprof` command.
+
+    Raise AssertionError with its message if it fails.
+    """
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:

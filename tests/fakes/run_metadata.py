@@ -1,7 +1,9 @@
-"""RunMetadata as TensorFlow writes it, made by hand: field numbers are those of step_stats.proto."""
+"""Builds serialized RunMetadata; the field numbers are those of step_stats.proto."""
 
 
 def varint(value):
+    """Return a number as on the wire; a negative one as the 64 bits that hold it."""
+    value %= 1 << 64
     out = b""
     while value > 0x7F:
         out += bytes([value & 0x7F | 0x80])
@@ -18,7 +20,7 @@ def text(field, value):
 
 
 def node(name, start_us, op_us=10, label=b"", nbytes=0):
-    """Return NodeExecStats of ``name`` that started at ``start_us`` and ran ``op_us``."""
+    """Return the NodeExecStats of a run of node ``name``, from ``start_us`` on, for ``op_us``."""
     stats = text(1, name) + number(2, start_us) + number(3, 1) + number(4, op_us) + number(5, op_us + 1)
     if nbytes:
         stats += text(6, text(1, b"cpu") + number(2, nbytes) + number(3, nbytes))

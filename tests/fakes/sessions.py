@@ -1,4 +1,4 @@
-"""XSpaces of profiler sessions, made by hand."""
+"""Builds XSpaces of profiler sessions."""
 
 from tfprof.collector.decoders.proto.xplane_pb2 import XPlane, XSpace
 
@@ -6,7 +6,7 @@ BEGAN_NS = 1_700_000_000_000_000_000
 
 
 class Plane:
-    """A plane that is filled line by line; times are microseconds from the session's beginning."""
+    """A plane that a test fills line by line; times are in µs from the start of the session."""
 
     def __init__(self, name=b"/host:CPU"):
         self.plane = XPlane(name=name)
@@ -35,7 +35,7 @@ class Plane:
 
 
 def session(*planes, began_ns=BEGAN_NS):
-    """Return the XSpace of ``planes``, which says when it began unless that is 0."""
+    """Return the XSpace of ``planes``, with the start time ``began_ns`` unless that is 0."""
     space = XSpace(planes=[plane.plane for plane in planes])
     if began_ns:
         environment = Plane(b"Task Environment")

@@ -18,7 +18,7 @@ TEXTS = st.one_of(
     ),
     st.binary(max_size=20),
 )
-#: Bytes more than a number needs: of a tag or a length up to four, of a value up to nine, as long as it is small.
+#: Superfluous bytes of a varint: up to four of a tag or a length, up to nine of a small value.
 FEW_PADS = st.sampled_from([0] * 20 + [1, 2])
 PADS = st.sampled_from([0] * 100 + [1, 4, 9])
 
@@ -81,7 +81,7 @@ ANY = st.sampled_from([PLAIN] * 40 + [GROUPS] * 20 + [DEEP_GROUPS, MALFORMED]).f
 
 
 def with_any(*fields):
-    """Return the fields a message knows, repeated so that what it does not know is rare."""
+    """Return the fields that a message knows, three times each, and ANY once."""
     return [*fields, *fields, *fields, ANY]
 
 
@@ -106,7 +106,7 @@ RUN_METADATA = message(*with_any(chunk(1, STEP_STATS)), max_size=3)
 
 @st.composite
 def damaged(draw, whole):
-    """Return ``whole`` with a few bytes overwritten, put in, taken out, or with its end cut off."""
+    """Return ``whole`` with a few bytes overwritten, inserted or removed, or its end cut off."""
     data = bytearray(whole)
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, max(0, len(data) - 1)))

@@ -1,10 +1,10 @@
-"""Invented rows of a store, and their expected rollups, computed row by row."""
+"""Random rows of a store, and their expected rollups, computed row by row."""
 
 import math
 import random
 from collections import defaultdict
 
-import pyarrow as pa
+from fakes.made_store import rows as table
 from tfprof.collector.store import schema
 
 CPU, GPU, STREAM, HOST = range(4)
@@ -15,14 +15,6 @@ DEVICES = (
     b"/host:CPU",
 )
 BASE_NS = 1_700_000_000_000_000_000
-
-
-def table(name, rows):
-    """Table ``name`` with ``rows`` (dictionaries); what they leave out is 0 or empty."""
-    kinds = schema.JOB_TABLES[name]
-    return pa.table(
-        {field.name: [row.get(field.name, _nothing(field.type)) for row in rows] for field in kinds}, schema=kinds
-    )
 
 
 def device_names(devices=DEVICES):
@@ -42,7 +34,10 @@ def op(trace, node, device=CPU, **columns):
 
 
 def random_ops(first, count, nodes, seed=0):
-    """Ops of ``count`` traces as they come: nodes on several devices, loops, missing start times, negative bytes."""
+    """Return ops of ``count`` traces in order of arrival.
+
+    There are nodes on several devices, loops, missing start times and negative bytes.
+    """
     chance = random.Random(seed)
     times = [0, 1, 999, -5, 123_456, -BASE_NS, -BASE_NS - 1]
     return [
@@ -71,9 +66,10 @@ def random_ops(first, count, nodes, seed=0):
 
 
 def plain_rollup(rows, base_ns, devices=DEVICES, before=()):
-    """The ROLLUP of ``rows``, in order of arrival, as a list of rows; ``base_ns`` by trace. Slow and obvious.
+    """Return the ROLLUP of ``rows``, in order of arrival, as a list of rows, by the simplest code.
 
-    ``before``: rows that came before them and decide with them which devices are canonical, but do not count.
+    ``base_ns`` has the base of each trace. ``before`` has earlier rows, which only help to decide
+    the canonical devices.
     """
     lower = [text.lower() for text in devices]
     is_own = [text.endswith((b"device:cpu:0", b"device:gpu:0")) for text in lower]
@@ -99,12 +95,12 @@ def plain_rollup(rows, base_ns, devices=DEVICES, before=()):
 
 
 def listed(folder):
-    """The names in ``folder``, sorted."""
+    """Return the names in ``folder``, sorted."""
     return sorted(entry.name for entry in folder.iterdir())
 
 
 def same_rollup(table, rows):
-    """Whether ``table`` is ``rows``; sums of squares to nine digits, for their order differs."""
+    """Return whether ``table`` equals ``rows``, with sums of squares to nine digits."""
     found = table.to_pylist()
     exact = [[{**row, "sum_squares_ns2": 0} for row in side] for side in (found, rows)]
     squares = ((one["sum_squares_ns2"], other["sum_squares_ns2"]) for one, other in zip(found, rows, strict=False))
@@ -150,10 +146,3 @@ def _summed(node, device, found, cell):
         "first_bucket": min(buckets, default=0),
         "histogram": [buckets.count(bucket) for bucket in range(min(buckets, default=0), max(buckets, default=-1) + 1)],
     }
-
-
-def _nothing(kind):
-    for is_kind, value in ((pa.types.is_string, ""), (pa.types.is_binary, b""), (pa.types.is_list, [])):
-        if is_kind(kind):
-            return value
-    return False if pa.types.is_boolean(kind) else 0

@@ -1,4 +1,4 @@
-"""An agent as the collector sees it: a DEALER that speaks docs/wire.md, one message at a time."""
+"""An agent for tests of the collector, which sends and receives single messages of docs/wire.md."""
 
 import json
 import struct
@@ -11,7 +11,7 @@ from tfprof.formats.wire import Head
 
 
 class WireAgent:
-    """Speaks to the collector whose socket is in folder ``place``."""
+    """Connects to the collector whose socket is in the folder ``place``."""
 
     def __init__(self, place, agent="a1", host="testhost"):
         self.agent, self.host = agent, host
@@ -26,21 +26,21 @@ class WireAgent:
         self._context.term()
 
     def send(self, head, body=b""):
-        """Send one message; zmq.Again when the collector takes none."""
+        """Send one message. Raise zmq.Again when the queue is full."""
         self._socket.send_multipart([wire.pack(head), body], zmq.NOBLOCK)
 
     def send_raw(self, *frames):
         self._socket.send_multipart(list(frames))
 
     def receive(self, timeout_s=10):
-        """Return the next answer as (head, JSON or None); None when there is none in time."""
+        """Return the next answer as (head, JSON or None), or None after ``timeout_s``."""
         if not self._socket.poll(timeout_s * 1000):
             return None
         head, body = self._socket.recv_multipart()
         return wire.unpack(head), json.loads(body) if body else None
 
     def expect(self, kind, about=None, timeout_s=10):
-        """Return the next answer of type ``kind`` (and about ``about``), leaving out all others."""
+        """Return the next answer of type ``kind`` (about ``about``); drop those before it."""
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
             answer = self.receive(left)
@@ -49,7 +49,7 @@ class WireAgent:
         raise AssertionError(f"no answer of type {kind} about {about}")
 
     def greet(self, timeout_s=10):
-        """Greet until a collector answers; return what it says of itself."""
+        """Greet until a collector answers; return the body of its WELCOME."""
         deadline = time.monotonic() + timeout_s
         body = json.dumps({"agent": self.agent, "host": self.host, "wire": list(wire.SPOKEN)}).encode()
         while time.monotonic() < deadline:
@@ -66,7 +66,7 @@ class WireAgent:
         return self.expect(wire.ACK, wire.OPEN)
 
     def records(self, uid, records, first=1):
-        """Send ``records`` (kind, body, fields…) numbered from ``first``."""
+        """Send ``records``, tuples (kind, body), with numbers from ``first`` on."""
         body = b"".join(record(seq, *one) for seq, one in enumerate(records, first))
         self.send(Head(wire.RECORDS, uid, 0, first, first + len(records) - 1), body)
 

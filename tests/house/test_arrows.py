@@ -1,4 +1,7 @@
-"""Which room may import which: each has a row, none is in a circle, and strings that are imported are listed."""
+"""Rules for imports: what each room may import, no circles, a list of imports by a string.
+
+A room is a package, or a module of a package in SPLIT.
+"""
 
 import ast
 import re
@@ -10,9 +13,11 @@ from pathlib import Path
 import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
 
-#: Packages whose own modules are rooms, each by itself: what stands above the rooms of the package, or below them.
+#: Packages in which each module is a room, since some stand above the package's other rooms and
+#: some below.
 SPLIT = ("agent", "collector")
-#: Room -> the rooms that it may import, beside itself and what is generated, or single modules of them.
+#: Room -> the rooms, or single modules of them, that it may import. Itself and GENERATED are always
+#: allowed.
 ALLOWED = {
     "formats": "",
     "commands": "formats",
@@ -122,17 +127,17 @@ ALLOWED = {
         "collector.tfviews collector.write_output commands formats"
     ),
 }
-#: Rooms in circles: the shim is one piece, and its rooms are its folders.
+#: Packages whose rooms may import each other in circles.
 ONE_PIECE = ("shim",)
 GENERATED = {"collector.proto", "collector.decoders.proto"}
-#: Modules that are named by a string, as what a process is started with: file -> modules.
+#: File -> the modules that it names in strings, to start processes with them.
 STARTED = {
     "agent/attach/helper.py": {"agent.attach.__main__"},
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
-#: Names that are imported when they are called for (`module:name`, collector/loader.py): file -> names.
+#: File -> the names (`module:name`) that it imports on first use by collector/loader.py.
 LOADED = {
     "collector/api.py": {"collector.export.messages:advice_message", "collector.exporters.profile_proto:pieces"},
     "collector/forms.py": {
@@ -184,7 +189,8 @@ LOADED = {
     },
 }
 LOADABLE = re.compile(r"tfprof(\.\w+)+:\w*\Z")
-#: What the shim finds in a job: loaded by TensorFlow before any of our patches runs.
+#: Packages that the shim may import in a job, since TensorFlow has loaded them before any patch
+#: runs.
 JOB_BRINGS = ("tensorflow", "tf_keras", "keras", "wrapt")
 
 
@@ -200,8 +206,8 @@ def _module(path: Path) -> str:
 
 
 @cache
-def _named(name: str) -> str:
-    """Return the module that ``name``, or what it is an attribute of, is."""
+def _module_of(name: str) -> str:
+    """Return the module that ``name`` is, or is an attribute of; "" for none."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         path = ROOT.joinpath(*parts[:end])
@@ -211,14 +217,14 @@ def _named(name: str) -> str:
 
 
 def _room(module: str) -> str:
-    """Return the room of a module: its package, or itself where its package is split."""
+    """Return the room of a module: its package, or the module itself in a package of SPLIT."""
     package = module.rpartition(".")[0]
     return module if module in _packages() or package in SPLIT else package
 
 
 @cache
 def _loaded(path: Path) -> set[str]:
-    """Return the `module:name` texts in ``path``; of those that are put together as far as the colon."""
+    """Return the `module:name` strings in ``path``, without the name where code appends it."""
     return {
         node.value.removeprefix("tfprof.")
         for node in ast.walk(tree(path))
@@ -227,19 +233,16 @@ def _loaded(path: Path) -> set[str]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Yield the modules of ours that ``path`` imports or loads.
-
-    The packages that it lies in are imported in any case.
-    """
+    """Yield the modules of tfprof that ``path`` imports or loads, except its own packages."""
     module = _module(path)
     for name in (*imports(path), *(f"tfprof.{target.partition(':')[0]}" for target in _loaded(path))):
         if name.startswith("tfprof.") and not module.startswith(f"{name.removeprefix('tfprof.')}."):
-            yield _named(name.removeprefix("tfprof."))
+            yield _module_of(name.removeprefix("tfprof."))
 
 
 @cache
 def _arrows() -> dict[str, set[str]]:
-    """Return the modules that each room imports from others."""
+    """Return the modules of other rooms that each room imports."""
     found: dict[str, set[str]] = {}
     for path in sources():
         room = _room(_module(path))
@@ -247,27 +250,27 @@ def _arrows() -> dict[str, set[str]]:
     return found
 
 
-def _is_below(module: str, names: set[str]) -> bool:
+def _is_in(module: str, names: set[str]) -> bool:
     return module in names or _room(module) in names
 
 
-def test_every_room_has_a_row() -> None:
+def test_every_room_is_in_the_table() -> None:
     assert set(ALLOWED) == {_room(_module(path)) for path in sources()} - GENERATED
 
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
-def test_no_room_imports_one_that_it_may_not(room: str) -> None:
+def test_a_room_imports_only_what_its_row_allows(room: str) -> None:
     may = set(ALLOWED[room].split())
-    assert not {module for module in _arrows().get(room, ()) if not _is_below(module, may)}
+    assert not {module for module in _arrows().get(room, ()) if not _is_in(module, may)}
 
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
-def test_no_row_allows_what_nobody_needs(room: str) -> None:
+def test_a_row_allows_only_what_its_room_imports(room: str) -> None:
     there = _arrows().get(room, set())
     assert not set(ALLOWED[room].split()) - there - {_room(module) for module in there}
 
 
-def test_no_rooms_are_in_a_circle() -> None:
+def test_imports_between_rooms_form_no_circle() -> None:
     arrows = {
         room: {_room(module) for module in modules}
         for room, modules in _arrows().items()
@@ -275,7 +278,7 @@ def test_no_rooms_are_in_a_circle() -> None:
     }
     while arrows:
         lowest = {room for room, below in arrows.items() if not below & set(arrows)}
-        assert lowest, f"rooms in a circle, or above one: {' '.join(sorted(arrows))}"
+        assert lowest, f"rooms in a circle, or that import one: {' '.join(sorted(arrows))}"
         arrows = {room: below for room, below in arrows.items() if room not in lowest}
 
 
@@ -283,7 +286,7 @@ def _top(room: str) -> str:
     return room.partition(".")[0]
 
 
-def test_what_is_loaded_by_its_name_is_in_the_table_and_there() -> None:
+def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
     found = {str(path.relative_to(ROOT)): names for path in sources() if (names := _loaded(path))}
     assert found == LOADED
     assert all(
@@ -293,21 +296,24 @@ def test_what_is_loaded_by_its_name_is_in_the_table_and_there() -> None:
     )
 
 
-#: Modules of the store that say what a store is; all others are one way to keep it, and opened by the names below.
+#: Modules of the store that any room may import. They define what a store contains, not how it is
+#: kept on disk.
 STORE = {"catalog", "columns", "devices", "outputs", "protocols", "schema"}
+#: Room -> the other modules of the store that it imports.
 OPENED = {
     "cli": {"reader"},
     "collector.api": {"reader"},
     "collector.daemon": {"retention", "writer"},
     "collector.imports": {"job_import"},
-    # What is followed as it is appended, and what is removed, is in folders of this host.
+    # Following and removing jobs work on the folders of this host.
     "collector.query": {"lock", "reader", "retention", "tail"},
 }
+#: Modules of collector.query that work on the folders of a store.
 FOLDERS = {"following", "removing", "watching"}
 SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
 
 
-def test_above_the_store_nothing_of_how_it_is_kept_is_imported() -> None:
+def test_rooms_above_the_store_import_only_its_listed_modules() -> None:
     for room, modules in _arrows().items():
         of_store = {
             module.removeprefix("collector.store.") for module in modules if module.startswith("collector.store.")
@@ -315,13 +321,13 @@ def test_above_the_store_nothing_of_how_it_is_kept_is_imported() -> None:
         assert of_store <= STORE | OPENED.get(room, set()), room
 
 
-def test_questions_know_no_way_to_keep_a_store_but_where_they_are_about_its_folders() -> None:
+def test_queries_import_the_storage_modules_only_to_work_on_folders() -> None:
     for path in sources("collector/query"):
         of_store = {name.removeprefix("tfprof.collector.store") for name in imports(path)} - set(imports(path))
         assert path.stem in FOLDERS or {name.removeprefix(".") for name in of_store} <= STORE | {""}, path
 
 
-def test_above_the_store_there_is_no_sql_and_no_duckdb() -> None:
+def test_only_the_store_has_sql_and_duckdb() -> None:
     for path in sources():
         if "collector/store" in str(path):
             continue
@@ -330,7 +336,7 @@ def test_above_the_store_there_is_no_sql_and_no_duckdb() -> None:
         assert not [text for text in texts if isinstance(text, str) and SQL.search(text)], path
 
 
-def test_nothing_is_started_by_a_string_but_what_the_table_has() -> None:
+def test_modules_named_by_a_string_are_listed() -> None:
     found = {}
     for path in sources():
         names = {
@@ -348,7 +354,7 @@ def _is_module(text: str) -> bool:
     return top == "tfprof" and (ROOT / module.replace(".", "/")).with_suffix(".py").exists()
 
 
-def test_imports_of_ours_are_relative() -> None:
+def test_imports_of_tfprof_are_relative() -> None:
     assert not [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sources()
@@ -359,7 +365,7 @@ def test_imports_of_ours_are_relative() -> None:
 
 
 @pytest.mark.parametrize("room", ["formats", "commands", "shim"])
-def test_what_runs_in_jobs_or_starts_us_imports_only_the_standard_library_and_what_the_job_has(room: str) -> None:
+def test_code_in_jobs_and_starters_imports_only_the_standard_library_and_what_the_job_has(room: str) -> None:
     wrong = [
         f"{path}: {name}"
         for path in sources(room)

@@ -1,4 +1,4 @@
-"""The documentation says what the code does."""
+"""The documentation matches the code."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ PAGES = sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if "_b
 
 
 def prose(text: str, tables: bool = False) -> Iterator[str]:
-    """Yield the lines of a page without code and, unless they are asked for, without tables."""
+    """Yield the lines of a page without code blocks and, unless ``tables``, without tables."""
     fenced = False
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
@@ -27,12 +27,12 @@ def prose(text: str, tables: bool = False) -> Iterator[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors of a page's headings, as a repository page and Sphinx name them."""
+    """Return the anchors that GitHub and Sphinx give to a page's headings."""
     headings = [line.lstrip("#").strip() for line in prose(text) if line.startswith("#")]
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_slug_has_a_paragraph() -> None:
+def test_slugs_and_paragraphs_of_the_errors_page_match() -> None:
     headings = set(re.findall(r"^## `([a-z0-9-]+)`", (DOCS / "errors.md").read_text(), re.MULTILINE))
     assert not slugs() - headings, "slugs without a paragraph in docs/errors.md"
     assert not headings - slugs(), "paragraphs about slugs that no code uses"
@@ -113,11 +113,11 @@ def test_every_relative_link_leads_to_a_file_and_to_a_heading(page: Path) -> Non
     assert broken == []
 
 
-def test_the_tracing_page_shows_the_matrix_as_it_is_tested() -> None:
+def test_the_tracing_page_has_the_current_matrix() -> None:
     assert table.markdown() in (DOCS / "tracing.md").read_text()
 
 
-def test_the_matrix_names_rows_and_limitations_that_there_are() -> None:
+def test_the_matrix_names_only_existing_rows_limitations_and_jobs() -> None:
     names = {row.name for row in ROWS}
     assert len(names) == len(ROWS)
     assert {name for version in VERSIONS for name in version.ci or ()} <= names

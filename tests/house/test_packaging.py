@@ -1,4 +1,4 @@
-"""What is installed is what is in the tree."""
+"""The packaging files match the tree."""
 
 import ast
 import configparser
@@ -38,7 +38,7 @@ def test_every_command_that_is_installed_exists() -> None:
         assert callable(importlib.import_module(module).main)
 
 
-def test_the_build_makes_the_commands_that_there_are() -> None:
+def test_the_build_makes_every_command() -> None:
     (made,) = re.findall(r"^COMMANDS = (.*)$", (ROOT / "setup.py").read_text(), re.MULTILINE)
     assert ast.literal_eval(made) == tuple(isolated.COMMANDS)
 

@@ -1,4 +1,4 @@
-"""The shim stays small, parses where jobs run, and keeps its hands off."""
+"""Rules for code in jobs: it parses in every Python, catches narrowly, and starts no threads."""
 
 import ast
 import subprocess
@@ -8,10 +8,10 @@ import pytest
 from house.tree import ROOT, sources
 
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
-#: Rooms whose code runs in jobs, and the files there whose functions nobody calls there.
+#: Packages whose code runs in jobs, and their files whose functions are never called in a job.
 IN_JOBS = ("formats", "shim")
 OUTSIDE_JOBS = {"runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
-#: Where everything is caught on purpose: the fence, the file that is injected, the forked child that becomes a daemon.
+#: Files that may catch every exception: the guard, the injected file, the forked children.
 FENCES = {"guard.py", "sitecustomize.py", "daemons.py", "worker_process.py"}
 
 
@@ -28,11 +28,11 @@ def test_every_interpreter_present_compiles_the_shim(python: Path) -> None:
     subprocess.run([str(python), "-c", code, *files], check=True)
 
 
-def test_the_injected_file_is_small_enough_to_see_whole() -> None:
+def test_the_injected_file_has_at_most_60_lines() -> None:
     assert len((ROOT / "shim/inject/sitecustomize.py").read_text().splitlines()) <= 60
 
 
-def test_only_the_fence_catches_everything() -> None:
+def test_only_the_guards_catch_everything() -> None:
     broad = []
     for path in sources():
         if path.name in FENCES:
@@ -45,12 +45,12 @@ def test_only_the_fence_catches_everything() -> None:
     assert not broad
 
 
-#: Errors that nobody but us raises.
+#: Exceptions that only tfprof raises.
 OWN = {"ChannelError", "InvalidValueError", "PolicyError", "NoisyError", "TooLargeError"}
 
 
-def test_every_handler_in_a_job_tells_our_errors_from_the_jobs() -> None:
-    deaf = []
+def test_every_handler_in_a_job_lets_the_exceptions_of_the_job_pass() -> None:
+    wrong = []
     for path in sources(*IN_JOBS):
         if path.name in OUTSIDE_JOBS | {"sitecustomize.py"}:
             continue
@@ -59,24 +59,24 @@ def test_every_handler_in_a_job_tells_our_errors_from_the_jobs() -> None:
                 kinds = getattr(node.type, "elts", [node.type])
                 caught = {getattr(each, "attr", getattr(each, "id", "")) for each in kinds}
                 if not caught <= OWN and not _asks(node):
-                    deaf.append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert not deaf
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not wrong
 
 
 def _asks(handler: ast.ExceptHandler) -> bool:
-    """Tell whether the handler asks the fence whose the error is, or ends by raising it again."""
+    """Return whether the handler asks the guard whose exception it is, or ends with ``raise``."""
     last = handler.body[-1]
     if isinstance(last, ast.Raise) and last.exc is None:
         return True
     called = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
     calls = (call.value if isinstance(call, ast.Subscript) else call for call in called)
-    # `handlers` of shim/process_events.py has `interrupted` of the fence, or nothing.
+    # `handlers` in shim/process_events.py holds the guard's `interrupted`, or nothing.
     asking = {"stop", "theirs", "interrupted", "handlers"}
     return any(getattr(call, "id", getattr(call, "attr", "")) in asking for call in calls)
 
 
 def _passes_on(handler: ast.ExceptHandler) -> bool:
-    """Tell whether what is caught is raised again, or given to the fence."""
+    """Return whether the handler raises again, or passes the exception to the guard."""
     inner = list(ast.walk(handler))
     calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in inner if isinstance(node, ast.Call)}
     return any(isinstance(node, ast.Raise) for node in inner) or bool(
@@ -84,7 +84,7 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
     )
 
 
-def test_the_shim_starts_no_thread_but_for_a_window() -> None:
+def test_the_shim_starts_threads_only_for_windows() -> None:
     users = [path.name for path in sources(*IN_JOBS) if path.name not in OUTSIDE_JOBS and _starts_threads(path)]
     assert set(users) <= {"profiler.py"}
 

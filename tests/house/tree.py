@@ -1,4 +1,4 @@
-"""What the house rules look at: the source files, their imports, their error slugs."""
+"""The source files, their imports and their error slugs, for the house rules."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS, *METHODS}
 
 
 def sources(*parts: str) -> list[Path]:
-    """Return the Python files of ``parts`` (all when none is given), generated ones left out."""
+    """Return the Python files of ``parts`` (by default all), without generated ones."""
     found = [path for part in parts or PARTS for path in sorted((ROOT / part).rglob("*.py"))]
     return [path for path in found if not path.name.endswith("_pb2.py")]
 
@@ -43,7 +43,10 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def slugs() -> set[str]:
-    """Return every slug of an error, event, refusal or alert: what is bound to `slug`, and all words-with-dashes."""
+    """Return every slug of an error, event, refusal or alert.
+
+    These are the strings that are bound to the name `slug`, and all strings of words with dashes.
+    """
     found = set(SLUGS)
     for path in sources():
         for node in ast.walk(tree(path)):

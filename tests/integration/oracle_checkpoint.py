@@ -1,7 +1,7 @@
-"""Run by a TensorFlow of its own, in an empty folder: writes a checkpoint and its graph.
+"""Runs under TensorFlow 1.15 or 2.x in an empty folder: writes a checkpoint and its values.
 
-The values that it reads of it are written, too. The files are `model-7.*`, `graph.pb` and
-`values.json`: {name: [dtype, shape, values]}.
+The files are `model-7.*`, `graph.pb` and `values.json`: {name: [dtype, shape, values]}, as
+TensorFlow reads them.
 """
 
 import json
@@ -28,8 +28,8 @@ def values():
     return {**some, **{f"many/{number:03d}": np.float32(number) for number in range(300)}}
 
 
-def told(reader, name, shape):
-    """Return what TensorFlow reads of a variable."""
+def row(reader, name, shape):
+    """Return [dtype, shape, values] of a variable, as TensorFlow reads them."""
     dtype, value = reader.get_variable_to_dtype_map()[name], reader.get_tensor(name).ravel()
     return [dtype.as_datatype_enum, shape, [one.decode() for one in value] if dtype == tf.string else value.tolist()]
 
@@ -45,7 +45,7 @@ def main():
         tf.train.Saver(sharded=True).save(session, "./model", global_step=7)
     Path("graph.pb").write_bytes(tf.get_default_graph().as_graph_def(add_shapes=True).SerializeToString())
     reader = tf.train.load_checkpoint("./model-7")
-    read = {name: told(reader, name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items()}
+    read = {name: row(reader, name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items()}
     Path("values.json").write_text(json.dumps(read))
 
 

@@ -1,9 +1,9 @@
-"""Runs under TensorFlow 1.15 or 2.x: asks TensorFlow's compiled tfprof for code views and pprof files.
+"""Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for code views and pprof files.
 
     python oracle_code_view.py FOLDER made|real SEED CASES
 
-FOLDER gets a folder a case: `graph.pb`, `oplog.pb`, `run-0.pb` …, and `queries.json`: {lost,
-queries: [{options, text, proto, pprof}]}, whose bytes are in latin-1.
+FOLDER gets a folder for each case, with `graph.pb`, `oplog.pb`, `run-0.pb`, …, and `queries.json`:
+{lost, queries: [{options, text, proto, pprof}]}, with bytes as Latin-1 text.
 """
 
 import json
@@ -21,7 +21,7 @@ from tensorflow.core.profiler import tfprof_log_pb2, tfprof_options_pb2
 try:
     from tensorflow.python import pywrap_tensorflow as native
 
-    native.NewProfiler  # noqa: B018  # moved away by later versions
+    native.NewProfiler  # noqa: B018  # later versions have moved it
 except (ImportError, AttributeError):
     from tensorflow.python.util import _pywrap_tfprof as native
 from tensorflow.python.profiler import tfprof_logger
@@ -94,7 +94,7 @@ NAME_PATTERNS = [
 
 
 def node_names(chance):
-    """Return names of forward and gradient nodes, with all the ways in which one may look like the other."""
+    """Return names of forward and gradient nodes, some of which look like the other kind."""
     forward = ["a", "b", "net/conv", "net/dense", "net/dense/x", "tower_0/conv", "y_grad/z", "loss", "x_grad/a"]
     forward += [f"n{number}" for number in range(chance.randrange(12))]
     names = list(forward)
@@ -129,7 +129,7 @@ def made_graph(chance, names):
 
 
 def made_stack(chance, stacks):
-    """Return a stack of (file, line, function, start line): a part of another one, or what follows it, or new."""
+    """Return a stack of (file, line, function, start line); most share frames with earlier ones."""
     stack = list(chance.choice(stacks))[: chance.randrange(9)] if stacks and chance.random() < 0.8 else []
     wanted = len(stack) + chance.randrange(chance.choice([2, 5, 5, 30]))
     while len(stack) < wanted:
@@ -163,7 +163,7 @@ def made_log(chance, names):
                 func_start_line=start,
                 line_id=number(""),
             )
-    sure = log.log_entries.add(name=names[0])  # tfprof crashes where no node has a place of its own
+    sure = log.log_entries.add(name=names[0])  # the TF profiler crashes if no node has frames
     sure.code_def.traces.add(file_id=number("train.py"), lineno=7, function_id=number("main"), line_id=number(""))
     for text, one in ids.items():
         log.id_to_string[one] = text
@@ -193,7 +193,7 @@ def made_run(chance, names):
 
 
 def made(seed):
-    """Return (graph, op log, runs) of one made-up case."""
+    """Return (graph, op log, runs) of one random case."""
     chance = random.Random(seed)
     names = node_names(chance)
     graph = made_graph(chance, names)
@@ -211,7 +211,7 @@ def layer(inputs, units, name):
 
 
 def real(seed):
-    """Return (graph, op log with TensorFlow's own stacks, runs) of a small net that is trained."""
+    """Train a small net; return (graph, op log with TensorFlow's own stacks, runs)."""
     tf.reset_default_graph()
     chance = np.random.RandomState(seed)
     images = tf.placeholder(tf.float32, [None, 8, 8, 3], "images")
@@ -238,7 +238,7 @@ def real(seed):
 
 
 def frame_texts(log):
-    """Return some texts of frames, for patterns."""
+    """Return the texts of the frames, for patterns."""
     text = {number: name.encode() for number, name in log.id_to_string.items()}
     traces = [trace for entry in log.log_entries for trace in entry.code_def.traces]
     return [
@@ -248,7 +248,7 @@ def frame_texts(log):
 
 
 def made_query(chance, texts, steps, has_pprof):
-    """Return options by name; the most likely ones are tfprof's own defaults."""
+    """Return options by name; most have the defaults of the TF profiler."""
 
     def patterns(default, of):
         if chance.random() < 0.75:
@@ -280,7 +280,7 @@ def made_query(chance, texts, steps, has_pprof):
 
 
 def answer(folder, query, output):
-    """Ask one question; return the message, and what was written."""
+    """Ask one question; return the message and the content of the output file."""
     written = folder / "answer"
     if written.exists():
         written.unlink()
@@ -298,8 +298,8 @@ def ask(folder, chance, graph, log, runs):
     for step, run in enumerate(runs):
         (folder / f"run-{step}.pb").write_bytes(run.SerializeToString())
         native.AddStep(step, b"", run.SerializeToString(), b"")
-    told, error = (folder / "stderr").open("w+b"), os.dup(2)
-    os.dup2(told.fileno(), 2)
+    log_file, stderr = (folder / "stderr").open("w+b"), os.dup(2)
+    os.dup2(log_file.fileno(), 2)
     queries, texts = [], frame_texts(log)
     for number in range(QUERIES):
         query = made_query(chance, texts, len(runs), number % 2)
@@ -307,11 +307,13 @@ def ask(folder, chance, graph, log, runs):
         profile = answer(folder, query, "pprof")[1] if number % 2 else b""
         bytes_ = {"text": text, "proto": proto, "pprof": profile}
         queries.append(dict({key: value.decode("latin-1") for key, value in bytes_.items()}, options=query))
-    os.dup2(error, 2)
+    os.dup2(stderr, 2)
     native.DeleteProfiler()
-    told.seek(0)
+    log_file.seek(0)
     lost = [
-        line.split()[0] for line in told.read().decode("utf-8", "replace").splitlines() if "gradient nodes not" in line
+        line.split()[0]
+        for line in log_file.read().decode("utf-8", "replace").splitlines()
+        if "gradient nodes not" in line
     ]
     (folder / "queries.json").write_text(json.dumps({"lost": int(lost[0]) if lost else 0, "queries": queries}))
 
@@ -321,7 +323,7 @@ def main():
     folder, kind, seed, cases = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     tf.disable_v2_behavior()
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)  # tfprof says on stdout where it writes
+    os.dup2(null, 1)  # the TF profiler prints the paths of its files
     for case in range(seed, seed + cases):
         ask(folder / f"case-{case}", random.Random(-case), *{"made": made, "real": real}[kind](case))
 

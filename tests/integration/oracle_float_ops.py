@@ -1,13 +1,13 @@
-"""Run by a TensorFlow of its own: what it counts as operations of graphs.
-
-The graphs have every kind of op, loops, and fed batches.
+"""Runs under TensorFlow 1.15 or 2.x: counts the operations of several graphs.
 
     python oracle_float_ops.py FOLDER
 
-Each of FOLDER/kinds, FOLDER/fed … gets `graph.pb`, `run-0.pb` …, and `counts.json`: what
-TensorFlow's registry says of each node before any run ("static") and after all ("filled"), what its
-Profiler says of each step after all were added ("steps": {step: {"total", "nodes"}}), and what its
-one-shot `profile` says of the graph alone and with the first run ("once").
+Each of FOLDER/kinds, FOLDER/fed, … gets `graph.pb`, `run-0.pb`, …, and `counts.json` with these
+counts:
+
+- "static" and "filled": of each node by TensorFlow's registry, before the first and after the last
+run; - "steps": {step: {"total", "nodes"}} by a Profiler that has all steps;
+- "once": by the function `profile`, for the graph alone and for the graph with the first run.
 """
 
 import json
@@ -28,12 +28,12 @@ COMPARISONS = ("GreaterEqual", "Greater", "LessEqual", "Less", "Equal", "NotEqua
 
 
 def value(*shape):
-    """Return a tensor that no optimizer can compute beforehand."""
+    """Return a tensor that the optimizer cannot replace by a constant."""
     return tf.random_uniform(shape, 0.5, 1.5)
 
 
 def element_wise():
-    """Return ops of one and two inputs, broadcast ones too, and reductions."""
+    """Return ops of one and two inputs, some of them broadcast, and reductions."""
     x, y = value(3, 4, 5), value(4, 1)
     yield from (getattr(raw, kind)(x=x) for kind in UNARY if kind not in {"Relu", "Softplus"})
     yield raw.Relu(features=x)
@@ -57,7 +57,7 @@ def element_wise():
 
 
 def products():
-    """Return matrix products, transposed ones too."""
+    """Return matrix products, some of them transposed."""
     a, b = value(6, 5), value(5, 7)
     yield raw.MatMul(a=a, b=b)
     yield raw.MatMul(a=tf.transpose(a), b=b, transpose_a=True)
@@ -94,7 +94,7 @@ def convolutions():
 
 
 def other_layouts():
-    """Return what TensorFlow has no count for: it cannot run here either."""
+    """Return ops in the layout NCHW, which TensorFlow does not count and cannot run on a CPU."""
     images, kernels = value(2, 6, 9, 8), value(3, 3, 6, 4)
     layout = {"data_format": "NCHW"}
     made = tf.nn.conv2d(images, kernels, [1, 1, 2, 2], "SAME", **layout)
@@ -111,7 +111,10 @@ def kinds():
 
 
 def fed():
-    """Build a conv net behind placeholders of open sizes, a loop and gradients; return steps of several batches."""
+    """Build a conv net behind placeholders of unknown batch size, with a loop and gradients.
+
+    Return its steps as (fetches, feed), with several batch sizes.
+    """
     images = tf.placeholder(tf.float32, [None, 12, 12, 3], name="images")
     labels = tf.placeholder(tf.int32, [None], name="labels")
     scale = tf.placeholder_with_default(tf.constant(2.0), [], name="scale")
@@ -135,7 +138,7 @@ def fed():
 
 
 def odd():
-    """Build shapes that contradict each other, outputs that are missing, ranks that are not known."""
+    """Build contradictory shapes, missing outputs and unknown ranks; return the steps."""
     anything = tf.placeholder(tf.float32, None, name="anything")
     rows = tf.placeholder(tf.float32, [None, 3], name="rows")
     square = tf.square(anything, name="square")
@@ -157,7 +160,7 @@ BUILD = {"kinds": kinds, "fed": fed, "odd": odd}
 
 
 def initialized():
-    """Return a session of the default graph, with its variables."""
+    """Return a session of the default graph with initialized variables."""
     initializer = tf.global_variables_initializer()
     session = tf.Session()
     session.run(initializer)
@@ -165,7 +168,7 @@ def initialized():
 
 
 def counts(graph):
-    """Return what the registry says of each node of ``graph`` now."""
+    """Return the registry's present count of each node of ``graph``."""
     found = {}
     for op in graph.get_operations():
         try:
@@ -178,14 +181,14 @@ def counts(graph):
 
 
 def options(step):
-    """Return the options of a question for the float_ops of all nodes."""
+    """Return the options for the float_ops of all nodes in ``step``."""
     chosen = dict(tf.profiler.ProfileOptionBuilder.float_operation(), output="none", step=step, max_depth=10000)
     chosen.update(min_float_ops=0, order_by="name", account_displayed_op_only=False)
     return chosen
 
 
 def numbers(root):
-    """Return the float_ops of each node in an op view, and of all."""
+    """Return the float_ops of each node in an op view, and their total."""
     nodes, node = {}, root
     while node.children:
         node = node.children[0]
@@ -194,7 +197,7 @@ def numbers(root):
 
 
 def write(folder, build):
-    """Build a graph, trace its steps, write all of it."""
+    """Build a graph, trace its steps, and write all files of a case."""
     folder.mkdir()
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(1)

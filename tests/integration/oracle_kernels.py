@@ -1,4 +1,4 @@
-"""Run by a TensorFlow of its own: prints the op types that it has kernels for, as JSON."""
+"""Runs under TensorFlow 1.15 or 2.x: prints the op types that have kernels, as JSON."""
 
 import json
 

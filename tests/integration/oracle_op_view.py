@@ -1,10 +1,8 @@
-"""Run by a TensorFlow of its own: writes what TensorFlow's own profiler says of traces.
-
-It traces a small net, or makes traces up.
+"""Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for op views of real or random steps.
 
     python oracle_op_view.py FOLDER software|full|made
 
-FOLDER gets `graph.pb`, `run-0.pb` …, and `queries.json`: a list of {options, text, root, entries}.
+FOLDER gets `graph.pb`, `run-0.pb`, …, and `queries.json`: a list of {options, text, root, entries}.
 """
 
 import json
@@ -40,7 +38,7 @@ DEVICES = (
     "/device:GPU:0/memcpy",
     "/host:CPU",
 )
-#: Names that no graph has.
+#: Names of nodes that are not in the graph.
 UNKNOWN = ("RecvTensor", "_SOURCE", "_SINK", "MEMCPYHtoD", "edge_5_x", "_arg_images_0_0", "made/up")
 BASE = {
     "max_depth": 10000,
@@ -92,7 +90,7 @@ QUERIES = [
 
 
 def build():
-    """Return placeholders, initializer and what a step runs: a conv net with a loop, gradients and Adam."""
+    """Build a conv net with a loop; return (images, labels, initializer, fetches of a step)."""
     images = tf.placeholder(tf.float32, [None, 12, 12, 3], name="images")
     labels = tf.placeholder(tf.int32, [None], name="labels")
     kernel = tf.get_variable("conv/kernel", [3, 3, 3, 8])
@@ -109,14 +107,14 @@ def build():
 
 
 def start(folder):
-    """Write the graph, before a profiler fills in shapes; return a profiler of it."""
+    """Write the graph before the profiler fills in shapes; return the profiler."""
     graph = tf.get_default_graph()
     (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
     return tf.profiler.Profiler(graph)
 
 
 def trace(folder, level):
-    """Run the steps and write the graph and one RunMetadata each; return the profiler that has seen them."""
+    """Trace the steps, write the graph and each RunMetadata; return a profiler with all steps."""
     images, labels, initializer, fetches = build()
     random = np.random.RandomState(0)
     profiler = start(folder)
@@ -135,18 +133,19 @@ def trace(folder, level):
 
 
 def made_node(random, stats, name):
-    """Fill in one execution of a node, as likely odd as not."""
+    """Fill in one random execution of a node."""
     stats.node_name = name + random.choice(["", "", ":Label", ":a:b"])
     stats.all_start_micros = random.choice([0, 1, 10**15]) and 10**15 + random.randint(10**6)
     stats.op_end_rel_micros = random.choice([0, 1, random.randint(1, 5000)])
-    if random.rand() < 0.7:  # nanoseconds that agree with the microseconds, or not at all
+    if random.rand() < 0.7:  # nanoseconds that agree with the microseconds or contradict them
         stats.all_start_nanos = 1000 * stats.all_start_micros + random.randint(1000)
         stats.op_start_rel_nanos = random.randint(100)
         stats.op_end_rel_nanos = random.choice([1000 * stats.op_end_rel_micros, random.randint(10**6)])
     for allocator in random.choice(["cpu", "GPU_0_bfc", "gpu_host_bfc"], random.randint(3)):
         used = stats.memory.add(allocator_name=allocator, total_bytes=int(random.randint(10**6)))
         used.peak_bytes, used.live_bytes = int(random.randint(10**6)), int(random.randint(-(10**6), 10**6))
-    outputs = 0 if ":" in stats.node_name else random.randint(3)  # TensorFlow's Python looks these up in the graph
+    # TensorFlow's Python looks up nodes with outputs in the graph.
+    outputs = 0 if ":" in stats.node_name else random.randint(3)
     for slot in range(outputs):
         output = stats.output.add(slot=slot)
         if random.rand() < 0.8:
@@ -158,7 +157,7 @@ def made_node(random, stats, name):
 
 
 def make(folder):
-    """Write made-up steps on GPUs, streams, hosts and copies; return the profiler that has seen them."""
+    """Write random steps on GPUs, streams and hosts; return a profiler with all steps."""
     build()
     random = np.random.RandomState(1)
     profiler = start(folder)
@@ -175,7 +174,7 @@ def make(folder):
 
 
 def counters(node):
-    """Return own and total counters of a proto by name."""
+    """Return the own and total counters of a message by name."""
     names = [name for counter in COUNTERS for name in (counter, "total_" + counter) if hasattr(node, name)]
     return {name: getattr(node, name) for name in names}
 
@@ -194,7 +193,7 @@ def answer(profiler, folder, query):
 
 
 def main():
-    """Trace, ask, write."""
+    """Trace the steps, ask the questions, write the answers."""
     folder = Path(sys.argv[1])
     levels = {"software": tf.RunOptions.SOFTWARE_TRACE, "full": tf.RunOptions.FULL_TRACE}
     tf.disable_v2_behavior()

@@ -1,6 +1,4 @@
-"""Run by a TensorFlow of its own: what its option builder makes of calls.
-
-It also tells what its profiler prints around a report.
+"""Runs under TensorFlow 1.15 or 2.x: writes options of its builder, and output of its profiler.
 
     python oracle_options.py FOLDER
 
@@ -19,7 +17,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow.compat.v1 as tf
 
 Builder = tf.profiler.ProfileOptionBuilder
-#: Questions that are answered with words around the report, or with words instead of it.
+#: Questions with output around the report, or instead of it.
 ASKED = [
     ("scope", {}),
     ("op", {"select": ["occurrence", "bytes"], "order_by": "bytes", "output": "stdout:"}),
@@ -44,7 +42,7 @@ ASKED = [
 
 
 def built():
-    """Return what the builder makes of all its methods, by name."""
+    """Return options from all methods of the builder, by name."""
     every = (
         Builder()
         .with_max_depth(7)
@@ -77,8 +75,8 @@ def built():
     }
 
 
-def said(call):
-    """Return what C++ prints on standard output and standard error during ``call``, and its result."""
+def captured(call):
+    """Return (standard output, standard error, result) of ``call``, including the output of C++."""
     import ctypes
 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -97,7 +95,7 @@ def said(call):
 
 
 def main():
-    """Trace, ask, write."""
+    """Trace a step, ask the questions, write the answers."""
     folder = Path(sys.argv[1])
     tf.disable_v2_behavior()
     images = tf.placeholder(tf.float32, [2, 3], name="net/images")
@@ -115,7 +113,7 @@ def main():
     asked = []
     for view, changes in ASKED:
         options = dict(Builder().build(), **changes)
-        out, err, root = said(lambda view=view, options=options: methods[view](options))
+        out, err, root = captured(lambda view=view, options=options: methods[view](options))
         asked.append(
             {
                 "view": view,

@@ -1,9 +1,14 @@
-"""Run by a TensorFlow of its own: writes the files of its tfprof, of made-up cases and of a run of its own.
+"""Runs under TensorFlow 1.15 or 2.x: writes profiles and op logs of the TF profiler.
 
-python oracle_profiles.py cases CASES OUT    of each folder in CASES that TensorFlow can write: `profile.pb` and
-                                             `reloaded.pb` (read and written again), in a folder of that name in OUT
-python oracle_profiles.py run OUT            of a small net with functions, loops and odd constants: `graph.pb`,
-                                             `run-N.pb`, both as text too, `tfprof_log` and `profile.pb`
+    python oracle_profiles.py cases CASES OUT
+
+For each case in CASES that TensorFlow can write, a folder of the same name in OUT gets
+`profile.pb`, and `reloaded.pb`, which was read and written again.
+
+    python oracle_profiles.py run OUT
+
+OUT gets the files of a small net with functions, loops and odd constants: `graph.pb` and
+`run-N.pb`, both also as text, `tfprof_log` and `profile.pb`.
 """
 
 import json
@@ -21,7 +26,7 @@ STEPS = 3
 
 
 def read(*parts):
-    """Return the bytes of a file, none if there is no such file."""
+    """Return the content of a file, b"" if it does not exist."""
     path = os.path.join(*parts)
     if not os.path.exists(path):
         return b""
@@ -36,7 +41,7 @@ def write(folder, name, data):
 
 
 def reloaded(path):
-    """Return the profile at a path as it is when it was read and is written again."""
+    """Return the profile at a path after TensorFlow has read and written it."""
     native.DeleteProfiler()
     native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)
     data = native.SerializeToString()
@@ -45,7 +50,7 @@ def reloaded(path):
 
 
 def write_case(folder, out):
-    """Write what tfprof makes of one case; a graph that is not whole cannot be written."""
+    """Write the profiles of a case, unless its graph lacks inputs: TensorFlow cannot write that."""
     if not json.loads(read(folder, "queries.json"))["whole"]:
         return
     os.makedirs(out)
@@ -59,9 +64,9 @@ def write_case(folder, out):
 
 
 def build(tf):
-    """Return a placeholder and what is run.
+    """Return a placeholder and the fetches of a step.
 
-    That is functions, a loop, a branch, a dataset, constants of many types, gradients.
+    The graph has functions, a loop, a branch, a dataset, constants of many types, and gradients.
     """
     import numpy as np
     from tensorflow.python.framework import function
@@ -86,7 +91,7 @@ def build(tf):
 
 
 def write_run(out):
-    """Trace a few steps of a net and write all files about it."""
+    """Trace a few steps of a net and write all its files."""
     import numpy as np
     import tensorflow.compat.v1 as tf
 
@@ -112,7 +117,7 @@ def write_run(out):
 
 
 def main():
-    """Write what is asked for."""
+    """Run the subcommand of the command line."""
     kind, *places = sys.argv[1:]
     if kind == "run":
         write_run(*places)

@@ -1,10 +1,10 @@
-"""Run by a TensorFlow of its own: what its profiler writes as timelines of made-up graphs and steps.
+"""Runs under TensorFlow 1.15 or 2.x: writes the TF profiler's timelines of random graphs and steps.
 
     python oracle_timeline.py CASES ANSWERS
 
 CASES is JSON: a list of {graph, op_log, steps: [[number, RunMetadata]], questions: [{view,
-options}]}, bytes as Latin-1 text. ANSWERS gets for each case and question {files: {name: content},
-printed}. A folder in options is called FOLDER.
+options}]}, with bytes as Latin-1 text. ANSWERS gets {files: {name: content}, printed} for each case
+and question. The word FOLDER in the options stands for a folder.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from tensorflow.core.profiler import tfprof_options_pb2 as options_pb2
 
 
 def encoded(options, folder):
-    """Return options as the profiler takes them."""
+    """Return options as a serialized OptionsProto, with output to ``folder``."""
     wanted = options_pb2.OptionsProto()
     for name, value in options.items():
         if isinstance(value, list):
@@ -35,13 +35,13 @@ def encoded(options, folder):
 
 
 def content(path):
-    """Return the bytes of a file as Latin-1 text."""
+    """Return the content of a file as Latin-1 text."""
     with open(path, "rb") as file:
         return file.read().decode("latin-1")
 
 
 def ask(question):
-    """Return the files that a question's answer is, and what is printed."""
+    """Return the files and the output that answer a question."""
     with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as printed:
         stdout = os.dup(1)
         os.dup2(printed.fileno(), 1)
@@ -65,7 +65,7 @@ def answers(case):
 
 
 def main():
-    """Read, ask, write."""
+    """Read the cases, ask their questions, write the answers."""
     with open(sys.argv[1]) as file:
         cases = json.load(file)
     found = [answers(case) for case in cases]

@@ -1,4 +1,4 @@
-"""Advice, the end report and step times of unmodified jobs: what is said, and the line that it is about."""
+"""Advice, end reports and step times of unmodified jobs: messages, and the lines they name."""
 
 import json
 import subprocess
@@ -16,13 +16,13 @@ TFPROF = str(Path(sys.executable).parent / "tfprof")
 
 
 def _line(mode: str) -> str:
-    """Return the line of the job that advice is to name."""
+    """Return the line of the job that the advice must name."""
     lines = SCRIPT.read_text().splitlines()
     return f"advised.py:{next(at for at, text in enumerate(lines, 1) if text.endswith(f'the line of {mode}'))}"
 
 
 def _run(python: Path, mode: str) -> str:
-    """Run a job, and return what was reported at its end."""
+    """Run a job and return its end report."""
     command = [f"{TFPROF}-run", "--trace", "every=5", str(python), str(SCRIPT), mode]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == 0, done.stderr
@@ -43,7 +43,7 @@ def _job(store: Path) -> LocalJob:
     ("mode", "slug", "number"),
     [("input_bound", "input", "share"), ("retraced", "retracing", "graphs"), ("small", "tiny", "ops_per_step")],
 )
-def test_what_is_wrong_is_told_with_the_users_own_line(
+def test_advice_names_the_line_of_the_user(
     private_places: Path, tf2_python: Path, mode: str, slug: str, number: str
 ) -> None:
     report = _run(tf2_python, mode)
@@ -51,7 +51,7 @@ def test_what_is_wrong_is_told_with_the_users_own_line(
     found = next(one for one in advice[slug] if number in one["numbers"])
     assert found["line"].startswith(_line(mode))
     assert found["todo"]
-    assert advice["memory"] == []  # TensorFlow's own import is no growth
+    assert advice["memory"] == []  # the import of TensorFlow does not count as growth
     assert _line(mode) in report
     assert "site-packages" not in json.dumps(advice)
     assert "<module>" not in json.dumps(advice)
@@ -60,21 +60,21 @@ def test_what_is_wrong_is_told_with_the_users_own_line(
         check_steps(private_places)
 
 
-def test_memory_that_a_loop_keeps_is_told(private_places: Path, tf2_python: Path) -> None:
+def test_advice_reports_memory_that_a_loop_keeps(private_places: Path, tf2_python: Path) -> None:
     _run(tf2_python, "grows")
     (report,) = _advice()["memory"]
-    # 2 MB each 0.2 s and a little.
+    # 2 MB per 0.2 s, and a little overhead.
     assert 300e6 < report["numbers"]["bytes_per_minute"] < 700e6
     assert report["numbers"]["first_bytes"] > 0
     assert report["numbers"]["last_bytes"] > report["numbers"]["first_bytes"]
 
 
 def check_steps(store: Path) -> None:
-    """Check that steps of functions go by their names."""
+    """Check that steps of functions have the names of the functions."""
     done = subprocess.run([TFPROF, "steps", "last", "--json"], capture_output=True, text=True, timeout=60, check=True)
     groups = json.loads(done.stdout)["groups"]
     assert {group["call"] for group in groups} == {"tiny"}
     assert sum(group["count"] for group in groups) <= 60
     assert list(_job(store).info.identity["functions"].values()) == ["tiny"]
-    told = subprocess.run([TFPROF, "spans", "last"], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "function tiny" in told
+    spans = subprocess.run([TFPROF, "spans", "last"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "function tiny" in spans

@@ -1,4 +1,7 @@
-"""A real agent drains real processes into a collector that can be told to fail: nothing twice, nothing lost."""
+"""A real agent reads the channels of real processes; a fake collector fails on demand.
+
+No record is lost.
+"""
 
 import json
 import os
@@ -6,13 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fakes import channel_writer
 from fakes.channel_writer import ChannelWriter
 from fakes.collector import FakeCollector
+from fakes.polling import until
 from tfprof.agent import launches, processes
 from tfprof.agent.launches import Launch
 from tfprof.commands.daemons import read_status
@@ -21,19 +25,12 @@ from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
 LAUNCH = 0xABCDEF
-#: The head of a message that this release does not read.
+#: The head of a message of an unknown wire version.
 STRANGE = b"TFPW" + (99).to_bytes(2, "little") + bytes(34)
 
 
-def until(true: Callable[[], object], what: str = "", patience_s: float = 30.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.01)
-
-
 class Bench:
-    """One instance: a fake collector, an agent that can be killed, jobs."""
+    """A fake collector, an agent that a test can kill, and jobs."""
 
     def __init__(self, store: Path) -> None:
         self.place = runtime_dir.make_instance(str(store))
@@ -58,7 +55,7 @@ class Bench:
         return process, int(process.stdout.readline(), 16)
 
     def ended(self, process: subprocess.Popen[str], status: int | None, number: int | None) -> None:
-        """Say what the launcher says when its child has ended."""
+        """Write the end of the job into the launch file, as the launcher does."""
         changes = {"job_pid": process.pid, "ended_ns": time.time_ns(), "status": status, "signal": number}
         launches.write(self.place, self.launch._replace(**changes))
 
@@ -86,7 +83,7 @@ def numbers(records: dict[int, bytes]) -> list[int]:
     return [int(json.loads(records[seq])["text"]) for seq in sorted(records)]
 
 
-def test_everything_that_a_job_put_arrives_once_and_its_end_is_told(bench: Bench) -> None:
+def test_every_record_arrives_once_and_then_the_end_of_the_job(bench: Bench) -> None:
     bench.start_agent()
     job, uid = bench.job(300, 0.001)
     assert job.stdout.readline() == "done\n"
@@ -109,8 +106,8 @@ def test_everything_that_a_job_put_arrives_once_and_its_end_is_told(bench: Bench
     assert kinds[0] == wire.OPEN
     assert kinds[-1] == wire.CLOSE
     until(lambda: _complete(bench))
-    (told,) = launches.read_result(bench.place, LAUNCH).jobs
-    assert (told["state"], told["records"], told["acked"]) == ("killed", 300, 300)
+    (result,) = launches.read_result(bench.place, LAUNCH).jobs
+    assert (result["state"], result["records"], result["acked"]) == ("killed", 300, 300)
     until(lambda: not list(Path(bench.place, "announce").iterdir()))
 
 
@@ -120,7 +117,7 @@ def _complete(bench: Bench) -> bool:
 
 
 def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
-    job, uid = bench.job(2000, 0.008)  # longer than twenty agents take to come up
+    job, uid = bench.job(2000, 0.008)  # longer than twenty agents take to start
     for round_ in range(20):
         bench.start_agent()
         seen = len(bench.collector.records.get(uid, ()))
@@ -137,7 +134,7 @@ def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
     assert (end["state"], end["dropped_records"]) == ("exited", 0)
 
 
-def test_a_full_ring_drops_and_counts_and_goes_on_when_there_is_room(bench: Bench) -> None:
+def test_a_full_ring_drops_and_counts_records_until_it_has_room_again(bench: Bench) -> None:
     bench.collector.answer = lambda _head, _body: []
     writer = _writer_process(bench, "while w.put(b'x' * 50000): pass\nprint('full', flush=True)\ninput()\nw.put(b'y')")
     assert writer.stdout.readline() == "full\n"
@@ -165,10 +162,10 @@ def _writer_process(bench: Bench, script: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_collector_that_dies_and_comes_back_is_told_who_the_jobs_are_and_what_it_had_not_acked(bench: Bench) -> None:
+def test_a_restarted_collector_gets_the_jobs_and_the_records_not_yet_acked(bench: Bench) -> None:
     bench.start_agent()
     job, uid = bench.job(400, 0.01)
-    until(lambda: any(known["acked"] for known in bench.status().get("jobs", {}).values()), "an ack that was heard")
+    until(lambda: any(known["acked"] for known in bench.status().get("jobs", {}).values()), "an ack")
     bench.collector.pause()
     before = len(bench.collector.messages)
     stored = set(bench.collector.records[uid])
@@ -182,7 +179,7 @@ def test_a_collector_that_dies_and_comes_back_is_told_who_the_jobs_are_and_what_
     assert {head.uid for head in opens} == {uid}
 
 
-def test_a_stall_is_waited_out_and_told(bench: Bench) -> None:
+def test_the_agent_reports_a_stall_and_waits_until_it_ends(bench: Bench) -> None:
     full = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
     bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]
     bench.start_agent()
@@ -199,12 +196,12 @@ def test_a_stall_is_waited_out_and_told(bench: Bench) -> None:
     assert bench.collector.closed()[uid]["status"] == 3
 
 
-def test_a_collector_that_forgot_a_job_is_told_again_who_it_is(bench: Bench) -> None:
-    forgot = []
+def test_the_agent_opens_a_job_again_after_reopen(bench: Bench) -> None:
+    reopened = []
 
     def answer(head: Head, body: bytes) -> list[tuple[Head, bytes]]:
-        if head.type == wire.RECORDS and not forgot:
-            forgot.append(head.uid)
+        if head.type == wire.RECORDS and not reopened:
+            reopened.append(head.uid)
             return [(Head(wire.REOPEN, head.uid), b"")]
         return bench.collector.ack(head, body)
 
@@ -215,7 +212,7 @@ def test_a_collector_that_forgot_a_job_is_told_again_who_it_is(bench: Bench) -> 
     assert len(bench.collector.of_type(wire.OPEN)) >= 2
 
 
-def test_another_wire_version_is_told_and_sent_nothing_more_until_one_of_ours_is_there(bench: Bench) -> None:
+def test_a_collector_of_another_version_gets_only_greetings_until_its_version_is_spoken(bench: Bench) -> None:
     text = {"slug": "unknown-version", "text": "wire version 1 is not spoken here (this build speaks 2)"}
     refusal = json.dumps(text).encode()
     bench.collector.greet = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
@@ -230,7 +227,7 @@ def test_another_wire_version_is_told_and_sent_nothing_more_until_one_of_ours_is
     until(lambda: bench.status()["stall"] is None)
 
 
-def test_an_answer_of_another_version_is_outlived(bench: Bench) -> None:
+def test_the_agent_survives_an_answer_of_another_version(bench: Bench) -> None:
     bench.start_agent()
     _, uid = bench.job(5)
     strange = []
@@ -246,7 +243,7 @@ def test_an_answer_of_another_version_is_outlived(bench: Bench) -> None:
     assert strange
 
 
-def test_a_collector_that_welcomes_and_refuses_in_turn_is_asked_ever_more_seldom(bench: Bench) -> None:
+def test_the_agent_greets_less_often_after_each_refusal(bench: Bench) -> None:
     refusal = json.dumps({"slug": "unknown-version", "text": "no"}).encode()
     bench.collector.answer = lambda _head, _body: [(Head(wire.REFUSE), refusal)]
     bench.start_agent()
@@ -256,8 +253,8 @@ def test_a_collector_that_welcomes_and_refuses_in_turn_is_asked_ever_more_seldom
     assert len(bench.collector.messages) < 50
 
 
-def test_a_job_that_the_collector_will_not_hear_of_is_let_go_of_and_the_others_go_on(bench: Bench) -> None:
-    refusal = json.dumps({"slug": "bad-format", "text": "no such job"}).encode()
+def test_the_agent_drops_a_refused_job_and_drains_the_others(bench: Bench) -> None:
+    answer_body = json.dumps({"slug": "bad-format", "text": "no such job"}).encode()
     refused: list[int] = []
 
     def answer(head: Head, body: bytes) -> list[tuple[Head, bytes]]:
@@ -265,15 +262,15 @@ def test_a_job_that_the_collector_will_not_hear_of_is_let_go_of_and_the_others_g
             refused.append(head.uid)
         if head.uid in refused:
             kind = wire.REFUSE if head.type == wire.OPEN else wire.REOPEN
-            return [(Head(kind, head.uid, head.type, head.first, head.last), refusal)]
+            return [(Head(kind, head.uid, head.type, head.first, head.last), answer_body)]
         return bench.collector.ack(head, body)
 
     bench.collector.answer = answer
     bench.start_agent()
     first, _ = bench.job(5)
     until(lambda: bench.status().get("refusals"))
-    (told,) = bench.status()["refusals"]
-    assert (told["pid"], told["slug"], told["text"]) == (first.pid, "bad-format", "no such job")
+    (refusal,) = bench.status()["refusals"]
+    assert (refusal["pid"], refusal["slug"], refusal["text"]) == (first.pid, "bad-format", "no such job")
     _, uid = bench.job(5)
     until(lambda: len(bench.collector.records.get(uid, ())) == 5)
     assert len([head for head, _ in bench.collector.messages if head.uid in refused]) < 10
@@ -301,7 +298,7 @@ def test_a_channel_of_another_version_is_refused_and_the_others_are_drained(benc
     assert f"(this build speaks {CHANNEL_VERSION})" in refusal["text"]
 
 
-def test_a_channel_that_goes_bad_is_closed_as_lost(bench: Bench) -> None:
+def test_a_job_whose_channel_becomes_corrupt_ends_as_lost(bench: Bench) -> None:
     bench.start_agent()
     job = _writer_process(bench, "w.put(b'x'); print('up', flush=True); input(); w.set(head=1 << 60); input()")
     job.stdout.readline()
@@ -316,13 +313,13 @@ def test_a_channel_that_goes_bad_is_closed_as_lost(bench: Bench) -> None:
     assert end["state"] == "lost"
 
 
-def test_channels_of_other_instances_are_left_alone(bench: Bench) -> None:
+def test_channels_of_other_stores_are_left_alone(bench: Bench) -> None:
     bench.start_agent()
     _, stranger = bench.job(5, launch=0x1234)
     _, uid = bench.job(5)
     until(lambda: uid in bench.collector.records)
     _, later = bench.job(5)
-    until(lambda: later in bench.collector.records)  # by then the agent has looked again
+    until(lambda: later in bench.collector.records)  # the agent has scanned again by then
     assert {head.uid for head, _ in bench.collector.messages} == {0, uid, later}
     assert stranger not in {uid, later}
 
@@ -351,7 +348,7 @@ def test_a_forked_child_that_holds_the_channel_does_not_keep_the_job_alive(bench
     assert inode in processes.scan(os.geteuid())
 
 
-def test_a_job_that_was_dead_before_the_agent_came_is_drained_from_whoever_holds_its_channel(bench: Bench) -> None:
+def test_a_job_that_died_before_the_agent_started_is_drained_from_another_holder_of_its_channel(bench: Bench) -> None:
     job, uid = bench.job(7)
     job.stdout.readline()
     held = os.open(next(iter(processes.channels_of(job.pid).values())), os.O_RDONLY)
@@ -365,7 +362,7 @@ def test_a_job_that_was_dead_before_the_agent_came_is_drained_from_whoever_holds
     assert bench.collector.closed()[uid]["state"] == "killed"
 
 
-def test_an_agent_with_nothing_to_do_goes(bench: Bench, monkeypatch) -> None:
+def test_an_idle_agent_ends(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.3")
     launches.write(bench.place, bench.launch._replace(ended_ns=1, status=0))
     bench.start_agent()
@@ -373,7 +370,7 @@ def test_an_agent_with_nothing_to_do_goes(bench: Bench, monkeypatch) -> None:
     assert not bench.status()["alive"]
 
 
-def test_one_agent_serves_an_instance(bench: Bench) -> None:
+def test_a_second_agent_of_a_store_ends_at_once(bench: Bench) -> None:
     bench.start_agent()
     until(lambda: bench.status().get("alive"))
     first = bench.status()["pid"]
@@ -384,7 +381,7 @@ def test_one_agent_serves_an_instance(bench: Bench) -> None:
     assert bench.status()["pid"] == first
 
 
-def test_hello_that_changes_is_sent_again(bench: Bench) -> None:
+def test_a_changed_hello_page_is_sent_again(bench: Bench) -> None:
     bench.start_agent()
     job = _writer_process(bench, "w.put(b'x'); input(); w.hello({'name': 'later.py'}); input()")
     until(lambda: bench.collector.records)
@@ -396,7 +393,7 @@ def test_hello_that_changes_is_sent_again(bench: Bench) -> None:
     assert generations[-1] > generations[0]
 
 
-def test_the_layout_of_the_hand_made_channel_is_the_documented_one() -> None:
+def test_the_channel_written_by_hand_has_the_documented_layout() -> None:
     writer = ChannelWriter(launch=3, uid=9)
     assert os.pread(writer.fd, 8, 0) == layout.MAGIC
     assert os.pread(writer.fd, 8, layout.JOB_WORDS["uid"]) == (9).to_bytes(8, "little")

@@ -1,4 +1,4 @@
-"""Alerts of a real collector: stored, commanded, and followed by an order, from the spans of an agent."""
+"""Alerts of a real collector: it stores them, runs the alert command, and orders a trace."""
 
 import json
 import struct
@@ -6,6 +6,7 @@ import time
 
 import pytest
 from fakes.collector_process import CollectorProcess
+from fakes.polling import until
 from fakes.wire_agent import WireAgent, span
 from tfprof.collector.query.alerts import alerts_of
 from tfprof.collector.store.reader import LocalStore
@@ -21,14 +22,12 @@ SECONDS = 40
 @pytest.fixture
 def daemon(private_places, tmp_path, monkeypatch):
     monkeypatch.setenv("TFPROF_ALERT_COMMAND", f'echo "$TFPROF_ALERT_JOB $TFPROF_ALERT_SLUG" >> {tmp_path}/alerts')
-    daemon = CollectorProcess(private_places)
-    yield daemon
-    if daemon.process is not None:
-        daemon.kill()
+    with CollectorProcess(private_places) as daemon:
+        yield daemon
 
 
 def spans():
-    """Return steps of 50 ms in the last SECONDS, the last ten of which take twice as long."""
+    """Return steps of 50 ms for SECONDS; those of the last ten seconds take twice as long."""
     at, end, found = 0, SECONDS * 10**9, []
     while at < end:
         took = STEP_NS * (2 if at > end - 10 * 10**9 else 1)
@@ -38,38 +37,37 @@ def spans():
 
 
 def send_spans(agent, entries):
-    began_ns = time.time_ns() - SECONDS * 10**9
+    # The detector compares whole seconds: the first slow step must be at the start of one.
+    began_ns = (int(time.time()) - SECONDS) * 10**9
     body = struct.pack("<QQ", 0, began_ns) + b"".join(layout.SPAN.pack(*entry) for entry in entries)
     agent.send(Head(wire.SPANS, UID, 0, 1, len(entries)), body)
 
 
 def greet(agent):
-    """Greet as an agent that takes orders."""
+    """Greet as an agent of the newest version, which takes orders."""
     body = {"agent": "a1", "host": "testhost", "wire": list(range(1, WIRE_VERSION + 1))}
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+
+    def is_answered():
         agent.send(Head(wire.GREETING), json.dumps(body).encode())
-        if agent.receive(0.5) is not None:
-            return
-    raise AssertionError("no collector answers")
+        return agent.receive(0.5) is not None
+
+    until(is_answered, "an answer of the collector")
 
 
-def test_slower_steps_are_an_alert_a_command_and_an_order(daemon, tmp_path):
+def test_slower_steps_raise_an_alert_run_the_command_and_order_a_trace(daemon, tmp_path):
     daemon.start()
+    written = tmp_path / "alerts"
     agent = WireAgent(daemon.place)
     try:
         greet(agent)
         agent.open(UID, name="train.py", host="testhost")
         send_spans(agent, spans())
         head, order = agent.expect(wire.ORDER, timeout_s=20)
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "alerts").exists() or not (tmp_path / "alerts").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: written.exists() and written.read_text(), "the line of the alert command")
     finally:
         agent.close()
     assert (head.uid, order["action"], order["steps"], order["gives_way"]) == (UID, "trace", 5, True)
-    assert (tmp_path / "alerts").read_text() == f"{UID:016x} slower\n"
+    assert written.read_text() == f"{UID:016x} slower\n"
     [found] = alerts_of([LocalStore(daemon.store).job("train.py")])
     # The change is known to the second: 20 steps.
     assert found.text.startswith(f"steps are slower since train {found.alert.step}")

@@ -1,4 +1,4 @@
-"""The Python API against TensorFlow's: equal options from equal calls, equal words around the same reports."""
+"""The Python API against TensorFlow's: equal calls make equal options, and print equal text."""
 
 import json
 from collections.abc import Callable
@@ -8,28 +8,28 @@ from typing import Any
 import pytest
 from fakes.forks import Forks
 from fakes.made_store import traced, write_job
+from integration.oracle.ours import COMPAT
 from tfprof.collector import Profiler, open_store
 from tfprof.collector.options import ProfileOptionBuilder as Builder
 
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_options.py"
-COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 
 
 @pytest.fixture(scope="module", params=sorted(COMPAT))
 def oracle(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], Profiler]:
-    """What TensorFlow said, and our profiler of the same step."""
+    """TensorFlow's answers, and our profiler of the same step."""
     folder = tmp_path_factory.mktemp(f"options-{request.param}")
-    asking(request.param).output(ORACLE, folder)
+    plain_forks(request.param).output(ORACLE, folder)
     write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), [(folder / "run-0.pb").read_bytes()]))
     answers = json.loads((folder / "answers.json").read_text())
     return answers, open_store(folder / "store").job("last", compat=COMPAT[request.param], exact=True)
 
 
-def test_the_builder_makes_the_same_of_every_method(oracle: tuple[dict[str, Any], Profiler]) -> None:
+def test_every_method_of_the_builder_makes_the_same_options(oracle: tuple[dict[str, Any], Profiler]) -> None:
     every = (
         Builder()
         .with_max_depth(7)
@@ -63,12 +63,12 @@ def test_the_builder_makes_the_same_of_every_method(oracle: tuple[dict[str, Any]
 
 
 def without_doc(text: str) -> list[str]:
-    """Return a printed report without its explanation of columns, whose words are each side's own."""
+    """Return the parts of a printed report before and after the explanation, which differs."""
     before, doc, rest = text.partition("\nDoc:\n")
     return [before, rest.partition("Profile:\n")[2]] if doc else [text]
 
 
-def test_the_same_is_printed_around_the_same_reports(
+def test_the_methods_print_the_same_text(
     oracle: tuple[dict[str, Any], Profiler],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Attaching to training loops that were started with nothing: unharmed, seen, and left as they were."""
+"""Attaches to loops that run without tfprof, profiles them, and detaches without a trace."""
 
 import json
 import os
@@ -6,26 +6,28 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
 import pytest
+from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.attachment import Attachment, Plan
 from tfprof.collector.store.reader import LocalStore
 
 JOBS = Path(__file__).parent / "jobs"
-#: More of them by hand: TFPROF_TEST_ATTACHES=40.
+#: How often a loop is attached to. By hand: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
+#: Seconds in which TensorFlow starts and takes some steps, also on a loaded machine.
+PATIENCE_S = 180.0
 LOOPS = [("tf1", "session"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
 
 
 class Loop:
-    """A running training loop; `end` stops it and returns what it told."""
+    """A running training loop; `end` stops it and returns its report."""
 
     def __init__(self, python, kind, folder):
         folder.mkdir(exist_ok=True)
@@ -39,7 +41,7 @@ class Loop:
             text=True,
             env={**environ, "CUDA_VISIBLE_DEVICES": ""},
         )
-        wait_for(lambda: (folder / "running").exists() or self.process.poll() is not None)
+        until(lambda: (folder / "running").exists() or self.process.poll() is not None, "the loop", PATIENCE_S)
         assert self.process.poll() is None, self.process.communicate()[1][-2000:]
 
     @property
@@ -51,13 +53,6 @@ class Loop:
         out, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, err[-4000:]
         return json.loads(out.splitlines()[-1])
-
-
-def wait_for(true, patience_s=180.0):
-    until = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < until, "it did not come to that"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -76,7 +71,7 @@ def loop(request, tmp_path):
 
 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
-def test_a_loop_is_seen_from_the_attach_on_and_left_as_it_was(loop, venv, kind, private_places):
+def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, venv, kind, private_places):
     job = loop(venv, kind)
     plan = Plan(store=str(private_places), settings={"TFPROF_TRACE": "steps=1-5"})
     step = {"session": "train", "function": "function", "fit": "batch"}[kind]
@@ -86,7 +81,7 @@ def test_a_loop_is_seen_from_the_attach_on_and_left_as_it_was(loop, venv, kind, 
 
     for _ in range(ATTACHES):
         attached = Attachment(plan, processes.process(job.pid))
-        wait_for(partial(is_traced, attached))
+        until(partial(is_traced, attached), "traced steps", PATIENCE_S)
         assert attached.channel.word("faults") == 0
         attached.detach()
         attached.close_launch()
@@ -94,8 +89,8 @@ def test_a_loop_is_seen_from_the_attach_on_and_left_as_it_was(loop, venv, kind, 
         assert result is not None
         assert result.complete
         attached.end()
-    told = job.end()
-    assert (told["changed"], told["modules"], told["left"], told["ours"]) == ([], [], [], [])
+    report = job.end()
+    assert [report[name] for name in ("changed", "modules", "attributes", "objects")] == [[], [], [], []]
     stored = LocalStore(str(private_places)).jobs()
     assert [one.info.state for one in stored] == ["detached"] * ATTACHES
     for one in stored:
@@ -103,18 +98,18 @@ def test_a_loop_is_seen_from_the_attach_on_and_left_as_it_was(loop, venv, kind, 
 
 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
-def test_losses_are_those_of_the_same_loop_alone(loop, venv, kind, private_places):
+def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, private_places):
     job = loop(venv, kind)
     attached = Attachment(Plan(str(private_places), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid))
-    wait_for(lambda: attached.channel.word("traced") >= 10)
+    until(lambda: attached.channel.word("traced") >= 10, "traced steps", PATIENCE_S)
     attached.detach()
     attached.end()
-    told = job.end()
+    report = job.end()
     alone = loop(venv, kind)
-    (alone.folder / "steps").write_text(str(told["steps"]))
+    (alone.folder / "steps").write_text(str(report["steps"]))
     out, err = alone.process.communicate(timeout=300)
     assert alone.process.returncode == 0, err[-2000:]
-    assert json.loads(out.splitlines()[-1])["losses"] == told["losses"]
+    assert json.loads(out.splitlines()[-1])["losses"] == report["losses"]
 
 
 def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, private_places):
@@ -125,11 +120,11 @@ def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, private_pl
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"attached by (pending-call|gil-callback), stopped for", ran.stderr)
     assert "MatMul" in ran.stdout
-    assert job.end()["ours"] == []
+    assert job.end()["objects"] == []
     assert LocalStore(str(private_places)).jobs()[0].info.state == "detached"
 
 
-def test_interrupted_the_command_detaches(loop, private_places):
+def test_the_command_detaches_on_ctrl_c(loop, private_places):
     job = loop("tf1", "session")
     command = subprocess.Popen(
         [*TFPROF, "attach", str(job.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -140,7 +135,7 @@ def test_interrupted_the_command_detaches(loop, private_places):
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
     assert "detached" in err
-    assert job.end()["ours"] == []
+    assert job.end()["objects"] == []
 
 
 def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
@@ -159,7 +154,7 @@ def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
     job.end()
 
 
-def test_all_processes_of_a_name_are_attached_to(loop, private_places):
+def test_the_command_attaches_to_all_processes_of_a_name(loop, private_places):
     jobs = [loop("tf1", "session") for _ in range(2)]
     ran = subprocess.run(
         [*TFPROF, "attach", "--all", "attach_l??p.py", "--steps", "3"],
@@ -172,13 +167,13 @@ def test_all_processes_of_a_name_are_attached_to(loop, private_places):
     assert {str(job.pid) for job in jobs} <= {
         line.split()[1] for line in ran.stderr.splitlines() if "attached by" in line
     }
-    assert [job.end()["ours"] for job in jobs] == [[], []]
-    # Loops of other tests on this host have the same name.
+    assert [job.end()["objects"] for job in jobs] == [[], []]
+    # Other tests on this host may run loops of the same name.
     states = {one.info.identity["pid"]: one.info.state for one in LocalStore(str(private_places)).jobs()}
     assert [states[job.pid] for job in jobs] == ["detached"] * 2
 
 
-def test_a_process_that_starts_later_is_followed(loop, private_places):
+def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
     command = subprocess.Popen(
         [*TFPROF, "attach", "--all", "attach_loop*", "--follow", "--steps", "3"],
         stdout=subprocess.PIPE,
@@ -186,17 +181,17 @@ def test_a_process_that_starts_later_is_followed(loop, private_places):
         text=True,
     )
     job = loop("tf1", "session")
-    wait_for(
-        lambda: any(
-            (one.info.state, one.info.identity.get("pid")) == ("detached", job.pid)
-            for one in stored_jobs(private_places)
-        )
-    )
+
+    def is_detached():
+        jobs = stored_jobs(private_places)
+        return any((one.info.state, one.info.identity.get("pid")) == ("detached", job.pid) for one in jobs)
+
+    until(is_detached, "the job, detached", PATIENCE_S)
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
     assert f"{job.pid} attach_loop.py: attached by" in err
-    assert job.end()["ours"] == []
+    assert job.end()["objects"] == []
 
 
 def stored_jobs(store):

@@ -1,4 +1,4 @@
-"""Running a text in interpreters that are busy with what is hardest to interrupt: each goes on unharmed."""
+"""Injects code into interpreters whose work is hard to interrupt: all continue unharmed."""
 
 import json
 import os
@@ -9,7 +9,9 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
+from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.errors import AttachError
 from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, inject
@@ -19,11 +21,13 @@ INTERPRETERS = sorted(
     for path in Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python")
     if path.parent.parent.name[:4] != "3.6."
 ) or [Path(sys.executable)]
-#: More of them by hand: TFPROF_TEST_ATTACHES=40; how long each took is told in TFPROF_TEST_FIGURES.
+#: Injections into each interpreter. By hand: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
+#: File that gets a line of JSON with the times of each injection.
 FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
 
-#: Each computes the same, whoever interrupts it, and says so at its end.
+#: A script is BEGIN, one kind of WORK, which checks its own results, and END, which prints the
+#: number of rounds.
 BEGIN = """
 import hashlib, os, signal, sys, threading, time
 total, rounds = hashlib.sha256(), 0
@@ -73,7 +77,7 @@ WORK = {
 
 
 class Job:
-    """An interpreter at work; `end` returns how many rounds it did."""
+    """An interpreter at work; `end` stops it and returns its number of rounds."""
 
     def __init__(self, python, kind, folder):
         self.stop = folder / f"stop{time.monotonic_ns()}"
@@ -111,14 +115,24 @@ def start(tmp_path):
         job.process.communicate()
 
 
-VERSION = {"code": "import sys; answer = '%d.%d' % sys.version_info[:2]"}
+PAYLOAD = {"code": "import sys; answer = '%d.%d' % sys.version_info[:2]"}
 
 
-def ask(job, methods=METHODS):
-    return inject(processes.process(job.process.pid), VERSION, methods)
+def injected(job, methods=METHODS):
+    """Inject the payload; return how that was done."""
+    return inject(processes.process(job.process.pid), PAYLOAD, methods)
 
 
-def note(**figures):
+def is_injected(job):
+    """Try to inject; return whether it worked."""
+    try:
+        injected(job)
+    except AttachError:
+        return False
+    return True
+
+
+def note_figures(**figures):
     if FIGURES:
         with open(FIGURES, "a") as file:
             file.write(json.dumps(figures) + "\n")
@@ -126,38 +140,39 @@ def note(**figures):
 
 @pytest.mark.parametrize("kind", [kind for kind in WORK if kind != "asleep"])
 @pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
-def test_a_busy_interpreter_runs_a_text_and_goes_on(start, python, kind):
+def test_a_busy_interpreter_runs_injected_code_and_continues(start, python, kind):
     job = start(python, kind)
-    time.sleep(0.05)
+    time.sleep(0.05)  # it is in the middle of its work
     for _ in range(ATTACHES):
-        done = ask(job)
-        assert python.parent.parent.name.startswith(done.answer)
-        note(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+        done = injected(job)
+        assert python.parent.parent.name.startswith(done.told)
+        note_figures(python=done.told, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
     assert "tfprof" not in Path(f"/proc/{job.process.pid}/maps").read_text()
     job.end()
 
 
-def test_a_running_thread_takes_a_pending_call_and_a_sleeping_one_a_callback(start):
-    assert ask(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
+def test_a_running_thread_takes_a_pending_call_and_a_sleeping_thread_a_callback(start):
+    assert injected(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
     asleep = start(INTERPRETERS[-1], "asleep")
-    time.sleep(1)  # it has begun to sleep, for five seconds
-    assert ask(asleep).method == CALLBACK
+    until(lambda: psutil.Process(asleep.process.pid).status() == psutil.STATUS_SLEEPING, "its sleep")
+    time.sleep(0.5)  # it is in its sleep of five seconds, not in an import
+    assert injected(asleep).method == CALLBACK
 
 
-def test_a_way_that_is_not_allowed_is_not_taken(start):
+def test_only_the_given_methods_are_used(start):
     job = start(INTERPRETERS[-1], "arithmetic")
-    time.sleep(0.05)  # it is past its beginning, which reads a file
+    time.sleep(0.05)  # it has read its imports, during which it may be blocked
     with pytest.raises(AttachError, match="not blocked"):
-        ask(job, (CALLBACK,))
+        injected(job, (CALLBACK,))
     job.end()
 
 
-def test_a_stopped_job_stays_stopped_and_does_nothing_later(start):
+def test_a_stopped_job_stays_stopped_and_runs_no_injected_code_later(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     os.kill(job.process.pid, signal.SIGSTOP)
-    time.sleep(0.1)
+    until(lambda: psutil.Process(job.process.pid).status() == psutil.STATUS_STOPPED, "its stop")
     with pytest.raises(AttachError) as refused:
-        ask(job)
+        injected(job)
     assert refused.value.slug == "attach-unanswered"
     assert Path(f"/proc/{job.process.pid}/stat").read_text().split()[2] == "T"
     os.kill(job.process.pid, signal.SIGCONT)
@@ -176,7 +191,7 @@ while True:
 
 
 @pytest.mark.parametrize("kind", ["floats", "malloc", "threads", "sleep", "signals"])
-def test_whoever_attaches_may_be_killed_at_any_moment(start, kind):
+def test_the_injecting_process_may_be_killed_at_any_moment(start, kind):
     job, chance = start(INTERPRETERS[-1], kind), random.Random(kind)
     for _ in range(5 * ATTACHES):
         helper = subprocess.Popen(
@@ -188,11 +203,5 @@ def test_whoever_attaches_may_be_killed_at_any_moment(start, kind):
         helper.kill()
         helper.communicate()
         assert job.process.poll() is None
-    before = time.monotonic()
-    while time.monotonic() - before < 20:
-        try:
-            ask(job)
-            break
-        except AttachError:
-            time.sleep(0.1)
+    until(lambda: is_injected(job), "an injection", patience_s=20.0)
     job.end()

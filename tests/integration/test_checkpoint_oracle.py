@@ -1,4 +1,4 @@
-"""Checkpoints as TensorFlow writes them, by what TensorFlow reads of them."""
+"""Checkpoints that TensorFlow writes: tfprof reads the same values from them as TensorFlow."""
 
 import json
 from collections.abc import Callable
@@ -18,14 +18,14 @@ ORACLE = Path(__file__).with_name("oracle_checkpoint.py")
 
 @pytest.fixture(scope="module", params=["tf1", "tf2"])
 def written(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A folder with a checkpoint, its graph, and its values as TensorFlow reads them.
+    """A folder with a checkpoint, its graph, and the values that TensorFlow reads from it.
 
     The values are {name: [dtype, shape, values]}.
     """
     folder = tmp_path_factory.mktemp(request.param)
-    asking(request.param).output(ORACLE, folder=folder)
+    plain_forks(request.param).output(ORACLE, folder=folder)
     return folder
 
 
@@ -34,7 +34,7 @@ def values(written: Path) -> dict[str, tuple[int, list[int], list[Any]]]:
     return found
 
 
-def test_every_value_is_what_tensorflow_reads(written: Path) -> None:
+def test_every_value_equals_the_one_that_tensorflow_reads(written: Path) -> None:
     checkpoint, skipped = Checkpoint(str(written / "model-7")), set()
     assert set(checkpoint.names) == set(values(written))
     for name, (dtype, shape, expected) in values(written).items():
@@ -48,7 +48,7 @@ def test_every_value_is_what_tensorflow_reads(written: Path) -> None:
     assert skipped == {"half", "parts"}
 
 
-def test_values_are_shown_below_their_variables(
+def test_views_show_values_below_their_variables(
     written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = str(tmp_path / "store")

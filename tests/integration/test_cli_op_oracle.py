@@ -1,4 +1,4 @@
-"""The op view against TensorFlow's own profiler: the same RunMetadata in, the same numbers and rows out."""
+"""The op view against the TF profiler: from equal RunMetadata both show equal numbers and rows."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -30,7 +30,8 @@ COUNTERS = {
     "parameters": "params",
 }
 EXACT = Parity(exact=True)
-#: TensorFlow 1.15 sorts entries of equal value in no certain order, and reads the slot numbers of inputs.
+#: Versions with a stable order of equal entries. TensorFlow 1.15 has none, and reads the slot
+#: numbers of inputs.
 STABLE = {"tf2"}
 
 
@@ -38,15 +39,15 @@ STABLE = {"tf2"}
     scope="module", params=[f"{version}-{kind}" for version in ("tf1", "tf2") for kind in ("software", "full", "made")]
 )
 def asked(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path]:
-    """What TensorFlow's own profiler said of a few traced steps, and a store with the same steps.
+    """Return (version, folder) of the TF profiler's answers about some traced steps.
 
-    It is (version, folder).
+    The folder also has a store with the same steps.
     """
     version, level = request.param.split("-")
     folder = tmp_path_factory.mktemp(request.param)
-    asking(version).output(ORACLE, folder, level)
+    plain_forks(version).output(ORACLE, folder, level)
     parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
     write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), parts))
     return version, folder
@@ -62,7 +63,7 @@ def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Profile, 
 
 
 def differences(what: str, theirs: Mapping[str, Any], stats: Stats, prefix: str = "") -> list[str]:
-    """Return where the counters of a message of theirs differ from ours."""
+    """Return the counters that differ between a message of TensorFlow and our stats."""
     return [
         f"{what}: {prefix}{name} {theirs[prefix + name]} != {getattr(stats, counter)}"
         for name, counter in COUNTERS.items()
@@ -71,7 +72,7 @@ def differences(what: str, theirs: Mapping[str, Any], stats: Stats, prefix: str 
 
 
 def entry_differences(answer: Mapping[str, Any], view: OpView, *, ordered: bool) -> list[str]:
-    """Return where entries and their nodes differ; running totals only where the order is certain."""
+    """Return the differences of entries and nodes; of running totals only if ``ordered``."""
     mine = {entry.name: entry for entry in view.entries}
     found = []
     for theirs in answer["entries"]:
@@ -87,7 +88,7 @@ def entry_differences(answer: Mapping[str, Any], view: OpView, *, ordered: bool)
     return found
 
 
-def test_every_number_equals_that_of_tensorflows_own_profiler(asked: tuple[str, Path]) -> None:
+def test_every_number_equals_that_of_the_tf_profiler(asked: tuple[str, Path]) -> None:
     version, folder = asked
     answers = json.loads((folder / "queries.json").read_text())
     assert len(answers) > 20
@@ -101,18 +102,18 @@ def test_every_number_equals_that_of_tensorflows_own_profiler(asked: tuple[str, 
         elif not any(option.startswith("min_") or option == "max_depth" for option in answer["options"]):
             assert sorted(mine) == sorted(names), answer["options"]
         else:
-            continue  # which of two equal entries comes first decides which is shown
+            continue  # the order of two equal entries decides which of them is shown
         wrong = differences("root", answer["root"], view.total, "total_")
         wrong += entry_differences(answer, view, ordered=mine == names)
         assert not wrong, answer["options"]
 
 
 def rows(text: str) -> list[str]:
-    """Return what a text says from the legend on."""
+    """Return the rows of a text below its legend."""
     return text.split("Profile:\n", 1)[1].rstrip("\n").split("\n")
 
 
-def test_every_row_is_printed_as_tensorflows_own_profiler_does(asked: tuple[str, Path]) -> None:
+def test_every_printed_row_equals_that_of_the_tf_profiler(asked: tuple[str, Path]) -> None:
     version, folder = asked
     compared = 0
     for answer in json.loads((folder / "queries.json").read_text()):

@@ -1,4 +1,4 @@
-"""The tfprof command as a process: pipes, signals, what it imports."""
+"""The `tfprof` command as a process: pipes, signals, imports."""
 
 import os
 import re
@@ -9,9 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from fakes import asked_store
 from fakes.made_store import SECOND, START_NS, rows, span, traced, write_job
+from fakes.polling import until
 from fakes.run_metadata import run_metadata
 from tfprof.formats import layout
 
@@ -28,9 +30,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a job of which every command has something to tell."""
-    path = tmp_path_factory.mktemp("told") / "store"
+def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a job for which every command has output."""
+    path = tmp_path_factory.mktemp("full") / "store"
     made = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"net/MatMul"])])
     made["spans"] = rows("spans", [span(layout.RUN, at, at, 1) for at in range(3)])
     samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(4)]
@@ -39,7 +41,7 @@ def told_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error(store: Path) -> None:
     command = [*TFPROF, "steps", "last", "--all", "--store", str(store)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -51,7 +53,7 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("op", "--json"), ("scope", "-min_micros", "0"), ("scope", "--exact-tf")])
-def test_a_reader_of_a_view_that_goes_away_is_no_error(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_reader_of_a_view_that_closes_the_pipe_is_no_error(tmp_path: Path, words: tuple[str, ...]) -> None:
     names = [b"scope_%d/node_%d" % (number, number) for number in range(5000)]
     write_job(tmp_path, 1, traced(b"", [run_metadata(names)]))
     command = [*TFPROF, words[0], "last", *words[1:], "--store", str(tmp_path)]
@@ -64,7 +66,7 @@ def test_a_reader_of_a_view_that_goes_away_is_no_error(tmp_path: Path, words: tu
         assert process.wait(60) == 0
 
 
-def test_a_full_disk_under_the_output_is_one_line(store: Path) -> None:
+def test_output_to_a_full_disk_ends_with_one_line_of_error(store: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*TFPROF, "jobs", "--store", str(store)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
@@ -73,23 +75,23 @@ def test_a_full_disk_under_the_output_is_one_line(store: Path) -> None:
     assert done.stderr == "tfprof: standard output: No space left on device [io]\n"
 
 
-def test_ctrl_c_ends_it_without_a_word(store: Path) -> None:
+def test_ctrl_c_ends_the_command_silently(store: Path) -> None:
     read, write = os.pipe()
     command = [*TFPROF, "steps", "last", "--all", "--store", str(store)]
     with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        os.read(read, 1)  # it writes, and soon waits for a reader
-        time.sleep(0.2)
+        os.read(read, 1)
+        until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING, "a full pipe")
         process.send_signal(signal.SIGINT)
         os.close(write)
-        assert process.wait(30) == -signal.SIGINT  # 130, as shells say
+        assert process.wait(30) == -signal.SIGINT  # shells report 130
         assert process.stderr.read() == b""
     os.close(read)
 
 
 @pytest.mark.parametrize("words", [("tfprof", "jobs"), ("tfprof", "advise", "last"), ("tfprof-run", "--help")])
-def test_ctrl_c_is_silent_from_the_first_moment_on(store: Path, words: tuple[str, ...]) -> None:
-    """Whenever it comes: while the command is started, imports, works, or after its end."""
+def test_ctrl_c_is_silent_at_any_moment(store: Path, words: tuple[str, ...]) -> None:
+    """It may come while the command starts, imports, works or ends."""
     environ = {**os.environ, "TFPROF_STORE": str(store)}
     ended = []
     for tick in range(40):
@@ -104,14 +106,14 @@ def test_ctrl_c_is_silent_from_the_first_moment_on(store: Path, words: tuple[str
     assert ended[0] == -signal.SIGINT
 
 
-def test_ctrl_c_that_a_shell_ignores_is_ignored(store: Path) -> None:
+def test_ctrl_c_stays_ignored_under_a_shell_that_ignores_it(store: Path) -> None:
     command = f"trap '' INT; '{BIN}/tfprof' jobs --store '{store}' & job=$!; kill -INT $job; wait $job"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-#: Each with something to print; how they end where nobody can be told.
-PRINTING = (
+#: Commands that print something.
+COMMANDS = (
     "jobs",
     "steps last",
     "spans last",
@@ -123,31 +125,32 @@ PRINTING = (
     "--help",
     "--version",
 )
-SAYS = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
+#: Redirection -> the error of the system.
+ERRORS = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
 
 
 def shell(line: str, store: Path) -> subprocess.CompletedProcess[str]:
-    """Run a line of a shell, in which the commands are found."""
+    """Run a line in a shell that has the commands on its path."""
     environ = {**os.environ, "TFPROF_STORE": str(store), "PATH": f"{BIN}:{os.environ['PATH']}"}
     return subprocess.run(["bash", "-c", line], env=environ, capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.mark.usefixtures("private_places")
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
-@pytest.mark.parametrize("words", PRINTING)
-def test_an_output_that_takes_nothing_is_one_line(told_store: Path, words: str, stream: str) -> None:
-    done = shell(f"tfprof {words} {stream}", told_store)
+@pytest.mark.parametrize("words", COMMANDS)
+def test_an_output_that_cannot_be_written_is_one_line_of_error(full_store: Path, words: str, stream: str) -> None:
+    done = shell(f"tfprof {words} {stream}", full_store)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == f"tfprof: standard output: {SAYS[stream]} [io]"
+    assert done.stderr.splitlines()[-1] == f"tfprof: standard output: {ERRORS[stream]} [io]"
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("private_places")
-@pytest.mark.parametrize("words", [*PRINTING, "shell last", "profile-proto last -o /dev/null"])
-def test_an_input_that_is_closed_is_missed_by_the_shell_alone(told_store: Path, words: str) -> None:
-    done = shell(f"tfprof {words} <&-", told_store)
-    said = ["tfprof: standard input: Bad file descriptor [io]"] if words == "shell last" else []
-    assert (done.returncode, done.stderr.splitlines()) == (len(said), said)
+@pytest.mark.parametrize("words", [*COMMANDS, "shell last", "profile-proto last -o /dev/null"])
+def test_only_the_shell_needs_a_standard_input(full_store: Path, words: str) -> None:
+    done = shell(f"tfprof {words} <&-", full_store)
+    errors = ["tfprof: standard input: Bad file descriptor [io]"] if words == "shell last" else []
+    assert (done.returncode, done.stderr.splitlines()) == (len(errors), errors)
 
 
 @pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
@@ -155,33 +158,35 @@ def test_an_input_that_is_closed_is_missed_by_the_shell_alone(told_store: Path, 
     ("line", "status"),
     [("tfprof nosuch", 2), ("tfprof jobs --store /nonexistent", 1), ("tfprof-run --nosuch", 2), ("tfprof jobs", 0)],
 )
-def test_a_standard_error_that_takes_nothing_changes_no_status(
-    told_store: Path, line: str, status: int, stream: str
+def test_a_standard_error_that_cannot_be_written_does_not_change_the_status(
+    full_store: Path, line: str, status: int, stream: str
 ) -> None:
-    assert shell(f"{line} {stream}", told_store).returncode == status
+    assert shell(f"{line} {stream}", full_store).returncode == status
 
 
 @pytest.mark.parametrize("line", ["tfprof --help", "tfprof op --help", "tfprof-run --help", "tfprof jobs"])
-def test_a_reader_that_is_gone_before_anything_is_printed_is_no_error(told_store: Path, line: str) -> None:
-    done = shell(f"set -o pipefail; (sleep 0.1; {line}) | exec true", told_store)
+def test_a_pipe_that_is_closed_before_the_first_output_is_no_error(full_store: Path, line: str) -> None:
+    done = shell(f"set -o pipefail; (sleep 0.1; {line}) | exec true", full_store)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
-def test_the_launchers_help_needs_an_output(told_store: Path, stream: str) -> None:
-    done = shell(f"tfprof-run --help {stream}", told_store)
-    assert (done.returncode, done.stderr) == (1, f"tfprof-run: standard output: {SAYS[stream]} [io]\n")
+def test_the_help_of_the_launcher_needs_an_output(full_store: Path, stream: str) -> None:
+    done = shell(f"tfprof-run --help {stream}", full_store)
+    assert (done.returncode, done.stderr) == (1, f"tfprof-run: standard output: {ERRORS[stream]} [io]\n")
 
 
-def test_a_folder_as_standard_input_is_one_line(told_store: Path) -> None:
-    done = shell("tfprof shell last </", told_store)
+def test_a_folder_as_standard_input_is_one_line_of_error(full_store: Path) -> None:
+    done = shell("tfprof shell last </", full_store)
     assert (done.returncode, done.stderr) == (2, "tfprof: standard input is a folder [usage]\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("barred", [".", "store.json", "jobs", "jobs/*", "jobs/*/job.json", "jobs/*/*.parquet"])
-def test_what_may_not_be_read_is_not_called_damaged(told_store: Path, tmp_path: Path, barred: str) -> None:
-    shutil.copytree(told_store, tmp_path / "store")
+def test_files_without_permission_are_reported_as_unreadable_and_not_as_damaged(
+    full_store: Path, tmp_path: Path, barred: str
+) -> None:
+    shutil.copytree(full_store, tmp_path / "store")
     for path in (tmp_path / "store").glob(barred) if barred != "." else [tmp_path / "store"]:
         path.chmod(0)
     code = (
@@ -196,7 +201,7 @@ def test_what_may_not_be_read_is_not_called_damaged(told_store: Path, tmp_path: 
     assert re.fullmatch(r"tfprof: cannot read .*: Permission denied \[store-unreadable\]\n", done.stderr)
 
 
-def test_an_ascii_terminal_gets_question_marks_instead_of_a_traceback(store: Path) -> None:
+def test_an_ascii_terminal_gets_question_marks_and_no_traceback(store: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
         [*TFPROF, "steps", "last", "--last", "1", "--store", str(store)],
@@ -229,13 +234,13 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bo
         "tfprof.collector.exporters.timeline",
     }
     assert not (heavy | of_files) & loaded
-    looks_at_graphs = not exact or view in {"graph", "code"}  # for lines of code, for inputs
-    assert ("google.protobuf" in loaded) == looks_at_graphs
+    reads_graphs = not exact or view in {"graph", "code"}  # the code view for lines, the graph view for inputs
+    assert ("google.protobuf" in loaded) == reads_graphs
     assert f"tfprof.collector.tfviews.{view}" in loaded
 
 
 @pytest.mark.usefixtures("private_places")
-def test_the_daemons_are_told_about_started_and_stopped() -> None:
+def test_status_start_and_stop_of_the_daemons() -> None:
     def tfprof(*words: str) -> list[str]:
         done = subprocess.run([*TFPROF, *words], capture_output=True, text=True, check=True, timeout=60)
         return done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""The code view and its pprof files against TensorFlow's own profiler: messages, rows and samples."""
+"""The code view and its pprof files against the TF profiler: messages, rows and samples."""
 
 import contextlib
 import gzip
@@ -29,13 +29,16 @@ from tfprof.collector.tfviews.parity import Parity
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_code_view.py"
-#: Cases of each kind; more by hand: TFPROF_TEST_CASES=1000.
+#: Number of cases of each kind. By hand: TFPROF_TEST_CASES=1000.
 CASES = {"made": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
 RULES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}
 
 
 def with_bytes() -> Any:
-    """Return MultiGraphNodeProto with `bytes` for text: tfprof cuts long names within a character."""
+    """Return MultiGraphNodeProto with bytes for strings.
+
+    The TF profiler cuts long names within a character.
+    """
     pool = descriptor_pool.DescriptorPool()
     for file in (graph_pb2.DESCRIPTOR, tfprof_output_pb2.DESCRIPTOR):
         proto = descriptor_pb2.FileDescriptorProto()
@@ -53,7 +56,7 @@ MESSAGE = with_bytes()
 
 @dataclass(frozen=True)
 class Case:
-    """One graph with its op log and steps, and what TensorFlow's profiler said of it."""
+    """One graph with its op log and steps, and the answers of the TF profiler."""
 
     folder: Path
     parity: Parity
@@ -62,14 +65,14 @@ class Case:
     queries: Sequence[Mapping[str, Any]]
 
     def nodes(self, step: int) -> list[Node]:
-        """Return our nodes of one step, or of all."""
+        """Return our nodes of one step, or of all steps for -1."""
         found = profile(self.job, step, parity=self.parity)
         assert found is not None
         return found.nodes
 
 
 def case_of(folder: Path, parity: Parity) -> Case:
-    """Import what the oracle was given."""
+    """Import the files that the oracle has answered about."""
     runs = ",".join(map(str, sorted(folder.glob("run-*.pb"))))
     files = [f"--graph_path={folder / 'graph.pb'}", f"--run_meta_path={runs}", f"--op_log_path={folder / 'oplog.pb'}"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -80,12 +83,12 @@ def case_of(folder: Path, parity: Parity) -> Case:
 
 @pytest.fixture(scope="module", params=["tf1-made", "tf1-real", "tf2-made", "tf2-real"])
 def cases(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[Case]:
-    """Cases with TensorFlow's answers."""
+    """Cases with the answers of the TF profiler."""
     version, kind = request.param.split("-")
     folder = tmp_path_factory.mktemp(request.param)
-    asking(version).output(ORACLE, folder, kind, 1, CASES[kind])
+    plain_forks(version).output(ORACLE, folder, kind, 1, CASES[kind])
     return [case_of(path, RULES[version]) for path in sorted(folder.glob("case-*"))]
 
 
@@ -95,7 +98,7 @@ def options_of(query: Mapping[str, Any]) -> Options:
 
 
 def normal(message: Any) -> Any:
-    """Return a message with the names that ours has in place of broken characters."""
+    """Return a message with broken characters in names replaced, as in tfprof's messages."""
     ahead = [message]
     while ahead:
         one = ahead.pop()
@@ -105,12 +108,12 @@ def normal(message: Any) -> Any:
 
 
 def text_rows(data: bytes) -> list[str]:
-    """Return the lines of a text from the legend on."""
+    """Return the lines of a text below its legend."""
     text = data.decode("utf-8", "surrogateescape").split("Profile:\n", 1)[1]
     return [clean(line) for line in text.removesuffix("\n").split("\n")]
 
 
-def test_every_answer_equals_that_of_tensorflows_own_profiler(cases: list[Case]) -> None:
+def test_every_answer_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
     compared = 0
     for case in cases:
         nodes: dict[int, list[Node]] = {}
@@ -130,6 +133,6 @@ def test_every_answer_equals_that_of_tensorflows_own_profiler(cases: list[Case])
     assert compared >= 100
 
 
-def test_as_many_gradients_are_lost(cases: list[Case]) -> None:
+def test_the_same_number_of_gradients_has_no_place(cases: list[Case]) -> None:
     for case in cases:
         assert len(call_tree(case.nodes(-1), case.parity).lost) == case.lost, case.folder

@@ -1,3 +1,5 @@
+"""A real collector daemon and a stream of steps: kills, full disks, limits, successors."""
+
 import contextlib
 import itertools
 import resource
@@ -15,10 +17,8 @@ UID = 0x77
 
 @pytest.fixture
 def daemon(private_places):
-    daemon = CollectorProcess(private_places)
-    yield daemon
-    if daemon.process is not None:
-        daemon.kill()
+    with CollectorProcess(private_places) as daemon:
+        yield daemon
 
 
 @contextlib.contextmanager
@@ -34,7 +34,7 @@ def stored_traces(store):
     return sorted(LocalStore(store).job(f"{UID:016x}").table("traces")["trace"].to_pylist())
 
 
-def test_a_job_passes_through_and_can_be_read_after_the_collector_has_gone(daemon):
+def test_a_job_is_stored_and_can_be_read_after_the_collector_has_ended(daemon):
     daemon.start()
     agent = WireAgent(daemon.place)
     try:
@@ -64,7 +64,7 @@ def test_a_job_passes_through_and_can_be_read_after_the_collector_has_gone(daemo
     assert stored_traces(daemon.store) == list(range(10))
 
 
-def test_a_collector_killed_twenty_times_loses_nothing_that_it_acked_and_stores_everything_once(daemon):
+def test_a_collector_killed_twenty_times_stores_every_acked_step_once(daemon):
     with streaming(daemon, count=6_000) as stream:
         for kill in range(20):
             daemon.start()
@@ -83,7 +83,7 @@ def test_a_collector_killed_twenty_times_loses_nothing_that_it_acked_and_stores_
     assert LocalStore(daemon.store).job("last").table("events").num_rows == 0
 
 
-def test_a_term_signal_ends_it_with_everything_that_had_arrived_stored(daemon):
+def test_a_collector_stores_everything_that_has_arrived_before_sigterm_ends_it(daemon):
     daemon.start()
     with streaming(daemon, count=300) as stream:
         stream.run(until=30)
@@ -95,7 +95,7 @@ def test_a_term_signal_ends_it_with_everything_that_had_arrived_stored(daemon):
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """A file system of 1 MiB at ``folder``, where this user may mount one."""
+    """Mount a file system of 1 MiB at ``folder``; yield whether this user may."""
     folder.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tfprof-test", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -110,7 +110,7 @@ def small_disk(folder):
 def test_a_full_disk_stalls_the_stream_until_there_is_room_again(daemon):
     with small_disk(daemon.store) as mounted:
         if not mounted:
-            pytest.skip("no file system can be mounted here; a limit on files takes its place in the next test")
+            pytest.skip("this user may not mount a file system; the next test uses a limit on file sizes instead")
         (daemon.store / "ballast").write_bytes(b"\0" * (900 << 10))
         daemon.start()
         with streaming(daemon, count=4_000) as stream:
@@ -150,12 +150,9 @@ def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
     assert stored_traces(daemon.store) == list(range(count))
 
 
-def test_it_ends_by_itself_when_no_agent_is_heard_of(private_places):
-    daemon = CollectorProcess(private_places, "--idle", "0.5").start()
-    try:
-        assert daemon.ended() == (0, "")
-    finally:
-        daemon.kill()
+def test_a_collector_without_messages_of_an_agent_ends(private_places):
+    with CollectorProcess(private_places, "--idle", "0.5") as daemon:
+        assert daemon.start().ended() == (0, "")
 
 
 def test_a_second_collector_of_a_store_is_refused(daemon, tmp_path, monkeypatch):
@@ -173,7 +170,7 @@ def test_a_second_collector_of_a_store_is_refused(daemon, tmp_path, monkeypatch)
     assert len(errors.splitlines()) == 1
 
 
-def test_a_store_that_is_none_is_one_line_and_status_one(daemon):
+def test_a_file_in_place_of_the_store_is_one_line_of_error_and_status_1(daemon):
     daemon.store.parent.mkdir(exist_ok=True)
     daemon.store.write_text("not a folder")
     code, errors = daemon.start().ended()
@@ -182,7 +179,7 @@ def test_a_store_that_is_none_is_one_line_and_status_one(daemon):
     assert len(errors.splitlines()) == 1
 
 
-def test_a_job_that_goes_on_under_the_next_collector_gets_its_names_and_numbers_from_the_store(daemon):
+def test_the_next_collector_continues_the_names_and_numbers_of_a_job(daemon):
     with streaming(daemon, count=60) as stream:
         for upto in (20, 40, 60):
             daemon.start()
@@ -196,14 +193,14 @@ def test_a_job_that_goes_on_under_the_next_collector_gets_its_names_and_numbers_
     assert by_trace == {trace: b"n%d" % ((trace + 1) % 7) for trace in range(60)}
 
 
-def test_the_stream_goes_on_with_the_next_collector_after_a_crash(daemon):
+def test_the_stream_continues_with_the_next_collector_after_a_kill(daemon):
     daemon.start()
     with streaming(daemon, count=20_000) as stream:
         stream.run(until=10)
         daemon.kill()
         for _ in itertools.repeat(None, 20):
             stream.turn()
-            time.sleep(0.01)
+            time.sleep(0.01)  # it sends to nobody for a while
         before = stream.acked
         daemon.start()
         stream.run(until=before + 10)

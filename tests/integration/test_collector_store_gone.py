@@ -1,4 +1,4 @@
-"""A store that is removed or moved while its collector lives: noticed before the ack, made anew, told, counted."""
+"""The collector makes a removed or moved store again, and counts the lost records."""
 
 import shutil
 import time
@@ -16,10 +16,8 @@ HOW = pytest.mark.parametrize("how", ["removed", "moved", "job removed", "jobs m
 
 @pytest.fixture
 def daemon(private_places):
-    daemon = CollectorProcess(private_places).start()
-    yield daemon
-    if daemon.process.poll() is None:
-        daemon.kill()
+    with CollectorProcess(private_places) as daemon:
+        yield daemon.start()
 
 
 def take_away(store, how):
@@ -31,12 +29,12 @@ def take_away(store, how):
 
 
 @HOW
-def test_what_was_not_acked_is_stored_in_the_new_store_and_the_rest_is_counted(daemon, how):
+def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(daemon, how):
     stream = Streaming(daemon.place, UID, 400)
     try:
         stream.run(until=100)
         take_away(daemon.store, how)
-        time.sleep(0.3)  # what is acked within a moment of the removal lies where the store was
+        time.sleep(0.3)  # steps acked within a moment of the removal may still go to the old files
         acked = stream.acked
         stream.run()
     finally:
@@ -60,7 +58,7 @@ def test_what_was_not_acked_is_stored_in_the_new_store_and_the_rest_is_counted(d
     assert len(errors.splitlines()) <= 1
 
 
-def test_a_store_that_goes_while_nothing_is_open_is_there_for_the_next_job(daemon):
+def test_a_store_removed_while_no_job_is_open_is_made_again_for_the_next_job(daemon):
     agent = WireAgent(daemon.place)
     try:
         agent.greet()

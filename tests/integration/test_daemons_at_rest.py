@@ -1,16 +1,18 @@
-"""A daemon that has nothing to do uses next to no processor time, in whatever state it rests."""
+"""An idle daemon uses almost no CPU time, while it waits for any event."""
 
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fakes import channel_writer
 from fakes.collector import FakeCollector
+from fakes.cpu_time import cpu_shares
+from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
 from tfprof.commands.daemons import holder, read_status
@@ -18,35 +20,18 @@ from tfprof.formats import runtime_dir, wire
 from tfprof.formats.wire import Head
 
 LAUNCH = 0x5EED
-WINDOW_S = 3.0
-#: A quiet machine shows a fifth of a hundredth; what burns by mistake takes all of a core.
-SHARE = 0.01
+#: Share of a core below which a daemon is at rest. A quiet machine shows 0.002, a busy loop 1.
+IDLE_SHARE = 0.01
 REFUSAL = json.dumps({"slug": "unknown-version", "text": "not spoken here"}).encode()
 
 
-def until(true: Callable[[], object], what: str, patience_s: float = 30.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.02)
-
-
-def share(*pids: int) -> list[float]:
-    """Return what part of a core each process uses in the time of a window."""
-    clocks = [(~pid << 3) | 2 for pid in pids]  # as clock_getcpuclockid has it: the CPU time of a process, ns
-    before, began = [time.clock_gettime(clock) for clock in clocks], time.monotonic()
-    time.sleep(WINDOW_S)
-    took = time.monotonic() - began
-    return [(time.clock_gettime(clock) - used) / took for clock, used in zip(clocks, before, strict=True)]
-
-
 def await_rest(*pids: int) -> None:
-    """Wait until a whole window passes in which each process hardly ran."""
-    until(lambda: max(share(*pids)) < SHARE, "rest")
+    """Wait for a whole window in which each process hardly runs."""
+    until(lambda: max(cpu_shares(*pids)) < IDLE_SHARE, "rest")
 
 
 class Host:
-    """A store with a launch that lives, and what was started for it."""
+    """A store with a running launch, and the processes of the test."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
@@ -91,7 +76,7 @@ def collector(host: Host) -> Iterator[FakeCollector]:
     made.close()
 
 
-def test_without_a_job_while_one_starts_and_with_one_that_is_idle(host: Host) -> None:
+def test_at_rest_without_a_job_and_with_an_idle_job(host: Host) -> None:
     collector = host.daemon("collector")
     agent = host.daemon("agent")
     until(lambda: host.status()["collector"] == collector, "a welcome")
@@ -102,12 +87,14 @@ def test_without_a_job_while_one_starts_and_with_one_that_is_idle(host: Host) ->
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_while_the_collector_is_gone_and_much_waits_for_it(host: Host, collector: FakeCollector, *, ends: bool) -> None:
+def test_at_rest_while_the_collector_is_gone_and_records_wait_for_it(
+    host: Host, collector: FakeCollector, *, ends: bool
+) -> None:
     agent = host.daemon("agent")
     until(lambda: host.status()["collector"], "a welcome")
     collector.answer = lambda _head, _body: []
     job = host.job(20_000)
-    until(lambda: any(job["lag_bytes"] > 500_000 for job in host.status()["jobs"].values()), "a ring that fills")
+    until(lambda: any(job["lag_bytes"] > 500_000 for job in host.status()["jobs"].values()), "a filling ring")
     if ends:
         job.kill()
     collector.pause()
@@ -115,7 +102,7 @@ def test_while_the_collector_is_gone_and_much_waits_for_it(host: Host, collector
     collector.start()
 
 
-def test_with_a_collector_of_another_version(host: Host, collector: FakeCollector) -> None:
+def test_at_rest_with_a_collector_of_another_version(host: Host, collector: FakeCollector) -> None:
     collector.greet = collector.answer = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), REFUSAL)]
     agent = host.daemon("agent")
     host.job()
@@ -123,7 +110,7 @@ def test_with_a_collector_of_another_version(host: Host, collector: FakeCollecto
     await_rest(agent)
 
 
-def test_with_a_store_that_cannot_be_used_it_is_told_once_and_tried_once(host: Host, private_places: Path) -> None:
+def test_an_unusable_store_is_tried_and_reported_only_once(host: Host, private_places: Path) -> None:
     private_places.write_text("a file")
     agent = host.daemon("agent")
     host.job()

@@ -1,4 +1,4 @@
-"""`tfprof-run --dump-steps`: profiles that TensorFlow's own profiler reads, also of a job that ends before the step."""
+"""`tfprof-run --dump-steps` writes profiles that the TF profiler reads."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ print(code.children[0].name)
 
 
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
-def test_profiles_are_written_at_the_end(
+def test_the_profiles_of_all_dump_steps_are_written_at_the_end(
     version: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
 ) -> None:
     python: Path = request.getfixturevalue(f"{version}_python")
@@ -55,8 +55,8 @@ def test_profiles_are_written_at_the_end(
     ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     out = tmp_path / "out"
-    told = [line for line in ran.stderr.splitlines() if "profile_" in line]
-    assert told == [
+    messages = [line for line in ran.stderr.splitlines() if "profile_" in line]
+    assert messages == [
         f"tfprof: no {out}/profile_2: no step up to 2 was traced (--trace says which are)",
         f"tfprof: wrote {out}/profile_4: 2 traced steps",
         f"tfprof: wrote {out}/profile_100: 3 traced steps, the last is step 7; the job ended after step 8",

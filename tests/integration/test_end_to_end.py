@@ -1,4 +1,4 @@
-"""Unmodified jobs, the real launcher, agent, collector and store: what a user sees."""
+"""Unmodified jobs under the real launcher, agent, collector and store, as a user sees them."""
 
 import json
 import math
@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from fakes.daemon_pids import ready_pid
+from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.tf
 JOBS = Path(__file__).parent / "jobs"
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 RUN = TFPROF + "-run"
-#: Steps that are only counted after a timed one, at most.
+#: The most steps after the last timed one; they are only counted.
 LAST_COUNTED = 3 * sampling.MOST // 2
 TIMES = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
 
@@ -42,7 +44,7 @@ def _run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def _split(stderr: str) -> tuple[str, str]:
-    """Return (what the job wrote, what tfprof wrote)."""
+    """Return (the part that the job wrote, the part that tfprof wrote)."""
     lines = stderr.splitlines(keepends=True)
     first = next((i for i, line in enumerate(lines) if line.startswith("tfprof: ")), len(lines))
     return "".join(lines[:first]), "".join(lines[first:])
@@ -61,26 +63,10 @@ def _ask(*arguments: str) -> dict[str, object]:
 
 
 def _entries(root: Any) -> Iterator[Any]:
-    """Yield the entries of an op view, each of which has the next one as its child."""
+    """Yield the entries of an op view, in which each entry is the child of the one before."""
     while root["children"]:
         (root,) = root["children"]
         yield root
-
-
-def _until(condition: Callable[[], object], seconds: float = 30.0) -> object:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    pytest.fail("waited in vain")
-
-
-def _daemon_that_is_up(store: Path, name: str) -> int:
-    """Return the pid of the agent or collector once it has done with its start, 0 for none."""
-    pid = _daemon(store, name)
-    return pid if daemons.is_up(runtime_dir.instance_dir(str(store)), name, pid) else 0
 
 
 def _daemon(store: Path, name: str) -> int:
@@ -93,16 +79,16 @@ def _last(store: Path) -> LocalJob:
 
 
 def _stored(store: Path) -> bool:
-    """Tell whether any job has come into ``store``."""
+    """Return whether ``store`` has a job."""
     return (store / "store.json").exists() and bool(LocalStore(store).jobs())
 
 
 def _has_traces(store: Path, pid: int) -> bool:
-    """Tell whether traced steps of the process ``pid`` have come into ``store``."""
+    """Return whether the last job of ``store`` is the process ``pid``, with traced steps."""
     return _stored(store) and _last(store).info.identity.get("pid") == pid and _last(store).table("traces").num_rows > 0
 
 
-def test_three_jobs_of_two_releases_at_once_run_as_alone_and_each_has_its_own_ops(
+def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
     tf1_python: Path, tf2_python: Path, private_places: Path
 ) -> None:
     commands = {
@@ -139,7 +125,7 @@ def test_three_jobs_of_two_releases_at_once_run_as_alone_and_each_has_its_own_op
 
 
 @pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
-def test_with_every_step_traced_the_op_view_is_that_of_tensorflows_own_profiler(
+def test_with_every_step_traced_the_op_view_equals_that_of_the_tf_profiler(
     release: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
 ) -> None:
     python = request.getfixturevalue(release)
@@ -162,7 +148,7 @@ def test_with_every_step_traced_the_op_view_is_that_of_tensorflows_own_profiler(
 
 
 @pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
-def test_sessions_in_many_threads_under_trace_all_raise_nothing(
+def test_sessions_in_many_threads_raise_nothing_with_every_step_traced(
     release: str, request: pytest.FixtureRequest, private_places: Path
 ) -> None:
     python = request.getfixturevalue(release)
@@ -181,7 +167,7 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
         )
         assert process.stdout is not None
         pid = int(process.stdout.readline())
-        _until(lambda pid=pid: _has_traces(private_places, pid))
+        until(lambda pid=pid: _has_traces(private_places, pid))
         os.kill(pid, signal.SIGKILL)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 128 + signal.SIGKILL, err
@@ -190,23 +176,24 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
         assert job.info.state == "killed"
         traces = job.table("traces").num_rows
         counted = job.info.counters["traced"] - job.info.counters["dropped_traces"]
-        assert traces in (counted, counted + 1), "a step is counted right after it was put"
+        assert traces in (counted, counted + 1), "the counter follows the record"
 
 
 @pytest.mark.parametrize("name", ["agent", "collector"])
-def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
+def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
     name: str, tf2_python: Path, private_places: Path, tmp_path: Path
 ) -> None:
     command = [RUN, "--trace", "every=50", *_command(tf2_python, "threads.py", tmp_path / "stop")]
+    place = runtime_dir.instance_dir(str(private_places))
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as job:
         try:
-            _until(lambda: _stored(private_places))
+            until(lambda: _stored(private_places))
             for _ in range(TIMES):
-                pid = int(str(_until(lambda: _daemon_that_is_up(private_places, name))))
+                pid = until(lambda: ready_pid(place, name), f"the {name}")
                 os.kill(pid, signal.SIGKILL)
-                _until(lambda pid=pid: _daemon(private_places, name) != pid)
+                until(lambda pid=pid: _daemon(private_places, name) != pid)
         finally:
             (tmp_path / "stop").touch()
         out, err = job.communicate(timeout=120)
@@ -219,13 +206,11 @@ def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
     spans = sum(stored.table("spans")["count"].to_pylist())
     ran = int(out.split()[-1]) + 2
     assert (stored.info.counters["counts"]["init"], stored.info.counters["counts"]["run"]) == (1, ran - 1)
-    # Steps after the last timed one are counted, and stand in no entry.
+    # Steps after the last timed one are counted, and are in no span.
     assert 0 <= ran - spans - stored.info.counters["dropped_spans"] < LAST_COUNTED
 
 
-def test_where_no_runtime_folder_can_be_made_the_job_runs_and_one_line_says_why(
-    tf2_python: Path, tmp_path: Path
-) -> None:
+def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf2_python: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     done = _run(RUN, *_command(tf2_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path))
@@ -234,7 +219,7 @@ def test_where_no_runtime_folder_can_be_made_the_job_runs_and_one_line_says_why(
     assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", ours)
 
 
-def test_where_memory_files_are_refused_the_job_runs_and_one_line_says_why(
+def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(
     tf2_python: Path, private_places: Path
 ) -> None:
     refuse = (
@@ -250,7 +235,9 @@ def test_where_memory_files_are_refused_the_job_runs_and_one_line_says_why(
     assert re.fullmatch(r"tfprof: no profile: .* \[memfd-refused\]\n", ours)
 
 
-def test_an_unwritable_store_costs_the_job_nothing_and_is_told(tf2_python: Path, private_places: Path) -> None:
+def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
+    tf2_python: Path, private_places: Path
+) -> None:
     blocked = private_places.parent / "file"
     blocked.write_text("")
     store = str(blocked / "store")
@@ -263,8 +250,8 @@ def test_an_unwritable_store_costs_the_job_nothing_and_is_told(tf2_python: Path,
     assert re.search(r"\[(store-unwritable|collector)\]\n$", done.stderr)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
-def test_a_full_disk_costs_the_job_nothing_and_the_loss_is_counted_and_told(
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_with_a_full_disk_the_job_runs_and_the_launcher_reports_the_loss(
     tf2_python: Path, private_places: Path, tmp_path: Path
 ) -> None:
     small = tmp_path / "small"
@@ -284,14 +271,14 @@ def test_a_full_disk_costs_the_job_nothing_and_the_loss_is_counted_and_told(
     assert "store-full" in json.dumps(status)
 
 
-def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
+def test_queries_work_while_the_job_runs_and_after_the_daemons_have_stopped(
     tf2_python: Path, private_places: Path
 ) -> None:
     command = [RUN, "--trace", "every=10", *_command(tf2_python, "endless.py")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    _until(lambda: _stored(private_places) and _last(private_places).table("traces").num_rows > 3)
+    until(lambda: _stored(private_places) and _last(private_places).table("traces").num_rows > 3)
     (running,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert running["state"] == "running"
     assert running["pid"] == pid
@@ -299,14 +286,14 @@ def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
     os.kill(pid, signal.SIGTERM)
     process.communicate(timeout=60)
     assert _run(TFPROF, "stop").returncode == 0
-    _until(lambda: not _daemon(private_places, "agent") and not _daemon(private_places, "collector"))
+    until(lambda: not _daemon(private_places, "agent") and not _daemon(private_places, "collector"))
     for view in ("op", "steps", "spans", "host"):
         assert _ask(view, "last")
     (ended,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert (ended["state"], ended["signal"]) == ("killed", int(signal.SIGTERM))
 
 
-def test_nothing_of_ours_can_be_imported_in_a_job(tf2_python: Path, private_places: Path) -> None:
+def test_a_job_cannot_import_the_modules_of_tfprof(tf2_python: Path, private_places: Path) -> None:
     code = (
         "import tensorflow, sys\n"
         "print([n for n in ('tfprof', 'shim', 'agent', 'collector', 'core', 'hook')"
@@ -322,7 +309,7 @@ def test_nothing_of_ours_can_be_imported_in_a_job(tf2_python: Path, private_plac
     assert all(name.strip(" ']").startswith("_tfprof") for name in modules.split(","))
 
 
-def test_the_job_gets_no_thread_and_no_socket_of_ours(tf2_python: Path, private_places: Path) -> None:
+def test_tfprof_adds_no_thread_and_no_socket_to_the_job(tf2_python: Path, private_places: Path) -> None:
     command = _command(tf2_python, "endless.py")
     seen = []
     for prefix in ([], [RUN, "--trace", "every=10"]):
@@ -331,7 +318,7 @@ def test_the_job_gets_no_thread_and_no_socket_of_ours(tf2_python: Path, private_
         )
         assert process.stdout is not None
         job = psutil.Process(int(process.stdout.readline()))
-        time.sleep(0.5)
+        time.sleep(0.5)  # TensorFlow has started its threads
         sockets = [fd for fd in os.listdir(f"/proc/{job.pid}/fd") if _link(job.pid, fd).startswith("socket:")]
         seen.append((job.num_threads(), len(sockets)))
         job.kill()

@@ -1,6 +1,6 @@
-"""Operation counts of unmodified jobs, against numbers made by hand.
+"""Operation counts of unmodified jobs against numbers computed by hand.
 
-Keras runs on profiler windows, sessions on their run's metadata.
+Steps of Keras are recorded as XSpaces, session runs as RunMetadata.
 """
 
 import json
@@ -11,27 +11,27 @@ from typing import Any
 
 import pytest
 from fakes.profiled import Profiled
-from fakes.round_trip import said
+from fakes.round_trip import output_of
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 
 JOBS = Path(__file__).parent / "jobs"
-#: Operations for one example: of the two convolutions, the pooling and the dense layer of convnet.py.
+#: Operations per example of the two convolutions, the pooling and the dense layer of convnet.py.
 FIRST, SECOND, POOL, DENSE = 2 * 26 * 26 * 8 * 9, 2 * 13 * 13 * 16 * 72, 4 * 13 * 13 * 8, 2 * 2704 * 10
 PARAMETERS = (9 + 1) * 8 + (72 + 1) * 16 + (2704 + 1) * 10
 
 
 def run(profiled: Profiled, trace: str, script: str, *arguments: str) -> list[str]:
-    """Run a job that ends well, and return what it prints."""
+    """Run a job that must exit with 0; return its printed lines."""
     ended = profiled.run(trace, JOBS / script, *arguments)
     assert ended.status == 0, ended.errors
     return ended.output
 
 
 def ask(profiled: Profiled, *options: str) -> str:
-    """Return the op view of the last job, as it is printed."""
-    return said("op", profiled.uid, "--store", profiled.store, *options)
+    """Return the printed op view of the last job."""
+    return output_of("op", profiled.uid, "--store", profiled.store, *options)
 
 
 def entries(profiled: Profiled, *options: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def entries(profiled: Profiled, *options: str) -> dict[str, Any]:
 
 
 def float_ops(found: dict[str, Any]) -> Counter[str]:
-    """Return the operations of each op type; numbers of 64 bits are texts."""
+    """Return the operations of each op type; JSON has numbers of 64 bits as strings."""
     return Counter({name: int(entry["float_ops"]) for name, entry in found.items()})
 
 
@@ -57,17 +57,17 @@ def nodes(found: dict[str, Any]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
-def test_a_net_in_keras_has_the_operations_of_its_batches(
-    package: str, onednn: bool, profiling: Callable[[str], Profiled]
+def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
+    package: str, onednn: bool, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", package)
     for step, batch in ((1, 32), (2, 32), (3, 6)):
         numbers = float_ops(entries(profiled, "-step", str(step)))
         element_wise = 2 * 26 * 26 * 8 + 2 * 13 * 13 * 16  # biases and rectifiers
         assert numbers["_FusedConv2D"] == batch * (FIRST + SECOND + element_wise)
         filters, biases = FIRST + SECOND, 26 * 26 * 8 + 13 * 13 * 16
-        in_one = batch * biases - 8 - 16 if onednn else 0  # oneDNN's op has the bias's gradient in it
+        in_one = batch * biases - 8 - 16 if onednn else 0  # oneDNN's op includes the gradient of the bias
         assert numbers["Conv2DBackpropFilter"] + numbers["Conv2DBackpropFilterWithBias"] == batch * filters + in_one
         assert numbers["Conv2DBackpropInput"] == batch * SECOND
         assert numbers["_FusedMatMul"] == batch * (DENSE + 10)
@@ -75,7 +75,7 @@ def test_a_net_in_keras_has_the_operations_of_its_batches(
         assert numbers["MaxPool"] == batch * POOL
         products, most = FIRST + 2 * SECOND + 3 * DENSE + filters, 2 * FIRST + 3 * SECOND + 3 * DENSE
         rest = numbers.total() - batch * products
-        assert 0 < rest < batch * most * 0.05, "what is element-wise, pooling, and the optimizer"
+        assert 0 < rest < batch * most * 0.05, "element-wise ops, pooling and the optimizer"
     by_type = entries(profiled)
     assert sum(int(entry["parameters"]) for entry in by_type.values()) == PARAMETERS
     trainable = entries(profiled, "-account_type_regexes", "_trainable_variables")
@@ -83,22 +83,22 @@ def test_a_net_in_keras_has_the_operations_of_its_batches(
 
 
 def parameters(profiled: Profiled) -> list[int]:
-    """Return the parameters of the last job: all, and trained ones."""
+    """Return the numbers of parameters of the last job: [all, trainable]."""
     kinds = (), ("-account_type_regexes", "_trainable_variables")
     return [sum(int(entry["parameters"]) for entry in entries(profiled, *options).values()) for options in kinds]
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
-def test_padding_and_normalization_count_the_same_whichever_library_runs_them(
-    package: str, onednn: bool, profiling: Callable[[str], Profiled]
+def test_padding_and_normalization_count_the_same_with_and_without_onednn(
+    package: str, onednn: bool, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=5", "normalized.py", package)[-1])
     numbers, each = nodes(entries(profiled, "-step", "5")), 16
     first, second, third = 2 * 64 * 4 * 27, 2 * 64 * 5 * 36, 2 * 64 * 6 * 45
     if package == "tf_keras":  # Keras 3 normalizes by single ops
         of_norms = [number for name, number in numbers.items() if name.endswith("FusedBatchNormV3")]
-        relu = 64 * 4 if onednn else 0  # fused into it
+        relu = 64 * 4 if onednn else 0  # fused into the normalization
         assert sorted(of_norms) == sorted([each * (6 * 64 * 4 + relu), each * 6 * 64 * 5])
         gradients = [number for name, number in numbers.items() if name.endswith("FusedBatchNormGradV3")]
         assert sorted(gradients) == [each * 9 * 64 * 4, each * 9 * 64 * 5]
@@ -116,10 +116,10 @@ def test_padding_and_normalization_count_the_same_whichever_library_runs_them(
 
 @pytest.mark.parametrize("form", ["global", "method", "closure", "argument"])
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
-def test_a_loop_by_hand_has_the_parameters_of_its_model(
-    package: str, form: str, profiling: Callable[[str], Profiled]
+def test_a_handwritten_loop_has_the_parameters_of_its_model(
+    package: str, form: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=4-5", "custom_loops.py", package, form)[-1])
     assert parameters(profiled) == weights
 
@@ -127,16 +127,16 @@ def test_a_loop_by_hand_has_the_parameters_of_its_model(
 @pytest.mark.parametrize("form", ["session", "fit", "batches"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_graph_mode_has_the_parameters_of_the_model_and_none_of_the_optimizer(
-    version: str, form: str, profiling: Callable[[str], Profiled]
+    version: str, form: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling(version)
+    profiled = profiled_jobs(version)
     weights = json.loads(run(profiled, "all", "graph_weights.py", form)[-1])
     assert parameters(profiled) == weights
 
 
 @pytest.mark.usefixtures("onednn")
-def test_evaluation_with_other_batches_has_those_of_its_own(profiling: Callable[[str], Profiled]) -> None:
-    profiled = profiling("tf2")
+def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callable[[str], Profiled]) -> None:
+    profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", "keras")
     kinds = profiled.job.table("traces")["kind"].to_pylist()
     assert Counter(kinds) == {layout.BATCH: 3, layout.TEST_BATCH: 2}
@@ -151,8 +151,10 @@ def test_evaluation_with_other_batches_has_those_of_its_own(profiling: Callable[
 @pytest.mark.parametrize(
     ("version", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=["onednn"], ids=str
 )
-def test_a_session_has_the_operations_of_what_it_was_fed(version: str, profiling: Callable[[str], Profiled]) -> None:
-    profiled = profiling(version)
+def test_the_operations_of_a_session_run_follow_its_feed(
+    version: str, profiled_jobs: Callable[[str], Profiled]
+) -> None:
+    profiled = profiled_jobs(version)
     run(profiled, "all", "fed_net.py")
     convolution, dense, turn = 2 * 7 * 7 * 8 * 27, 2 * 392 * 10, 2 * 10 * 10
     steps = profiled.job.table("traces")["step"].to_pylist()
@@ -160,14 +162,16 @@ def test_a_session_has_the_operations_of_what_it_was_fed(version: str, profiling
         numbers = nodes(entries(profiled, "-step", str(step)))
         assert numbers["conv"] == batch * convolution
         assert numbers["dense"] == batch * dense
-        assert numbers["while/turn"] + numbers["while/body/_1/turn_0"] == batch * 3 * turn, "as this version calls it"
+        assert numbers["while/turn"] + numbers["while/body/_1/turn_0"] == batch * 3 * turn, (
+            "the name of the node differs between versions"
+        )
         assert numbers["gradients/conv_grad/Conv2DBackpropFilter"] == batch * convolution
         assert numbers["gradients/dense_grad/MatMul"] == numbers["gradients/dense_grad/MatMul_1"] == batch * dense
     average = nodes(entries(profiled))
     assert average["conv"] == (4 + 9 + 9) * convolution // 3
     exactly = nodes(entries(profiled, "--exact-tf", "-step", str(sorted(steps)[3])))
-    assert exactly["conv"] == 0, "the placeholder's shape is not known to TensorFlow's own profiler"
-    assert exactly["dense"] == 4 * dense, "and what it counts goes by the first batch, for good"
+    assert exactly["conv"] == 0, "the TF profiler does not know the shape of the placeholder"
+    assert exactly["dense"] == 4 * dense, "the TF profiler keeps the counts of the first batch"
     shown = ask(profiled, "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
     assert "4x16x16x3, 3x3x3x8" in shown
     assert sum(
@@ -176,7 +180,8 @@ def test_a_session_has_the_operations_of_what_it_was_fed(version: str, profiling
     ) == (3 * 3 * 3 * 8 + 392 * 10 + 100)
 
 
-#: Operations of what jobs/rewrites.py puts out, by hand: 4 images of 8x8 pixels, 6 channels in and 4 out, rows of 48.
+#: Operations of the outputs of jobs/rewrites.py, computed by hand for 4 images of 8x8 pixels, with
+#: 6 input channels and 4 output channels, and for rows of 48.
 _PIXELS, _PADDED = 4 * 8 * 8, 4 * 8 * 10
 _ELEMENTS, _OUTPUTS, _CONVOLUTION, _DENSE = _PIXELS * 6, _PIXELS * 4, 2 * 3 * 3 * 6 * 4, 2 * 32 * 48 * 5
 REWRITES = {
@@ -194,16 +199,17 @@ REWRITES = {
     "depthwise": _ELEMENTS * 9 * 2 + 2 * _ELEMENTS,
     "unary": 3 * _ELEMENTS,
 }
-#: What is added to images and rows before: each sum once, also where it is written twice.
+#: The additions to images and rows before those ops. TensorFlow merges equal sums, so each counts
+#: once.
 _SHIFTS = 8 * _ELEMENTS + 2 * 32 * 48 + 4 * 8 * 6
 
 
 @pytest.mark.usefixtures("onednn")
 @pytest.mark.parametrize("kind", ["session", "function"])
-def test_what_is_rewritten_has_the_operations_of_what_was_written(
-    kind: str, profiling: Callable[[str], Profiled]
+def test_rewritten_ops_have_the_operations_of_the_original_ones(
+    kind: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
-    profiled = profiling("tf2")
+    profiled = profiled_jobs("tf2")
     run(profiled, "steps=3", "rewrites.py", kind)
     numbers = nodes(entries(profiled, "-step", "3"))
     assert numbers.total() == sum(REWRITES.values()) + _SHIFTS
@@ -212,8 +218,10 @@ def test_what_is_rewritten_has_the_operations_of_what_was_written(
 
 @pytest.mark.parametrize("loop", ["old", "new"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
-def test_a_loop_counts_the_rows_of_each_turn(version: str, loop: str, profiling: Callable[[str], Profiled]) -> None:
-    profiled = profiling(version)
+def test_a_loop_counts_the_rows_of_each_iteration(
+    version: str, loop: str, profiled_jobs: Callable[[str], Profiled]
+) -> None:
+    profiled = profiled_jobs(version)
     run(profiled, "all", "growing.py", loop)
     numbers = {name.rpartition("/")[2].partition("_0")[0]: number for name, number in nodes(entries(profiled)).items()}
     assert numbers["turn"] == sum(2 * rows * 8 * 8 for rows in (4, 8, 16))

@@ -1,4 +1,4 @@
-"""The op types of TensorFlow's own kernels: each has a count of operations, or a written reason to have none."""
+"""Each op type with a kernel has a formula for its operations, or a reason in uncounted_ops.txt."""
 
 import json
 from collections.abc import Callable
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.tf
 
 REASONS = Path(__file__).with_name("uncounted_ops.txt")
 ORACLE = Path(__file__).with_name("oracle_kernels.py")
-#: Names that a rewritten node may have begin so.
-MADE = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
+#: Prefixes of the op types that TensorFlow's rewrites produce.
+REWRITTEN = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
 
 
 @pytest.fixture(scope="module")
-def registered(asking: Callable[[str], Forks]) -> set[str]:
+def registered(plain_forks: Callable[[str], Forks]) -> set[str]:
     """The op types of the kernels of both versions."""
-    return {name for version in ("tf1", "tf2") for name in json.loads(asking(version).output(ORACLE)[-1])}
+    return {name for version in ("tf1", "tf2") for name in json.loads(plain_forks(version).output(ORACLE)[-1])}
 
 
 def with_reason() -> list[str]:
@@ -28,18 +28,18 @@ def with_reason() -> list[str]:
     return [name for line in lines if not line.startswith("#") for name in line.split()]
 
 
-def test_every_kernel_is_counted_or_has_a_reason_not_to_be(registered: set[str]) -> None:
+def test_every_kernel_has_a_formula_or_a_reason(registered: set[str]) -> None:
     uncounted = {name for name in registered if formula(name, DEFAULT) is None}
     listed = with_reason()
-    assert len(listed) == len(set(listed)), "no op has two reasons"
-    assert uncounted - set(listed) == set(), "count them, or say why not"
-    assert set(listed) - uncounted == set(), "these are counted, or gone"
+    assert len(listed) == len(set(listed)), "an op has two reasons"
+    assert uncounted - set(listed) == set(), "add formulas, or reasons to uncounted_ops.txt"
+    assert set(listed) - uncounted == set(), "these have formulas, or no kernel"
 
 
-def test_what_is_rewritten_is_counted_but_for_what_computes_nothing(registered: set[str]) -> None:
-    made = {name for name in registered if name.startswith(MADE)}
-    assert {name for name in made if formula(name, DEFAULT) is None} == {
+def test_rewritten_ops_have_formulas_unless_they_compute_nothing(registered: set[str]) -> None:
+    rewritten = {name for name in registered if name.startswith(REWRITTEN)}
+    assert {name for name in rewritten if formula(name, DEFAULT) is None} == {
         *("_MklConcat", "_MklConcatV2", "_MklConjugateTranspose", "_MklTranspose"),
         *("_MklDequantize", "_MklQuantizeV2", "_MklQuantizedConcatV2"),
-        "_MklNativeSparseMatrixMatMul",  # how many values are not zero is not known
+        "_MklNativeSparseMatrixMatMul",  # the number of nonzero values is unknown
     }

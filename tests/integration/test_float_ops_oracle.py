@@ -1,4 +1,4 @@
-"""Operation counts against TensorFlow's registry and its own profiler: forward and backward, open batches, loops."""
+"""Operation counts against TensorFlow's registry and the TF profiler."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import traced, write_job
+from integration.oracle.ours import COMPAT
 from tfprof.collector.flops.registry import NEWER, REGISTRY
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS
@@ -24,10 +25,10 @@ pytestmark = [
 ]
 
 ORACLE = Path(__file__).parent / "oracle_float_ops.py"
-COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 CASES = ("kinds", "fed", "odd")
-#: What is counted otherwise than TensorFlow does: terms that are none, adjoint matrices, gradients without padding.
-OTHERWISE = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
+#: Op types whose counts differ from TensorFlow's: a sum's number of terms, adjoint matrices,
+#: padding in gradients.
+COUNTED_DIFFERENTLY = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def asked(
     onednn: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, Path]:
-    """What TensorFlow counts, and stores with the same steps; (version, folder)."""
+    """Return (version, folder) of TensorFlow's counts, with stores of the same steps."""
     python = request.getfixturevalue(f"{request.param}_python")
     folder = tmp_path_factory.mktemp(request.param)
     subprocess.run([python, ORACLE, folder], check=True, capture_output=True, timeout=280)
@@ -50,8 +51,8 @@ def asked(
     return request.param, folder
 
 
-def known(folder: Path) -> Any:
-    """Return what TensorFlow said of a case."""
+def counts_of(folder: Path) -> Any:
+    """Return TensorFlow's counts of a case."""
     return json.loads((folder / "counts.json").read_text())
 
 
@@ -68,70 +69,72 @@ def nodes(of: LocalJob, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
 
 
 def counted(of: LocalJob, step: int, parity: Parity) -> dict[str, int]:
-    """Return the operations of each node that has any."""
+    """Return {node: operations} without nodes of 0 operations."""
     return {node.name: node.stats.float_ops for node in nodes(of, step, parity) if node.stats.float_ops}
 
 
-def some(numbers: Mapping[str, int]) -> dict[str, int]:
+def nonzero(numbers: Mapping[str, int]) -> dict[str, int]:
     """Return the numbers that are not 0."""
     return {name: number for name, number in numbers.items() if number}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_graph_alone_has_the_numbers_of_the_registry(asked: tuple[str, Path], case: str) -> None:
+def test_a_graph_without_steps_has_the_counts_of_the_registry(asked: tuple[str, Path], case: str) -> None:
     version, folder = asked
-    theirs = known(folder / case)
+    theirs = counts_of(folder / case)
     mine = counted(job(folder / case, "alone"), -1, Parity(COMPAT[version], exact=True))
     assert mine == theirs["static"]
-    assert mine == some(theirs["once"][0]["nodes"])
+    assert mine == nonzero(theirs["once"][0]["nodes"])
     assert sum(mine.values()) == theirs["once"][0]["total"]
 
 
-def test_all_that_is_registered_was_asked_for(asked: tuple[str, Path]) -> None:
+def test_the_cases_have_every_registered_op_type(asked: tuple[str, Path]) -> None:
     version, folder = asked
-    with_numbers = known(folder / "kinds")["static"]
+    with_numbers = counts_of(folder / "kinds")["static"]
     graph = {node.name: node.op for node in nodes(job(folder / "kinds"))}
     missing = set(REGISTRY) - {graph[name] for name in with_numbers}
     assert missing == ({"AddV2", "BatchMatMulV2", "BatchMatMulV3"} if version == "tf1" else set()), NEWER
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_node_of_every_step_equals_that_of_tensorflows_profiler(asked: tuple[str, Path], case: str) -> None:
+def test_every_node_of_every_step_has_the_count_of_the_tf_profiler(asked: tuple[str, Path], case: str) -> None:
     version, folder = asked
-    theirs = known(folder / case)
+    theirs = counts_of(folder / case)
     assert len(theirs["steps"]) > 2
     for step, answer in theirs["steps"].items():
         mine = counted(job(folder / case), int(step), Parity(COMPAT[version], exact=True))
-        assert mine == some(answer["nodes"]), step
+        assert mine == nonzero(answer["nodes"]), step
         assert sum(mine.values()) == answer["total"] > 0
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_first_run_alone_equals_tensorflows_one_shot_profile(asked: tuple[str, Path], case: str) -> None:
+def test_the_first_step_alone_has_the_counts_of_tensorflows_one_shot_profile(
+    asked: tuple[str, Path], case: str
+) -> None:
     version, folder = asked
-    answer = known(folder / case)["once"][1]
-    assert counted(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == some(answer["nodes"])
+    answer = counts_of(folder / case)["once"][1]
+    assert counted(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == nonzero(answer["nodes"])
 
 
-def test_runs_complete_shapes_exactly_too(asked: tuple[str, Path]) -> None:
+def test_steps_add_shapes_to_more_nodes_of_the_graph(asked: tuple[str, Path]) -> None:
     _, folder = asked
     for case in ("fed", "odd"):
-        theirs = known(folder / case)
+        theirs = counts_of(folder / case)
         assert len(theirs["filled"]) > len(theirs["static"])
 
 
-def test_what_the_registry_counts_is_counted_alike_without_strictness(asked: tuple[str, Path]) -> None:
+def test_without_parity_the_counts_of_registered_op_types_are_the_same(asked: tuple[str, Path]) -> None:
     _, folder = asked
-    theirs, compared = known(folder / "kinds")["static"], set()
+    theirs, compared = counts_of(folder / "kinds")["static"], set()
     for node in nodes(job(folder / "kinds")):
-        optimized = node.name.startswith("random_uniform")  # a product with 1 runs as a copy
-        if node.stats.runs and node.name in theirs and node.op not in OTHERWISE and not optimized:
+        optimized = node.name.startswith("random_uniform")  # TensorFlow replaces a product with 1 by a copy
+        if node.stats.runs and node.name in theirs and node.op not in COUNTED_DIFFERENTLY and not optimized:
             assert node.stats.float_ops == theirs[node.name] * node.stats.runs, node.name
             compared.add(node.op)
     assert len(compared) > 25
 
 
-#: Operations for one example of the net behind open batches in the oracle.
+#: Operations per example of the net in the oracle's case `fed`.
 CONV = 2 * 12 * 12 * 8 * 27
 POOL = 4 * 6 * 6 * 8
 DENSE = 2 * 288 * 10
@@ -139,14 +142,14 @@ LOOP = 3 * 2 * 10 * 10
 
 
 @pytest.mark.parametrize(("step", "batch", "trains"), [(0, 4, True), (1, 6, True), (2, 6, False), (3, 5, True)])
-def test_behind_a_fed_placeholder_the_numbers_are_those_of_the_step(
+def test_counts_behind_a_placeholder_follow_the_batch_of_the_step(
     asked: tuple[str, Path], step: int, batch: int, trains: bool
 ) -> None:
     _, folder = asked
     numbers = counted(job(folder / "fed"), step, DEFAULT)
     dense = numbers.pop("dense/MatMul", 0) + numbers.pop("dense/BiasAdd")
-    assert dense == batch * (DENSE + 10), "in one node, or in two"
-    rectified = 12 * 12 if trains else 6 * 6  # where no gradient wants it before, it runs after the pooling
+    assert dense == batch * (DENSE + 10), "fused into one node, or two nodes"
+    rectified = 12 * 12 if trains else 6 * 6  # without gradients TensorFlow moves it behind the pooling
     assert numbers.pop("conv/Conv2D", 0) + numbers.pop("Relu") == batch * (CONV + rectified * 8)
     assert numbers["pool"] == batch * POOL
     assert numbers["while/loop/MatMul"] == batch * LOOP
@@ -161,14 +164,14 @@ def test_behind_a_fed_placeholder_the_numbers_are_those_of_the_step(
         assert numbers.get(name, 0) == batch * number * trains, name
 
 
-def test_the_average_is_that_of_the_steps_in_which_a_node_ran(asked: tuple[str, Path]) -> None:
+def test_the_average_is_over_the_steps_in_which_a_node_ran(asked: tuple[str, Path]) -> None:
     _, folder = asked
     numbers = counted(job(folder / "fed"), -1, DEFAULT)
     assert numbers["pool"] == (4 + 6 + 6 + 5) * POOL // 4
     assert numbers["gradients/dense/MatMul_grad/MatMul"] == (4 + 6 + 5) * DENSE // 3
 
 
-def test_shapes_that_the_graph_knows_nothing_of_are_counted_as_recorded(asked: tuple[str, Path]) -> None:
+def test_shapes_unknown_to_the_graph_are_counted_as_recorded(asked: tuple[str, Path]) -> None:
     _, folder = asked
     of = job(folder / "odd")
     grown = (2 + 4 + 8) * 3, (3 + 6) * 3, (2 + 4 + 8) * 3
@@ -176,4 +179,4 @@ def test_shapes_that_the_graph_knows_nothing_of_are_counted_as_recorded(asked: t
         numbers = counted(of, step, DEFAULT)
         assert numbers["square"] == {(2, 2): 4, (): 1, (4,): 4}[anything]
         assert numbers["doubled"] == rows * 3
-        assert numbers["while/grown/Sqrt"] == grown[step], "each turn by its own shape"
+        assert numbers["while/grown/Sqrt"] == grown[step], "each iteration with its own shape"

@@ -1,6 +1,6 @@
-"""Channels are changed in every way after a real agent took them: both daemons go on, and another job does not notice.
+"""Open channels become corrupt: both daemons survive, and serve another job without delay.
 
-``TFPROF_FORGED=3000`` forges so many channels instead of those few that are quick.
+TFPROF_FORGED is the number of corrupt channels, TFPROF_FORGED_SEED the seed.
 """
 
 import contextlib
@@ -10,13 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fakes import forger
 from fakes.channel_writer import ChannelWriter
+from fakes.cpu_time import cpu_s, cpu_shares
+from fakes.polling import until
 from fakes.run_metadata import run_metadata, text
+from fakes.valid_store import check_tables
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
 from tfprof.collector.store.reader import LocalStore
@@ -29,33 +32,25 @@ CHANGED_S = "0.6"
 LAUNCH = 0x5EED
 DAEMONS = ("agent", "collector")
 MEMORY_MAX = 256 << 20
-#: With so much in its ring the agent sends at its next look, which is half a second later at most.
+#: Bytes in a ring from which on the agent sends at its next poll, at most half a second later.
 PRESSING = 300 << 10
-REST_S = 3.0
-TFPROF = str(Path(sys.executable).parent / "tfprof")
-
-
-def until(true: Callable[[], object], what: str, patience_s: float = 60.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.01)
+PATIENCE_S = 60.0
 
 
 class Host:
-    """A store with a launch that lives, and both daemons."""
+    """A store with a running launch, and both daemons."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
         self.place = runtime_dir.make_instance(str(store))
-        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # this process is a job
+        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # the test's own process is a job
         launches.write(self.place, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
         self.daemons: dict[str, subprocess.Popen[str]] = {}
         for name in reversed(DAEMONS):
             command = [sys.executable, "-m", f"tfprof.{name}", "--store", str(store)]
             self.daemons[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-            until(lambda name=name: holder(self.place, name) == self.daemons[name].pid, name)
-        until(lambda: self.status("agent").get("collector"), "a welcome")
+            until(lambda name=name: holder(self.place, name) == self.daemons[name].pid, name, PATIENCE_S)
+        until(lambda: self.status("agent").get("collector"), "a welcome", PATIENCE_S)
 
     def status(self, name: str) -> dict:
         return read_status(self.place, name) or {}
@@ -66,13 +61,7 @@ class Host:
 
     def cpu_s(self) -> float:
         """Return the CPU time of both daemons."""
-        return sum(time.clock_gettime((~daemon.pid << 3) | 2) for daemon in self.daemons.values())
-
-    def share_at_rest(self, name: str) -> float:
-        clock = (~self.daemons[name].pid << 3) | 2
-        before, began = time.clock_gettime(clock), time.monotonic()
-        time.sleep(REST_S)
-        return (time.clock_gettime(clock) - before) / (time.monotonic() - began)
+        return sum(cpu_s(daemon.pid) for daemon in self.daemons.values())
 
     def stop(self) -> list[tuple[int, str]]:
         ended = []
@@ -96,10 +85,10 @@ def host(private_places: Path) -> Iterator[Host]:
 
 
 class Healthy:
-    """A job whose channel is in order: one record at a time.
+    """A job with a valid channel, which puts one record at a time.
 
-    `slowest_s` is the longest that one waited for its ack, `slowest_cpu_s` the most CPU time that the daemons took
-    meanwhile.
+    `slowest_s` is the longest wait for an ack. `slowest_cpu_s` is the most CPU time that the
+    daemons used during one wait.
     """
 
     def __init__(self, host: Host) -> None:
@@ -110,32 +99,37 @@ class Healthy:
         self.slowest_s = self.slowest_cpu_s = 0.0
 
     def step(self) -> None:
-        """Put a record, and wait until it is given back."""
+        """Put a record and wait until the agent has freed its space."""
         self.sent += 1
         data = run_metadata([b"n%d:Add" % (self.sent % 5)]) + text(15, bytes(PRESSING))
-        began, cpu_s = time.monotonic(), self.host.cpu_s()
+        began, cpu_before_s = time.monotonic(), self.host.cpu_s()
         assert self.channel.put(data, layout.RUN_METADATA, step=self.sent)
-        until(lambda: self.channel.word("tail") == self.channel.word("head"), f"an ack of record {self.sent}")
+        until(
+            lambda: self.channel.word("tail") == self.channel.word("head"), f"the ack of record {self.sent}", PATIENCE_S
+        )
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
-        self.slowest_cpu_s = max(self.slowest_cpu_s, self.host.cpu_s() - cpu_s)
+        self.slowest_cpu_s = max(self.slowest_cpu_s, self.host.cpu_s() - cpu_before_s)
 
 
 def await_others(host: Host) -> None:
-    """Wait until only the healthy job is left, as long as others end: how fast they do is the machine's business."""
+    """Wait until only the healthy job is left.
+
+    The deadline is for the end of the next job, not of all.
+    """
     while (left := len(host.status("agent")["jobs"])) > 1:
-        until(lambda left=left: len(host.status("agent")["jobs"]) < left, f"the end of one of {left} jobs")
+        until(lambda left=left: len(host.status("agent")["jobs"]) < left, f"the end of one of {left} jobs", PATIENCE_S)
 
 
 @pytest.fixture
 def healthy(host: Host) -> Iterator[Healthy]:
     made = Healthy(host)
     yield made
-    with contextlib.suppress(OSError, ValueError):  # closed by the test
+    with contextlib.suppress(OSError, ValueError):  # the test has closed it
         made.channel.close()
 
 
 @pytest.mark.timeout(300 + 3 * COUNT)
-def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: Healthy) -> None:
+def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healthy: Healthy) -> None:
     for _ in range(12):
         healthy.step()
     alone_s, healthy.slowest_s = healthy.slowest_s, 0.0
@@ -148,12 +142,12 @@ def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: H
     await_others(host)
     healthy.step()
     uid = f"{healthy.channel.uid:016x}"
-    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks")
+    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks", PATIENCE_S)
     most = {name: host.most_bytes(name) for name in DAEMONS}
-    share = {name: host.share_at_rest(name) for name in DAEMONS}
+    share = dict(zip(DAEMONS, cpu_shares(*(host.daemons[name].pid for name in DAEMONS)), strict=True))
     status = {name: host.status(name) for name in DAEMONS}
     healthy.channel.close()
-    until(lambda: not host.status("agent")["jobs"], "its end")
+    until(lambda: not host.status("agent")["jobs"], "its end", PATIENCE_S)
     print(
         json.dumps(
             {
@@ -171,13 +165,12 @@ def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: H
     assert taken >= COUNT
     assert [status[name]["pid"] for name in DAEMONS] == [host.daemons[name].pid for name in DAEMONS]
     assert status["collector"]["failures"] == 0
-    assert min(healthy.slowest_s, healthy.slowest_cpu_s) < 5  # a stop for long, not a slow machine
+    # Both times are long only if a daemon hangs, not on a slow machine.
+    assert min(healthy.slowest_s, healthy.slowest_cpu_s) < 5
     assert max(most.values()) < MEMORY_MAX
     assert max(share.values()) < 0.02
     store = LocalStore(host.store)
     job = store.job(uid)
     assert [row["step"] for row in job.table("traces").to_pylist()] == list(range(1, healthy.sent + 1))
     assert job.table("events").num_rows == 0
-    for other in store.jobs():
-        for table in ("ops", "traces", "spans", "events", "names", "graph_nodes", "frames", "stacks", "samples"):
-            other.table(table).validate(full=True)
+    check_tables(store)

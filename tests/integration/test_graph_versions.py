@@ -1,4 +1,4 @@
-"""Graphs as they are sent, against TensorFlow's own conversion and what its own profiler is told."""
+"""The graphs and frames that the shim sends equal TensorFlow's own conversion and op log."""
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
@@ -7,7 +7,7 @@ pytestmark = pytest.mark.tf
 
 
 @pytest.mark.parametrize(("interpreter", "starts"), [("tf1_python", True), ("tf2_python", False)])
-def test_what_is_sent_equals_what_tensorflow_would_write(request, tmp_path, interpreter, starts):
+def test_the_shim_sends_the_graphs_that_tensorflow_would_write(request, tmp_path, interpreter, starts):
     python = request.getfixturevalue(interpreter)
     with ArmedJob(python, JOBS / "graph_versions.py", tmp_path) as job:
         job.until_ready()

@@ -1,4 +1,4 @@
-"""Exceptions of the job's signal handlers and other threads at each line of ours: the job sees each of them once."""
+"""The job sees exceptions of signal handlers and threads once, at any line of the shim."""
 
 import os
 import subprocess
@@ -9,7 +9,8 @@ import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, environment, name_of
 
 INTERPRETERS = [python for python in MODERN if name_of(python).startswith("3.7")] + [Path(sys.executable)]
-#: Way -> each how-manieth line is tried: at those of signals the interpreters take turns.
+#: Way -> N: each N-th line is tried. For `handler` the interpreters take turns, and together try
+#: every line.
 WAYS = {"handler": len(INTERPRETERS), "timer": 11, "outside": 11}
 
 

@@ -1,28 +1,21 @@
-"""Nothing that a job tells Python matters to tfprof-run, tfprof and the daemons, and the job gets all of it."""
+"""Python's environment variables reach the job, and do not affect the commands and daemons."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.polling import until
 from house.tree import ROOT
 
 BIN = Path(sys.executable).parent
-TESTS = Path(channel_writer.__file__).parent.parent
 FOREIGN = ("tfprof", "psutil", "click", "zmq", "json", "site", "sitecustomize", "usercustomize", "encodings")
 
-JOB = f"""
-import os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(folder)
+JOB = f"""{OPEN_CHANNEL}
 for number in range(1, 101):
     writer.put(b'{{"slug": "fake", "text": "step"}}')
     writer.put_span(number)
@@ -31,13 +24,13 @@ for number in range(1, 101):
 
 
 @pytest.fixture(autouse=True)
-def places_of_its_own(private_places: Path) -> Path:
+def private_store(private_places: Path) -> Path:
     return private_places
 
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A folder with packages that say so when they are imported."""
+    """A folder with packages that fail when they are imported."""
     folder = tmp_path / "foreign"
     for name in FOREIGN:
         (folder / name).mkdir(parents=True)
@@ -57,18 +50,18 @@ def command(name: str, *arguments: str, **environment: str) -> subprocess.Comple
 
 
 @pytest.mark.parametrize("variable", ["PYTHONPATH", "PYTHONHOME", "both"])
-def test_a_job_is_profiled_and_read_whatever_its_python_is_told(foreign: Path, variable: str) -> None:
-    told = {name: str(foreign) for name in ("PYTHONPATH", "PYTHONHOME") if variable in (name, "both")}
-    # The job is Python's own affair: here it starts one that minds neither.
+def test_python_variables_do_not_affect_the_commands(foreign: Path, variable: str) -> None:
+    variables = {name: str(foreign) for name in ("PYTHONPATH", "PYTHONHOME") if variable in (name, "both")}
+    # The job unsets the variables for its own interpreter.
     ran = command(
-        "tfprof-run", "sh", "-c", f'exec env -u PYTHONHOME -u PYTHONPATH {sys.executable} -c "$0"', JOB, **told
+        "tfprof-run", "sh", "-c", f'exec env -u PYTHONHOME -u PYTHONPATH {sys.executable} -c "$0"', JOB, **variables
     )
     assert (ran.returncode, ran.stdout) == (0, "")
     assert "100 steps" in ran.stderr
     assert "foreign" not in ran.stderr
-    jobs = command("tfprof", "jobs", "--json", **told)
+    jobs = command("tfprof", "jobs", "--json", **variables)
     assert [one["steps"] for one in json.loads(jobs.stdout)["jobs"]] == [100]
-    assert "stopped" in command("tfprof", "stop", **told).stdout
+    assert "stopped" in command("tfprof", "stop", **variables).stdout
 
 
 def test_a_customization_runs_in_the_job_and_nowhere_else(tmp_path: Path) -> None:
@@ -78,8 +71,8 @@ def test_a_customization_runs_in_the_job_and_nowhere_else(tmp_path: Path) -> Non
     assert command("tfprof", "--version", PYTHONPATH=str(tmp_path)).stdout.startswith("tfprof ")
 
 
-def test_what_a_site_has_put_beside_us_runs_in_the_job_only(tmp_path: Path) -> None:
-    """As where one environment has both tfprof and the job's packages."""
+def test_a_sitecustomize_in_the_environment_of_tfprof_does_not_run_in_the_commands(tmp_path: Path) -> None:
+    """This is so where one environment has tfprof and the packages of the job."""
     code = (
         "import runpy, site, sys; main = site.main\n"
         f"site.main = lambda: (main(), site.addsitedir({str(tmp_path)!r}), site.execsitecustomize())\n"
@@ -91,7 +84,7 @@ def test_what_a_site_has_put_beside_us_runs_in_the_job_only(tmp_path: Path) -> N
     assert ran.stdout.startswith("tfprof ")
 
 
-def test_the_job_gets_the_environment_that_was_given_and_nothing_else() -> None:
+def test_the_job_gets_the_given_environment_and_two_variables() -> None:
     given = {
         "HOME": "/h",
         "PATH": os.environ["PATH"],
@@ -116,7 +109,7 @@ def test_the_job_gets_the_environment_that_was_given_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("starter", ["compiled", "shell"])
 @pytest.mark.parametrize("way", ["direct", "link", "link to a link", "path"])
-def test_a_command_is_found_from_wherever_it_is_called(tmp_path: Path, starter: str, way: str) -> None:
+def test_a_command_finds_its_files_wherever_it_is_called_from(tmp_path: Path, starter: str, way: str) -> None:
     folder = tmp_path / "with a blank" / "bin"
     folder.mkdir(parents=True)
     for name in ("tfprof-run", "tfprof-isolated"):
@@ -140,36 +133,35 @@ def test_a_command_is_found_from_wherever_it_is_called(tmp_path: Path, starter: 
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
-def test_descriptors_that_are_closed_stay_closed_for_the_job_and_free_for_nobody(tmp_path: Path, closed: str) -> None:
+def test_closed_descriptors_stay_closed_in_the_job_and_are_not_reused_by_the_launcher(
+    tmp_path: Path, closed: str
+) -> None:
     code = (
         "import json, os, sys\n"
         "def link(fd):\n try: return os.readlink(f'/proc/{pid}/fd/{fd}')\n except OSError: return None\n"
-        "told = {}\n"
+        "links = {}\n"
         "for name, pid in (('job', os.getpid()), ('launcher', os.getppid())):"
-        " told[name] = [link(fd) for fd in range(3)]\n"
+        " links[name] = [link(fd) for fd in range(3)]\n"
         f"{JOB}\n"
-        f"json.dump(told, open({str(tmp_path / 'told')!r}, 'w'))\nsys.exit(4)"
+        f"json.dump(links, open({str(tmp_path / 'links')!r}, 'w'))\nsys.exit(4)"
     )
     (tmp_path / "job.py").write_text(code)
     line = f"'{BIN}/tfprof-run' --name closed '{sys.executable}' '{tmp_path}/job.py' {closed}"
     ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 4
-    told = json.loads((tmp_path / "told").read_text())
+    links = json.loads((tmp_path / "links").read_text())
     for fd in range(3):
         if f"{fd}<&-" in closed or f"{fd}>&-" in closed:
-            assert told["job"][fd] is None
-            assert told["launcher"][fd] == "/dev/null"
+            assert links["job"][fd] is None
+            assert links["launcher"][fd] == "/dev/null"
         else:
-            assert told["job"][fd] == told["launcher"][fd] is not None
+            assert links["job"][fd] == links["launcher"][fd] is not None
     if "2>&-" not in closed:
         assert "100 steps" in ran.stderr
-    deadline = time.monotonic() + 30
-    while (found := _ended()) == [] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert found == [(100, 0)]
+    assert until(_ended_jobs, "the end of the job in the store") == [(100, 0)]
 
 
-def _ended() -> list[tuple[int, int]]:
+def _ended_jobs() -> list[tuple[int, int]]:
     listed = command("tfprof", "jobs", "--json")
     jobs = json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
     return [(one["steps"], one["lost"]) for one in jobs if one["state"] != "running"]

@@ -1,4 +1,4 @@
-"""The user's own profiler sessions come before ours."""
+"""The user's own profiler sessions have precedence over those of the shim."""
 
 import json
 
@@ -19,8 +19,8 @@ def run(python, folder, first):
         return job.finish(), read
 
 
-@pytest.mark.parametrize("first", [1, 3], ids=["before our window", "in our window"])
-def test_a_session_of_the_users_own_starts_and_yields_its_profile(tf2_python, tmp_path, first):
+@pytest.mark.parametrize("first", [1, 3], ids=["before the window", "in the window"])
+def test_the_users_own_session_starts_and_writes_its_profile(tf2_python, tmp_path, first):
     ended, read = run(tf2_python, tmp_path, first)
     status, output, _ = bare(tf2_python, SCRIPT, str(first))
     assert ended[:2] == (status, output) == (0, ["own profile True"])
@@ -31,7 +31,7 @@ def test_a_session_of_the_users_own_starts_and_yields_its_profile(tf2_python, tm
     assert not set(windows) & set(range(first + 1, first + 5))
 
 
-def test_a_full_trace_of_the_users_own_finds_the_profiler_free(tf2_python, tmp_path):
+def test_the_profiler_is_free_for_the_users_own_full_trace(tf2_python, tmp_path):
     with ArmedJob(tf2_python, JOBS / "own_full_trace.py", tmp_path) as job:
         job.until_ready()
         read = job.reader().take(ended=True)

@@ -1,7 +1,4 @@
-"""Steps by kind, of TensorFlow 1.15 and 2.21.
-
-There are as many as the job counted itself, and training has half of the traces.
-"""
+"""The shim counts the steps of each kind as the job does, and training has half of the traces."""
 
 import json
 
@@ -28,18 +25,18 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(case, arming):
-    job = arming(case[0]).start(SCRIPT, *case[1:]).until_ready()
+def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(case, armed_forks):
+    job = armed_forks(case[0]).start(SCRIPT, *case[1:]).until_ready()
     read = ChannelReader.of(job.pid).take(ended=True)
     read.close()
-    told = json.loads(job.output[-1])
+    reported = json.loads(job.output[-1])
     job.go_on()
     assert job.finish().status == 0
     assert read.fault() == ""
     counts = {layout.SPAN_NAMES[kind]: read.count(kind) for kind in layout.STEP_KINDS}
-    assert {kind: counts[kind] for kind in told} == told
-    if {"init", "batch"} & set(told):  # and none besides, but the runs of batches
-        besides = {kind for kind, count in counts.items() if count and kind not in told}
-        assert besides <= ({"train", "run", "init"} if "batch" in told else set())
+    assert {kind: counts[kind] for kind in reported} == reported
+    if {"init", "batch"} & set(reported):  # other kinds occur only as the session runs of batches
+        others = {kind for kind, count in counts.items() if count and kind not in reported}
+        assert others <= ({"train", "run", "init"} if "batch" in reported else set())
     kinds = [record.flags for record in read.records_of(layout.RUN_METADATA) + read.records_of(layout.XSPACE)]
     assert 2 * sum(kind in TRAINING for kind in kinds) >= len(kinds) >= 3

@@ -1,21 +1,20 @@
-"""`tfprof-run` is not there as far as its job can tell."""
+"""A job under `tfprof-run` has the arguments, streams, signals and exit status of the command."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.daemon_pids import ready_pid
+from fakes.polling import until
 from tfprof.agent import launches
-from tfprof.commands.daemons import holder, is_up
 from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run"]
-TESTS = Path(channel_writer.__file__).parent.parent
 
 
 def run(*command: str, **how) -> subprocess.CompletedProcess[str]:
@@ -27,17 +26,17 @@ def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(autouse=True)
-def places_of_its_own(private_places: Path) -> Path:
+def private_store(private_places: Path) -> Path:
     return private_places
 
 
 @pytest.mark.parametrize("status", [0, 1, 7, 255])
-def test_the_exit_status_is_the_jobs_own(status: int) -> None:
+def test_the_exit_status_is_that_of_the_job(status: int) -> None:
     assert run("--quiet", "sh", "-c", f"exit {status}").returncode == status
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE, signal.SIGXFSZ])
-def test_a_job_killed_by_a_signal_ends_as_shells_say_it(number: signal.Signals) -> None:
+def test_a_job_killed_by_a_signal_has_the_exit_status_of_a_shell(number: signal.Signals) -> None:
     assert run("--quiet", "sh", "-c", f"kill -{int(number)} $$").returncode == 128 + number
 
 
@@ -50,14 +49,16 @@ def test_a_job_killed_by_a_signal_ends_as_shells_say_it(number: signal.Signals) 
         ("/etc/passwd", 126, "/etc/passwd: Permission denied"),
     ],
 )
-def test_a_command_that_cannot_be_run_is_told_as_a_shell_tells_it(command: str, status: int, message: str) -> None:
+def test_a_command_that_cannot_run_has_the_message_and_status_of_a_shell(
+    command: str, status: int, message: str
+) -> None:
     ended = run(command)
     assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", f"tfprof-run: {message} [not-started]\n")
     ended = run("--exec", command)
     assert (ended.returncode, ended.stderr) == (status, f"tfprof-run: {message} [not-started]\n")
 
 
-def test_a_script_with_a_missing_interpreter_is_told_from_a_missing_script(tmp_path) -> None:
+def test_a_missing_interpreter_has_another_message_than_a_missing_script(tmp_path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
@@ -68,7 +69,7 @@ def test_a_script_with_a_missing_interpreter_is_told_from_a_missing_script(tmp_p
     )
 
 
-def test_a_script_without_a_first_line_is_a_shells(tmp_path) -> None:
+def test_a_script_without_an_interpreter_line_runs_in_a_shell(tmp_path) -> None:
     script = tmp_path / "script"
     script.write_text('echo "$0 $1"\nexit 5\n')
     script.chmod(0o755)
@@ -89,7 +90,9 @@ def test_a_script_without_a_first_line_is_a_shells(tmp_path) -> None:
         (["--store"], "usage"),
     ],
 )
-def test_a_bad_option_is_one_line_and_the_job_is_not_started(tmp_path, arguments: list[str], slug: str) -> None:
+def test_a_bad_option_is_one_line_of_error_and_the_job_does_not_start(
+    tmp_path, arguments: list[str], slug: str
+) -> None:
     ended = run(*arguments, cwd=tmp_path)
     assert ended.returncode == 2
     assert ended.stdout == ""
@@ -99,30 +102,30 @@ def test_a_bad_option_is_one_line_and_the_job_is_not_started(tmp_path, arguments
     assert not (tmp_path / "RAN").exists()
 
 
-def test_options_behind_the_command_are_the_commands() -> None:
+def test_options_after_the_command_belong_to_the_command() -> None:
     ended = run("--quiet", "--", "echo", "--trace", "x", "--", "--quiet")
     assert ended.stdout == "--trace x -- --quiet\n"
     assert run("--quiet", "printf", "%s", "--version").stdout == "--version"
 
 
-def test_help_and_version_are_to_be_had() -> None:
+def test_help_and_version() -> None:
     assert "examples:" in run("--help").stdout
     assert run("--version").stdout.startswith("tfprof ")
 
 
-def test_input_and_output_pass_untouched() -> None:
+def test_the_job_has_the_standard_streams_of_the_launcher() -> None:
     ended = run("--quiet", "sh", "-c", "cat; echo err >&2", input="in\n")
     assert (ended.stdout, ended.stderr) == ("in\n", "err\n")
 
 
-def test_a_command_without_tensorflow_gets_one_line_at_the_end() -> None:
+def test_a_command_without_tensorflow_ends_with_one_line_of_report() -> None:
     ended = run("sh", "-c", "echo job >&2; exit 3")
     assert ended.returncode == 3
     assert ended.stderr == "job\ntfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
 
 
-def test_what_others_announced_before_is_not_taken_for_ones_own(places_of_its_own) -> None:
-    place = Path(runtime_dir.make_instance(str(places_of_its_own)))
+def test_an_older_announcement_of_another_launch_is_ignored(private_store) -> None:
+    place = Path(runtime_dir.make_instance(str(private_store)))
     stale = place / "announce" / "999999999-00000000000000ff"
     stale.write_text("channel\n")
     os.utime(stale, (1, 1))
@@ -130,14 +133,14 @@ def test_what_others_announced_before_is_not_taken_for_ones_own(places_of_its_ow
     assert ended.stderr == "tfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
 
 
-def test_a_python_that_cannot_be_armed_is_told_in_one_line() -> None:
+def test_an_interpreter_that_cannot_be_armed_is_reported_in_one_line() -> None:
     ended = run(sys.executable, "-I", "-c", "print(1)")
     assert (ended.returncode, ended.stdout) == (0, "1\n")
     assert ended.stderr.count("\n") == 1
     assert "-I" in ended.stderr
 
 
-def test_a_closed_standard_error_is_no_trouble() -> None:
+def test_a_closed_standard_error_is_no_error() -> None:
     script = f"{' '.join(RUN)} sh -c 'exit 4' 2>&-"
     ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (4, "", "")
@@ -163,13 +166,13 @@ def _block() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 
 
-def test_signals_files_and_group_of_the_job_are_those_that_the_launcher_was_given() -> None:
+def test_the_job_inherits_the_signals_files_and_group_of_the_launcher() -> None:
     bare = _state([])
     assert _state([*RUN, "--quiet"]) == {**bare, "group": 0}
     assert _state([*RUN, "--exec", "--quiet"])["blocked"] == bare["blocked"]
 
 
-def test_nohup_holds_for_the_job() -> None:
+def test_nohup_applies_to_the_job() -> None:
     ended = subprocess.run(
         ["nohup", *RUN, "--quiet", "sh", "-c", "kill -HUP $$; echo on"],
         capture_output=True,
@@ -202,7 +205,7 @@ def test_a_signal_to_the_launcher_reaches_the_job_once(number: int) -> None:
     assert launcher.returncode == 0
 
 
-def test_a_signal_that_the_job_sends_to_its_group_does_not_come_back() -> None:
+def test_a_signal_that_the_job_sends_to_its_group_reaches_it_once() -> None:
     code = (
         "import os, signal, time\ngot = []\nsignal.signal(15, lambda n, f: got.append(n))\n"
         "os.kill(0, 15)\ntime.sleep(0.5)\nprint(*got)"
@@ -218,7 +221,7 @@ def test_a_signal_that_the_job_sends_to_its_group_does_not_come_back() -> None:
     assert (ended.returncode, ended.stdout) == (0, "15\n")
 
 
-def test_the_launcher_stops_and_goes_on_with_its_job() -> None:
+def test_the_launcher_stops_and_continues_with_its_job() -> None:
     code = "import os; print(os.getpid(), flush=True); input(); print('on')"
     launcher = subprocess.Popen([*RUN, "--quiet", sys.executable, "-c", code], stdin=-1, stdout=-1, text=True)
     job = int(launcher.stdout.readline())
@@ -231,13 +234,13 @@ def test_the_launcher_stops_and_goes_on_with_its_job() -> None:
     assert launcher.returncode == 0
 
 
-def test_exec_becomes_the_job() -> None:
+def test_with_exec_the_launcher_becomes_the_job() -> None:
     with subprocess.Popen([*RUN, "--exec", "sh", "-c", "echo $$; exit 6"], stdout=-1, text=True) as launcher:
         assert int(launcher.stdout.readline()) == launcher.pid
     assert launcher.returncode == 6
 
 
-def test_the_job_finds_the_shim_and_its_launch_in_its_environment(places_of_its_own) -> None:
+def test_the_environment_of_the_job_names_the_shim_and_the_launch(private_store) -> None:
     code = (
         "import json, os;"
         " print(json.dumps({k: v for k, v in os.environ.items() if 'TFPROF' in k or k == 'PYTHONPATH'}))"
@@ -246,19 +249,19 @@ def test_the_job_finds_the_shim_and_its_launch_in_its_environment(places_of_its_
     assert given == {}
     given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", sys.executable, "-c", code).stdout)
     launch, _, place = given["TFPROF_RUN"].partition("@")
-    assert place == runtime_dir.instance_dir(str(places_of_its_own))
+    assert place == runtime_dir.instance_dir(str(private_store))
     assert len(launch) == 16
     assert given["TFPROF_TRACE"] == "every=7"
     assert given["TFPROF_RING"] == "8M"
     assert given["PYTHONPATH"].split(":")[0].endswith("/shim/inject")
 
 
-def test_the_launch_file_tells_who_and_how_it_ended_but_not_what(places_of_its_own, monkeypatch) -> None:
+def test_the_launch_file_has_the_name_and_the_end_but_the_command_only_on_request(private_store, monkeypatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     monkeypatch.setenv("SECRET", "hush")
     run("--quiet", "--name", "nightly", "sh", "-c", "exit 9")
     run("--quiet", "--record-command", "sh", "-c", "kill -9 $$")
-    place = runtime_dir.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(private_store))
     first, second = sorted(
         (launches.read(place, one) for one in launches.listed(place)), key=lambda one: one.started_ns
     )
@@ -269,7 +272,7 @@ def test_the_launch_file_tells_who_and_how_it_ended_but_not_what(places_of_its_o
 
 
 @pytest.mark.parametrize("trouble", ["file", "open", "long"])
-def test_without_a_runtime_folder_the_job_runs_untouched_and_one_line_says_why(
+def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(
     tmp_path, monkeypatch, trouble: str
 ) -> None:
     runtime = tmp_path / ("x" * 120 if trouble == "long" else "other")
@@ -287,13 +290,7 @@ def test_without_a_runtime_folder_the_job_runs_untouched_and_one_line_says_why(
     assert ended.stderr.count("\n") == 1
 
 
-JOB = f"""
-import json, os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(folder)
+JOB = f"""{OPEN_CHANNEL}
 for number in range(1, int(sys.argv[1]) + 1):
     while not writer.put(json.dumps({{"slug": "fake", "text": str(number)}}).encode()): time.sleep(0.01)
     writer.put_span(number)
@@ -302,36 +299,35 @@ print("done", flush=True)
 """
 
 
-def test_a_profiled_job_is_stored_and_reported(places_of_its_own) -> None:
+def test_a_profiled_job_is_stored_and_reported(private_store) -> None:
     ended = run("--name", "nightly", sys.executable, "-c", JOB, "200", "0.001")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
     assert ended.stderr.startswith("tfprof: job ")
     assert "nightly" in ended.stderr
     assert "200 steps" in ended.stderr
     assert "0 lost" in ended.stderr
-    place = runtime_dir.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(private_store))
     (launch,) = launches.listed(place)
     result = launches.read_result(place, launch)
     assert result.complete
     assert [(job["state"], job["records"], job["acked"]) for job in result.jobs] == [("exited", 200, 200)]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces of process numbers")
-def test_a_job_with_process_numbers_of_its_own_is_found(places_of_its_own) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make PID namespaces")
+def test_a_job_in_a_pid_namespace_is_found(private_store) -> None:
     ended = run("unshare", "-pf", "--mount-proc", sys.executable, "-c", JOB, "50", "0.01")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
     assert "50 steps" in ended.stderr
 
 
-def test_agent_and_collector_killed_under_a_job_cost_nothing(places_of_its_own) -> None:
-    place = runtime_dir.instance_dir(str(places_of_its_own))
+def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store) -> None:
+    place = runtime_dir.instance_dir(str(private_store))
     with subprocess.Popen(
         [*RUN, sys.executable, "-c", JOB, "1500", "0.01"], stdout=-1, stderr=-1, text=True
     ) as launcher:
         for name in ("collector", "agent") * 3:
-            while not ((pid := holder(place, name)) and is_up(place, name, pid)):
-                assert launcher.poll() is None
-                time.sleep(0.02)
+            pid = until(lambda name=name: ready_pid(place, name), f"the {name}")
+            assert launcher.poll() is None
             os.kill(pid, signal.SIGKILL)
         stdout, stderr = launcher.communicate(timeout=60)
     assert stdout == "done\n"
@@ -342,7 +338,7 @@ def test_agent_and_collector_killed_under_a_job_cost_nothing(places_of_its_own) 
     assert (job["acked"], job["dropped_records"], job["dropped_spans"]) == (1500, 0, 0)
 
 
-def test_a_store_that_cannot_be_written_costs_a_job_nothing_but_its_profile(tmp_path) -> None:
+def test_with_an_unwritable_store_the_job_runs_without_a_profile(tmp_path) -> None:
     (tmp_path / "store").write_text("a file")
     ended = run("--store", str(tmp_path / "store"), sys.executable, "-c", JOB, "10", "0.1")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
@@ -356,7 +352,7 @@ def test_a_store_that_cannot_be_written_costs_a_job_nothing_but_its_profile(tmp_
     )
 
 
-def test_an_agent_that_does_not_start_costs_a_job_nothing_but_its_profile(monkeypatch) -> None:
+def test_without_an_agent_the_job_runs_without_a_profile(monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "soon")
     ended = run(sys.executable, "-c", JOB, "10", "0.1")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
@@ -365,7 +361,7 @@ def test_an_agent_that_does_not_start_costs_a_job_nothing_but_its_profile(monkey
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_refused_channel_is_the_reason_that_is_given() -> None:
+def test_a_refused_channel_is_reported_with_its_reason() -> None:
     code = """
 import os, sys, time
 launch, _, folder = os.environ["TFPROF_RUN"].partition("@")

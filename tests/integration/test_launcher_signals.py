@@ -1,4 +1,4 @@
-"""A job under `tfprof-run` gets each signal once, in whatever way it is sent, and ends as it would alone."""
+"""A job under `tfprof-run` gets each signal once, however it is sent, and ends as without it."""
 
 import json
 import os
@@ -11,23 +11,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
+from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.agent.launcher.forwarding import GRACE_S
 from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
-TESTS = Path(channel_writer.__file__).parent.parent
 
-#: Prints in its handler, where a second signal would find it, and then for a while what else comes.
+#: Prints each signal in its handler, and a short time after the first one the list of all.
 JOB = """
 import signal, sys, time
 got = []
-def told(number, frame):
+def handler(number, frame):
     got.append(int(number))
-    print("told", int(number), flush=True)
+    print("signal", int(number), flush=True)
 for number in map(int, sys.argv[1].split(",")):
-    signal.signal(number, told)
+    signal.signal(number, handler)
 print("up", flush=True)
 until = time.monotonic() + 30
 while not got and time.monotonic() < until:
@@ -39,12 +39,12 @@ sys.exit(7)
 
 
 @pytest.fixture(autouse=True)
-def places_of_its_own(private_places: Path) -> Path:
+def private_store(private_places: Path) -> Path:
     return private_places
 
 
 class Started:
-    """A job in a session of its own, under the launcher or alone, that waits for signals."""
+    """A job in its own session that waits for signals; ``prefix`` is its launcher."""
 
     def __init__(self, prefix: list[str], numbers: str) -> None:
         self.process = subprocess.Popen(
@@ -54,11 +54,11 @@ class Started:
 
     @property
     def group(self) -> list[int]:
-        """The processes of its group, the oldest first."""
+        """The processes of its process group, the oldest first."""
         return sorted(one for one in psutil.pids() if _group_of(one) == self.process.pid)
 
     def end(self) -> tuple[list[str], int]:
-        """Return what the job got, and its exit status."""
+        """Return the signals that the job got, and its exit status."""
         printed = self.process.communicate(timeout=60)[0].splitlines()
         return printed[-1].split()[1:], self.process.returncode
 
@@ -118,22 +118,23 @@ def test_a_signal_reaches_the_job_once(way: Callable[[Started, int], None], numb
         started = Started(RUN, str(int(number)))
         begun = time.monotonic()
         way(started, number)
-        # On a loaded machine this process may be held up in between for longer than signals count as one.
-        held_up = time.monotonic() - begun > GRACE_S / 2
+        # On a loaded machine this process may pause for so long that its signals do not count as
+        # one.
+        paused = time.monotonic() - begun > GRACE_S / 2
         ended = started.end()
-        if not held_up:
+        if not paused:
             break
     assert ended == ([str(int(number))], 7)
 
 
-def test_a_signal_to_the_job_alone_reaches_it_once() -> None:
+def test_a_signal_to_only_the_job_reaches_it_once() -> None:
     started = Started(RUN, "15")
     (job,) = (one for one in psutil.Process(started.process.pid).children() if one.cmdline()[1:2] == ["-c"])
     job.send_signal(15)
     assert started.end() == (["15"], 7)
 
 
-def test_many_signals_to_the_launcher_alone_are_as_many_for_the_job() -> None:
+def test_each_signal_to_only_the_launcher_reaches_the_job() -> None:
     number = signal.SIGRTMIN + 2
     code = f"""
 import signal
@@ -151,7 +152,7 @@ print(count)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGABRT, signal.SIGXCPU, signal.SIGSEGV, signal.SIGPIPE])
-def test_a_job_that_minds_no_signal_ends_by_it(number: int) -> None:
+def test_a_job_without_a_handler_ends_by_the_signal(number: int) -> None:
     with subprocess.Popen([*RUN, "sh", "-c", "echo up; exec sleep 60"], stdout=-1, text=True) as launcher:
         assert launcher.stdout.readline() == "up\n"
         launcher.send_signal(number)
@@ -159,13 +160,11 @@ def test_a_job_that_minds_no_signal_ends_by_it(number: int) -> None:
 
 
 @pytest.mark.parametrize("to", ["group", "launcher"])
-def test_a_group_that_was_stopped_goes_on_whoever_is_told(to: str) -> None:
+def test_a_stopped_group_continues_on_a_signal_to_the_group_or_the_launcher(to: str) -> None:
     started = Started(RUN, "18")
     os.killpg(started.process.pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 10
-    while not all(_is_stopped(pid) for pid in started.group) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.6)  # beyond the time that the launcher was waiting for something to do
+    until(lambda: all(_is_stopped(pid) for pid in started.group), "the stop of the group")
+    time.sleep(0.6)  # longer than the launcher waits for its next event
     (os.killpg if to == "group" else os.kill)(started.process.pid, signal.SIGCONT)
     assert started.end() == (["18"], 7)
 
@@ -195,7 +194,7 @@ def _is_stopped(pid: int) -> bool:
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
-def test_the_value_that_comes_with_a_signal_is_passed_on() -> None:
+def test_the_value_of_a_queued_signal_is_forwarded() -> None:
     code = """
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [10])
@@ -211,15 +210,10 @@ print(info.si_code, info.si_status)
         assert launcher.stdout.read() == "-1 -5\n"
 
 
-def test_a_pipe_that_the_job_lets_go_of_is_at_its_end() -> None:
+def test_a_pipe_ends_when_the_job_closes_it() -> None:
     code = "import os, time; os.close(1); os.close(0); time.sleep(60)"
     with subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1) as launcher:
-        held = {pid for pid in _group(launcher) if _holds(pid, launcher)}
-        deadline = time.monotonic() + 30
-        while len(held) > 1 and time.monotonic() < deadline:
-            time.sleep(0.02)
-            held = {pid for pid in _group(launcher) if _holds(pid, launcher)}
-        assert held == {launcher.pid}
+        until(lambda: [pid for pid in _group(launcher) if _holds(pid, launcher)] == [launcher.pid], "a closed pipe")
         launcher.terminate()
 
 
@@ -235,19 +229,13 @@ def _holds(pid: int, launcher: subprocess.Popen) -> bool:
         return True
 
 
-def test_the_job_has_no_child_but_its_own() -> None:
+def test_the_job_has_no_child_of_the_launcher() -> None:
     code = "import os\ntry: print(os.wait())\nexcept ChildProcessError: print('none')"
     ended = subprocess.run([*RUN, sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout == "none\n"
 
 
-CHANNEL_JOB = f"""
-import os, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(folder)
+CHANNEL_JOB = f"""{OPEN_CHANNEL}
 for number in range(1, int(sys.argv[1]) + 1):
     while not writer.put(b'{{"slug": "fake", "text": "step"}}'): time.sleep(0.01)
     writer.put_span(number)
@@ -257,64 +245,62 @@ raise SystemExit(6)
 """
 
 
-def test_a_killed_launcher_takes_its_job_along_and_nothing_is_lost(places_of_its_own: Path) -> None:
+def test_a_killed_launcher_ends_its_job_and_no_record_is_lost(private_store: Path) -> None:
     launcher = subprocess.Popen([*RUN, sys.executable, "-c", CHANNEL_JOB, "100000"], stdout=-1, text=True)
     pid = int(launcher.stdout.readline().split()[-1])
     launcher.kill()
-    launcher.communicate(timeout=30)  # to the end of the pipe that the job held
-    place = runtime_dir.instance_dir(str(places_of_its_own))
+    launcher.communicate(timeout=30)  # until the job, too, has closed the pipe
+    place = runtime_dir.instance_dir(str(private_store))
     (launch,) = launches.listed(place)
     (job,) = _result(place, launch).jobs
     assert (job["pid"], job["state"], job["dropped_records"]) == (pid, "killed", 0)
     assert job["records"] == job["acked"] >= 200
-    told = launches.read(place, launch)
-    assert (told.job_pid, told.signal, told.status) == (pid, 9, None)
+    ended = launches.read(place, launch)
+    assert (ended.job_pid, ended.signal, ended.status) == (pid, 9, None)
 
 
 def _result(place: str, launch: int) -> launches.Result:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    def found() -> launches.Result | None:
         result = launches.read_result(place, launch)
-        if result is not None and result.complete and result.jobs:
-            return result
-        time.sleep(0.02)
-    raise AssertionError("the agent has no result")
+        return result if result is not None and result.complete and result.jobs else None
+
+    return until(found, "the result of the agent")
 
 
 def _jobs() -> list[dict]:
-    told = subprocess.run(
+    listed = subprocess.run(
         [sys.executable, "-m", "tfprof.cli.main", "jobs", "--json"],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    return json.loads(told.stdout)["jobs"] if told.returncode == 0 else []
+    return json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
 
 
-def test_a_job_that_the_launcher_became_is_seen_drained_and_closed(places_of_its_own: Path) -> None:
+def _has_ended() -> bool:
+    return any(job["state"] != "running" for job in _jobs())
+
+
+def test_a_job_that_the_launcher_became_is_stored_to_its_end(private_store: Path) -> None:
     with subprocess.Popen(
         [*RUN, "--exec", "--name", "nightly", sys.executable, "-c", CHANNEL_JOB, "400"], stdout=-1, text=True
     ) as job:
         assert int(job.stdout.readline().split()[-1]) == job.pid
     assert job.returncode == 6
-    deadline = time.monotonic() + 30
-    while not [one for one in _jobs() if one["state"] != "running"] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    (told,) = _jobs()
-    assert (told["name"], told["pid"], told["state"], told["steps"]) == ("nightly", job.pid, "ended", 400)
-    assert (told["lost"], told["status"], told["signal"]) == (0, None, None)
+    until(_has_ended, "the end of the job in the store")
+    (row,) = _jobs()
+    assert (row["name"], row["pid"], row["state"], row["steps"]) == ("nightly", job.pid, "ended", 400)
+    assert (row["lost"], row["status"], row["signal"]) == (0, None, None)
 
 
-def test_an_agent_stays_for_a_job_that_the_launcher_became(places_of_its_own: Path, monkeypatch) -> None:
+def test_an_idle_agent_waits_for_a_job_that_the_launcher_became(private_store: Path, monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.5")
-    place = runtime_dir.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(private_store))
     code = f"import time; print('up', flush=True); time.sleep(3)\n{CHANNEL_JOB}"
     with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
-    deadline = time.monotonic() + 30
-    while not [one for one in _jobs() if one["state"] != "running"] and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(_has_ended, "the end of the job in the store")
     assert [(one["state"], one["steps"], one["lost"]) for one in _jobs()] == [("ended", 300, 0)]
     (launch,) = launches.listed(place)
     assert launches.read(place, launch).has_become_job

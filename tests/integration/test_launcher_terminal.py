@@ -1,18 +1,19 @@
-"""A terminal and its shell see the job through the launcher as if it were started by hand."""
+"""A terminal and its shell control a job under the launcher as they control the job alone."""
 
 import os
 import pty
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes.polling import until
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
-#: What a shell with job control does: the command in a group of its own in the foreground, told of stops.
+#: A shell with job control: runs a command as a foreground group, prints its stops, and continues
+#: it on a line.
 SHELL = """
 import os, signal, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -36,7 +37,7 @@ print("shell: code", os.waitstatus_to_exitcode(status), flush=True)
 
 
 class Terminal:
-    """A shell on a terminal of its own, and what it shows."""
+    """A shell on a new terminal; ``shown`` is its unread output."""
 
     def __init__(self, command: list[str]) -> None:
         self.pid, self.fd = pty.fork()
@@ -96,7 +97,7 @@ def test_ctrl_c_reaches_the_job_once(job, prefix: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("prefix", "code"), [([], b"-2"), (RUN, b"130")], ids=["alone", "launched"])
-def test_ctrl_c_ends_a_job_that_does_not_mind_it(job, prefix: list[str], code: bytes) -> None:
+def test_ctrl_c_ends_a_job_without_a_handler(job, prefix: list[str], code: bytes) -> None:
     terminal = job(prefix, "default", "20")
     terminal.type(b"\x03")
     assert b"KeyboardInterrupt" in terminal.until(b"shell: code " + code)
@@ -110,7 +111,7 @@ def test_ctrl_backslash_ends_a_job(job, prefix: list[str], code: bytes) -> None:
 
 
 @pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
-def test_ctrl_z_stops_and_the_shell_lets_it_go_on(job, prefix: list[str]) -> None:
+def test_ctrl_z_stops_the_job_and_the_shell_continues_it(job, prefix: list[str]) -> None:
     terminal = job(prefix, "trap", "2")
     for _ in range(2):
         terminal.type(b"\x1a")
@@ -124,20 +125,18 @@ def test_ctrl_z_stops_and_the_shell_lets_it_go_on(job, prefix: list[str]) -> Non
 def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session(
     private_places: Path, tmp_path
 ) -> None:
+    got = tmp_path / "got"
     code = (
         "import signal, time\n"
-        f"def told(n, f): open({str(tmp_path / 'told')!r}, 'w').write(str(n)); raise SystemExit(0)\n"
-        "signal.signal(1, told); print('up', flush=True)\ntime.sleep(20)"
+        f"def handler(n, f): open({str(got)!r}, 'w').write(str(n)); raise SystemExit(0)\n"
+        "signal.signal(1, handler); print('up', flush=True)\ntime.sleep(20)"
     )
     pid, fd = pty.fork()
     if pid == 0:
         os.execv(sys.executable, [*RUN, sys.executable, "-c", code])
     shown = b""
-    while b"up\r\n" not in shown:  # a line that is half written would be an error of its own
+    while b"up\r\n" not in shown:  # closing the terminal within a line fails in another way
         shown += os.read(fd, 100)
     os.close(fd)
     os.waitpid(pid, 0)
-    told, deadline = tmp_path / "told", time.monotonic() + 10
-    while not (told.exists() and told.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert told.read_text() == "1"
+    assert until(lambda: got.exists() and got.read_text(), "the signal") == "1"

@@ -1,6 +1,6 @@
-"""Eager training, models and concrete functions called by hand.
+"""Eager training loops, and calls of models and concrete functions.
 
-Each step is counted once, and has its ops or is missed.
+Each step is counted once. It has a trace, or counts as missed.
 """
 
 import json
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "odd_paths.py"
 KINDS = {"function": layout.FUNCTION, "eager": layout.EAGER, "call": layout.CALL}
 STAMP = re.compile(r"\d+")  # clocks and process ids
-SHORT = 200  # calls of the function that the job begins with
+SHORT = 200  # calls of a function at the start of the job
 
 
 @pytest.fixture(params=["tf1_python", "tf2_python"], scope="module")
@@ -34,46 +34,46 @@ def job(request, tmp_path_factory):
 
 
 @pytest.fixture
-def told(job):
-    """How many steps of each kind the job ran."""
+def ran(job):
+    """Number of steps of each kind that the job ran."""
     return json.loads(job.output[-1])
 
 
-def test_the_job_ends_and_prints_as_it_would_alone(job):
+def test_the_job_ends_and_prints_as_without_tfprof(job):
     status, output, errors = bare(job.process.args[0], SCRIPT)
     assert job.ended[0] == status == 0
     assert job.output == output
     assert STAMP.sub("", job.ended[2]) == STAMP.sub("", errors)
 
 
-def test_each_step_is_counted_once_and_has_a_span(job, told):
-    assert {name: job.read.count(kind) for name, kind in KINDS.items()} == told
+def test_each_step_is_counted_once_and_has_a_span(job, ran):
+    assert {name: job.read.count(kind) for name, kind in KINDS.items()} == ran
     spans = Counter()
     for name, kind in KINDS.items():
         for span in job.read.of_kind(kind):
             spans[name] += span.count
-    assert spans == told
+    assert spans == ran
 
 
-def test_nothing_went_wrong_inside(job):
+def test_the_shim_has_no_error_and_drops_nothing(job):
     words = ("faults", "dropped_records", "dropped_spans", "dropped_traces")
     assert [job.read.word(name) for name in words] == [0] * len(words), job.read.fault()
 
 
-def test_what_fails_is_marked(job):
+def test_failed_steps_are_flagged(job):
     failed = [span for kind in KINDS.values() for span in job.read.of_kind(kind) if span.flags & layout.FLAG_FAILED]
     assert sorted(span.kind for span in failed) == [layout.FUNCTION, layout.EAGER]
 
 
-def test_each_step_has_its_ops_or_is_missed_for_another_thread(job, told):
+def test_each_step_has_ops_or_is_missed_because_of_another_thread(job, ran):
     records = job.read.records_of(layout.XSPACE)
     if not records:
         assert [each["slug"] for each in refusals(job)] == ["profiler-missing"]
         return
-    assert len(records) + job.read.word("missed") == sum(told.values())
-    assert 0 < job.read.word("missed") < 24  # of three threads one is recorded at any time
+    assert len(records) + job.read.word("missed") == sum(ran.values())
+    assert 0 < job.read.word("missed") < 24  # only one of three threads is recorded at a time
     empty = Counter(record.flags for record in records if not labels(record))
-    assert empty <= Counter({layout.FUNCTION: 1, layout.EAGER: 1})  # what failed may have run none
+    assert empty <= Counter({layout.FUNCTION: 1, layout.EAGER: 1})  # a failed step may have no ops
     short = [record for record in records if record.flags == layout.FUNCTION and record.step <= SHORT]
     assert [record.step for record in short] == list(range(1, SHORT + 1))
     assert all({b"Sin", b"Sum"} < labels(record) for record in short)
@@ -84,7 +84,7 @@ def refusals(job):
 
 
 def labels(record):
-    """Return the types of the ops that were recorded of a step."""
+    """Return the types of a step's recorded ops."""
     names = Interner()
     session = xspace(bytes(record.data)[layout.XSPACE_HEAD.size :], record.start_real, 0, names)
     texts = {row["id"]: row["text"] for row in names.new_names().to_pylist() if row["kind"] == 2}

@@ -1,4 +1,4 @@
-"""Orders to real jobs: obeyed at the next step, answered in time, ended by themselves."""
+"""Real jobs obey orders at the next step, commands get answers in time, and orders end."""
 
 import itertools
 import json
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, ROOT
+from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
@@ -22,21 +23,12 @@ BIN = Path(sys.executable).parent
 #: Environments of TensorFlow 1.15 and 2.21.
 PYTHONS = {name: ROOT / f".venvs/{name}/bin/python" for name in ("tf1", "tf2")} | {"fake": Path(sys.executable)}
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
-#: What a loaded machine may need to start TensorFlow, or to answer (seconds).
+#: Seconds in which TensorFlow starts or a command answers, also on a loaded machine.
 PATIENCE_S = 120.0
 
 
-def until(true: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """Return what ``true`` returns as soon as that is something."""
-    deadline = time.monotonic() + patience_s
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"it never came to pass: {what}"
-        time.sleep(0.05)
-    return found
-
-
 class Host:
-    """A store of its own, the jobs of it, and commands that are run against it."""
+    """A private store, its jobs, and commands about it."""
 
     def __init__(self, folder: Path) -> None:
         self.store = folder / "store"
@@ -48,7 +40,7 @@ class Host:
     def start(
         self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05
     ) -> LocalJob:
-        """Start a job that loops, and return it as soon as it steps."""
+        """Start a job that loops; return it as soon as it has a step."""
         command = [BIN / "tfprof-run", "--trace", trace, "--name", name, PYTHONS[python], "-W", "ignore"]
         script = "ordered_quick.py" if python == "fake" else "ordered.py"
         process = subprocess.Popen(
@@ -63,18 +55,19 @@ class Host:
         return self.job(name, lambda job: any(_steps(job).values()))
 
     def job(self, name: str, wanted: Callable[[LocalJob], Any]) -> LocalJob:
-        """Return the job called ``name`` as soon as it is as ``wanted``."""
+        """Return the job called ``name`` as soon as ``wanted`` accepts it."""
 
         def found() -> LocalJob | None:
             if not (self.store / "store.json").exists():
                 return None
             return next((job for job in LocalStore(self.store).jobs() if job.info.name == name and wanted(job)), None)
 
-        job: LocalJob = until(found, f"a job {name}")
+        job = until(found, f"a job {name}", PATIENCE_S)
+        assert job is not None
         return job
 
     def order(self, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """Give an order; return the exit status, and what became of it by the names of jobs."""
+        """Run a command that gives an order; return its exit status and the answers by job."""
         done = self.run(*arguments, "--json")
         answers = json.loads(done.stdout)["jobs"]
         return done.returncode, {answer["name"]: answer for answer in answers}
@@ -90,7 +83,7 @@ class Host:
         )
 
     def give(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command that is not waited for."""
+        """Start a command without waiting for it."""
         process = subprocess.Popen([str(BIN / "tfprof"), *arguments], env=self.env, stdout=subprocess.PIPE, text=True)
         self.jobs.append(process)
         return process
@@ -131,7 +124,7 @@ def events(job: LocalJob) -> list[str]:
 
 @pytest.mark.tf
 @pytest.mark.parametrize(("python", "loop"), LOOPS)
-def test_the_next_steps_of_a_loop_are_traced_and_no_others(host: Host, python: str, loop: str) -> None:
+def test_exactly_the_next_steps_of_a_loop_are_traced(host: Host, python: str, loop: str) -> None:
     host.start(python, loop)
     status, answers = host.order("trace", "job", "--steps", "6", "-o", "ops", "--wait", "60s")
     answer = answers["job"]
@@ -147,7 +140,7 @@ def test_the_next_steps_of_a_loop_are_traced_and_no_others(host: Host, python: s
     assert re.fullmatch(r"order \w{16} of \S+ on \S+ \(process \d+\), the next 6 steps: obeyed from .* on", text)
 
 
-def test_jobs_that_are_ordered_together_obey_within_a_step_of_each_other(host: Host) -> None:
+def test_jobs_with_one_order_obey_within_a_step_of_each_other(host: Host) -> None:
     for number in range(6):
         host.start("fake", "loop", name=f"many{number}", pause_s=0.2)
     other = host.start("fake", "loop", name="other")
@@ -163,7 +156,7 @@ def test_jobs_that_are_ordered_together_obey_within_a_step_of_each_other(host: H
     assert traced(other, "run") == []
 
 
-def test_what_a_job_traced_before_goes_on_after_an_order(host: Host) -> None:
+def test_the_trace_policy_of_the_job_continues_after_an_order(host: Host) -> None:
     host.start("fake", "loop", trace="every=20", pause_s=0.01)
     status, _ = host.order("trace", "job", "--every", "7", "--for", "500ms", "-o", "ops", "--wait", "60s")
     assert status == 0
@@ -174,7 +167,7 @@ def test_what_a_job_traced_before_goes_on_after_an_order(host: Host) -> None:
     assert {step % 20 for step in steps} == {0}
 
 
-def test_a_stopped_job_is_named_and_its_order_is_withdrawn(host: Host) -> None:
+def test_a_stopped_job_is_reported_and_its_order_is_withdrawn(host: Host) -> None:
     job = host.start("fake", "loop")
     other = host.start("fake", "loop", name="other")
     pid = job.info.identity["pid"]
@@ -192,7 +185,7 @@ def test_a_stopped_job_is_named_and_its_order_is_withdrawn(host: Host) -> None:
     assert other.info.name == "other"
 
 
-def test_a_job_in_one_long_step_is_named_in_time(host: Host) -> None:
+def test_a_job_in_one_long_step_is_reported_in_time(host: Host) -> None:
     host.start("fake", "long", pause_s=3600)
     host.job("job", lambda job: sum(_steps(job).values()) >= 200)  # the last step before the pause
     began = time.monotonic()
@@ -201,7 +194,7 @@ def test_a_job_in_one_long_step_is_named_in_time(host: Host) -> None:
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
-def test_a_job_that_ends_under_an_order_is_told_and_later_orders_are_refused(host: Host) -> None:
+def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host) -> None:
     host.start("fake", "loop")
     waiting = host.give("trace", "job", "--every", "1000000", "--steps", "3", "-o", "ops", "--wait", "60s")
     line = waiting.stdout.readline() if waiting.stdout else ""
@@ -232,7 +225,7 @@ def test_an_order_outlives_the_daemon_that_carried_it(host: Host, daemon: str) -
     assert all(second - first == 3 for first, second in itertools.pairwise(steps))
 
 
-def test_a_client_that_is_killed_leaves_an_order_that_ends_by_itself(host: Host) -> None:
+def test_the_order_of_a_killed_command_ends_by_itself(host: Host) -> None:
     host.start("fake", "loop")
     waiting = host.give("trace", "job", "--for", "2s", "-o", "ops")
     host.job("job", lambda job: "order-given" in events(job))
@@ -242,23 +235,23 @@ def test_a_client_that_is_killed_leaves_an_order_that_ends_by_itself(host: Host)
     assert traced(job, "run")
 
 
-def test_a_detached_job_runs_on_and_is_measured_no_more(host: Host) -> None:
+def test_a_detached_job_continues_and_is_no_longer_measured(host: Host) -> None:
     host.start("fake", "loop", trace="all")
     status, answers = host.order("detach", "job", "--wait", "60s")
     assert (status, answers["job"]["obeyed"]) == (0, True)
     last = answers["job"]["step"]
-    time.sleep(3)
+    time.sleep(3)  # dozens of steps, none of which may be traced
     assert host.jobs[0].poll() is None
     assert max(traced(host.job("job", lambda job: traced(job, "run")), "run")) <= last
     status, answers = host.order("trace", "job", "--steps", "2")
     assert (status, answers["job"]["obeyed"]) == (1, False)
 
 
-def test_a_job_without_daemons_stops_tracing_and_an_order_brings_them_back(host: Host) -> None:
+def test_a_job_without_daemons_stops_tracing_and_an_order_starts_the_daemons_again(host: Host) -> None:
     host.start("fake", "loop", trace="all", pause_s=0.02)
     assert host.run("stop").returncode == 0
     stopped_ns = time.time_ns()
-    time.sleep(40)
+    time.sleep(40)  # the job stops tracing 30 s after the last sign of an agent
     status, answers = host.order("trace", "job", "--steps", "2", "--wait", "60s")
     assert (status, answers["job"]["obeyed"]) == (0, True)
     job = host.job("job", lambda job: "agent-lost" in events(job) or "order-given" in events(job))

@@ -1,13 +1,13 @@
-"""Steps that take more page faults after a trace than before, in real processes.
+"""Steps of real processes that have more page faults after a trace than before.
 
-They are traced again, until it is undone or told.
+The shim traces them again until the faults are gone, or reports them.
 """
 
 import json
 
 import pytest
 from fakes.armed_job import JOBS
-from fakes.channel_reader import ChannelReader
+from fakes.channel_reader import ChannelReader, ordinals
 from tfprof.formats import layout
 from tfprof.shim.pacing.pace import FIRST, TRIES, WARM_UP
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
@@ -22,13 +22,13 @@ PATHS = [
 ]
 
 
-def run(arming, path, first, last):
-    """Run the job and return (ordinals of traced steps, what was refused)."""
+def run(armed_forks, path, first, last):
+    """Run the job; return (ordinals of traced steps, refusals)."""
     version, mode, kind = path
-    job = arming(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
+    job = armed_forks(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
     read = ChannelReader.of(job.pid).take(ended=True)
     spans = [span for span in read.of_kind(kind) if span.flags & layout.FLAG_TRACED]
-    traced = [ordinal for span in spans for ordinal in range(span.ordinal, span.ordinal + span.count)]
+    traced = ordinals(spans)
     refused = [json.loads(record.data) for record in read.records_of(layout.REFUSED)]
     assert read.fault() == ""
     read.close()
@@ -38,24 +38,25 @@ def run(arming, path, first, last):
 
 
 def runs(count):
+    """Return the ordinals of the traced steps of ``count`` series."""
     return [START + EACH * number + step for number in range(count) for step in range(FIRST)]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 @pytest.mark.parametrize("times", [0, 1, 2])
-def test_steps_are_traced_again_until_they_take_no_more_faults_than_before(arming, path, times):
+def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(armed_forks, path, times):
     last = END_OF_FIRST + EACH * times
-    assert run(arming, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
+    assert run(armed_forks, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_what_tracing_again_does_not_undo_is_told_once(arming, path):
-    traced, refused = run(arming, path, END_OF_FIRST + 1, 80)
+def test_faults_that_remain_are_reported_once(armed_forks, path):
+    traced, refused = run(armed_forks, path, END_OF_FIRST + 1, 80)
     assert traced == runs(1 + TRIES)
     assert [each["slug"] for each in refused] == ["page-faults"]
     assert int(refused[0]["text"].split()[3]) == pytest.approx(3000, rel=0.1)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_steps_that_took_as_many_before_are_let_be(arming, path):
-    assert run(arming, path, 1, 80) == (runs(1), [])
+def test_steps_with_as_many_faults_before_the_trace_are_not_traced_again(armed_forks, path):
+    assert run(armed_forks, path, 1, 80) == (runs(1), [])

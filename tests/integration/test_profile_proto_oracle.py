@@ -1,7 +1,4 @@
-"""Files of TensorFlow's own tfprof in and out.
-
-What it wrote we read, what we write it reads, and nothing is lost between.
-"""
+"""Profiles and op logs of the TF profiler: tfprof reads its files and writes the same ones."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,6 +8,7 @@ from typing import Any
 import pytest
 from fakes.forks import Forks
 from integration.oracle.cases import write_cases
+from integration.oracle.ours import COMPAT
 from tfprof.cli import main as cli
 from tfprof.collector.export.code_defs import NONE
 from tfprof.collector.exporters.op_log import op_log
@@ -22,12 +20,11 @@ from tfprof.collector.store.reader import LocalJob, LocalStore
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_profiles.py"
-COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 SEEDS = range(200, 225)
 
 
 class Cases:
-    """Random cases and the files that one version of TensorFlow makes of them, by name."""
+    """Random cases, and the files that one version of TensorFlow makes of each."""
 
     def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
         self.version, self.folder = version, folder
@@ -38,7 +35,7 @@ class Cases:
         tensorflow.output(ORACLE, "run", folder / "run")
 
     def whole(self) -> Iterator[tuple[str, Path, Path]]:
-        """Yield name, case and TensorFlow's files of each case that TensorFlow can write."""
+        """Yield (name, case, TensorFlow's files) of each case that TensorFlow can write."""
         for case in sorted((self.folder / "cases").iterdir()):
             theirs = self.folder / "theirs" / case.name
             if (theirs / "profile.pb").exists():
@@ -47,32 +44,32 @@ class Cases:
 
 @pytest.fixture(scope="module", params=["tf1", "tf2"])
 def cases(
-    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Cases:
-    """What one version of TensorFlow wrote."""
-    return Cases(request.param, asking(request.param), tmp_path_factory.mktemp(request.param))
+    """The cases and files of one version of TensorFlow."""
+    return Cases(request.param, plain_forks(request.param), tmp_path_factory.mktemp(request.param))
 
 
 class Imports:
-    """A store that files are imported into."""
+    """A store for imported files."""
 
     def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.path = path
         self._capsys = capsys
 
     def job(self, *options: str) -> tuple[LocalJob, dict[str, Any]]:
-        """Return the job that `tfprof import` makes, and what it says."""
+        """Return the job that `tfprof import` makes, and the JSON that it prints."""
         with pytest.raises(SystemExit) as ended:
             cli.main(["import", *options, "--json", "--store", str(self.path)])
-        said = self._capsys.readouterr()
-        assert not ended.value.code, said.err
-        told = json.loads(said.out)
-        return LocalStore(self.path).job(told["job"]), told
+        printed = self._capsys.readouterr()
+        assert not ended.value.code, printed.err
+        answer = json.loads(printed.out)
+        return LocalStore(self.path).job(answer["job"]), answer
 
 
 @pytest.fixture
 def imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Imports:
-    """A store of this test's own."""
+    """A store for one test."""
     return Imports(tmp_path / "store", capsys)
 
 
@@ -84,7 +81,7 @@ def of_case(case: Path) -> list[str]:
 
 
 def normal(profile: ProfileProto) -> ProfileProto:
-    """Return a profile with texts in the place of their numbers, and attributes in one order."""
+    """Return a profile with strings in place of their ids, and attributes in a fixed order."""
     table = {0: NONE, **profile.id_to_string}
     for node in profile.nodes.values():
         for frame in node.trace.traces:
@@ -112,7 +109,7 @@ def written(job: LocalJob, compat: str) -> ProfileProto:
 
 
 def wrong(theirs: ProfileProto, ours: ProfileProto) -> list[str]:
-    """Return where two profiles differ, node by node and field by field."""
+    """Return the differences of two profiles, node by node and field by field."""
     found = []
     for number in sorted({*theirs.nodes, *ours.nodes}):
         one, other = theirs.nodes[number], ours.nodes[number]
@@ -130,7 +127,7 @@ def wrong(theirs: ProfileProto, ours: ProfileProto) -> list[str]:
     return found
 
 
-def test_a_graph_with_its_steps_is_written_as_tfprof_writes_it(cases: Cases, imports: Imports) -> None:
+def test_a_graph_and_its_steps_are_written_as_the_tf_profiler_writes_them(cases: Cases, imports: Imports) -> None:
     compared = 0
     for name, case, theirs in cases.whole():
         job, _ = imports.job(*of_case(case))
@@ -140,27 +137,29 @@ def test_a_graph_with_its_steps_is_written_as_tfprof_writes_it(cases: Cases, imp
 
 
 @pytest.mark.parametrize("file", ["profile.pb", "reloaded.pb"])
-def test_a_profile_that_is_read_and_written_is_the_same(cases: Cases, imports: Imports, file: str) -> None:
+def test_a_profile_that_is_read_and_written_does_not_change(cases: Cases, imports: Imports, file: str) -> None:
     compared = 0
     for name, _, theirs in cases.whole():
-        job, told = imports.job("--profile_path", str(theirs / file))
+        job, answer = imports.job("--profile_path", str(theirs / file))
         profile = read(theirs / file)
-        assert (told["nodes"], told["steps"]) == (len(profile.nodes), len(profile.steps))
-        # Whichever version is followed: the file says itself which output of a node an input is of.
+        assert (answer["nodes"], answer["steps"]) == (len(profile.nodes), len(profile.steps))
+        # With parity to either version: the file has the output slot of each input.
         for compat in COMPAT.values():
             assert not wrong(normal(read(theirs / file)), normal(written(job, compat))), name
         compared += sum(len(node.execs) for node in profile.nodes.values())
     assert compared > 200
 
 
-def test_a_real_profile_comes_back_to_the_numbers_of_its_texts(cases: Cases, imports: Imports) -> None:
+def test_a_real_profile_keeps_the_ids_of_its_strings(cases: Cases, imports: Imports) -> None:
     theirs = read(cases.folder / "run" / "profile.pb")
     assert theirs.has_trace
     job, _ = imports.job("--profile_path", str(cases.folder / "run" / "profile.pb"))
     assert not wrong(ordered(theirs), ordered(written(job, cases.compat)))
 
 
-def test_a_real_run_is_written_as_tfprof_writes_it_be_it_read_as_text_or_not(cases: Cases, imports: Imports) -> None:
+def test_a_real_run_is_written_as_the_tf_profiler_writes_it_from_binary_or_text_files(
+    cases: Cases, imports: Imports
+) -> None:
     run = cases.folder / "run"
     theirs = ordered(read(run / "profile.pb"))
     for suffix in ("pb", "pbtxt"):
@@ -170,7 +169,7 @@ def test_a_real_run_is_written_as_tfprof_writes_it_be_it_read_as_text_or_not(cas
         assert not wrong(theirs, ordered(written(job, cases.compat)))
 
 
-def test_an_op_log_comes_back_as_it_was(cases: Cases, imports: Imports) -> None:
+def test_an_op_log_that_is_read_and_written_does_not_change(cases: Cases, imports: Imports) -> None:
     run = cases.folder / "run"
     job, _ = imports.job("--graph_path", str(run / "graph.pb"), "--op_log_path", str(run / "tfprof_log"))
     assert op_log(job) == OpLogProto.FromString((run / "tfprof_log").read_bytes())

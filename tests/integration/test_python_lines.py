@@ -1,4 +1,4 @@
-"""Real jobs' code view: ops at the lines of Python that made them, and what pprof reads of it."""
+"""The code view of real jobs: ops are at the lines that made them, and `pprof` reads the file."""
 
 import json
 import os
@@ -17,18 +17,19 @@ pytestmark = pytest.mark.tf
 JOB = Path(__file__).parent / "jobs" / "python_lines.py"
 HERE = next(number for number, line in enumerate(JOB.read_text().splitlines(), 1) if line.endswith("# here"))
 FRAME = f"python_lines.py:{HERE}:product"
-#: A row of `pprof -top`: flat, its share, their sum, cumulative, its share, name.
+#: Options of `pprof` for the counts of the script's own lines.
 OWN = ("-top", "-nodefraction=0", "-unit=count", "-show=^python_lines:")
+#: A row of `pprof -top`: flat, share, sum of shares, cumulative, share, name.
 TOP = re.compile(r" *(\d+) +\S+% +\S+% +\S+ +\S+% +(.*)")
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 
 
 @pytest.fixture(scope="session")
 def go() -> str:
-    """The go command, whose pprof reads profiles."""
+    """The path of the `go` command, which has `pprof`."""
     path = shutil.which("go")
     if path is None:
-        message = "no go: its `go tool pprof` reads our files; install golang-go"
+        message = "no go command: `go tool pprof` reads the files; install golang-go"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
@@ -37,16 +38,16 @@ def go() -> str:
 
 @pytest.fixture(scope="module", params=["tf1-session", "tf2-session", "tf2-function"])
 def job(request: pytest.FixtureRequest, shared_places: Path) -> str:
-    """A job that was profiled, all its steps traced, and is now the last one; which kind."""
+    """Run a job with every step traced, which becomes the last job; return its kind."""
     version, kind = request.param.split("-")
     python = request.getfixturevalue(f"{version}_python")
-    told = run(TFPROF + "-run", "--trace", "all", str(python), str(JOB), kind, TF_CPP_MIN_LOG_LEVEL="3").stderr
-    assert "5 steps traced" in told or "6 steps traced" in told
+    report = run(TFPROF + "-run", "--trace", "all", str(python), str(JOB), kind, TF_CPP_MIN_LOG_LEVEL="3").stderr
+    assert "5 steps traced" in report or "6 steps traced" in report
     return kind
 
 
 def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that is to succeed."""
+    """Run a command that must exit with 0."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **more})
     assert done.returncode == 0, done.stderr
     return done
@@ -58,7 +59,7 @@ def ask(view: str, *options: str) -> Any:
 
 
 def entries(message: Any) -> Iterator[Any]:
-    """Yield a message and all below it."""
+    """Yield a message and all messages below it."""
     ahead = [message]
     while ahead:
         entry = ahead.pop()
@@ -67,7 +68,7 @@ def entries(message: Any) -> Iterator[Any]:
 
 
 def below(message: Any, *names: str) -> set[str]:
-    """Return the nodes that were made in, or below, the frames called ``names``."""
+    """Return the nodes at and below the frames called ``names``."""
     tops = [entry for entry in entries(message) if entry["name"] in names]
     return {node["name"] for top in tops for entry in entries(top) for node in entry["graph_nodes"]}
 
@@ -76,11 +77,11 @@ def pprof(go: str, file: Path, *options: str) -> list[str]:
     return run(go, "tool", "pprof", *options, str(file)).stdout.splitlines()
 
 
-def test_matrix_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -> None:
+def test_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -> None:
     of_type = [entry for entry in entries(ask("op", "-show_name_regexes", "MatMul")) if entry["name"] == "MatMul"]
     products = {node["name"] for entry in of_type for node in entry["graph_nodes"] if node["run_count"]}
     view = ask("code")
-    assert len(products) >= 2, "the gradient of a product is one, too"
+    assert len(products) >= 2, "products and their gradients"
     assert products <= below(view, FRAME, FRAME + " (gradient)")
     assert len(below(view, FRAME) & products) == 1
 

@@ -1,7 +1,4 @@
-"""Real jobs written as profiles and read again.
-
-Nothing that a live job records is refused, and the answers are the same.
-"""
+"""Profiles of real jobs can be imported again, and the copy of each job equals the job."""
 
 import os
 import subprocess
@@ -31,7 +28,7 @@ CASES = {
 @pytest.mark.parametrize(
     ("version", "job"), [(version, job) for version, jobs in CASES.items() for job in jobs], ids=str
 )
-def test_a_job_comes_back_from_its_profile(
+def test_a_job_equals_its_copy_from_the_exported_profile(
     version: str, job: tuple[str, ...], request: pytest.FixtureRequest, private_places: Path
 ) -> None:
     python = request.getfixturevalue(f"{version}_python")
@@ -41,5 +38,5 @@ def test_a_job_comes_back_from_its_profile(
     subprocess.run(command, capture_output=True, timeout=240, check=False, env=environment)
     stored = LocalStore(private_places).job("last")
     assert stored.table("traces").num_rows
-    assert stored.table("ops")["output_bytes"].to_pylist(), "what was put out is told"
+    assert stored.table("ops")["output_bytes"].to_pylist(), "the job has no recorded outputs"
     assert list(differences(private_places, f"{stored.info.uid:016x}")) == []

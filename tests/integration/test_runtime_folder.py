@@ -1,4 +1,4 @@
-"""Whatever lies in the runtime folder, nobody waits for it: not the launcher, no daemon, no command."""
+"""Odd files in the runtime folder block neither the launcher nor a daemon nor a command."""
 
 import subprocess
 import sys
@@ -6,22 +6,17 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes import channel_writer
+from fakes.channel_job import OPEN_CHANNEL
 from fakes.odd_files import ODD_FILES
 from tfprof.formats import runtime_dir
 
-#: A job with a channel, as tfprof-run would start it.
-JOB = f"""
-import os, sys, time
-sys.path.insert(0, {str(Path(channel_writer.__file__).parent.parent)!r})
-from fakes.channel_writer import ChannelWriter
-launch, _, place = os.environ["TFPROF_RUN"].partition("@")
-writer = ChannelWriter(int(launch, 16))
-writer.announce(place)
+#: A job with a channel and one span.
+JOB = f"""{OPEN_CHANNEL}
 writer.put_span(1)
 time.sleep(1)
 """
-#: What a command may take here, its own start and an orderly end of daemons included; what hangs takes for ever.
+#: The longest time of a command in seconds, including the start or stop of daemons. A blocked
+#: command never ends.
 PATIENCE_S = 20.0
 
 
@@ -31,7 +26,7 @@ def run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def profiled() -> str:
-    """Run the job and the commands about daemons; return what the launcher said."""
+    """Run the job, then `tfprof status` and `tfprof stop`; return the output of the launcher."""
     ended = run("tfprof.agent.launcher.run", sys.executable, "-c", JOB)
     assert ended.returncode == 0
     for command in ("status", "stop"):
@@ -44,7 +39,7 @@ def place(private_places: Path) -> Path:
     return Path(runtime_dir.make_instance(str(private_places)))
 
 
-def test_odd_files_beside_the_daemons_own_are_passed_over(place: Path) -> None:
+def test_odd_announcements_and_launch_files_are_ignored(place: Path) -> None:
     for number, make in enumerate(ODD_FILES.values()):
         make(place / "announce" / f"{100 + number}-{number:016x}")
         make(place / "launches" / f"{number:016x}.json")
@@ -55,7 +50,7 @@ def test_odd_files_beside_the_daemons_own_are_passed_over(place: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"), [("agent.json", "fifo"), ("collector.json", "endless"), ("report.log", "fifo"), ("store", "fifo")]
 )
-def test_a_file_of_no_consequence_is_done_without(place: Path, name: str, kind: str) -> None:
+def test_an_odd_file_that_is_not_essential_is_ignored(place: Path, name: str, kind: str) -> None:
     (place / name).unlink(missing_ok=True)
     ODD_FILES[kind](place / name)
     assert "tfprof op" in profiled()
@@ -71,11 +66,11 @@ def test_a_file_of_no_consequence_is_done_without(place: Path, name: str, kind: 
         ("collector.log", "folder", "daemon"),
     ],
 )
-def test_one_that_there_is_no_daemon_without_is_named_in_one_line(place: Path, name: str, kind: str, slug: str) -> None:
+def test_an_odd_file_that_a_daemon_needs_is_reported_in_one_line(place: Path, name: str, kind: str, slug: str) -> None:
     ODD_FILES[kind](place / name)
     began = time.monotonic()
-    said = profiled()
+    report = profiled()
     assert time.monotonic() - began < PATIENCE_S
-    assert said.startswith("tfprof: no profile: ")
-    assert said.endswith(f"[{slug}]\n")
-    assert said.count("\n") == 1
+    assert report.startswith("tfprof: no profile: ")
+    assert report.endswith(f"[{slug}]\n")
+    assert report.count("\n") == 1

@@ -1,9 +1,10 @@
-"""Real sessions of TensorFlow 1.15 and 2.21, read back from the channel."""
+"""The spans and records of real sessions of TensorFlow 1.15 and 2.21."""
 
 import re
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.channel_reader import ordinals
 from tfprof.collector.summaries.steps import call
 from tfprof.formats import layout
 
@@ -38,7 +39,7 @@ def runs_of(job):
     return [span for span in job.read.spans if span.kind in layout.RUN_KINDS]
 
 
-def test_the_job_sees_what_it_would_see_alone(job, alone):
+def test_the_job_sees_the_same_as_without_tfprof(job, alone):
     status, output, errors = job.ended
     assert (status, output) == alone[:2]
     assert LOG.sub("", errors) == LOG.sub("", alone[2])
@@ -48,8 +49,7 @@ def test_every_run_is_a_span(job):
     for kind, number in RUNS.items():
         runs = job.read.of_kind(kind)
         assert sum(span.count for span in runs) == job.read.count(kind) == number
-        ordinals = sorted(number for span in runs for number in range(span.ordinal, span.ordinal + span.count))
-        assert ordinals == list(range(1, number + 1))
+        assert sorted(ordinals(runs)) == list(range(1, number + 1))
         assert all(span.low <= span.total // span.count <= span.high <= span.total for span in runs)
     assert not any(job.read.count(kind) for kind in set(layout.RUN_KINDS) - set(RUNS))
     assert sum(span.count for span in job.read.of_kind(layout.PARTIAL_RUN)) == 1
@@ -71,7 +71,7 @@ def test_every_traced_run_is_kept(job):
     kept = {(record.flags, record.step) for record in job.read.records_of(layout.RUN_METADATA)}
     if job.trace == "off":
         assert not kept
-        assert len(traced) == 3  # those that the job asked for itself
+        assert len(traced) == 3  # the runs that the job itself traced
         return
     assert kept == traced
     assert all(
@@ -82,11 +82,11 @@ def test_every_traced_run_is_kept(job):
         assert len(kept) == sum(RUNS.values()) - 3
 
 
-def test_spans_tell_different_runs_apart(job):
+def test_spans_of_different_runs_have_different_keys(job):
     keys = {span.key for span in runs_of(job)}
     assert sorted(call(layout.RUN, key) for key in keys) == [
         "1 feed, 1 fetch",  # of the loss
-        "1 feed, 1 fetch",  # of what is not a number
+        "1 feed, 1 fetch",  # of the op that fails
         "1 feed, 1 fetch, 1 target",
         "1 feed, 1 target",
         "1 fetch",
@@ -104,7 +104,7 @@ def test_the_graph_is_sent_with_the_first_trace(job):
         assert b"session_paths.py" in job.read.records_of(layout.FRAMES)[0].data
 
 
-def test_the_hello_page_says_what_runs(job):
+def test_the_hello_page_identifies_the_job(job):
     hello = job.read.hello()
     assert hello["name"] == "session_paths.py"
     assert hello["framework_version"].split(".")[0] in "12"
@@ -113,7 +113,7 @@ def test_the_hello_page_says_what_runs(job):
 
 
 @pytest.mark.parametrize(("trace", "before"), [("all", 1), ("steps=1-2", 12)], ids=["traced", "plain"])
-def test_an_uncaught_error_prints_what_it_would_print_alone(python, trace, before, tmp_path):
+def test_an_uncaught_error_prints_the_same_as_without_tfprof(python, trace, before, tmp_path):
     script = JOBS / "failing_run.py"
     errors = bare(python, script, str(before))[2]
     assert errors.count("Traceback") >= 4

@@ -1,4 +1,4 @@
-"""Sessions that run in several threads at once, every run traced: not one error in the job."""
+"""Sessions that run in several threads, with every run traced, raise no error in the job."""
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.tf
 
 @pytest.mark.parametrize("level", ["auto", "full"])
 @pytest.mark.parametrize("environment", ["tf1_python", "tf2_python"])
-def test_no_run_of_many_threads_fails_for_being_traced(request, environment, level, tmp_path):
+def test_runs_in_many_threads_do_not_fail_because_of_traces(request, environment, level, tmp_path):
     python = request.getfixturevalue(environment)
     more = {"TFPROF_TRACE": "all", "TFPROF_TRACE_LEVEL": level, "TFPROF_RING": "64M"}
     with ArmedJob(python, JOBS / "session_threads.py", tmp_path, **more) as job:

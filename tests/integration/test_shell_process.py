@@ -1,4 +1,4 @@
-"""The shell as a process: on a terminal of its own, at the end of a pipe, beside a job that goes on."""
+"""The shell as a process: on a terminal, with pipes, and about a job that is still running."""
 
 import fcntl
 import os
@@ -21,9 +21,9 @@ from fakes.run_metadata import run_metadata
 from tfprof.collector.store.writer import LocalStoreWriter
 
 SHELL = [sys.executable, "-m", "tfprof.cli.main", "shell"]
-#: What a terminal answers when it is asked where its cursor is.
+#: A terminal's answer to the query for the position of the cursor.
 CURSOR_AT = b"\x1b[1;1R"
-#: What a prompt begins with: from here on a paste is marked.
+#: Beginning of a prompt: the code that turns bracketed paste on.
 PROMPTS = b"\x1b[?2004h"
 
 
@@ -48,11 +48,11 @@ class Terminal:
         os.write(self._terminal, text.encode())
 
     def until(self, pattern: str) -> str:
-        """Return what was shown until ``pattern`` was, without the codes that move the cursor."""
+        """Wait until ``pattern`` is shown; return the output until then, without control codes."""
         return self._wait(lambda shown: bool(re.search(pattern, shown)))
 
     def prompt(self) -> str:
-        """Return what was shown until a line can be typed again."""
+        """Wait for the next prompt; return the output until then."""
         return self._wait(
             lambda shown: "tfprof>" in self._seen.rpartition(PROMPTS)[2].decode() and PROMPTS in self._seen
         )
@@ -67,7 +67,7 @@ class Terminal:
                 return shown
             if select.select([self._terminal], [], [], 0.1)[0]:
                 self._read()
-        raise AssertionError(f"not what was waited for: {shown!r}")
+        raise AssertionError(f"waited in vain; the terminal shows {shown!r}")
 
     def _read(self) -> None:
         try:
@@ -79,7 +79,7 @@ class Terminal:
         self._seen += data
 
     def ended(self) -> int:
-        """Return the exit status, -1 while it runs after a minute."""
+        """Wait until the shell ends; return its exit status, or -1 after a minute."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if select.select([self._terminal], [], [], 0.1)[0]:
@@ -104,7 +104,7 @@ def terminal(store: Path, tmp_path: Path) -> Iterator[Terminal]:
     one.close()
 
 
-def test_lines_are_typed_completed_answered_and_kept(terminal: Terminal, tmp_path: Path) -> None:
+def test_typed_lines_are_completed_answered_and_kept_in_the_history(terminal: Terminal, tmp_path: Path) -> None:
     assert "aa10 train.py; `help` lists the commands" in terminal.prompt()
     terminal.type("op -order\t")
     terminal.until("_by")
@@ -126,7 +126,7 @@ def test_lines_are_typed_completed_answered_and_kept(terminal: Terminal, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tfprof"]
 
 
-def test_an_earlier_shells_lines_come_back(terminal: Terminal, store: Path, tmp_path: Path) -> None:
+def test_a_new_shell_has_the_history_of_earlier_ones(terminal: Terminal, store: Path, tmp_path: Path) -> None:
     terminal.prompt()
     terminal.type("set -max_depth 7\r")
     terminal.prompt()
@@ -158,7 +158,7 @@ def test_ctrl_c_drops_a_line_and_ctrl_d_ends(terminal: Terminal) -> None:
     assert b"Traceback" not in terminal._seen
 
 
-def test_a_pipe_gets_answers_and_no_prompt(store: Path, tmp_path: Path) -> None:
+def test_the_output_to_a_pipe_has_no_prompt(store: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [*SHELL, "aa10", "--store", str(store)],
         input="op -select occurrence\nnonsense\nscope -select params\n",
@@ -174,7 +174,7 @@ def test_a_pipe_gets_answers_and_no_prompt(store: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error(store: Path) -> None:
     command = [*SHELL, "aa10", "--store", str(store)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -188,7 +188,7 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_each_answer_is_of_what_is_stored_by_then(tmp_path: Path) -> None:
+def test_each_answer_includes_the_newest_data_of_the_store(tmp_path: Path) -> None:
     writer = LocalStoreWriter(tmp_path / "s", HOST)
     job = writer.job(5 << 60)
     job.identity(IDENTITY)

@@ -1,4 +1,4 @@
-"""Timelines in a browser: the viewer of chrome://tracing reads and shows what the commands write."""
+"""Timelines in a browser: the viewer of chrome://tracing shows the files of the commands."""
 
 import json
 import subprocess
@@ -16,10 +16,11 @@ from integration.trace_viewer import TraceViewer, trace_viewer
 ORACLE = Path(__file__).with_name("oracle_op_view.py")
 CPU, GPU = (f"/job:localhost/replica:0/task:0/device:{name}:0" for name in ("CPU", "GPU"))
 STREAM = "/device:GPU:0/stream:all"
-#: A real step begins at about so many µs.
+#: A realistic start time of a step in µs.
 BEGIN = 1_700_000_000_000_000
 INPUTS = {"images": [], "conv": ["images"], "relu": ["conv:0"], "loss": ["relu", "^conv"], "print": ["loss"]}
-#: Device, node, start and duration; bytes in use and an allocation (µs, bytes) of the GPU's allocator.
+#: (device, node, start µs, duration µs, bytes in use, allocation); the last two are of the GPU's
+#: allocator, and an allocation is (µs, bytes).
 EXECUTIONS = (
     (CPU, "images", 0, 50, None, None),
     (CPU, "loss", 500, 30, None, None),
@@ -39,7 +40,7 @@ def viewer(tmp_path: Path) -> Iterator[TraceViewer]:
 
 
 def made(store: Path) -> None:
-    """Make a job of one step on a CPU and a GPU."""
+    """Write a job with one step on a CPU and a GPU."""
     nodes = [message(wire.NODE_DEF, name=name, op=name, input=inputs) for name, inputs in INPUTS.items()]
     devices = []
     for device in (CPU, GPU, STREAM):
@@ -60,7 +61,7 @@ def made(store: Path) -> None:
 
 
 def written(store: Path, view: str, step: int) -> Path:
-    """Have a command write the timeline of a view of the last job."""
+    """Write the timeline of a view of the last job with a command; return its path."""
     out = store.parent / "timeline"
     options = ("-max_depth", "10000", "-step", str(step), "-output", f"timeline:outfile={out}")
     command = (sys.executable, "-m", "tfprof.cli.main", view, "last", "--store", str(store), *options)
@@ -68,27 +69,27 @@ def written(store: Path, view: str, step: int) -> Path:
     return out.with_name(f"timeline_{step}")
 
 
-def lanes(told: Any) -> dict[str, list[list[tuple[str, int, int]]]]:
-    """Return (name, start, duration) of the bars in each lane, by process."""
+def lanes(summary: Any) -> dict[str, list[list[tuple[str, int, int]]]]:
+    """Return {process: lanes}; a lane is a list of bars (name, start, duration)."""
     return {
         process["name"]: [[tuple(bar[:3]) for bar in lane["slices"]] for lane in process["lanes"]]
-        for process in told["processes"]
+        for process in summary["processes"]
         if process["lanes"]
     }
 
 
-def test_devices_lanes_arrows_and_memory_are_seen(viewer: TraceViewer, tmp_path: Path) -> None:
-    """A step on a CPU and a GPU: what runs at the same time lies side by side, an arrow leads to another device."""
+def test_the_viewer_shows_devices_lanes_arrows_and_memory(viewer: TraceViewer, tmp_path: Path) -> None:
+    """Overlapping executions are in different lanes, and arrows connect devices."""
     made(tmp_path / "store")
-    told = viewer.open(written(tmp_path / "store", "graph", 0))
-    assert not told["warnings"]
+    summary = viewer.open(written(tmp_path / "store", "graph", 0))
+    assert not summary["warnings"]
     assert not viewer.errors
-    assert lanes(told) == {
+    assert lanes(summary) == {
         f"Op scheduling threads: {CPU.lower()}": [[("images", 0, 50), ("loss", 500, 30)], [("print", 520, 40)]],
         f"Op scheduling threads: {GPU.lower()}": [[("conv", 60, 20), ("relu", 85, 10), ("relu", 300, 10)]],
         f"Op execution threads: {STREAM.lower()}": [[("conv", 90, 300)]],
     }
-    flows = sorted((flow["from"], flow["to"], flow["start"], flow["end"]) for flow in told["flows"])
+    flows = sorted((flow["from"], flow["to"], flow["start"], flow["end"]) for flow in summary["flows"])
     assert flows == [
         ("conv", "loss", 80, 500),
         ("images", "conv", 50, 60),
@@ -96,7 +97,7 @@ def test_devices_lanes_arrows_and_memory_are_seen(viewer: TraceViewer, tmp_path:
         ("relu", "loss", 310, 500),
     ]
     counters = {
-        counter["name"]: dict(counter["series"]) for process in told["processes"] for counter in process["counters"]
+        counter["name"]: dict(counter["series"]) for process in summary["processes"] for counter in process["counters"]
     }
     assert counters["Allocated Bytes"] == {"Allocator Bytes in Use": [[80, 4_000_000], [310, 2_000_000]]}
     top = {name: [value for _, value in samples] for name, samples in counters["Top Allocations"].items()}
@@ -106,10 +107,10 @@ def test_devices_lanes_arrows_and_memory_are_seen(viewer: TraceViewer, tmp_path:
 
 @pytest.mark.tf
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
-def test_a_real_step_is_seen_whole(
+def test_the_viewer_shows_a_whole_real_step(
     version: str, viewer: TraceViewer, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Every bar of the file is a bar on the screen, and one is found by its name."""
+    """Every bar of the file is shown, and the search finds a bar by its name."""
     python = request.getfixturevalue(f"{version}_python")
     subprocess.run([python, ORACLE, tmp_path, "full"], check=True, capture_output=True, timeout=240)
     parts = [path.read_bytes() for path in sorted(tmp_path.glob("run-*.pb"))]
@@ -118,10 +119,10 @@ def test_a_real_step_is_seen_whole(
     events = json.loads(path.read_text())["traceEvents"]
     bars = [event for event in events if event["ph"] == "X"]
     first = min(event["ts"] for event in bars)
-    told = viewer.open(path)
-    assert not told["warnings"]
+    summary = viewer.open(path)
+    assert not summary["warnings"]
     assert not viewer.errors
-    shown = [bar for process in lanes(told).values() for lane in process for bar in lane]
+    shown = [bar for process in lanes(summary).values() for lane in process for bar in lane]
     assert sorted(shown) == sorted((event["name"], event["ts"] - first, event["dur"]) for event in bars)
     assert len(shown) > 50
     assert viewer.colours() > 20
@@ -129,12 +130,12 @@ def test_a_real_step_is_seen_whole(
     assert f'"{name}"' in viewer.find(name)
 
 
-def test_a_tree_is_a_flame_graph(viewer: TraceViewer, tmp_path: Path) -> None:
+def test_the_viewer_shows_the_scope_view_as_a_flame_graph(viewer: TraceViewer, tmp_path: Path) -> None:
     made(tmp_path / "store")
-    told = viewer.open(written(tmp_path / "store", "scope", -1))
-    assert not told["warnings"]
+    summary = viewer.open(written(tmp_path / "store", "scope", -1))
+    assert not summary["warnings"]
     assert not viewer.errors
-    assert lanes(told) == {
+    assert lanes(summary) == {
         "Scope:0": [[("_TFProfRoot", 0, 460)]],
         "Scope:1": [[("conv", 0, 320), ("images", 320, 50), ("loss", 370, 30), ("print", 400, 40), ("relu", 440, 20)]],
     }

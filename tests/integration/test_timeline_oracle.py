@@ -1,4 +1,4 @@
-"""Timelines against TensorFlow's own profiler: the same executions in, the same bytes out."""
+"""Timelines against the TF profiler: both write the same bytes for the same executions."""
 
 import json
 import os
@@ -32,18 +32,18 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def asked(
-    version: str, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+    version: str, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Cases, each with TensorFlow's answers to its questions."""
+    """The cases, each with TensorFlow's answers to its questions."""
     folder = tmp_path_factory.mktemp(version)
     cases = [timeline_cases.case(seed) for seed in range(FIRST_SEED, FIRST_SEED + CASES)]
     (folder / "cases.json").write_text(json.dumps(cases, default=lambda data: data.decode("latin-1")))
-    asking(version).output(ORACLE, folder / "cases.json", folder / "answers.json")
+    plain_forks(version).output(ORACLE, folder / "cases.json", folder / "answers.json")
     return list(zip(cases, json.loads((folder / "answers.json").read_text()), strict=True))
 
 
 def stored(case: Mapping[str, Any], store: Path) -> None:
-    """Make a job of a case."""
+    """Import a case as a job."""
     nodes = graph(case["graph"], "graph")
     message = parsed(case["op_log"], OpLogProto, "op_log", (BINARY,))
     known = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
@@ -53,7 +53,7 @@ def stored(case: Mapping[str, Any], store: Path) -> None:
     )
 
 
-def where(theirs: str, mine: str) -> str:
+def first_difference(theirs: str, mine: str) -> str:
     """Return the first event that differs."""
     events = [text.replace('},{"', '}\n,{"').split("\n") for text in (theirs, mine)]
     return next(
@@ -61,10 +61,10 @@ def where(theirs: str, mine: str) -> str:
     )
 
 
-def test_timelines_are_those_of_tensorflow_byte_for_byte(
+def test_timelines_equal_those_of_tensorflow_byte_for_byte(
     version: str, asked: list[tuple[dict[str, Any], list[dict[str, Any]]]], tmp_path: Path
 ) -> None:
-    """Each view, each step and all of them, many filters: files, their names, and what is printed."""
+    """Compare files and printed output of each view, for one or all steps, with filters."""
     compared = dict.fromkeys(("graph", "scope", "code"), 0)
     out = tmp_path / "out"
     out.mkdir()
@@ -77,7 +77,7 @@ def test_timelines_are_those_of_tensorflow_byte_for_byte(
             about = f"seed {FIRST_SEED + at}: {question}"
             assert sorted(mine["files"]) == sorted(answer["files"]), about
             for name, text in answer["files"].items():
-                assert mine["files"][name] == text, f"{about} {name}: {where(text, mine['files'][name])}"
+                assert mine["files"][name] == text, f"{about} {name}: {first_difference(text, mine['files'][name])}"
                 compared[question["view"]] += 1
             assert mine["printed"] == answer["printed"], about
     assert min(compared.values()) >= CASES // 4, compared

@@ -1,7 +1,4 @@
-"""Jobs that are traced at every step end, print and keep what they would alone.
-
-What was traced is shown or counted as lost.
-"""
+"""Jobs with every step traced end, print and free memory as without tfprof."""
 
 import json
 import os
@@ -41,7 +38,9 @@ def _run(environment: Mapping[str, str], *command: str) -> subprocess.CompletedP
         ("descriptors", "0\n"),
     ],
 )
-def test_a_job_is_as_alone(scenario: str, output: str, environment: Mapping[str, str], tf2_python: Path) -> None:
+def test_a_job_runs_as_without_tfprof(
+    scenario: str, output: str, environment: Mapping[str, str], tf2_python: Path
+) -> None:
     command = [TFPROF + "-run", "--quiet", "--trace", "all", str(tf2_python), SCRIPT, scenario]
     ended = _run(environment, *command)
     assert (ended.returncode, ended.stdout) == (7, output), ended.stderr
@@ -50,7 +49,7 @@ def test_a_job_is_as_alone(scenario: str, output: str, environment: Mapping[str,
 
 
 @pytest.mark.parametrize("options", [(), ("--trace", "all")], ids=" ".join)
-def test_what_the_job_lets_go_of_goes_as_alone(
+def test_objects_that_the_job_drops_are_freed_as_without_tfprof(
     options: tuple[str, ...], environment: Mapping[str, str], tf2_python: Path
 ) -> None:
     job = [str(tf2_python), str(Path(SCRIPT).with_name("references.py"))]
@@ -59,7 +58,7 @@ def test_what_the_job_lets_go_of_goes_as_alone(
     assert alone.stdout.count("True") == 6
 
 
-def test_what_short_lived_children_traced_is_shown_or_counted(environment: Mapping[str, str], tf2_python: Path) -> None:
+def test_the_traces_of_short_lived_children_are_stored(environment: Mapping[str, str], tf2_python: Path) -> None:
     ended = _run(environment, TFPROF + "-run", "--trace", "all", "--name", "kids", str(tf2_python), SCRIPT, "children")
     assert (ended.returncode, ended.stdout) == (7, "0\n9\n0\n9\n"), ended.stderr
     jobs: list[dict[str, Any]] = json.loads(_run(environment, TFPROF, "jobs", "--json").stdout)["jobs"]

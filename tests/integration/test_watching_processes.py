@@ -1,7 +1,4 @@
-"""`tfprof follow` and `tfprof top` as processes.
-
-They run beside a store that is written, with a pipe that closes, and a key that ends them.
-"""
+"""`tfprof follow` and `tfprof top` as processes, beside a process that writes to their store."""
 
 import json
 import os
@@ -24,7 +21,7 @@ JOBS = 8
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
-    """A store whose jobs run, and the process that writes them; its jobs end when its standard input does."""
+    """A store with running jobs, and the process that writes to it until its input ends."""
     writer = subprocess.Popen(
         [sys.executable, ROOT / "tests/fakes/busy_store.py", tmp_path / "store", str(JOBS), "90"],
         stdin=subprocess.PIPE,
@@ -44,10 +41,10 @@ def started(*words: object, **how: object) -> "subprocess.Popen[str]":
     )  # type: ignore[call-overload, no-any-return]
 
 
-def test_every_step_comes_once_until_the_job_ends(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+def test_follow_prints_every_step_once_until_the_job_ends(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
     store, writer = busy
     follow = started("follow", "last", "--all", "--each", "--json", "--store", store)
-    time.sleep(5)
+    time.sleep(5)  # the writer appends twice
     assert follow.poll() is None
     writer.communicate("")
     out, err = follow.communicate(timeout=60)
@@ -61,12 +58,12 @@ def test_every_step_comes_once_until_the_job_ends(busy: tuple[Path, "subprocess.
         assert len(steps) == len(set(steps)) == end["steps"] > 0
 
 
-def test_following_costs_next_to_nothing(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+def test_follow_uses_almost_no_cpu_time(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
     store, _ = busy
     follow = started("follow", "last", "--store", store)
     try:
         process = psutil.Process(follow.pid)
-        time.sleep(6)
+        time.sleep(6)  # it has started
         before = process.cpu_times()
         time.sleep(10)
         after = process.cpu_times()
@@ -76,9 +73,12 @@ def test_following_costs_next_to_nothing(busy: tuple[Path, "subprocess.Popen[str
         follow.communicate()
 
 
-def test_a_reader_that_goes_ends_it_even_where_nothing_happens(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+def test_follow_ends_when_its_reader_closes_the_pipe_even_without_output(
+    busy: tuple[Path, "subprocess.Popen[str]"],
+) -> None:
     store, _ = busy
-    follow = started("follow", f"{0x1000_0000_0000_0000 + (5 << 40):016x}", "--store", store)  # it is starting
+    without_steps = f"{0x1000_0000_0000_0000 + (5 << 40):016x}"
+    follow = started("follow", without_steps, "--store", store)
     assert follow.stdout is not None
     assert follow.stdout.readline().startswith("job ")
     follow.stdout.close()
@@ -88,7 +88,7 @@ def test_a_reader_that_goes_ends_it_even_where_nothing_happens(busy: tuple[Path,
     follow.stderr.close()
 
 
-def test_ctrl_c_ends_it_silently(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+def test_ctrl_c_ends_follow_silently(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
     store, _ = busy
     follow = started("follow", "last", "--store", store)
     assert follow.stdout is not None
@@ -99,7 +99,7 @@ def test_ctrl_c_ends_it_silently(busy: tuple[Path, "subprocess.Popen[str]"]) -> 
 
 
 @pytest.mark.parametrize(("key", "status"), [(b"q", 0), (b"\x03", -signal.SIGINT)])
-def test_the_screen_shows_the_slow_job_first_and_gives_the_terminal_back(
+def test_top_shows_the_slow_job_first_and_restores_the_terminal(
     busy: tuple[Path, "subprocess.Popen[str]"], key: bytes, status: int
 ) -> None:
     store, _ = busy
@@ -122,7 +122,7 @@ def test_the_screen_shows_the_slow_job_first_and_gives_the_terminal_back(
 
 
 def read_until(terminal: int, text: bytes) -> bytes:
-    """Return what a terminal shows until ``text`` is there."""
+    """Read from a terminal until ``text`` is shown; return the output until then."""
     shown = b""
     deadline = time.monotonic() + 90
     while text not in shown:

@@ -1,4 +1,4 @@
-"""What a profiler session tells of memory on a machine without accelerators, beside what a traced session run tells."""
+"""The memory of ops in a window equals that of a traced session run, on a CPU."""
 
 import json
 from collections import Counter
@@ -18,25 +18,26 @@ def job(onednn, tf2_python, tmp_path_factory):
     with ArmedJob(tf2_python, SCRIPT, tmp_path_factory.mktemp("job")) as running:
         running.until_ready()
         running.onednn = onednn
-        running.told = json.loads(running.output[-1])
+        running.report = json.loads(running.output[-1])
         running.read = running.reader().take(ended=True)
         running.read.close()
         assert running.finish()[0] == 0
         yield running
 
 
-def test_a_windows_ops_have_the_memory_that_tensorflow_tells_of_a_session_run(job):
+def test_the_ops_of_a_window_have_the_memory_of_a_traced_session_run(job):
     window, *_ = [each for each in job.read.records_of(layout.XSPACE) if each.flags == layout.FUNCTION]
     found = Counter()
     for row in executions(XSpace.FromString(window.data[layout.XSPACE_HEAD.size :]), 0):
         found[row.label.decode()] += row.memory.total
-    ops = {kind for kind, size in job.told["ops"].items() if size > 1000}
+    ops = {kind for kind, size in job.report["ops"].items() if size > 1000}
     assert {"_MklNativeConv2D" if job.onednn else "Conv2D", "TopKV2"} <= ops
-    # A limitation (docs/tracing.md): oneDNN's allocator tells a profiler session of large allocations only.
-    told = job.told["large" if job.onednn else "ops"]
-    assert max(told.values()) > 256 << 10
-    assert {kind: found[kind] for kind in ops} == {kind: told[kind] for kind in ops}
+    # A limitation (docs/tracing.md): oneDNN's allocator reports only large allocations to a
+    # profiler session.
+    expected = job.report["large" if job.onednn else "ops"]
+    assert max(expected.values()) > 256 << 10
+    assert {kind: found[kind] for kind in ops} == {kind: expected[kind] for kind in ops}
 
 
-def test_the_allocator_tells_only_within_a_window_and_never_in_a_forked_child(job):
-    assert job.told["switch"] == [False, True, False, False]
+def test_the_allocator_reports_only_within_a_window_and_never_in_a_forked_child(job):
+    assert job.report["switch"] == [False, True, False, False]

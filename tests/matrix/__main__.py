@@ -1,6 +1,6 @@
-"""Runs the matrix, or some of it, and prints the table.
+"""Runs the matrix, or a part of it, and prints the table.
 
-Usage: `python -m matrix [--rows a,b] [--versions 2.4,2.15] [--markdown]`.
+python -m matrix [--rows a,b] [--versions 2.4,2.15] [--markdown]
 """
 
 import argparse
@@ -15,16 +15,18 @@ from .versions import VERSIONS
 
 
 def main() -> int:
-    """Run what is asked for; return the exit status."""
+    """Run the cells that the command line selects; return the exit status."""
     parser = argparse.ArgumentParser(prog="matrix", description=__doc__)
-    parser.add_argument("--rows", default="", help="names of rows, by default all")
-    parser.add_argument("--versions", default="", help="versions, by default all")
+    parser.add_argument("--rows", default="", help="names of rows (default: all)")
+    parser.add_argument("--versions", default="", help="versions (default: all)")
     parser.add_argument("--markdown", action="store_true", help="print the table of the documentation and run nothing")
-    asked = parser.parse_args()
-    if asked.markdown:
+    arguments = parser.parse_args()
+    if arguments.markdown:
         print(table.markdown(), end="")
         return 0
-    wanted = [version for version in VERSIONS if not asked.versions or version.name in asked.versions.split(",")]
+    wanted = [
+        version for version in VERSIONS if not arguments.versions or version.name in arguments.versions.split(",")
+    ]
     missing = list(filter(None, map(environments_missing, wanted)))
     if missing:
         sys.exit("\n".join(missing))
@@ -32,7 +34,7 @@ def main() -> int:
     with instance() as private:
         for version in wanted:
             for row in ROWS:
-                if row.exists(version) and (not asked.rows or row.name in asked.rows.split(",")):
+                if row.exists(version) and (not arguments.rows or row.name in arguments.rows.split(",")):
                     begun = time.monotonic()
                     outcome = outcomes[row.name, version.name] = run(row, version, private)
                     took = f"{time.monotonic() - begun:.1f} s"

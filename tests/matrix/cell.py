@@ -1,6 +1,6 @@
-"""One cell of the matrix: a job run bare and armed at the same time.
+"""One cell of the matrix: a job runs without tfprof (bare) and under it (armed) at the same time.
 
-What tfprof says of it is held against what the job tells.
+The two must end alike, and tfprof must record the steps and spans that the job counted itself.
 """
 
 import json
@@ -25,18 +25,19 @@ from .versions import Version
 
 RUN: Final = Path(sys.executable).parent / "tfprof-run"
 TIMEOUT_S: Final = 120
-#: What differs from run to run on standard error: clocks, addresses, ports, process ids.
+#: Numbers on standard error that differ from run to run: clocks, addresses, ports, process ids.
 _STAMP: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _RUNS: Final = [layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS]
 _NO_LIMIT: Final = Limit(frozenset(), False, "")
-#: How a job tells what it did: with a line that begins so.
-_TOLD: Final = '{"spans"'
+#: Beginning of the line with which a job reports its steps and spans.
+_REPORT: Final = '{"spans"'
+#: Variable that marks the processes of a job.
 _CELL: Final = "TFPROF_MATRIX_CELL"
 PARTS: Final = ("status", "steps", "ops", "spans", "profile")
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """The end of a command; ``status`` is None after a timeout, ``left`` are leftover processes."""
 
     status: int | None
     out: str
@@ -45,7 +46,7 @@ class Ended(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What is wrong with each part of a cell, '' where nothing is."""
+    """What is wrong with each part of a cell, '' for nothing."""
 
     status: str
     steps: str
@@ -54,7 +55,7 @@ class Outcome(NamedTuple):
     profile: str = ""
 
     def wrong(self) -> list[str]:
-        """Return all that is wrong, a line each."""
+        """Return everything that is wrong, a line each."""
         return [f"{part}: {text}" for part, text in self._asdict().items() if text]
 
 
@@ -69,9 +70,9 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
     bare, armed = [job.end() for job in jobs]
     recorded = instance.jobs(name)
     limit = LIMITS.get(row.limit(version), _NO_LIMIT)
-    told = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_TOLD)]
-    steps = _summed(line["steps"] for line in told)
-    spans = _summed(line["spans"] for line in told)
+    reports = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_REPORT)]
+    steps = _summed(line["steps"] for line in reports)
+    spans = _summed(line["spans"] for line in reports)
     entries = [entry for job in recorded for entry in instance.ask("spans", job["uid"])["spans"]]
     return Outcome(
         "; ".join(_status(bare, armed)),
@@ -83,7 +84,7 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
 
 
 class _Job:
-    """A process with children that can be told from all others."""
+    """A process whose descendants are marked by a variable."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._mark = uuid.uuid4().hex
@@ -98,7 +99,7 @@ class _Job:
         )
 
     def end(self) -> Ended:
-        """Wait for its end, then end what it has left."""
+        """Wait until the process ends, then kill the processes that it left behind."""
         status: int | None = None
         try:
             out, errors = self._process.communicate(timeout=TIMEOUT_S)
@@ -121,7 +122,7 @@ class _Job:
 
 
 def _summed(counts: Any) -> dict[str, int | None]:
-    """Return the sum of several counts; None, which is any number, stays."""
+    """Return the sum of several counts by kind; None stands for any number and stays None."""
     total: dict[str, int | None] = {}
     for each in counts:
         for kind, number in each.items():
@@ -131,12 +132,12 @@ def _summed(counts: Any) -> dict[str, int | None]:
 
 
 def _status(bare: Ended, armed: Ended) -> Iterator[str]:
-    """Yield where the armed job went otherwise than the bare one."""
+    """Yield the differences between the ends of the armed job and the bare one."""
     if bare.status != 0:
         yield f"the bare job ended with {bare.status}: {bare.errors[-600:]}"
     if armed.status != bare.status:
         yield f"{armed.status} instead of {bare.status}: {armed.errors[-600:]}"
-    mine, theirs = ([line for line in job.out.splitlines() if not line.startswith(_TOLD)] for job in (armed, bare))
+    mine, theirs = ([line for line in job.out.splitlines() if not line.startswith(_REPORT)] for job in (armed, bare))
     if mine != theirs:
         yield f"printed {mine} instead of {theirs}"
     more, less = (Counter(_STAMP.sub("", job.errors).splitlines()) for job in (armed, bare))
@@ -147,7 +148,7 @@ def _status(bare: Ended, armed: Ended) -> Iterator[str]:
 
 
 def _counted(instance: Instance, recorded: list[Any]) -> Counter[str]:
-    """Return how many steps of each kind were counted."""
+    """Return how many steps of each kind tfprof counted."""
     found: Counter[str] = Counter()
     for job in recorded:
         for group in instance.ask("steps", job["uid"])["groups"]:
@@ -156,7 +157,7 @@ def _counted(instance: Instance, recorded: list[Any]) -> Counter[str]:
 
 
 def _differences(expected: dict[str, int | None], found: Counter[str], limit: Limit) -> Iterator[str]:
-    """Yield where numbers are others than those expected; `runs` stands for a session's runs of all kinds together."""
+    """Yield the kinds whose numbers differ; `runs` are the runs of a session, of all kinds."""
     if "runs" in expected:
         runs = sum(found[kind] for kind in _RUNS)
         found = Counter({kind: number for kind, number in found.items() if kind in expected or kind not in _RUNS})
@@ -168,7 +169,7 @@ def _differences(expected: dict[str, int | None], found: Counter[str], limit: Li
 
 
 def _steps(expected: dict[str, int | None], found: Counter[str], limit: Limit, recorded: list[Any]) -> Iterator[str]:
-    """Yield where the steps that were counted are others than those that ran."""
+    """Yield the differences between the steps that tfprof counted and those that ran."""
     yield from _differences(expected, found, limit)
     for job in recorded:
         if job["lost"] or job["state"] not in {"exited", "ended"}:
@@ -176,7 +177,7 @@ def _steps(expected: dict[str, int | None], found: Counter[str], limit: Limit, r
 
 
 def _spans(expected: dict[str, int | None], entries: list[Any], limit: Limit) -> Iterator[str]:
-    """Yield where the spans are others than those that ran."""
+    """Yield the differences between the spans that tfprof recorded and those that ran."""
     found: Counter[str] = Counter()
     for entry in entries:
         found[entry["kind"]] += entry["count"]
@@ -186,7 +187,7 @@ def _spans(expected: dict[str, int | None], entries: list[Any], limit: Limit) ->
 
 
 def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iterator[str]:
-    """Yield what is missing of the ops of traced steps."""
+    """Yield what is missing in the ops of traced steps."""
     traced, shown, runs = 0, 0, 0
     for job in recorded:
         view = instance.ask("op", job["uid"], "--kind", "all", "-max_depth", "100000")
@@ -205,7 +206,7 @@ def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iter
 
 
 def _devices(row: Row, instance: Instance, recorded: list[Any]) -> Iterator[str]:
-    """Yield where the row's further device is missing."""
+    """Yield an error if the row's second device has no ops."""
     if row.device:
         words = ("-max_depth", "100000", "--device", row.device, "--kind", "all")
         views = [instance.ask("op", job["uid"], *words) for job in recorded]
@@ -214,7 +215,7 @@ def _devices(row: Row, instance: Instance, recorded: list[Any]) -> Iterator[str]
 
 
 def _executions(entry: Any, op: str) -> int:
-    """Return how often ops of a type ran, in an op view: each entry's child is the next one."""
+    """Return how often ops of a type ran, from an op view: each entry is the next one's parent."""
     while entry["children"]:
         (entry,) = entry["children"]
         if entry["name"] == op:
@@ -223,5 +224,5 @@ def _executions(entry: Any, op: str) -> int:
 
 
 def environments_missing(version: Version) -> str:
-    """Return what to do where a version's environment is missing, '' where it is there."""
+    """Return a message if the environment of a version is missing, '' if it exists."""
     return "" if os.access(version.python, os.X_OK) else f"no {version.python.parents[1]}: run `make matrix-venvs`"

@@ -1,4 +1,4 @@
-"""A private tfprof: runtime folder, store, agent and collector of its own, and questions to the store."""
+"""A private runtime folder, store, agent and collector, and queries to the store."""
 
 import contextlib
 import io
@@ -13,20 +13,20 @@ from typing import Any, Final
 
 from tfprof.cli import main as cli
 
-#: Seconds in which a job that has ended is in the store with all it has left.
+#: Seconds within which an ended job has ended in the store, too.
 SETTLED_S: Final = 30.0
 _MODULE: Final = "tfprof.cli.main"
 
 
 class Instance:
-    """What jobs are to be started with, and what was recorded of them."""
+    """The environment to start jobs with, and queries about them."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = environment
         self.store = environment["TFPROF_STORE"]
 
     def ask(self, *words: str) -> Any:
-        """Return the answer of a `tfprof` command; None when it has none, a name that no job has for example."""
+        """Return the JSON that a command prints; None if it fails, as for an unknown job."""
         out, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             try:
@@ -36,7 +36,7 @@ class Instance:
         return None
 
     def jobs(self, name: str) -> list[Any]:
-        """Return the jobs of a name, all ended."""
+        """Return the jobs of a name as soon as all have ended, or after SETTLED_S."""
         end = time.monotonic() + SETTLED_S
         while True:
             found = [job for job in self.ask("jobs")["jobs"] if job["name"] == name]
@@ -47,7 +47,7 @@ class Instance:
 
 @contextlib.contextmanager
 def instance() -> Iterator[Instance]:
-    """Start agent and collector in folders of their own; stop them and remove the folders in the end."""
+    """Start an agent and a collector in temporary folders; stop and remove all at the end."""
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
         os.chmod(folder, 0o700)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}

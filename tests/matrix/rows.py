@@ -1,7 +1,4 @@
-"""The rows of the matrix: one small job each.
-
-A row says what it is called, which versions have it, and what tfprof cannot see there.
-"""
+"""The rows of the matrix: one small job each, with its versions and limitations."""
 
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -9,15 +6,12 @@ from typing import Final, NamedTuple
 from .versions import Version
 
 JOBS: Final = Path(__file__).parent / "jobs"
-#: TensorFlow's own Keras is Keras 3 from here on; Keras 2 is the package tf_keras.
+#: First version whose own Keras is Keras 3. Keras 2 is the package tf_keras there.
 KERAS_3: Final = (2, 16)
 
 
 class Limit(NamedTuple):
-    """A limitation: the kinds of steps that are not counted, and whether ops are missing.
-
-    It says why, as the documentation does.
-    """
+    """A limitation: the kinds that are not counted, whether ops are missing, and the reason."""
 
     kinds: frozenset[str]
     ops: bool
@@ -37,12 +31,12 @@ LIMITS: Final = {
 
 
 class Row(NamedTuple):
-    """A job: its script with an argument, and the versions from ``since`` to before ``until``.
+    """A job: its script, an argument, and its versions, from ``since`` to before ``until``.
 
-    ``op`` is one that its steps run. ``device``: one besides the first CPU that it runs on, too.
-
-    ``keras``: a package that is given to the script where TensorFlow's own Keras is Keras 3.
-    ``limits``: version (or `` `` for any) -> name of the limitation.
+    ``op``: a type of op in its steps.
+    ``device``: a device on which it runs besides the first CPU.
+    ``keras``: package that the script gets as an argument where TensorFlow's own Keras is Keras 3.
+    ``limits``: {version, or "" for any: name of the limitation}.
     """
 
     name: str
@@ -57,7 +51,7 @@ class Row(NamedTuple):
     limits: dict[str, str] = {}  # noqa: RUF012 - never changed
 
     def exists(self, version: Version) -> bool:
-        """Tell whether TensorFlow has this at all in ``version``."""
+        """Return whether ``version`` of TensorFlow can run the job."""
         return self.since <= version.number < self.until
 
     def command(self, version: Version) -> list[str]:
@@ -66,7 +60,7 @@ class Row(NamedTuple):
         return [str(version.python), "-W", "ignore", str(JOBS / self.script), *filter(None, (self.argument, keras))]
 
     def limit(self, version: Version) -> str:
-        """Return the name of the limitation that there is in ``version``, '' for none."""
+        """Return the name of the limitation in ``version``, '' for none."""
         return self.limits.get(version.name) or self.limits.get("", "")
 
 

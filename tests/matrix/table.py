@@ -1,4 +1,4 @@
-"""The table of rows and versions, as what is expected of each cell has it: for the documentation and the terminal."""
+"""The table of the matrix: expectations for the documentation, results for the terminal."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,12 +8,12 @@ from .rows import LIMITS, ROWS, Row
 from .versions import VERSIONS, Version
 
 RIGHT, ABSENT, WRONG, NOT_RUN = "✓", "–", "✗", " "
-#: Limitations by the letters that stand for them.
+#: Limitation -> its letter in the table.
 LETTERS: Final = dict(zip(LIMITS, "abcdefghijklm", strict=False))
 
 
 def expected(row: Row, version: Version) -> str:
-    """Return what a cell says when all is as expected."""
+    """Return the expected text of a cell."""
     if not row.exists(version):
         return ABSENT
     limit = row.limit(version)
@@ -21,7 +21,7 @@ def expected(row: Row, version: Version) -> str:
 
 
 def markdown() -> str:
-    """Return the table that the documentation shows, with its notes."""
+    """Return the table of the documentation, with its notes."""
     lines = ["| | " + " | ".join(version.name for version in VERSIONS) + " |", "|---" * (1 + len(VERSIONS)) + "|"]
     lines += ["| " + " | ".join([row.title, *(expected(row, version) for version in VERSIONS)]) + " |" for row in ROWS]
     notes = [f"- {letter}: {LIMITS[name].text}" for name, letter in LETTERS.items()]
@@ -29,7 +29,7 @@ def markdown() -> str:
 
 
 def terminal(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
-    """Return the table with what came out, and below it what is wrong."""
+    """Return the table of the results, followed by the errors."""
     width = max(len(row.title) for row in ROWS)
     lines = ["".join([" " * width, *(f"{version.name:>6}" for version in VERSIONS)])]
     for row in ROWS:

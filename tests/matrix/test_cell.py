@@ -1,4 +1,4 @@
-"""What a cell of the matrix calls wrong."""
+"""The checks of a cell of the matrix."""
 
 from collections import Counter
 
@@ -17,8 +17,8 @@ def job(**more):
     return {"uid": "1", "lost": 0, "state": "exited", "status": 0, "traced": 3, **more}
 
 
-class Asked:
-    """Answers as the store would."""
+class FakeInstance:
+    """Answers queries in place of a store."""
 
     def __init__(self, runs, traces):
         node = {"name": "MatMul", "graph_nodes": [{"run_count": runs}], "children": []}
@@ -29,7 +29,7 @@ class Asked:
         return self._answers[view]
 
 
-def test_a_job_that_ends_and_prints_as_alone_is_right():
+def test_a_job_that_ends_and_prints_as_without_tfprof_is_right():
     armed = Ended(0, 'loss 1\n{"spans": {}, "steps": {"run": 11}}\n', "W0000 12:02 slow\n", [])
     assert list(cell._status(BARE, armed)) == []
 
@@ -50,13 +50,13 @@ def test_any_other_end_is_wrong(other):
     assert len(list(cell._status(BARE, BARE._replace(**other)))) == 1
 
 
-def test_a_job_that_fails_by_itself_is_wrong_too():
+def test_a_job_that_fails_without_tfprof_is_wrong_too():
     failed = BARE._replace(status=1)
     assert len(list(cell._status(failed, failed))) == 1
 
 
 @pytest.mark.parametrize(
-    ("told", "found", "limit", "right"),
+    ("reported", "found", "limit", "right"),
     [
         ({"run": 10}, {"run": 10}, NONE, True),
         ({"run": 10}, {"run": 9}, NONE, False),
@@ -70,14 +70,14 @@ def test_a_job_that_fails_by_itself_is_wrong_too():
         ({"train": 4, "runs": 9}, {"train": 4, "init": 1, "run": 3}, NONE, False),
     ],
 )
-def test_steps_and_spans_are_those_that_the_job_told_of_or_the_limitation_leaves(told, found, limit, right):
-    assert (list(cell._steps(told, Counter(found), limit, [job()])) == []) is right
+def test_steps_and_spans_equal_those_that_the_job_reports_within_the_limitation(reported, found, limit, right):
+    assert (list(cell._steps(reported, Counter(found), limit, [job()])) == []) is right
     entries = [{"kind": kind, "count": count, "running": False} for kind, count in found.items()]
-    assert (list(cell._spans(told, entries, limit)) == []) is right
+    assert (list(cell._spans(reported, entries, limit)) == []) is right
 
 
 @pytest.mark.parametrize("other", [{"lost": 1}, {"state": "killed"}, {"state": "running"}])
-def test_what_was_lost_or_has_not_ended_is_wrong(other):
+def test_a_job_with_lost_data_or_without_an_end_is_wrong(other):
     assert len(list(cell._steps({"run": 1}, Counter(run=1), NONE, [job(**other)]))) == 1
 
 
@@ -91,11 +91,11 @@ def test_what_was_lost_or_has_not_ended_is_wrong(other):
         (6, 3, NO_FUNCTIONS, False),
     ],
 )
-def test_ops_are_those_of_every_traced_step_or_none_at_all(runs, traces, limit, right):
-    assert (list(cell._ops("MatMul", Asked(runs, traces), [job()], limit)) == []) is right
+def test_every_traced_step_has_ops_unless_the_limitation_excludes_them(runs, traces, limit, right):
+    assert (list(cell._ops("MatMul", FakeInstance(runs, traces), [job()], limit)) == []) is right
 
 
-def test_the_terminal_shows_what_is_wrong_and_what_was_not_run():
+def test_the_terminal_shows_errors_and_cells_that_did_not_run():
     right, wrong = Outcome("", "", "", ""), Outcome("", "9 of 10 run", "", "")
     names = [(ROWS[0].name, version.name) for version in VERSIONS]
     text = table.terminal({names[0]: right, names[1]: wrong})

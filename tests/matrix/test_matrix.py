@@ -1,4 +1,4 @@
-"""The cells of the matrix that CI runs; `make matrix` runs all."""
+"""The cells of the matrix that CI runs. `make matrix` runs all cells."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from matrix.versions import VERSIONS, Version
 
 pytestmark = pytest.mark.tf
 CELLS = [
-    pytest.param(row, version, id=f"{row.name}-{version.name}", marks=pytest.mark.xdist_group(f"matrix {version.name}"))
+    pytest.param(row, version, id=f"{row.name}-{version.name}")
     for version in VERSIONS
     for row in ROWS
     if row.exists(version) and (version.ci is None or row.name in version.ci)
@@ -20,13 +20,13 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def private() -> Iterator[Instance]:
-    """Agent, collector and store of this module alone."""
+    """The private agent, collector and store of this module."""
     with instance() as made:
         yield made
 
 
 @pytest.mark.parametrize(("row", "version"), CELLS)
-def test_a_job_runs_as_without_tfprof_and_is_recorded(row: Row, version: Version, private: Instance) -> None:
+def test_a_job_runs_as_without_tfprof_and_is_recorded_completely(row: Row, version: Version, private: Instance) -> None:
     missing = cell.environments_missing(version)
     if missing:
         if os.environ.get("CI"):

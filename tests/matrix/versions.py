@@ -1,4 +1,4 @@
-"""The versions of TensorFlow that the matrix has, each in a virtual environment of its own (`make matrix-venvs`)."""
+"""The versions of TensorFlow in the matrix, each in an environment of `make matrix-venvs`."""
 
 import os
 from pathlib import Path
@@ -17,12 +17,12 @@ class Version(NamedTuple):
 
     @property
     def number(self) -> tuple[int, ...]:
-        """The version to be compared with others."""
+        """The version as a tuple, for comparisons."""
         return tuple(map(int, self.name.split(".")))
 
     @property
     def python(self) -> Path:
-        """The interpreter with this version."""
+        """The path of the interpreter."""
         return VENVS / self.folder / "bin/python"
 
 

@@ -1,4 +1,4 @@
-"""Jobs that advice is about: input_bound, grows, retraced, small, load; each says nothing and ends by itself."""
+"""Jobs for the advice, without output: python advised.py input_bound|grows|retraced|small."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-SECONDS = 45  # of a job that grows: as long as it takes to be sure
+SECONDS = 45  # the memory checker needs so long to be sure of growth
 
 
 def slowly(value):

@@ -1,7 +1,7 @@
-"""A training loop that knows nothing of tfprof: python attach_loop.py session|function|fit FOLDER.
+"""A training loop without tfprof: python attach_loop.py session|function|fit FOLDER.
 
-It runs until FOLDER/stop is there, or for as many steps as FOLDER/steps says, then prints, as JSON,
-its number of steps, a hash of all losses, and what is in the process.
+It runs until FOLDER/stop exists, or for the number of steps in FOLDER/steps. Then it prints, as
+JSON, its number of steps, a hash of all losses, and the traces that tfprof has left in the process.
 """
 
 import gc
@@ -23,8 +23,8 @@ INPUTS = random.rand(64, 16).astype("f")
 TARGETS = random.rand(64, 1).astype("f")
 
 
-def found():
-    """Return what detaching must leave as it was."""
+def state():
+    """Return the state of the process that a detach must restore."""
     return {
         "modules": sorted(name for name in sys.modules if name.startswith("_tfprof")),
         "meta_path": [str(each) for each in sys.meta_path],
@@ -53,7 +53,7 @@ def _read(name):
 
 
 class Clock:
-    """Says when to stop; tells that the loop runs."""
+    """Counts steps, makes FOLDER/running after five, and decides when the loop is over."""
 
     def __init__(self):
         self.until = time.monotonic() + LONGEST_S
@@ -84,7 +84,7 @@ def session(clock):
     train = v1.train.GradientDescentOptimizer(1e-3).minimize(loss)
     opened = v1.Session()
     opened.run(v1.global_variables_initializer())
-    run = opened.run  # bound before anybody attaches
+    run = opened.run  # bound before tfprof attaches
     yield
     while not clock.over:
         clock.step(run([loss, train], {inputs: INPUTS})[0])
@@ -131,16 +131,16 @@ def fit(clock):
     yield []
 
 
-clock, before, left = Clock(), None, None
+clock, before, attributes = Clock(), None, None
 job = {"session": session, "function": function, "fit": fit}[KIND](clock)
 next(job)
 after = None
-before = found()
-left = next(job)
+before = state()
+attributes = next(job)
 for _ in range(3):
     gc.collect()
-after = found()
-ours = [str(type(each)) for each in gc.get_objects() if str(getattr(each, "__module__", "")).startswith("_tfprof")]
+after = state()
+objects = [str(type(each)) for each in gc.get_objects() if str(getattr(each, "__module__", "")).startswith("_tfprof")]
 for name in ("each", "name", "_"):
     after["main"] = [one for one in after["main"] if one != name]
     before["main"] = [one for one in before["main"] if one != name]
@@ -151,8 +151,8 @@ print(
             "losses": clock.losses.hexdigest(),
             "changed": sorted(name for name in before if before[name] != after[name]),
             "modules": after["modules"],
-            "left": left,
-            "ours": ours,
+            "attributes": attributes,
+            "objects": objects,
         }
     )
 )

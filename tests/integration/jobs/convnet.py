@@ -1,4 +1,7 @@
-"""A small convolutional net in Keras: python convnet.py PACKAGE; fits batches of 32, 32, 6, then evaluates 50, 20."""
+"""A small convolutional net in Keras: python convnet.py PACKAGE.
+
+It fits batches of 32, 32 and 6 examples, then evaluates batches of 50 and 20.
+"""
 
 import importlib
 import os

@@ -1,7 +1,8 @@
-"""Training by hand: python custom_loops.py PACKAGE FORM.
+"""A hand-written training loop: python custom_loops.py PACKAGE FORM.
 
-It prints what Keras says of the model's parameters: [all, trainable]. FORM is how the function
-comes by its model: `global`, `method` (of a trainer that has it), `closure`, `argument`.
+It prints the model's numbers of parameters as Keras counts them: [all, trainable]. FORM is the way
+in which the training function gets the model: `global`, `method` (of an object with the model),
+`closure` or `argument`.
 """
 
 import importlib
@@ -31,7 +32,7 @@ optimizer = keras.optimizers.Adam()
 
 
 def apply(model, x):
-    """One step."""
+    """Take one training step."""
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean(tf.square(model(x, training=True)))
     grads = tape.gradient(loss, model.trainable_variables)
@@ -40,7 +41,7 @@ def apply(model, x):
 
 
 class Trainer:
-    """Has a model."""
+    """An object with a model."""
 
     def __init__(self, model):
         self.model = model

@@ -1,4 +1,4 @@
-"""Trains until it is killed, two minutes at most; says when it has begun."""
+"""Trains until it is killed, two minutes at most; prints its process id after the first step."""
 
 import os
 import time

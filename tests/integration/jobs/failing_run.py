@@ -1,4 +1,7 @@
-"""Prints the traceback of every kind of error of a session, as an uncaught one is printed, after argv[1] good runs."""
+"""Prints tracebacks of all kinds of errors of a session: python failing_run.py RUNS.
+
+Before that RUNS runs succeed. The tracebacks look like those of uncaught errors.
+"""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""A small net in a session, fed batches of 4, 9, 9 through a placeholder of open size.
+"""A small net in a session, which gets batches of 4, 9 and 9 through a placeholder of unknown size.
 
-Its last layer comes three times in a loop.
+Its last layer runs three times in a loop.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Says whether the shim tells of graphs what TensorFlow's own profiler is told.
+"""Compares the graphs and frames that the shim sends with TensorFlow's own, and prints the results.
 
 It runs with the shim armed.
 """
@@ -53,8 +53,8 @@ def equal(made, records):
     return sent == own
 
 
-def told(records):
-    """Return the variables of each of the records of frames, and the stacks of all nodes."""
+def frames_of(records):
+    """Return (variables of each record of frames, stacks of all nodes)."""
     variables, stacks = [], {}
     for kind, data, _ in records.put_records:
         if kind == layout.FRAMES:
@@ -72,10 +72,7 @@ def told(records):
 
 
 def as_logged(made):
-    """Return what TensorFlow's profiler is told of a graph.
-
-    It is the names of trainable variables, and the stacks of all nodes.
-    """
+    """Return (trainable variables, stacks of all nodes) from TensorFlow's op log of a graph."""
     entries, ids = tfprof_logger._get_logged_ops(made)
     texts = {number: text for text, number in ids.items()}
     stacks = {
@@ -86,7 +83,7 @@ def as_logged(made):
 
 
 def in_functions():
-    """Say how many parameters the functions of a step with a gradient tell of, and how many there are."""
+    """Print the shapes of the variables that the shim sends for functions with a gradient."""
     kernel, bias = tf.Variable(tf.zeros([4, 3])), tf.Variable(tf.zeros([3]))
     scale, count = tf.Variable(2.0), tf.Variable(0, trainable=False)
 
@@ -106,7 +103,7 @@ def in_functions():
     records = Records()
     for size in (1, 2):
         graph.ensure_functions_sent(step.get_concrete_function(tf.TensorSpec([size, 4])).graph, records)
-    variables = [sizes for each in told(records)[0] for sizes in each.values()]
+    variables = [sizes for each in frames_of(records)[0] for sizes in each.values()]
     print("functions", sorted(variables))
 
 
@@ -129,7 +126,7 @@ def main():
     print("grown", graph.ensure_sent(made, records) > 0, "equal", equal(made, records))
     added = {node.name for node in graph_pb2.GraphDef.FromString(records.put_records[2][1]).node}
     print("new nodes", "total" in added, "relu" in added)
-    (first, second), stacks = told(records)
+    (first, second), stacks = frames_of(records)
     names, logged = as_logged(made)
     print("variables", sorted(first), sorted(second), {**first, **second}.keys() == names, {*first.values()} == {None})
     print("stacks", stacks == logged, any(frame[3] > 0 for stack in stacks.values() for frame in stack))

@@ -1,7 +1,8 @@
-"""Trains a small net in TensorFlow's graph mode: python graph_weights.py FORM, prints its parameters: [all, trainable].
+"""Trains a small net in TensorFlow's graph mode: python graph_weights.py FORM.
 
-FORM is `session` (by hand), `fit` or `batches`: how a model of Keras's is trained. Each has Adam, a batch
-normalization, an embedding, and weights that are frozen.
+It prints the net's numbers of parameters: [all, trainable]. FORM is `session` for a hand-written
+loop, `fit` or `batches` (`train_on_batch`) for Keras. Each net has Adam, a batch normalization, an
+embedding, and frozen weights.
 """
 
 import json
@@ -26,7 +27,7 @@ def elements(variables):
 
 
 def session():
-    """Train by hand, with metrics, an average of the weights and a count of steps."""
+    """Train in a session, with metrics, an average of the weights and a global step."""
     fed, wanted = tf.placeholder(tf.int32, [None, 6]), tf.placeholder(tf.int32, [None])
     table = tf.get_variable("table", [9, 4])
     frozen = tf.get_variable("frozen", [4, 5], trainable=False)
@@ -48,7 +49,7 @@ def session():
 
 
 def keras():
-    """Train a model, a part of which is frozen."""
+    """Train a Keras model with frozen layers."""
     layers = tf.keras.layers
     bottom = tf.keras.Sequential([layers.Embedding(9, 4, input_length=6), layers.Flatten(), layers.Dense(8)])
     bottom.layers[2].trainable = False

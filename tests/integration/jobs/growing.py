@@ -1,4 +1,4 @@
-"""A loop in a session whose rows double from turn to turn, 4, 8 and 16: python growing.py old|new, the kind of loop."""
+"""A loop over 4, 8 and 16 rows: python growing.py old|new, the version of control flow."""
 
 import os
 import sys

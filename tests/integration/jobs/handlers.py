@@ -1,16 +1,18 @@
-"""Raises exceptions from a signal handler, or another thread, at each line of ours.
+"""Raises exceptions at the lines of the shim; prints those that the job does not see exactly once.
 
-It prints those that the job does not see once. Each case runs in a forked child: its entry into the
-shim with one exception at one line. Arguments: the folder of the shim, which of the lines (I/N:
-each N-th from the I-th on), and the way: ``handler`` (at the line), ``timer`` (soon after),
-``outside`` (by the C interface).
+    python handlers.py SHIM I/N handler|timer|outside
+
+A case is one entry into the shim with one exception at one line, in a forked child. SHIM is the
+folder of the shim. I/N selects every N-th line from the I-th on. The exception comes from a signal
+handler at the line (``handler``), from a timer's handler soon after (``timer``), or from the C
+interface as if from another thread (``outside``).
 """
 
 import _signal
 import builtins
 import collections
 import ctypes
-import fcntl  # noqa: F401 - what ours imports late, so that each child has it
+import fcntl  # noqa: F401 - the shim imports these late; each child inherits them
 import functools
 import gc
 import inspect  # noqa: F401
@@ -33,10 +35,13 @@ WITH_ARGUMENTS = {
     "ExceptionGroup": ("theirs", [ValueError("theirs")]),
     "BaseExceptionGroup": ("theirs", [KeyboardInterrupt("theirs")]),
 }
-#: What an alarm raises, and what most handlers of ours catch by name: at every line. The others take turns.
+#: The usual exception of an alarm, which many handlers of the shim catch by name. It is raised at
+#: every line, while the other exceptions take turns.
 ALWAYS = TimeoutError
 SOON_S = 0.00002
-MISSED = "not at a line of ours"  # as where another thread was faster this time, or a timer late
+#: Result of a case whose exception did not come at a line of the shim, because of a race or a late
+#: timer.
+MISSED = "not at a line of the shim"
 
 
 def classes():
@@ -53,11 +58,11 @@ def arm(shim, trace):
     return core
 
 
-# -- entries into the shim: each prepares, and returns what is run with exceptions -------------------
+# -- entries into the shim: each prepares, and returns the function that runs with exceptions ------
 
 
 def arming():
-    """Arm, with the session's module loaded already."""
+    """Arm after the session's module was loaded."""
     import tensorflow.python.client.session  # noqa: F401
 
     return lambda: arm(None, "all")
@@ -84,20 +89,20 @@ def session(trace):
 
 
 def first_run():
-    """Run a step that is traced: the ring is made, the graph sent."""
+    """Run the first traced step, which makes the ring and sends the graph."""
     made = session("all")
     return lambda: made.run(["a"], {"x": 1})
 
 
 def own_metadata():
-    """Run a step for which the job wants RunMetadata of its own."""
+    """Run a step with the job's own RunMetadata."""
     made = session("all")
     made.run(["a"], {"x": 1})
     return lambda: made.run(["a"], {"x": 1}, b"\x08\x01", [])
 
 
 def plain_runs():
-    """Run steps that are not traced, in all three ways."""
+    """Run steps that are not traced."""
     made = session("off")
 
     def runs():
@@ -109,7 +114,7 @@ def plain_runs():
 
 
 class Options:
-    """CallableOptions, as far as they are looked at."""
+    """The part of CallableOptions that the shim reads."""
 
     feed = fetch = (1,)
     target = ()
@@ -133,7 +138,7 @@ def callables():
 
 
 def eager(trace="off"):
-    """Return (functions, keras) of a TensorFlow made by hand, patched."""
+    """Return the patched modules (functions, keras) of the fake eager TensorFlow."""
     from fakes import eager_tensorflow
 
     core = arm(None, trace)
@@ -149,14 +154,14 @@ def eager(trace="off"):
 
 
 def fitting():
-    """Fit for two epochs with an evaluation in each, after a channel was made."""
+    """Fit for two epochs with an evaluation in each, after the channel was made."""
     _, module = eager()
     model = module.Model()
     return lambda: model.fit(module.CallbackList(model), epochs=2, calls=2, validate=1)
 
 
 def failing():
-    """Fit until an exception ends it, which drops the list of callbacks."""
+    """Fit until the job's own exception, which also frees the list of callbacks."""
     _, module = eager()
     model = module.Model()
 
@@ -176,7 +181,7 @@ def failing():
 
 
 def functions():
-    """Call functions by themselves, and as batches by hand."""
+    """Call functions alone and as batches of `train_on_batch`."""
     made, module = eager()
     step, model = made.Function("step"), module.Model()
 
@@ -215,9 +220,9 @@ ENTRIES = (
     forking,
 )
 
-# -- one case ---------------------------------------------------------------------------------------
+# -- one case --------------------------------------------------------------------------------------
 
-called_back = []  # the code of what Python calls back: what is raised before its ``try`` is dropped
+called_back = []  # code of callbacks; Python drops exceptions in them before their ``try``
 theirs = []  # the exception that was raised
 
 
@@ -227,7 +232,7 @@ def raised(cls):
 
 
 def handler_of(cls):
-    """Return a handler that forgets itself and raises, as that of a timeout does."""
+    """Return a signal handler that removes itself and raises, like the handler of a timeout."""
 
     def handler(_number, _frame):
         _signal.signal(ALARM, _signal.SIG_IGN)
@@ -238,7 +243,7 @@ def handler_of(cls):
 
 
 def dropped(frame):
-    """Tell whether Python drops what is raised in ``frame``: in a finaliser, as it does in TensorFlow's own."""
+    """Return whether Python drops an exception in ``frame``, because a finaliser is running."""
     while frame is not None:
         if frame.f_code.co_name == "__del__":
             return True
@@ -247,19 +252,19 @@ def dropped(frame):
 
 
 def is_before_try(code, line):
-    """Tell whether Python drops what is raised there, in what it calls back: its ``try`` is not reached yet."""
+    """Return whether ``line`` precedes the ``try`` of a callback: Python drops exceptions there."""
     return code in called_back and line <= code.co_firstlineno + 1
 
 
 def is_dropped(error):
-    """Tell whether no code of ours handled ``error``: the standard library did, or it came before a ``try``."""
-    trace = error.__traceback__  # begins where it was handled
+    """Return whether ``error`` was handled outside the shim or precedes a callback's ``try``."""
+    trace = error.__traceback__  # begins at the frame that handled it
     code = trace.tb_frame.f_code
     return not code.co_filename.startswith(OURS) or is_before_try(code, trace.tb_lineno)
 
 
 def at_line(number, act):
-    """Call ``act`` at line ``number`` of ours from now on; return what counts them."""
+    """Call ``act`` at the ``number``-th line of the shim from now on; return the line counter."""
     count = collections.Counter()
 
     def local(frame, event, arg):
@@ -289,7 +294,7 @@ WAYS = {
 
 
 def case(entry, number, cls, way):
-    """Run ``entry`` with ``cls`` raised at line ``number``; return what is wrong, an empty text for nothing."""
+    """Run ``entry`` with ``cls`` raised at line ``number``; return the error, "" for none."""
     run = entry()
     seen = count = None
     _signal.signal(ALARM, handler_of(cls))
@@ -312,11 +317,11 @@ def case(entry, number, cls, way):
 
 
 def wrong(seen, cls, way):
-    """Say what is wrong with ``seen``, what the job saw."""
+    """Return what is wrong with ``seen``, the exception that the job saw; "" for nothing."""
     if isinstance(seen, RuntimeError) and isinstance(seen.__cause__, StopIteration):
-        seen = seen.__cause__  # what Python makes of it in a generator
+        seen = seen.__cause__  # Python replaces it in a generator
     while seen not in theirs and type(seen) is not cls and seen is not None and not is_ours(seen):
-        seen = seen.__context__  # as a ``finally`` of TensorFlow's that uses what its ``try`` has not set yet
+        seen = seen.__context__  # e.g. of a ``finally`` that uses a variable not yet set
     if way == "outside":
         return "" if type(seen) is cls else f"{seen!r} instead of {cls.__name__}"
     if theirs and seen is theirs[0]:
@@ -326,7 +331,7 @@ def wrong(seen, cls, way):
 
 
 def is_ours(error):
-    """Tell whether ``error`` comes out of a line of ours."""
+    """Return whether ``error`` was raised at a line of the shim."""
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
@@ -334,7 +339,7 @@ def is_ours(error):
 
 
 def begun(work):
-    """Have a child do ``work``, which returns a text; return (pid, descriptor) for ``ended``."""
+    """Run ``work``, which returns a string, in a forked child; return the argument of `ended`."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -348,16 +353,16 @@ def begun(work):
 
 
 def ended(child):
-    """Return what the work of ``child`` returned."""
+    """Wait for ``child`` and return the string of its work."""
     pid, reader = child
     with open(reader) as file:
         text = file.read()
     os.waitpid(pid, 0)
-    return "" if text == "." else text or "nothing said"
+    return "" if text == "." else text or "no result"
 
 
 def all_of(cases):
-    """Yield (name, what is wrong) of ``cases``, (name, work) each; as many at a time as there are processors."""
+    """Yield (name, error) for each (name, work) of ``cases``; one runs at a time on each CPU."""
     running = collections.deque()
     for name, work in cases:
         running.append((name, begun(work)))
@@ -369,7 +374,7 @@ def all_of(cases):
 
 
 def lines_of(entry):
-    """Return [number, file, line] of the lines of ours that ``entry`` runs through, each where it comes first."""
+    """Return [number, file, line] of the first run of each line of the shim by ``entry``."""
 
     def work():
         run = entry()
@@ -382,7 +387,10 @@ def lines_of(entry):
 
 
 def cases_of(first, every, turn, way):
-    """Yield (name, work) of two exceptions at each ``every``-th line from the ``first`` on, one of them in ``turn``."""
+    """Yield (name, work) of two exceptions at every ``every``-th line from the ``first`` on.
+
+    One exception is ALWAYS, the other is the next one of ``turn``.
+    """
     known = set()
     for entry in ENTRIES:
         for number, *place in lines_of(entry):
@@ -396,7 +404,7 @@ def cases_of(first, every, turn, way):
 
 
 def main(shim, share, way):
-    """Run the cases of a share of the lines, and print what is wrong."""
+    """Run the cases of a share of the lines; print the errors and the number of cases."""
     first, every = (int(each) for each in share.split("/"))
     warnings.simplefilter("ignore")
     runpy.run_path(os.path.join(shim, "inject", "sitecustomize.py"))
@@ -418,11 +426,11 @@ def main(shim, share, way):
         __import__("_tfprof." + name)
     ours = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "_tfprof"}
     core.disarm()
-    sys.modules.update(ours)  # disarming removes them; each case arms anew
+    sys.modules.update(ours)  # disarming removes them; each case arms the shim again
     called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
     called_back.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
-    turn = [each for each in classes() if way != "outside" or not issubclass(each, SPEECHLESS)]
-    gc.freeze()  # or each child's first collection copies all of its memory
+    turn = [each for each in classes() if way != "outside" or not issubclass(each, NOT_FROM_OUTSIDE)]
+    gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0
     for name, found in all_of(cases_of(first, every, turn, way)):
         cases += 1
@@ -432,8 +440,9 @@ def main(shim, share, way):
     print(cases, "cases", "too few" if missed * 50 > cases else "run")
 
 
-#: An error without a word is also what Python's own functions end with, or cannot be made without one.
-SPEECHLESS = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in WITH_ARGUMENTS))
+#: Exceptions that Python's own functions raise without a message, or that need arguments. The C
+#: interface can only raise exceptions without arguments.
+NOT_FROM_OUTSIDE = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in WITH_ARGUMENTS))
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

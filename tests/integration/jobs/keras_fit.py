@@ -1,4 +1,4 @@
-"""A seeded Keras fit; prints its losses."""
+"""A Keras fit with a fixed seed; prints its losses."""
 
 import os
 

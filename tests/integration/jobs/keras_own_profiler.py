@@ -1,4 +1,4 @@
-"""A Keras fit with the user's own profiler: python keras_own_profiler.py FIRST, the batch at which it is started."""
+"""A Keras fit with the user's own profiler from batch FIRST on: keras_own_profiler.py FIRST."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
-"""A seeded Keras job of every kind of step: python keras_steps.py PACKAGE eager|session.
+"""A Keras job with every kind of step: python keras_steps.py PACKAGE eager|session.
 
-It prints losses, and ends by an error.
+It has a fixed seed, prints losses, and ends with an error.
 """
 
 import importlib
@@ -31,7 +31,7 @@ def dense_model(**options):
 
 
 class Interrupts(keras.callbacks.Callback):
-    """Ends a fit as Ctrl-C does."""
+    """Ends a fit like Ctrl-C."""
 
     def on_train_batch_end(self, batch, logs=None):
         if batch == 3:
@@ -39,7 +39,7 @@ class Interrupts(keras.callbacks.Callback):
 
 
 class Fails(keras.callbacks.Callback):
-    """Ends a fit by an error of the user's own."""
+    """Ends a fit with the user's own error."""
 
     def on_epoch_end(self, epoch, logs=None):
         raise RuntimeError("the user's own error")

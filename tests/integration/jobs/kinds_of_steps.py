@@ -1,4 +1,4 @@
-"""Trains as its first argument says, and prints how many steps of each kind it counted itself, as JSON."""
+"""Trains in the way of its first argument; prints its own counts of steps by kind, as JSON."""
 
 import json
 import os

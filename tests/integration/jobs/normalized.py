@@ -1,6 +1,7 @@
-"""A convolutional net with padding, batch normalizations and frozen layers in Keras: python normalized.py PACKAGE.
+"""A Keras net with padding, normalizations and frozen layers: python normalized.py PACKAGE.
 
-Fits batches of 16, 16 and 4 of 8x8 images twice, and prints what Keras says of its parameters: [all, trainable].
+It fits batches of 16, 16 and 4 images of 8x8 pixels for two epochs, and prints the net's numbers of
+parameters as Keras counts them: [all, trainable].
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Steps outside of functions and Keras's loops; prints how many of each kind it ran after each part, as JSON."""
+"""Steps outside of functions and Keras loops; prints its own counts of steps by kind, as JSON."""
 
 import json
 import threading
@@ -27,7 +27,7 @@ def loss_of(model):
 
 
 def tape():
-    """A training loop of eager ops, with an evaluation by calls of the model now and then."""
+    """A training loop of eager ops, with calls of the model as evaluations."""
     model, optimizer = net()
     for number in range(12):
         with tf.GradientTape() as recording:
@@ -39,7 +39,7 @@ def tape():
 
 
 def functions_within():
-    """Functions in and between training steps, and gradients that come from a function."""
+    """Functions within and between training steps, and gradients from a function."""
     model, optimizer = net()
     forward = tf.function(lambda: loss_of(model))
 
@@ -61,10 +61,7 @@ def functions_within():
 
 
 def two_optimizers():
-    """A step that two optimizers apply, of which only the first ends it.
-
-    The steps after it apply what no tape recorded.
-    """
+    """Steps with two optimizers, of which the first ends the step, then steps without a tape."""
     model, first = net()
     second = keras.optimizers.SGD(1e-3)
     half = [model.trainable_variables[:2], model.trainable_variables[2:]]
@@ -80,7 +77,7 @@ def two_optimizers():
 
 
 def nobody_applies():
-    """Gradients that no optimizer applies, then functions; the tape that fails is a step that failed."""
+    """Gradients without an optimizer, functions, and a tape that fails, which is a failed step."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda: tf.reduce_sum(tf.matmul(X, w)))
     for _ in range(5):
@@ -95,7 +92,7 @@ def nobody_applies():
 
 
 def concrete():
-    """Direct calls of a concrete function, one of which fails."""
+    """Direct calls of a concrete function; the last one fails."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda x: tf.matmul(x, w)).get_concrete_function(tf.TensorSpec([None, 16], tf.float32))
     for _ in range(9):
@@ -106,7 +103,7 @@ def concrete():
 
 
 def nested_models():
-    """Models of models: building one out of another is no step."""
+    """A model in a model; the construction is no step."""
     inner, _ = net()
     inputs = keras.Input([16])
     outer = keras.Model(inputs, keras.layers.Dense(2)(inner(inputs)))
@@ -117,7 +114,7 @@ def nested_models():
 
 
 def threads():
-    """Training loops in three threads, each with steps of its own."""
+    """Training loops in three threads."""
     nets = [net() for _ in range(3)]
 
     def work(model, optimizer):

@@ -1,4 +1,4 @@
-"""A training loop that goes on until its standard input ends: ordered.py session|function|fit PAUSE_S."""
+"""Trains until standard input ends: python ordered.py session|function|fit PAUSE_S."""
 
 import os
 import sys

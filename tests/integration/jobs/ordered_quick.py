@@ -1,4 +1,7 @@
-"""Sessions of the fake TensorFlow that go on until standard input ends: ordered_quick.py loop|long PAUSE_S."""
+"""Runs of the fake TensorFlow until standard input ends: python ordered_quick.py loop|long PAUSE_S.
+
+With `loop` it pauses after each run, with `long` once, after run 200.
+"""
 
 import os
 import sys
@@ -25,5 +28,5 @@ number = 0
 while True:
     sessions.run(["y"], {"x": number})
     number += 1
-    # What is one long step begins when the others have been seen.
+    # With `long` the pause follows run 200, when the store has the runs before it.
     time.sleep(pause_s if sys.argv[1] == "loop" or number == 200 else 0.02)

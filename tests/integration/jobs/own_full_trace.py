@@ -1,4 +1,7 @@
-"""Functions and then a session run with the user's own full trace, which takes the process's one profiler session."""
+"""Calls of a function, then session runs with the user's own full trace.
+
+The full trace needs the only profiler of the process.
+"""
 
 import sys
 

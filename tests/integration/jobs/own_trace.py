@@ -1,4 +1,7 @@
-"""Traces its own runs and writes what TensorFlow's own profiler makes of them: op -> run count, micros, bytes."""
+"""Traces its own runs: python own_trace.py FILE.
+
+FILE gets the TF profiler's run count, micros and bytes of each op type.
+"""
 
 import json
 import os

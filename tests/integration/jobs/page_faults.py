@@ -1,6 +1,6 @@
-"""Steps of TensorFlow, 80 of them, some of which take 3000 page faults each: those that FIRST and LAST say.
+"""Runs 80 steps, with 3000 page faults before each step from FIRST to LAST.
 
-usage: page_faults.py function|session FIRST LAST
+python page_faults.py function|session FIRST LAST
 """
 
 import mmap
@@ -12,13 +12,13 @@ mode, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
 
 def functions():
-    """Return what runs a step as a call of a function."""
+    """Return a function that runs a step as a call of a tf.function."""
     call, given = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x))), tf.ones([64, 64])
     return lambda: call(given)
 
 
 def sessions():
-    """Return what runs a step in a session."""
+    """Return a function that runs a step in a session."""
     v1 = tf.compat.v1
     with tf.Graph().as_default():
         given = v1.placeholder(tf.float32, [64, 64])

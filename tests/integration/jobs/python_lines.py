@@ -1,4 +1,4 @@
-"""Multiplies matrices on one line, in a session (argv[1] is `session`) or in a loop of a function (`function`)."""
+"""Multiplies matrices on one line: python python_lines.py session|function."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Sessions of the fake TensorFlow; argv[1] names what happens. Python 3.7 and newer."""
+"""Sessions of the fake TensorFlow: python quick_session.py SCENARIO, with Python 3.7 or newer."""
 
 import inspect
 import os

@@ -1,4 +1,4 @@
-"""Functions of the job that must go when the job lets go of them: python references.py; prints one line a case."""
+"""Objects that must be freed when the job drops them; prints a line for each case."""
 
 import gc
 import weakref
@@ -9,7 +9,7 @@ CALLS = 8
 
 
 def nested():
-    """A nested function and its graphs are gone with the last reference to it, or with the next collection."""
+    """A nested function and its graphs are freed with the last reference or the next collection."""
     found = []
 
     @tf.function
@@ -31,7 +31,7 @@ def nested():
 
 
 def method():
-    """A bound method that is a function forms no cycle: its object goes without a collection."""
+    """A bound tf.function forms no cycle: its object is freed without a collection."""
 
     class Model(tf.Module):
         def __init__(self):
@@ -48,7 +48,7 @@ def method():
             model.call(tf.ones(1024))
         return weakref.ref(model), weakref.ref(model.weight)
 
-    used()  # what is made once, is made
+    used()  # makes everything that is made only once
     gc.collect()
     gc.disable()
     references = used()
@@ -57,7 +57,7 @@ def method():
 
 
 def cycles():
-    """Making, calling and dropping a function leaves nothing for a collection."""
+    """A function that is made, called and dropped leaves nothing to collect."""
 
     def used():
         function = tf.function(lambda x: x * 2.0)
@@ -70,7 +70,7 @@ def cycles():
     del gc.garbage[:]
     used()
     gc.collect()
-    # Some releases leave a graph behind themselves; its tensors have shapes where somebody asked for them.
+    # Some releases of TensorFlow leave a graph behind, with shapes if they were asked for.
     found = [type(each).__name__ for each in gc.garbage if type(each).__name__ not in ("TensorShape", "tuple")]
     gc.set_debug(0)
     del gc.garbage[:]
@@ -78,7 +78,7 @@ def cycles():
 
 
 def message():
-    """What TensorFlow says of a graph tensor that is used outside of its graph."""
+    """The messages of TensorFlow about a graph tensor outside of its graph."""
     kept = []
 
     @tf.function

@@ -1,4 +1,4 @@
-"""Ops that TensorFlow rewrites, each put out by an identity called after it: python rewrites.py session|function."""
+"""Runs named ops that TensorFlow rewrites: python rewrites.py session|function."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Goes every way through a session, and prints what the job itself sees: results, metadata bytes, errors."""
+"""Uses every way to run a session, and prints the job's own view: results, metadata and errors."""
 
 import hashlib
 import sys
@@ -21,9 +21,9 @@ data = np.arange(32, dtype=np.float32).reshape(4, 8) / 32
 
 
 def shown(metadata):
-    """Return what a job can tell metadata by.
+    """Return (has statistics, number of graphs, hash of the sorted bytes) of a RunMetadata.
 
-    It is whether there are statistics, the graphs, and the bytes, in order since maps have none.
+    The bytes are sorted because maps have no order.
     """
     raw = bytes(sorted(metadata.SerializeToString()))
     return len(metadata.step_stats.dev_stats) > 0, len(metadata.partition_graphs), hashlib.md5(raw).hexdigest()

@@ -1,4 +1,4 @@
-"""Runs one session from many threads at once, a queue's among them, and says how it went."""
+"""Runs one session from many threads at once, including those of a queue; prints the errors."""
 
 import sys
 import threading
@@ -29,7 +29,7 @@ def work(session, call):
             result = call(data) if number % 2 else session.run(y, {x: data})
             assert result == 128.0, result
             session.run(taken)
-    except Exception as error:  # whatever it is, the test is to see it
+    except Exception as error:  # the test must see every error
         errors.append(repr(error))
 
 

@@ -1,7 +1,7 @@
-"""Runs one session from four threads at once.
+"""Runs one session from four threads at once: python threads.py RUNS|FILE.
 
-They run it so many times each, or until a file is there, two minutes at most. Prints how many runs
-raised, and whether the counter that each run raises by one counted them all.
+Each thread makes RUNS runs, or runs until FILE exists, for two minutes at most. Prints the number
+of errors, whether a counter in the graph counted every run, and the number of runs.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What a traced job does that must not go wrong: python unharmed.py SCENARIO; it ends with status 7."""
+"""Scenarios that a trace must not disturb: python unharmed.py SCENARIO exits with status 7."""
 
 import gc
 import os
@@ -10,7 +10,7 @@ import weakref
 
 import tensorflow as tf
 
-# A child that is forked from a process in which TensorFlow runs could wait for its threads for ever, also alone.
+# A child that is forked from a process with TensorFlow's threads can hang, also without tfprof.
 X = None if sys.argv[1] == "children" else tf.ones((16, 16))
 
 
@@ -20,7 +20,7 @@ def call(x):
 
 
 class Holder:
-    """Files that only its finaliser closes, in a cycle that only garbage collection ends."""
+    """An object in a cycle; its finaliser closes its files."""
 
     def __init__(self, folder, number):
         self.me = self
@@ -36,7 +36,7 @@ class Holder:
 
 
 def finalisers():
-    """All files are whole, and no descriptor is left."""
+    """All files are complete, and no descriptor stays open."""
     gc.set_threshold(50)
     folder, before = tempfile.mkdtemp(), len(os.listdir("/proc/self/fd"))
     for number in range(500):
@@ -48,7 +48,7 @@ def finalisers():
 
 
 def deleted():
-    """Functions and their variables are gone when the job lets go of them."""
+    """Functions and their variables are freed when the job drops them."""
     references = []
     for _ in range(6):
         variable = tf.Variable(X)
@@ -67,7 +67,10 @@ def daemon():
 
 
 def eager():
-    """Plain ops follow a few calls: nothing records them. A thread of TensorFlow's own may end meanwhile."""
+    """Ops after a few calls are not recorded, and no thread is added.
+
+    A thread of TensorFlow may end meanwhile.
+    """
     for _ in range(5):
         call(X)
     before = threading.active_count(), tasks()
@@ -92,7 +95,7 @@ def descriptors():
 
 
 def children():
-    """Forked children leave at once, or are killed."""
+    """Forked children exit at once or are killed."""
     for number in range(4):
         pid = os.fork()
         if pid == 0:

@@ -1,7 +1,8 @@
-"""Functions of TensorFlow 2, a fork within a traced call, and TensorFlow's own word on what the same ops allocate.
+"""Calls a function, forks within a traced call, and traces the same ops in a session run.
 
-Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops": {op type: bytes},
-"large": {op type: bytes of them in allocations of at least 256 KiB}}.
+Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops":
+{op type: bytes}, "large": {op type: bytes in allocations of at least 256 KiB}}. The switch turns
+the allocator's statistics on.
 """
 
 import ctypes
@@ -19,13 +20,13 @@ switch.restype = ctypes.c_bool
 
 
 def net(images):
-    """Ops that allocate their outputs, one that works in place, and ones that allocate for themselves."""
+    """Ops that allocate outputs or temporary memory, and an op that works in place."""
     hidden = tf.nn.relu(tf.nn.conv2d(images, KERNEL, 1, "VALID"))
     return tf.nn.softmax(tf.matmul(tf.reshape(hidden, [-1, 26 * 26 * 4]), WEIGHTS)), tf.nn.top_k(hidden, 2)
 
 
 def child():
-    """Return the switch as a forked child sees it, which allocates there."""
+    """Return the switch in a forked child, which also allocates."""
     pid = os.fork()
     if pid == 0:
         seen = switch()
@@ -35,7 +36,7 @@ def child():
 
 
 def look():
-    """Note what the switch is within the third call, and in a child forked there."""
+    """Record the switch within the third call, and in a child forked there."""
     calls.append(0)
     if len(calls) == 3:
         seen.extend([switch(), child()])
@@ -56,10 +57,10 @@ with tf.Graph().as_default(), v1.Session() as session:
     given = v1.placeholder(tf.float32, [32, 28, 28, 1])
     results = net(given)
     for _ in range(3):
-        told = v1.RunMetadata()
-        session.run(results, {given: IMAGES}, v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE), told)
+        metadata = v1.RunMetadata()
+        session.run(results, {given: IMAGES}, v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE), metadata)
 ops, large = {}, {}
-for device in told.step_stats.dev_stats:
+for device in metadata.step_stats.dev_stats:
     for node in device.node_stats:
         kind = node.timeline_label.partition(" = ")[2].partition("(")[0]
         ops[kind] = ops.get(kind, 0) + sum(each.total_bytes for each in node.memory)

@@ -1,4 +1,4 @@
-"""Single rules of tfprof broken on purpose: what the comparison with TensorFlow must not let pass."""
+"""Breaks single rules of tfprof; the comparison with the TF profiler must notice each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,9 +23,9 @@ OLD, NEW = "tf1", "tf2"
 
 
 class Break(NamedTuple):
-    """A rule, how it is broken, and what questions can tell: a view, an output, a version.
+    """A rule, the patch that breaks it, and the views, output and version that must show this.
 
-    ``anew``: of what is imported then.
+    ``reimports``: cases must be imported again under the patch.
     """
 
     rule: str
@@ -33,11 +33,11 @@ class Break(NamedTuple):
     views: Sequence[str] = ("scope", "graph", "op", "code")
     output: str = ""
     version: str = NEW
-    anew: bool = False
+    reimports: bool = False
 
 
 def put(module: Any, name: str, made: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return what replaces ``name`` of a module by what ``made`` makes of it."""
+    """Return a patch that replaces ``name`` of a module by the result of ``made`` for it."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, name, made(getattr(module, name)))
@@ -46,12 +46,12 @@ def put(module: Any, name: str, made: Callable[[Any], Any]) -> Callable[[pytest.
 
 
 def instead(module: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return what replaces ``name`` of a module by ``value``."""
+    """Return a patch that replaces ``name`` of a module by ``value``."""
     return put(module, name, lambda _: value)
 
 
 def _without_c(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return ``apply`` where rows are summed up in Python."""
+    """Return a patch that applies ``apply`` and aggregates rows in Python instead of C."""
 
     def both(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(aggregation, "native", None)
@@ -61,7 +61,7 @@ def _without_c(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.
 
 
 def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return what changes numbers that are summed up."""
+    """Return a patch that changes the measured columns before they are aggregated."""
 
     def made(known: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def measured(column: Any) -> Any:
@@ -235,40 +235,45 @@ def _inner_samples(_known: Any) -> Any:
     return made
 
 
-#: One a rule.
+#: One for each rule. The texts are the rules, not the ways in which they are broken.
 BREAKS: Final = (
     Break(
         "a duration of 0 counts as 1",
         _measured(
             lambda _, found: {"sum_us": pc.if_else(pc.equal(found["sum_us"], integer(1)), integer(0), found["sum_us"])}
         ),
-        anew=True,
+        reimports=True,
     ),
     Break(
-        "temporary bytes are requested, too",
+        "temporary bytes count as requested",
         _measured(
             lambda column, found: {"requested_bytes": pc.subtract(found["requested_bytes"], column["temp_bytes"])}
         ),
-        anew=True,
+        reimports=True,
     ),
     Break(
-        "persistent bytes stay",
+        "persistent bytes count as residual",
         _measured(lambda column, _: {"residual_bytes": column["live_bytes"]}),
-        anew=True,
+        reimports=True,
     ),
-    Break("the first CPU or GPU counts", _without_c(put(sealing, "canonical_after", _last_device)), anew=True),
-    Break("other CPUs and GPUs do not count", put(nodes._Sums, "stats", _of_every_device)),
-    Break("averages are of the steps in which a node has an entry", put(profile, "finished", _average_over_all)),
     Break(
-        "averages of negative sums wrap", instead(nodes, "average", lambda total, count: total // count if count else 0)
+        "the first CPU or GPU of a node is its canonical device",
+        _without_c(put(sealing, "canonical_after", _last_device)),
+        reimports=True,
     ),
-    Break("what never ran keeps its operations", put(nodes, "_finished", _never_ran_does_nothing)),
+    Break("CPUs and GPUs other than the canonical device do not count", put(nodes._Sums, "stats", _of_every_device)),
+    Break("averages are over the steps in which a node has an entry", put(profile, "finished", _average_over_all)),
+    Break(
+        "averages of negative sums wrap around",
+        instead(nodes, "average", lambda total, count: total // count if count else 0),
+    ),
+    Break("nodes that never ran keep their operations", put(nodes, "_finished", _never_ran_does_nothing)),
     Break(
         "scalars have one element", instead(attributes, "shape_of", lambda proto: tuple(dim.size for dim in proto.dim))
     ),
     Break("control inputs are inputs", put(attributes, "attributes", _no_control_inputs), views=("graph",)),
     Break(
-        "slots of inputs are not read",
+        "slots of inputs are ignored",
         put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Parity("1.15"))),
     ),
     Break(
@@ -289,48 +294,50 @@ BREAKS: Final = (
         ),
     ),
     Break("equal entries stay in order", instead(tree, "ordered", _sorted_as("1.15"))),
-    Break(
-        "equal entries are in the order of an unstable sort", instead(tree, "ordered", _sorted_as("2.21")), version=OLD
-    ),
+    Break("equal entries are ordered by an unstable sort", instead(tree, "ordered", _sorted_as("2.21")), version=OLD),
     Break("depth counts the root", put(scope, "tree_view", _one_deeper), views=("scope",)),
     Break(
-        "what is below a trimmed node goes, itself it stays",
+        "a trimmed node stays and loses its children",
         put(scope, "tree_view", lambda known: partial(known, prunes=True)),
         views=("scope",),
     ),
     Break(
-        "a trimmed call goes itself",
+        "a trimmed call goes with its children",
         put(code, "tree_view", lambda known: lambda *what, **how: known(*what, **{**how, "prunes": False})),
         views=("code",),
     ),
     Break("shown nodes start at the topmost match", put(tree, "started", _starting_anywhere), views=("scope", "graph")),
     Break(
-        "parameters and operations are filtered by a node's own",
+        "minima of parameters and operations apply to own numbers",
         put(tree, "shows", _by_totals),
         views=("scope", "graph"),
     ),
     Break(
-        "totals may be of what is displayed only",
+        "totals can include displayed nodes only",
         put(scope, "tree_view", lambda known: partial(known, displayed_only=False)),
         views=("scope",),
     ),
-    Break("scopes are definitions", put(scope, "AccountedNode", _scopes_are_no_definitions), views=("scope",)),
+    Break("scopes count as definitions", put(scope, "AccountedNode", _scopes_are_no_definitions), views=("scope",)),
     Break(
-        "own numbers of scopes that are not accounted count",
+        "own numbers of scopes count even if they are not accounted",
         put(scope, "AccountedNode", _own_numbers_of_accounted),
         views=("scope",),
     ),
-    Break("what is not accounted is dropped", instead(graph, "accounts", lambda _: lambda _: True), views=("graph",)),
-    Break("a shared input is below its first consumer", put(graph, "_walked", _inputs_backwards), views=("graph",)),
-    Break("a node that two patterns pick counts twice", put(op, "match_counts", _picked_once), views=("op",)),
-    Break("minima of op types look at running totals", put(op, "_filter", _filter_by_own), views=("op",)),
-    Break("op types are ordered by their own numbers", put(op, "_ordered", _by_running), views=("op",)),
-    Break("shares of sizes are told by own numbers", instead(op_text, "SIZES", ()), views=("op",)),
     Break(
-        "gradients are beside the calls of their ops", instead(code, "forward_name", lambda _: None), views=("code",)
+        "nodes that are not accounted are dropped",
+        instead(graph, "accounts", lambda _: lambda _: True),
+        views=("graph",),
     ),
-    Break("function names of twenty bytes are cut", instead(code, "frame_text", _cut_at(21)), views=("code",)),
-    Break("numbers of executions hide no call", instead(code, "_shows", tree.shows), views=("code",)),
+    Break("a shared input is below its first consumer", put(graph, "_walked", _inputs_backwards), views=("graph",)),
+    Break("a node that matches two patterns counts twice", put(op, "match_counts", _picked_once), views=("op",)),
+    Break("minima of op types apply to running totals", put(op, "_filter", _filter_by_own), views=("op",)),
+    Break("op types are ordered by own numbers", put(op, "_ordered", _by_running), views=("op",)),
+    Break("shares of sizes are of own numbers", instead(op_text, "SIZES", ()), views=("op",)),
+    Break(
+        "gradients are next to the calls of their ops", instead(code, "forward_name", lambda _: None), views=("code",)
+    ),
+    Break("function names of twenty bytes and more are cut", instead(code, "frame_text", _cut_at(21)), views=("code",)),
+    Break("a minimum of executions hides no call", instead(code, "_shows", tree.shows), views=("code",)),
     Break(
         "a duration of 0 is drawn as 1",
         put(
@@ -342,7 +349,7 @@ BREAKS: Final = (
         "timeline",
     ),
     Break(
-        "what flows on one device is not drawn",
+        "flows within a device are not drawn",
         put(timeline._Drawing, "connect", _flows_within),
         ("graph",),
         "timeline",
@@ -353,9 +360,9 @@ BREAKS: Final = (
         ("graph",),
         "timeline",
     ),
-    Break("moments of memory are 100 µs apart", instead(gpu_memory, "_SPARSE_US", 0), ("graph",), "timeline"),
+    Break("memory samples are at least 100 µs apart", instead(gpu_memory, "_SPARSE_US", 0), ("graph",), "timeline"),
     Break("calls that call more have no samples", put(pprof, "_made", _inner_samples), ("code",), "pprof"),
-    Break("a GPU that is idle half of the time is badly used", instead(utilization, "LOW", 0.9), ("advise",)),
+    Break("low utilization is below one half", instead(utilization, "LOW", 0.9), ("advise",)),
     Break("FusedBatchNorm is advised where there is a BatchNorm", instead(operations, "_FUSED", "Fused"), ("advise",)),
-    Break("advice names calls from a millisecond on", instead(expensive, "_LEAST_MICROS", 1), ("advise",)),
+    Break("advice names only calls of a millisecond or more", instead(expensive, "_LEAST_MICROS", 1), ("advise",)),
 )

@@ -1,4 +1,4 @@
-"""Writes cases: folders with `graph.pb`, `run-N.pb`, maybe `op_log.pb`, and `queries.json` with what is asked of them.
+"""Writes cases: folders with `graph.pb`, `run-N.pb`, often `op_log.pb`, and `queries.json`.
 
 PYTHONPATH=tests python -m integration.oracle.cases FOLDER FIRST_SEED LAST_SEED
 """
@@ -13,9 +13,9 @@ from integration.oracle import graphs
 from integration.oracle.queries import Questions
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 
-#: The real runs that `real_runs.py` makes.
+#: Names of the real runs of `real_runs.py`.
 REAL: Final = ("conv", "loop", "rnn")
-#: How many questions a random case gets of each kind that `Questions.some` has.
+#: Argument of `Questions.some` for a random case.
 ASKED: Final = 60
 
 
@@ -43,7 +43,7 @@ def write_case(folder: Path, seed: int) -> None:
 
 
 def ask_real(folder: Path, count: int) -> None:
-    """Write so many questions of each kind to the case of a real run."""
+    """Write questions to the case of a real run; ``count`` is the argument of `Questions.some`."""
     graph = GraphDef.FromString((folder / "graph.pb").read_bytes())
     types = [*{node.op for node in graph.node}, "_trainable_variables", "/job:localhost/replica:0/task:0/device:cpu:0"]
     steps = len(list(folder.glob("run-*.pb")))
@@ -56,7 +56,7 @@ def _write_questions(folder: Path, questions: list[dict[str, object]], *, whole:
 
 
 def write_cases(folder: Path, seeds: range) -> None:
-    """Write the cases of several seeds, each into a folder that is called by its seed."""
+    """Write the cases of several seeds, each into a folder with the seed as its name."""
     for seed in seeds:
         write_case(folder / str(seed), seed)
 

@@ -1,4 +1,4 @@
-"""What is to be equal of two answers to one question, and where two values differ."""
+"""Selects the parts of two answers that must be equal, and finds their differences."""
 
 import gzip
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from integration.oracle.decoded import decoded
 from integration.oracle.graphs import ODD_NAMES
 from tfprof.collector.text import clean
 
-#: What an answer's message is, by view.
+#: View -> the type of the answer's message.
 MESSAGES: Final = {
     "scope": "GraphNodeProto",
     "graph": "GraphNodeProto",
@@ -17,9 +17,9 @@ MESSAGES: Final = {
     "code": "MultiGraphNodeProto",
     "advise": "AdviceProto",
 }
-#: Above it each side explains in words of its own.
+#: The explanation above this line differs between tfprof and TensorFlow.
 LEGEND: Final = "Profile:\n"
-#: How lines on standard error begin that both sides print.
+#: Beginnings of the lines that both sides print on standard error.
 WARNINGS: Final = (
     "Options -step=",
     "Available steps:",
@@ -32,25 +32,25 @@ WARNINGS: Final = (
     "Invalid argument",
     "E.g.",
 )
-#: Names with control characters, which we never print, of cases.
+#: Names in cases with control characters -> the same without them, as tfprof prints them.
 CONTROLS: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
 
 
 def clean_names(text: str) -> str:
-    """Return a text with names as we print them."""
+    """Return a text with names as tfprof prints them."""
     for name, printed in CONTROLS.items():
         text = text.replace(name, printed)
     return text
 
 
 def rows(text: str) -> str:
-    """Return what a text says from the legend on; what comes before the explanation belongs to it too."""
+    """Return a text without its explanation, which is between "Doc:" and the legend."""
     before, legend, after = text.partition(LEGEND)
     return before.partition("\nDoc:\n")[0] + legend + after if legend else text
 
 
 def sampled(data: bytes) -> Any:
-    """Return a pprof file's profile; the explanation in its comment is each side's own."""
+    """Return the profile in a pprof file with a fixed comment, since the comments differ."""
     profile = decoded("pprof", gzip.decompress(data))
     texts: list[Any] = list(profile[6])
     for comment in profile.get(13, ()):
@@ -58,16 +58,13 @@ def sampled(data: bytes) -> Any:
     return {**profile, 6: texts}
 
 
-def _said(text: str) -> list[str]:
-    """Return the lines of a text on standard error that are told to users of either side.
-
-    Ours may say what would be right.
-    """
+def _warnings(text: str) -> list[str]:
+    """Return the lines of standard error that both sides print, without lists of valid values."""
     return [line.partition(" (one of ")[0] for line in text.split("\n") if line.startswith(WARNINGS)]
 
 
 def _by_checker(printed: str) -> dict[str, list[str]]:
-    """Return printed advice by checker: TensorFlow prints in the order of a map, which is none."""
+    """Return printed advice by checker, as TensorFlow prints the checkers in no certain order."""
     found: dict[str, list[str]] = {}
     at = ""
     for line in printed.split("\n"):
@@ -77,24 +74,24 @@ def _by_checker(printed: str) -> dict[str, list[str]]:
 
 
 def _readable(data: bytes) -> str:
-    """Return UTF-8; half a letter, at the end of a name that tfprof cut, is a question mark, as with us."""
+    """Return decoded UTF-8, with a question mark for a cut character, as tfprof prints it."""
     return data.decode("utf-8", "replace").replace("\ufffd", "?")
 
 
 def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what counts of an answer {root, files, printed, warned}, all bytes as Latin-1 text."""
+    """Return the comparable parts of an answer {root, files, printed, warned} in Latin-1."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
     forms = {"file": lambda data: rows(clean_names(_readable(data))), "pprof": sampled}
-    told = {name: forms.get(kind, _readable)(data) for name, data in files.items()}
+    contents = {name: forms.get(kind, _readable)(data) for name, data in files.items()}
     message = decoded(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
     printed, warned = (clean_names(_readable(answer[name].encode("latin-1"))) for name in ("printed", "warned"))
-    said: Any = _by_checker(printed) if question["view"] == "advise" else rows(printed)
-    return {"message": message, "files": told, "printed": said, "warned": _said(warned)}
+    text: Any = _by_checker(printed) if question["view"] == "advise" else rows(printed)
+    return {"message": message, "files": contents, "printed": text, "warned": _warnings(warned)}
 
 
 def differences(theirs: Any, mine: Any, where: str = "") -> Iterator[str]:
-    """Yield where two values differ, a line each."""
+    """Yield the differences of two values, a line each."""
     if theirs == mine:
         return
     if isinstance(theirs, dict) and isinstance(mine, dict):

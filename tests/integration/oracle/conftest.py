@@ -1,4 +1,4 @@
-"""Cases and what each TensorFlow says of them: made once a session and version."""
+"""Cases and the answers of each TensorFlow to them, made once per session and version."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from integration.oracle.comparison import comparable, differences
 from tfprof.collector.api import Profiler
 
 HERE = Path(__file__).parent
-#: How many random cases there are, or the first and the last of their seeds.
+#: The number of random cases, or FIRST-LAST of their seeds.
 SETTING = "TFPROF_TEST_ORACLE"
-#: Questions to each real run, at least.
+#: The least argument of `Questions.some` for a real run.
 ASKED_OF_REAL = 40
-#: Differences that are printed of a case.
+#: Number of questions, and of differences of each, in a report.
 SHOWN = 5
-#: One case of so many is read from profiles, too.
+#: Every so many cases, one is also read from profiles.
 RELOADED = 4
 
 
@@ -32,7 +32,7 @@ def seeds() -> range:
 
 
 class Asked:
-    """Cases, the answers of TensorFlow's own profiler, and stores with the same cases: in folders by their names."""
+    """Cases, the answers of the TF profiler, and stores with the same cases, in folders by name."""
 
     def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
         self.version = version
@@ -47,7 +47,7 @@ class Asked:
         self._reload()
 
     def _reload(self) -> None:
-        """Have TensorFlow answer from its own profiles and from ours: of case N as `theirs-N` and `ours-N`."""
+        """Let TensorFlow answer from its profiles, as `theirs-N`, and from ours, as `ours-N`."""
         for name in self.reloaded():
             mine, theirs = self.job(name).serialize_to_string(), self.answers(name)["profile"].encode("latin-1")
             for whose, profile in (("ours", mine), ("theirs", theirs)):
@@ -67,14 +67,14 @@ class Asked:
         return self.folder / ("profiles" if "-" in name else "cases") / name
 
     def store(self, name: str) -> Path:
-        """Return a store with a case as its job."""
+        """Return a store whose job is the case."""
         store = self.folder / "stores" / name
         if not store.exists():
             self.coverage[name] = ours.import_case(self.case(name), store)
         return store
 
     def job(self, name: str) -> Profiler:
-        """Return a case as a job that has answered nothing yet."""
+        """Return a new Profiler of a case."""
         return ours.profiler(self.store(name), self.version)
 
     def answered(self, name: str) -> Iterator[tuple[Any, Any]]:
@@ -83,11 +83,11 @@ class Asked:
         yield from zip(questions, self.answers(name)["answers"], strict=True)
 
     def answers(self, name: str) -> Any:
-        """Return all that TensorFlow said of a case."""
+        """Return the whole output of TensorFlow about a case."""
         return json.loads((self.folder / "answers" / f"{name}.json").read_text())
 
     def wrong(self, name: str, folder: Path) -> Iterator[tuple[Any, list[str]]]:
-        """Yield questions that we answer otherwise, and where; ``folder`` is empty."""
+        """Yield (question, differences) for each wrong answer; ``folder`` is empty."""
         job = self.job(name)
         for question, theirs in self.answered(name):
             mine = ours.ask(job, question, folder)
@@ -96,37 +96,30 @@ class Asked:
                 yield question, found
 
     def report(self, name: str, folder: Path) -> str:
-        """Return what is answered otherwise, a few of it, and how to see that again; '' when nothing is."""
+        """Return some of the wrong answers and a command that repeats them; '' if all are right."""
         wrong = list(self.wrong(name, folder))
         lines = [f"{question}\n    " + "\n    ".join(found[:SHOWN]) for question, found in wrong[:SHOWN]]
         seed = name.rpartition("-")[2]
         setting = f"{SETTING}={seed}-{seed} " if seed.isdecimal() else ""
         again = f"{setting}.venv/bin/python -m pytest {HERE} -k {self.version}"
-        return f"{len(wrong)} questions to {name}\n" + "\n".join([*lines, again]) if wrong else ""
+        return f"{len(wrong)} wrong answers about {name}\n" + "\n".join([*lines, again]) if wrong else ""
 
 
 @pytest.fixture(scope="session")
 def known() -> dict[str, Asked]:
-    """What each version of TensorFlow said, as soon as somebody asked.
-
-    Pytest would ask anew whenever the version changes.
-    """
+    """The answers of the versions so far; pytest itself keeps only those of the last parameter."""
     return {}
 
 
-#: Each version answers in one worker: what it said of all cases takes long to make.
-VERSIONS = {name: pytest.param(name, marks=pytest.mark.xdist_group(f"oracle {name}")) for name in ("tf1", "tf2")}
-
-
-@pytest.fixture(params=VERSIONS.values(), ids=VERSIONS)
+@pytest.fixture(params=["tf1", "tf2"])
 def asked(
     request: pytest.FixtureRequest,
     known: dict[str, Asked],
-    asking: Callable[[str], Forks],
+    plain_forks: Callable[[str], Forks],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Asked:
-    """What one version of TensorFlow said of all cases."""
+    """All cases with the answers of one version of TensorFlow."""
     version = request.param
     if version not in known:
-        known[version] = Asked(version, asking(version), tmp_path_factory.mktemp(version))
+        known[version] = Asked(version, plain_forks(version), tmp_path_factory.mktemp(version))
     return known[version]

@@ -1,10 +1,10 @@
-"""Messages from the wire, told by field numbers alone: what one side writes wrongly the other cannot read rightly."""
+"""Decodes messages by field numbers alone, since tfprof's message definitions may be wrong."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-#: Kinds of messages: field number -> kind of the message in it, "text" for bytes, "numbers" for
-#: numbers that may be packed. A field `(key, value)` is a map; its order says nothing.
+#: Kind of message -> {field number: kind of its value}. The value is another message, "text" for
+#: bytes, or "numbers" for numbers that may be packed. (key, value) is a map, in any order.
 KINDS: Final[dict[str, dict[int, Any]]] = {
     "GraphNodeProto": {1: "text", 10: "text", 11: "shape", 12: "GraphNodeProto", 15: "text", 16: ("number", "shape")},
     "MultiGraphNodeProto": {1: "text", 10: "GraphNodeProto", 11: "MultiGraphNodeProto"},
@@ -103,10 +103,7 @@ def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
 
 
 def decoded(kind: str, data: bytes) -> dict[int, Any]:
-    """Return a message as {field number: values}; maps are dicts.
-
-    What is 0 or empty alone is as good as not there.
-    """
+    """Return a message as {field number: values}; maps are dicts, and 0 is left out."""
     kinds = KINDS[kind]
     found: dict[int, Any] = {}
     for number, value in _fields(data):

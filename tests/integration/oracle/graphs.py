@@ -1,4 +1,4 @@
-"""Random graphs, op logs and traced steps, as odd as TensorFlow's own profiler takes them."""
+"""Random graphs, op logs and traced steps, as odd as the TF profiler accepts them."""
 
 import random
 from collections.abc import Sequence
@@ -8,7 +8,8 @@ from typing import Final
 from integration.oracle import messages as wire
 from integration.oracle.messages import mapped, message
 
-#: Op types; of none of them TensorFlow's Python knows flops, which the native profiler gets from op logs only.
+#: Op types without a registered count of operations, which the native profiler would get only from
+#: an op log.
 OPS: Final = (
     "Relu",
     "Identity",
@@ -48,7 +49,7 @@ ODD_NAMES: Final = (
     "RecvTensor",
     "inMEMCPY",
 )
-#: Names that no graph has, most of them never.
+#: Names of nodes that are not in a graph.
 UNKNOWN: Final = (
     "RecvTensor",
     "_SOURCE",
@@ -78,10 +79,10 @@ DEVICES: Final = (
     "/ÄÖ/device:CPU:3",
     "cpu:0",
 )
-#: Where most of what runs runs.
+#: Indices of the devices of most executions.
 USUAL: Final = (0, 1, 2, 6, 7)
 SIZES: Final = (0, 0, 1, 7, 512, 999, 1000, 4096, 123_456, 10**6, 5 * 10**6, 3 * 10**9)
-#: What no time or size is; and dimensions of which the product wraps.
+#: Impossible times and sizes, and dimensions whose product wraps around.
 WILD: Final = (-1, -(10**6), 1 << 31, 1 << 40)
 WRAPPING: Final = (*WILD, 1 << 62, (1 << 63) - 1, -(1 << 63))
 BASES: Final = (1, 1000, 1_700_000_000_000_000)
@@ -105,13 +106,14 @@ FUNCTIONS: Final = (
     "cut_in_a_letter_üüüü",
     "",
 )
-#: A node that every graph has, with a stack where any has one: without one tfprof's code view falls over.
+#: A node of every graph. If any node has a stack, it has one: otherwise the TF profiler's code view
+#: crashes.
 PLAIN: Final = "plain"
 TYPES: Final = ("_trainable_variables", "mine", "Conv2D", "größe")
 
 
 class Dice(random.Random):
-    """Chance that may be wild: then some numbers are what none is."""
+    """A source of random numbers. If it is ``wild``, some of them are impossible."""
 
     wild = False
 
@@ -126,7 +128,7 @@ class Dice(random.Random):
 
 @dataclass(frozen=True)
 class Graph:
-    """A random graph: what it says on the wire, the names of its nodes, and whether each input is of one of them."""
+    """A random graph, serialized, and its nodes; ``whole`` if each input is one of them."""
 
     wire: bytes
     names: tuple[str, ...]
@@ -186,16 +188,21 @@ def _input(chance: Dice, names: Sequence[str], *, dangling: bool) -> str:
 
 
 def source_of(text: str) -> str:
-    """Return the name of the node that an input is of."""
+    """Return the name of the node of an input."""
     return text.split(":", maxsplit=1)[0].removeprefix("^")
 
 
 def graph(chance: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
-    """Return a graph of up to ``count`` nodes: names come twice, inputs go forth and, with ``cycles``, back."""
+    """Return a random graph of ``count`` nodes and PLAIN; some names repeat.
+
+    With ``cycles`` an input may be any node, otherwise an earlier one. With ``dangling`` it may be
+    missing.
+    """
     names = [PLAIN, *_names(chance, count)]
     nodes, sources = [], set()
     for at, name in enumerate(names):
-        known = [name for name in (names if cycles else names[:at]) if ":" not in name]  # 1.15 refuses those
+        # TensorFlow 1.15 refuses inputs with colons in their names.
+        known = [name for name in (names if cycles else names[:at]) if ":" not in name]
         inputs = [
             _input(chance, known, dangling=dangling) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)) if known else 0)
         ]
@@ -242,7 +249,7 @@ def _node_stats(chance: Dice, name: str, base: int) -> bytes:
     start = base + chance.randrange(3000) if chance.random() < 0.9 else chance.choice((0, 0, -5))
     micros = chance.wildly(chance.choice((0, 0, 1, 2, 100, chance.randrange(5000), chance.randrange(3 * 10**6))))
     nanos = {}
-    if chance.random() < 0.5:  # nanoseconds that agree with the microseconds, or not at all
+    if chance.random() < 0.5:  # nanoseconds that agree with the microseconds or contradict them
         nanos["all_start_nanos"] = 1000 * start + chance.randrange(1000)
         nanos["op_end_rel_nanos"] = chance.choice((1000 * micros, chance.randrange(10**6)))
     memory = message(wire.MEMORY, temp_memory_size=chance.size(), persistent_memory_size=chance.size())
@@ -261,7 +268,7 @@ def _node_stats(chance: Dice, name: str, base: int) -> bytes:
 
 
 def run_metadata(chance: Dice, names: Sequence[str], base: int) -> bytes:
-    """Return what a traced step says: nodes several times, on several devices, or nothing at all."""
+    """Return the RunMetadata of a step; nodes run several times, on several devices, or never."""
     if chance.random() < 0.05:
         return message(wire.RUN_METADATA, cost_graph=b"")
     devices = []
@@ -274,7 +281,7 @@ def run_metadata(chance: Dice, names: Sequence[str], base: int) -> bytes:
 
 
 def _stacks(chance: Dice, files: Sequence[int], functions: Sequence[int], lines: Sequence[int]) -> list[bytes]:
-    """Return call stacks that share their outer frames, some of them the beginning of another."""
+    """Return call stacks that share outer frames; some are the beginning of another."""
     frames = [
         message(
             wire.TRACE,
@@ -295,7 +302,7 @@ def _stacks(chance: Dice, files: Sequence[int], functions: Sequence[int], lines:
 
 
 def op_log(chance: Dice, names: Sequence[str], *, with_stacks: bool) -> bytes:
-    """Return what an op log says of some of ``names`` and of a name that nobody knows."""
+    """Return an op log about some of ``names`` and about an unknown name."""
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
     stacks = _stacks(chance, files, functions, range(len(strings)))

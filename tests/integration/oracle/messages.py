@@ -1,10 +1,9 @@
-"""Protocol buffer messages written by hand.
-
-They are whatever may come over the wire, whether or not a library would write it.
-"""
+"""Writes protocol buffer messages by hand, including ones that the library would not write."""
 
 from collections.abc import Iterable
 from typing import Any, Final
+
+from fakes.run_metadata import varint
 
 GRAPH_DEF: Final = {"node": 1, "versions": 4}
 NODE_DEF: Final = {"name": 1, "op": 2, "input": 3, "device": 4, "attr": 5}
@@ -50,18 +49,11 @@ ENTRY: Final = {"key": 1, "value": 2}
 DIM: Final = {"size": 1}
 
 
-def varint(number: int) -> bytes:
-    """Return a number as on the wire; a negative one as the 64 bits that hold it."""
-    number %= 1 << 64
-    parts = []
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*parts, number])
-
-
 def message(numbers: dict[str, int], **values: Any) -> bytes:
-    """Return a message: field numbers by name, values by name; a list is repeated, None is left out, 0 is written."""
+    """Return a message of the fields ``values``, whose numbers are in ``numbers``.
+
+    A list is a repeated field. None is left out, but 0 is written.
+    """
     return b"".join(_field(numbers[name], value) for name, value in values.items())
 
 
@@ -82,7 +74,7 @@ def mapped(pairs: Iterable[tuple[Any, Any]]) -> list[bytes]:
 
 
 def shape(sizes: Iterable[int] | None) -> bytes:
-    """Return a TensorShapeProto; None is of unknown rank, -1 an unknown dimension."""
+    """Return a TensorShapeProto; None stands for an unknown rank, -1 for an unknown dimension."""
     if sizes is None:
         return message(SHAPE, unknown_rank=1)
     return message(SHAPE, dim=[message(DIM, size=size) for size in sizes])

@@ -1,12 +1,10 @@
-"""Run by a TensorFlow of its own: has TensorFlow's own profiler answer questions.
-
-The questions are those of folders of cases, the answers are files.
+"""Runs under TensorFlow 1.15 or 2.x: the TF profiler answers the questions of cases.
 
     python oracle.py CASES ANSWERS
 
-A case is `graph.pb`, `op_log.pb`, `run-N.pb`, or `profile.pb`, a ProfileProto; its questions are in
-`queries.json`. ANSWERS gets a file for each: {coverage, answers: a list of {printed, warned, root,
-files}, profile}, bytes as Latin-1 text.
+Each folder in CASES is a case: `graph.pb`, `op_log.pb` and `run-N.pb`, or `profile.pb`, a
+ProfileProto. Its questions are in `queries.json`. For each case the folder ANSWERS gets a file of
+JSON: {coverage, answers: [{printed, warned, root, files}], profile}, with bytes as Latin-1 text.
 """
 
 import contextlib
@@ -28,7 +26,7 @@ from tensorflow.core.protobuf import config_pb2
 
 
 def read(*parts):
-    """Return the bytes of a file, none if there is no such file."""
+    """Return the content of a file, b"" if it does not exist."""
     path = os.path.join(*parts)
     if not os.path.exists(path):
         return b""
@@ -37,13 +35,13 @@ def read(*parts):
 
 
 def latin(data):
-    """Return bytes as text, each byte a character."""
+    """Return bytes as Latin-1 text."""
     return data.decode("latin-1")
 
 
 @contextlib.contextmanager
 def redirected(paths):
-    """Send what C++ writes to descriptors 1 and 2 to files: {descriptor: path}."""
+    """Redirect descriptors, also for C++, to files: {descriptor: path}."""
     kept = {number: os.dup(number) for number in paths}
     for number, path in paths.items():
         with open(path, "wb") as file:
@@ -58,7 +56,7 @@ def redirected(paths):
 
 
 def encoded(options, folder):
-    """Return a question's options as TensorFlow takes them, answers to go into ``folder``."""
+    """Return a question's options as a serialized OptionsProto, with output to ``folder``."""
     wanted = options_pb2.OptionsProto()
     for name, value in options.items():
         if isinstance(value, list):
@@ -71,7 +69,7 @@ def encoded(options, folder):
 
 
 def advised(query):
-    """Return the checkers of a question to the advisor."""
+    """Return the checkers of a question as a serialized AdvisorOptionsProto."""
     wanted = options_pb2.AdvisorOptionsProto()
     for checker in query["checkers"]:
         wanted.checkers[checker].options.clear()
@@ -85,12 +83,12 @@ def ask(query):
         with redirected({1: os.path.join(folder, "printed"), 2: os.path.join(folder, "warned")}):
             root = native.Profile(query["view"].encode(), options)
         files = {name: latin(read(folder, name)) for name in os.listdir(folder)}
-    said = {name: files.pop(name).replace(folder, "FOLDER") for name in ("printed", "warned")}
-    return dict(said, root=latin(root), files=files)
+    texts = {name: files.pop(name).replace(folder, "FOLDER") for name in ("printed", "warned")}
+    return dict(texts, root=latin(root), files=files)
 
 
 def load(folder):
-    """Have the profiler know a case; return what share of the graph each step covers that it takes."""
+    """Load a case; return the share of the graph that each accepted step covers."""
     path = os.path.join(folder, "profile.pb")
     if os.path.exists(path):
         native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)
@@ -102,17 +100,18 @@ def load(folder):
 
 
 def answer(folder):
-    """Return all that TensorFlow says of a case: its answers, and its ProfileProto where there can be one."""
+    """Return the coverage, the answers and, if there is one, the ProfileProto of a case."""
     with open(os.path.join(folder, "queries.json")) as file:
         case = json.load(file)
-    said = {"coverage": load(folder), "answers": []}
+    output = {"coverage": load(folder), "answers": []}
     for number, query in enumerate(case["queries"]):
-        print("question", number, "of", folder, file=sys.stderr, flush=True)  # the last one, if TensorFlow falls over
-        said["answers"].append(ask(query))
+        # If TensorFlow crashes, the last line names the question.
+        print("question", number, "of", folder, file=sys.stderr, flush=True)
+        output["answers"].append(ask(query))
     if case["whole"]:
-        said["profile"] = latin(native.SerializeToString())
+        output["profile"] = latin(native.SerializeToString())
     native.DeleteProfiler()
-    return said
+    return output
 
 
 def main():

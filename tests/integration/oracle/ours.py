@@ -1,4 +1,4 @@
-"""Our answers to the oracle's questions: from a store that holds the same case, by the same path as a user's."""
+"""tfprof's answers to the questions, from a store with the same case, by the public API."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ from typing import Any
 from tfprof.cli.import_ import import_
 from tfprof.collector.api import Profiler, open_store
 
-#: The version of TensorFlow that an interpreter has, as `compat` names it.
+#: Environment of TensorFlow -> its version, as the argument `compat`.
 COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 _METHODS = {
     "scope": Profiler.profile_name_scope,
@@ -21,24 +21,24 @@ _METHODS = {
 
 
 def import_case(case: Path, store: Path) -> list[float]:
-    """Make a job of a case's files in the store; return what share of the graph each step covers."""
+    """Import a case into ``store``; return the share of the graph that each step covers."""
     runs = ",".join(str(case / f"run-{number}.pb") for number in range(len(list(case.glob("run-*.pb")))))
     files = {"graph_path": "graph.pb", "op_log_path": "op_log.pb", "profile_path": "profile.pb"}
     given = {name: str(case / file) for name, file in files.items() if (case / file).exists()}
     given |= {"run_meta_path": runs} if runs else {}
     arguments = [*(f"--{name}={path}" for name, path in given.items()), f"--store={store}", "--json"]
-    with contextlib.redirect_stdout(io.StringIO()) as told, contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.redirect_stderr(io.StringIO()):
         import_.main(arguments, standalone_mode=False)
-    return [float(share) for share in json.loads(told.getvalue())["coverage"]]
+    return [float(share) for share in json.loads(output.getvalue())["coverage"]]
 
 
 def profiler(store: Path, version: str) -> Profiler:
-    """Return the job of a store, answering exactly as TensorFlow of ``version`` does."""
+    """Return the job of a store with exact parity to TensorFlow ``version``."""
     return open_store(store).job("last", compat=COMPAT[version], exact=True)
 
 
 def ask(job: Profiler, question: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return our answer as the oracle gives its own; files are written into ``folder``, which is empty."""
+    """Return tfprof's answer in the form of the oracle's answers; ``folder`` is empty."""
     printed, warned = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(warned):
         if question["view"] == "advise":
@@ -58,5 +58,5 @@ def ask(job: Profiler, question: Mapping[str, Any], folder: Path) -> dict[str, A
     }
 
 
-def _latin(said: io.StringIO, folder: Path) -> str:
-    return said.getvalue().replace(str(folder), "FOLDER").encode().decode("latin-1")
+def _latin(output: io.StringIO, folder: Path) -> str:
+    return output.getvalue().replace(str(folder), "FOLDER").encode().decode("latin-1")

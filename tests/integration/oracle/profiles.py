@@ -1,4 +1,4 @@
-"""What a ProfileProto says, whatever the numbers by which it calls nodes and texts."""
+"""Reads a ProfileProto and replaces the ids of nodes and strings, which are arbitrary, by names."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,8 +11,8 @@ NAME, INPUTS, TRACE, ID, SLOTS = 1, 2, 10, 13, 14
 FILE, FUNCTION, LINE = 6, 7, 8
 
 
-def told(data: bytes) -> dict[str, Any]:
-    """Return what a serialized ProfileProto says: nodes by name, inputs by names, frames by texts."""
+def content(data: bytes) -> dict[str, Any]:
+    """Return the content of a ProfileProto: nodes and inputs by name, frames as strings."""
     profile = decoded("ProfileProto", data)
     nodes = profile.get(NODES, {})
     names: Final = {number: node[NAME][0] for number, node in nodes.items()}
@@ -25,12 +25,14 @@ def told(data: bytes) -> dict[str, Any]:
 
 
 def _node(node: Mapping[int, Any], names: Mapping[int, Any], texts: Mapping[int, Any]) -> dict[int, Any]:
-    told = {field: value for field, value in node.items() if field != ID}
-    if INPUTS in told:
-        told[INPUTS] = {position: names[number] for position, number in told[INPUTS].items()}
-    if SLOTS in told:
-        told[SLOTS] = {names[number]: slot for number, slot in told[SLOTS].items()}
-    if TRACE in told:
-        frames = told[TRACE][0].get(1, [])
-        told[TRACE] = [{**frame, **{at: texts[frame.get(at, 0)] for at in (FILE, FUNCTION, LINE)}} for frame in frames]
-    return told
+    fields = {field: value for field, value in node.items() if field != ID}
+    if INPUTS in fields:
+        fields[INPUTS] = {position: names[number] for position, number in fields[INPUTS].items()}
+    if SLOTS in fields:
+        fields[SLOTS] = {names[number]: slot for number, slot in fields[SLOTS].items()}
+    if TRACE in fields:
+        frames = fields[TRACE][0].get(1, [])
+        fields[TRACE] = [
+            {**frame, **{at: texts[frame.get(at, 0)] for at in (FILE, FUNCTION, LINE)}} for frame in frames
+        ]
+    return fields

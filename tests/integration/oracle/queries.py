@@ -1,4 +1,4 @@
-"""Random questions to a profiler: every option of every view, wrong ones too."""
+"""Random questions to a profiler, with every option of every view, valid and invalid."""
 
 import random
 import re
@@ -21,13 +21,13 @@ SELECTS: Final = (
     "occurrence",
     "input_shapes",
 )
-#: What a pprof file may be of.
+#: Quantities that a pprof file can have.
 SAMPLED: Final = SELECTS[:9]
 ORDERS: Final = ("name", *SAMPLED, "occurrence")
 ODD_ORDERS: Final = ("", "Micros", "bogus", "micros,bytes")
 MINIMA: Final = tuple(f"min_{name}" for name in (*SAMPLED, "occurrence"))
 LEASTS: Final = (1, 1, 2, 100, 1000, 10**6, -1, 1 << 40)
-#: What any list of regexes may hold: other dialects', invalid, of several meanings.
+#: Regexes of other dialects, invalid ones, and ones whose meaning differs between dialects.
 ODD_REGEXES: Final = (
     "",
     "(",
@@ -74,7 +74,7 @@ BASE: Final[dict[str, Any]] = {
     "output": "file:outfile=FOLDER/out",
     **dict.fromkeys(MINIMA, 0),
 }
-#: Beginnings of frames' texts, none of the root's.
+#: Regexes that match frames, but not the root.
 FRAMES: Final = (
     "train.py.*",
     "real_runs.py.*",
@@ -90,7 +90,7 @@ FRAMES: Final = (
     "d.py:-1:build",
     ".*<module>.*",
 )
-#: Outputs that are none, or of a view that has none such.
+#: Invalid outputs, and outputs that not every view has.
 ODD_OUTPUTS: Final = (
     "",
     "bogus",
@@ -109,9 +109,10 @@ CHECKERS: Final = ("AcceleratorUtilizationChecker", "OperationChecker", "Expensi
 
 
 class Questions:
-    """Asks at random about one case: ``names`` of nodes, ``types`` of ops and others, and how many steps it has.
+    """Random questions about a case with nodes ``names``, types ``types`` and ``steps`` steps.
 
-    ``drawn``: views that timelines are asked of; tfprof falls over where those of a tree do not add up.
+    ``drawn`` are the views of which it asks timelines. The TF profiler crashes on the timeline of a
+    tree whose times do not add up.
     """
 
     def __init__(
@@ -145,11 +146,11 @@ class Questions:
         return [self._regex(texts) for _ in range(self.chance.randint(0, most))]
 
     def _trims(self) -> list[str]:
-        """Return what does not match the root: there tfprof's code view falls over."""
+        """Return regexes that do not match the root; that would crash the TF profiler."""
         return [self.chance.choice(FRAMES) for _ in range(self.chance.randint(0, 2))]
 
     def view(self, view: str) -> dict[str, Any]:
-        """Return one question to a view, in text."""
+        """Return one question to a view, with text as output."""
         chance = self.chance
         options = dict(BASE, select=self._select(view), order_by=chance.choice(ORDERS))
         if chance.random() < 0.05:
@@ -180,7 +181,7 @@ class Questions:
         )
 
     def output(self) -> dict[str, Any]:
-        """Return a question whose answer is a timeline, a pprof file, or what is printed."""
+        """Return a question for a timeline, a pprof file, standard output, or no output."""
         if self.chance.random() < 0.03:
             asked = self.view(self.chance.choice(("op", *self.drawn)))
             asked["options"]["output"] = self.chance.choice(ODD_OUTPUTS)
@@ -198,7 +199,7 @@ class Questions:
         return {"view": "advise", "checkers": self.chance.sample(CHECKERS, self.chance.randint(0, len(CHECKERS)))}
 
     def some(self, count: int) -> list[dict[str, Any]]:
-        """Return ``count`` questions to the views and half as many for files and advice."""
+        """Return ``count`` questions to views, half as many for outputs, two to the advisor."""
         asked = [self.view(self.chance.choice(VIEWS)) for _ in range(count)]
         asked += [self.output() for _ in range(count // 2)]
         return [*asked, *(self.advice() for _ in range(2))]

@@ -1,9 +1,10 @@
-"""Run by a TensorFlow of its own: trains small nets fully traced, and writes each as a case.
+"""Runs under TensorFlow 1.15 or 2.x: trains and traces small nets, and writes each as a case.
 
     python real_runs.py CASES
 
-Each folder in CASES gets `graph.pb`, `run-N.pb`, `op_log.pb` as TensorFlow's Python makes it, and `flops.json`: what
-TensorFlow's own profiler counts without that op log, {"once": {op type: flops}, "steps": [{op type: flops}, …]}.
+Each folder in CASES gets `graph.pb`, `run-N.pb`, `op_log.pb` as TensorFlow's Python makes it, and
+`flops.json`. That has the counts of the TF profiler without the op log: {"once": {op type: flops},
+"steps": [{op type: flops}, …]}.
 """
 
 import json
@@ -18,7 +19,7 @@ from tensorflow.python.profiler import tfprof_logger
 
 
 def conv_net():
-    """Return what a step runs and feeds: a conv net with an optimizer, all shapes known."""
+    """Build a conv net with known shapes; return a function from random to (fetches, feed)."""
     images = tf.random_uniform([4, 12, 12, 3], name="images")
     kernel = tf.get_variable("conv/kernel", [3, 3, 3, 8])
     features = tf.nn.relu(tf.nn.conv2d(images, kernel, strides=[1, 1, 1, 1], padding="SAME", name="conv/Conv2D"))
@@ -32,9 +33,9 @@ def conv_net():
 
 
 def loop():
-    """Return the same of a convolution, a split, a loop, control dependencies and gradients.
+    """Do the same for a convolution, a split, a loop, control dependencies and gradients.
 
-    The batches are others each time.
+    The batch size differs from step to step.
     """
     images = tf.placeholder(tf.float32, [None, 8, 8, 3], name="images")
     with tf.variable_scope("tower_0"):
@@ -51,7 +52,7 @@ def loop():
 
 
 def rnn():
-    """Return the same of a recurrent net over sequences of several lengths, with an optimizer."""
+    """Do the same for a recurrent net over sequences of several lengths, with an optimizer."""
     inputs = tf.placeholder(tf.float32, [None, None, 6], name="inputs")
     lengths = tf.placeholder(tf.int32, [None], name="lengths")
     cell = tf.get_variable("cell/kernel", [6 + 5, 5])
@@ -78,7 +79,7 @@ STEPS = 3
 
 
 def by_type(root):
-    """Return flops by op type of an op view's message."""
+    """Return {op type: flops} from the message of an op view."""
     found = {}
     while root.children:
         root = root.children[0]
@@ -87,7 +88,7 @@ def by_type(root):
 
 
 def flops(graph, runs):
-    """Return what TensorFlow's own profiler counts: of the first run alone, and of each run of a profiler of all."""
+    """Return the TF profiler's counts of the first run alone, and of each step among all runs."""
     options = dict(tf.profiler.ProfileOptionBuilder.float_operation(), output="none", min_float_ops=0)
     profiler = tf.profiler.Profiler(graph)
     for step, run in enumerate(runs):

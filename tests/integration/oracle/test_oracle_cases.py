@@ -1,4 +1,4 @@
-"""Every answer to every question, random or about real runs, is that of TensorFlow's own profiler."""
+"""Every answer about random cases and real runs equals that of the TF profiler."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ pytestmark = pytest.mark.tf
 
 
 @pytest.mark.parametrize("name", [*map(str, seeds()), *REAL])
-def test_answers_are_those_of_tensorflows_own_profiler(asked: Asked, name: str, tmp_path: Path) -> None:
-    told = asked.report(name, tmp_path)
-    assert not told, told
+def test_answers_equal_those_of_the_tf_profiler(asked: Asked, name: str, tmp_path: Path) -> None:
+    wrong = asked.report(name, tmp_path)
+    assert not wrong, wrong
 
 
 @pytest.mark.parametrize("name", [*map(str, seeds()), *REAL])
-def test_steps_cover_as_much_of_the_graph(asked: Asked, name: str) -> None:
+def test_steps_cover_the_same_share_of_the_graph(asked: Asked, name: str) -> None:
     asked.store(name)
     assert asked.coverage[name] == pytest.approx(asked.answers(name)["coverage"])

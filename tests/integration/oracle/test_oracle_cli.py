@@ -1,7 +1,4 @@
-"""The commands answer as TensorFlow's own profiler.
-
-They run as processes, with tfprof's spelling of options and ours, files and JSON.
-"""
+"""The commands give the answers of the TF profiler as text, files and JSON."""
 
 import json
 import subprocess
@@ -24,8 +21,9 @@ from tfprof.collector.tfviews.option_values import pieces
 pytestmark = pytest.mark.tf
 #: Questions to each view, in each form.
 TRIED = 3
-#: Fields of what is shown below the root, in either message.
+#: Fields of the children in either message.
 CHILDREN = {11, 12}
+#: The spellings of options by the TF profiler and by tfprof.
 SPELLINGS: dict[str, Callable[[str, str], list[str]]] = {
     "tfprof": lambda name, value: [f"-{name}", value],
     "ours": lambda name, value: [f"--{name.replace('_', '-')}={value}"],
@@ -38,7 +36,7 @@ def text_of(value: Any) -> str:
 
 
 def is_plain(options: Mapping[str, Any]) -> bool:
-    """Return whether a user can say all of ``options``: no name of a list has a comma, or quotes around it."""
+    """Return whether a command line can express ``options``: no commas or quotes in names."""
     lists = [value for value in options.values() if isinstance(value, list)]
     return (
         all(pieces(text_of(value)) == value for value in lists)
@@ -49,9 +47,9 @@ def is_plain(options: Mapping[str, Any]) -> bool:
 
 
 def tried(asked: Asked, view: str, output: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield cases, questions and answers for a view and a form of output.
+    """Yield (case, question, answer) for a view and an output.
 
-    Where nothing is shown, a command says why instead.
+    Answers without children are left out, since a command prints the reason instead of them.
     """
     for name in [*REAL, *map(str, seeds())]:
         for question, answer in asked.answered(name):
@@ -62,7 +60,7 @@ def tried(asked: Asked, view: str, output: str) -> Iterator[tuple[str, Any, Any]
 
 
 def tfprof(asked: Asked, name: str, question: Any, spelled: str, *more: str) -> subprocess.CompletedProcess[bytes]:
-    """Ask one question in a process of its own."""
+    """Run the command of one question."""
     options = {key: value for key, value in question["options"].items() if key != "output"}
     words = [word for key, value in options.items() for word in SPELLINGS[spelled](key, text_of(value))]
     command = [
@@ -78,7 +76,7 @@ def tfprof(asked: Asked, name: str, question: Any, spelled: str, *more: str) -> 
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_files_that_commands_write_are_tensorflows(asked: Asked, view: str, tmp_path: Path) -> None:
+def test_the_files_of_commands_equal_those_of_the_tf_profiler(asked: Asked, view: str, tmp_path: Path) -> None:
     for at, (name, question, theirs) in enumerate(islice(tried(asked, view, "file"), TRIED)):
         out = tmp_path / "out"
         tfprof(asked, name, question, list(SPELLINGS)[at % 2], f"-output=file:outfile={out}")
@@ -88,7 +86,7 @@ def test_files_that_commands_write_are_tensorflows(asked: Asked, view: str, tmp_
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_json_of_commands_is_tensorflows_message(asked: Asked, view: str) -> None:
+def test_the_json_of_commands_equals_the_message_of_the_tf_profiler(asked: Asked, view: str) -> None:
     for at, (name, question, theirs) in enumerate(islice(tried(asked, view, "file"), TRIED)):
         done = tfprof(asked, name, question, list(SPELLINGS)[at % 2], "--json")
         message = getattr(tfprof_output_pb2, MESSAGES[view])()
@@ -98,7 +96,7 @@ def test_json_of_commands_is_tensorflows_message(asked: Asked, view: str) -> Non
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_what_commands_print_is_tensorflows_text(asked: Asked, view: str) -> None:
+def test_the_output_of_commands_equals_the_text_of_the_tf_profiler(asked: Asked, view: str) -> None:
     for at, (name, question, theirs) in enumerate(islice(tried(asked, view, "file"), TRIED)):
         done = tfprof(asked, name, question, list(SPELLINGS)[at % 2])
         mine = {**theirs, "files": {"out": done.stdout.decode("latin-1")}}

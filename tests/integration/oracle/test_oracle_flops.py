@@ -1,4 +1,4 @@
-"""Operations that we count from a graph and its traces alone are those that TensorFlow's Python registers count."""
+"""Operation counts from a graph and its traces alone equal those of TensorFlow's registry."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tf
 
 
 def counted(case: Path, folder: Path, version: str, runs: int) -> Any:
-    """Return a job of a case's graph and its first ``runs`` steps, without what an op log says."""
+    """Return a job with a case's graph and first ``runs`` steps, without the op log."""
     bare = folder / f"case-{runs}"
     bare.mkdir()
     for name in ("graph.pb", *(f"run-{number}.pb" for number in range(runs))):
@@ -34,7 +34,7 @@ def by_type(job: Any, step: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_operations_of_a_run_are_those_that_tensorflow_counts(asked: Asked, name: str, tmp_path: Path) -> None:
+def test_operations_of_steps_equal_the_counts_of_tensorflow(asked: Asked, name: str, tmp_path: Path) -> None:
     theirs = json.loads((asked.case(name) / "flops.json").read_text())
     assert sum(theirs["once"].values()) > 1000
     assert by_type(counted(asked.case(name), tmp_path, asked.version, 1), -1) == theirs["once"]

@@ -1,4 +1,4 @@
-"""Starts a job's script again in several roles, and ends what is left of it: nothing outlives the job."""
+"""Starts a job's script again in several roles, and ends all of these processes with the job."""
 
 import json
 import os
@@ -15,7 +15,7 @@ def start(role, **environment):
 
 
 def finish(processes, servers=()):
-    """Wait for the processes, print what they printed, in order, end the servers; exit as the worst of them."""
+    """Wait for the processes, print their output, end the servers, exit with the worst status."""
     try:
         for process in processes:
             sys.stdout.write(process.communicate(timeout=SECONDS)[0].decode())

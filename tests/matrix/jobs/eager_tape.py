@@ -1,7 +1,7 @@
-"""A training loop of eager ops around a Keras model, without any function: ten steps, then six calls of the model."""
+"""A training loop of eager ops around a Keras model: ten steps, then six calls of the model."""
 
 import tensorflow as tf
-from _told import told
+from _shared import report
 
 if tf.__version__.startswith("1."):
     tf.compat.v1.enable_v2_behavior()
@@ -15,4 +15,4 @@ for _ in range(10):
     weights = model.trainable_variables
     optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
 print([float(tf.reduce_sum(model(x))) for _ in range(6)])
-told(eager=10, call=6)
+report(eager=10, call=6)

@@ -4,7 +4,7 @@ import tempfile
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from _told import counted_runs, told
+from _shared import counted_runs, report
 
 tf.logging.set_verbosity(tf.logging.ERROR)
 runs = counted_runs()
@@ -21,4 +21,4 @@ with tempfile.TemporaryDirectory() as folder:
     result = estimator.evaluate(data)
 print("global step", result["global_step"])
 # The last run of training finds no more data.
-told(train=int(result["global_step"]) + 1, runs=len(runs))
+report(train=int(result["global_step"]) + 1, runs=len(runs))

@@ -1,7 +1,7 @@
-"""A training loop by hand around a tf.function: ten steps."""
+"""A hand-written training loop around a tf.function: ten steps."""
 
 import tensorflow as tf
-from _told import told
+from _shared import report
 
 if tf.__version__.startswith("1."):
     tf.compat.v1.enable_v2_behavior()
@@ -17,4 +17,4 @@ def step(x):
 
 for _ in range(10):
     step(tf.ones([8, 64]))
-told(function=10)
+report(function=10)

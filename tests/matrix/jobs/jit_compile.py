@@ -1,7 +1,7 @@
-"""The same with XLA: ten steps of a compiled tf.function."""
+"""A hand-written training loop around a tf.function that XLA compiles: ten steps."""
 
 import tensorflow as tf
-from _told import told
+from _shared import report
 
 w = tf.Variable(tf.ones([64, 64]))
 
@@ -16,4 +16,4 @@ compiled = {"experimental_compile" if tf.__version__.startswith("2.4") else "jit
 step = tf.function(step, **compiled)
 for _ in range(10):
     step(tf.ones([8, 64]))
-told(function=10)
+report(function=10)

@@ -1,8 +1,11 @@
-"""Keras, eagerly: a fit of two epochs of ten batches with validation on two, then an evaluation and a prediction."""
+"""Keras in eager mode: a fit, an evaluation and a prediction.
+
+The fit has two epochs of ten batches, with validation on two batches.
+"""
 
 import numpy as np
 import tensorflow as tf
-from _told import keras_of, told
+from _shared import keras_of, report
 
 if tf.__version__.startswith("1."):
     tf.compat.v1.enable_v2_behavior()
@@ -13,4 +16,4 @@ model.compile("sgd", "mse")
 model.fit(x, y, batch_size=8, epochs=2, validation_data=(x[:16], y[:16]), shuffle=False, verbose=0)
 model.evaluate(x, y, batch_size=16, verbose=0)
 model.predict(x, batch_size=16, verbose=0)
-told({"fit": 1, "epoch": 2, "evaluate": 3, "predict": 1}, batch=20, test_batch=2 * 2 + 5, predict_batch=5)
+report({"fit": 1, "epoch": 2, "evaluate": 3, "predict": 1}, batch=20, test_batch=2 * 2 + 5, predict_batch=5)

@@ -1,8 +1,8 @@
-"""MirroredStrategy over two CPUs: ten steps by hand, then a fit of one epoch of ten batches."""
+"""MirroredStrategy over two CPUs: ten steps of a hand-written loop, then a fit of ten batches."""
 
 import numpy as np
 import tensorflow as tf
-from _told import keras_of, told
+from _shared import keras_of, report
 
 if tf.__version__.startswith("1."):
     tf.compat.v1.enable_v2_behavior()
@@ -26,4 +26,4 @@ def step(x):
 print([float(step(tf.ones([8, 64]))) for _ in range(10)])
 x, y = np.ones([80, 64], "float32"), np.zeros([80, 1], "float32")
 model.fit(x, y, batch_size=8, shuffle=False, verbose=0)
-told({"fit": 1, "epoch": 1}, function=10, batch=10)
+report({"fit": 1, "epoch": 1}, function=10, batch=10)

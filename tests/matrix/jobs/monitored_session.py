@@ -3,7 +3,7 @@
 import tempfile
 
 import tensorflow.compat.v1 as tf
-from _told import counted_runs, told
+from _shared import counted_runs, report
 
 tf.disable_eager_execution()
 tf.logging.set_verbosity(tf.logging.ERROR)
@@ -19,4 +19,4 @@ with tempfile.TemporaryDirectory() as folder:
             session.run([train, count])
             steps += 1
 print(steps, "steps")
-told(train=steps, runs=len(runs))
+report(train=steps, runs=len(runs))

@@ -3,7 +3,7 @@
 import sys
 
 from _processes import config, finish, start
-from _told import free_ports, told
+from _shared import free_ports, report
 
 
 def work():
@@ -24,7 +24,7 @@ def work():
         return strategy.run(replica)
 
     print([float(step()) for _ in range(10)])
-    told(function=10)
+    report(function=10)
 
 
 if sys.argv[1:] == ["work"]:

@@ -1,9 +1,9 @@
-"""Parameter servers under a coordinator: a server, a worker and the coordinator, ten steps that it schedules."""
+"""A parameter server, a worker, and a coordinator that schedules ten steps."""
 
 import sys
 
 from _processes import config, finish, start
-from _told import free_ports, told
+from _shared import free_ports, report
 
 
 def serve():
@@ -38,7 +38,7 @@ def coordinate():
         scheduler.schedule(step)
     scheduler.join()
     print(float(tf.reduce_sum(w)))
-    told(function=10)
+    report(function=10)
 
 
 roles = {"serve": serve, "coordinate": coordinate}

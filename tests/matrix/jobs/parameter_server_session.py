@@ -1,9 +1,9 @@
-"""A parameter server and a worker with a MonitoredTrainingSession at it, ten steps."""
+"""A parameter server and a worker with a MonitoredTrainingSession: ten steps."""
 
 import sys
 
 from _processes import finish, start
-from _told import counted_runs, free_ports, told
+from _shared import counted_runs, free_ports, report
 
 
 def serve(server, worker):
@@ -31,7 +31,7 @@ def work(server, worker):
             session.run([train, count])
             steps += 1
     print(steps, "steps")
-    told(train=steps, runs=len(runs))
+    report(train=steps, runs=len(runs))
 
 
 if sys.argv[1:]:

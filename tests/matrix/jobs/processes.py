@@ -1,12 +1,12 @@
 """multiprocessing, by `fork` or `spawn`: two processes, one after the other.
 
-What was forked has TensorFlow from its parent.
+Forked processes inherit the import of TensorFlow.
 """
 
 import multiprocessing
 import sys
 
-from _told import told
+from _shared import report
 
 
 def runs(tf):
@@ -27,10 +27,10 @@ def work(number):
 
     print(number, runs(tf))
     if tf.__version__.startswith("1."):
-        told(run=10)
+        report(run=10)
     else:
         print(number, calls(tf))
-        told(run=10, function=10)
+        report(run=10, function=10)
 
 
 if __name__ == "__main__":

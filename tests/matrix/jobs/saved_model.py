@@ -3,14 +3,14 @@
 import tempfile
 
 import tensorflow as tf
-from _told import told
+from _shared import report
 
 if tf.__version__.startswith("1."):
     tf.compat.v1.enable_v2_behavior()
 
 
 class Served(tf.Module):
-    """Multiplies by what it has learnt."""
+    """Multiplies by its weights."""
 
     def __init__(self):
         super().__init__()
@@ -29,4 +29,4 @@ with tempfile.TemporaryDirectory() as folder:
     for _ in range(10):
         result = signature(tf.ones([8, 64]))
 print(float(tf.reduce_sum(result["y"])))
-told(function=10)
+report(function=10)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from _told import told
+from _shared import report
 
 tf.disable_eager_execution()
 x = tf.placeholder(tf.float32, [8, 64])
@@ -12,4 +12,4 @@ with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     for _ in range(10):
         session.run(train, {x: np.ones([8, 64])})
-told(init=1, train=10)
+report(init=1, train=10)

@@ -1,8 +1,8 @@
-"""Keras, batch by batch: ten of training, and six each of testing and prediction."""
+"""Keras, one call per batch: ten training batches, six test batches, six prediction batches."""
 
 import numpy as np
 import tensorflow as tf
-from _told import keras_of, told
+from _shared import keras_of, report
 
 keras = keras_of(tf)
 x, y = np.ones([8, 64], "float32"), np.zeros([8, 1], "float32")
@@ -16,4 +16,4 @@ for _ in range(6):
 steps = {"batch": 10, "test_batch": 6, "predict_batch": 6}
 if tf.__version__.startswith("1."):
     steps.update(train=10, runs=None)
-told(**steps)
+report(**steps)

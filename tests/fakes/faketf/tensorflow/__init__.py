@@ -1,1 +1,1 @@
-"""A TensorFlow that is quick to import and runs in every interpreter: the shape of its sessions, no computation."""
+"""A fake TensorFlow for every interpreter, quick to import: sessions without a computation."""

@@ -1,6 +1,6 @@
-"""Sessions with the calls that the real ones end in."""
+"""Sessions that make the same native calls as TensorFlow's sessions."""
 
-# Laid out as the real ones, whose calls span lines: tracebacks name one of them.
+# Tracebacks name one line of a call, so the calls are split over lines as in TensorFlow's own file.
 # fmt: off
 import threading
 

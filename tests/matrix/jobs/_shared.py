@@ -1,20 +1,21 @@
-"""What the jobs of the matrix share: how they tell what they did, counted without tfprof."""
+"""Functions for the jobs of the matrix: reports of their own counts, ports, the wanted Keras."""
 
 import json
 import socket
 import sys
 
 
-def told(spans=None, **steps):
-    """Print how many steps and spans of each kind this process ran, as a line; None: at least one.
+def report(spans=None, **steps):
+    """Print the numbers of steps and spans of each kind as JSON; None stands for at least one.
 
-    ``runs`` are all of a session's runs, of whatever kinds: those that TensorFlow makes for itself are of several.
+    ``runs`` are all runs of a session, of any kind, including those that TensorFlow makes for
+    itself.
     """
     print(json.dumps({"steps": steps, "spans": spans or {}}, sort_keys=True), flush=True)
 
 
 def counted_runs():
-    """Return a list that grows with each run of a session: also with those that TensorFlow makes for itself."""
+    """Return a list that grows by one with each session run, including TensorFlow's own runs."""
     from tensorflow.python.client import session
 
     runs, original = [], session.BaseSession.run
@@ -28,7 +29,7 @@ def counted_runs():
 
 
 def free_ports(count):
-    """Return ports of the loopback that nobody listens on."""
+    """Return free ports of the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
@@ -39,5 +40,5 @@ def free_ports(count):
 
 
 def keras_of(tf):
-    """Return the Keras that the job is asked for: TensorFlow's own, or the package that its first argument names."""
+    """Return the package that the first argument names, by default TensorFlow's own Keras."""
     return __import__(sys.argv[1]) if len(sys.argv) > 1 else tf.keras
