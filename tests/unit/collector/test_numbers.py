@@ -9,21 +9,21 @@ from tfprof.collector import numbers
     [(0, "0"), (999, "999"), (1000, "1.00k"), (2_500_000, "2.50m"), (3_000_000_000, "3.00b"), (-5000, "-5000")],
 )
 def test_counts_are_printed_as_in_the_tf_profiler(number: int, text: str) -> None:
-    assert numbers.tfprof_count(number) == text
+    assert numbers.tf_profiler_count(number) == text
 
 
 @pytest.mark.parametrize(
     ("micros", "text"), [(0, "0us"), (999, "999us"), (1500, "1.50ms"), (2_000_000, "2.00sec"), (-7, "-7us")]
 )
 def test_times_are_printed_as_in_the_tf_profiler(micros: int, text: str) -> None:
-    assert numbers.tfprof_time(micros) == text
+    assert numbers.tf_profiler_time(micros) == text
 
 
 @pytest.mark.parametrize(
     ("size", "text"), [(999, "999B"), (1024, "1.02KB"), (5_000_000_000, "5000.00MB"), (-2048, "-2048B")]
 )
 def test_bytes_are_printed_as_in_the_tf_profiler(size: int, text: str) -> None:
-    assert numbers.tfprof_bytes(size) == text
+    assert numbers.tf_profiler_bytes(size) == text
 
 
 @pytest.mark.parametrize(
