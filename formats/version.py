@@ -1,6 +1,6 @@
 """Versions of the package and of the formats the shim defines, each with its history."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0.dev0"
 
 #: Layout of the shared memory between a job and the agent (docs/channel.md).
 #: 1: control page, hello page, span ring, record ring.
