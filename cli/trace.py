@@ -1,13 +1,14 @@
 """`tfprof trace` and `tfprof detach`: orders to running jobs."""
 
-import getpass
+import functools
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple
 
 import click
 
+from ..agent.identity import user_name
 from ..collector.client import Client
 from ..collector.errors import UsageError
 from ..collector.query.ordered import chosen, top_of
@@ -24,8 +25,6 @@ from .command import json_option, print_json, print_lines, store_option, width
 from .daemons import bring_up
 from .job_names import complete_jobs
 from .values import GIVEN
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: Values of `-o`.
 OUTPUTS: Final = ("ops",)
@@ -44,11 +43,33 @@ _OPTIONS: Final = (
 )
 
 
-def _order_options(command: F) -> F:
-    """Add the options that select the jobs of an order, its time limit, and the format of the answers."""
+class _Recipients(NamedTuple):
+    """The options that select the jobs of an order, its time limit (seconds), and the format of the answers."""
+
+    store: str
+    selectors: Sequence[str]
+    everything: bool
+    hosts: Sequence[str]
+    names: Sequence[str]
+    patience_s: float
+    as_json: bool
+
+    def jobs(self) -> list[OrderedJob]:
+        """Return the selected jobs; UsageError if there are none."""
+        return chosen(open_reader(self.store), self.selectors, self.everything, self.hosts, self.names)
+
+
+def _order_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of `_Recipients`, which ``command`` gets as its first argument."""
+
+    @functools.wraps(command)
+    def run(*, wait: str, everything: bool, hosts: Sequence[str], names: Sequence[str], **given: Any) -> int:
+        store, selectors, as_json = (given.pop(name) for name in ("store", "selectors", "as_json"))
+        return command(_Recipients(store, selectors, everything, hosts, names, _patience(wait), as_json), **given)
+
     for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+        run = option(run)
+    return run
 
 
 @click.command()
@@ -64,57 +85,32 @@ def _order_options(command: F) -> F:
     "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
 )
 @_order_options
-def trace(
-    selectors: Sequence[str],
-    store: str,
-    as_json: bool,
-    everything: bool,
-    hosts: Sequence[str],
-    names: Sequence[str],
-    wait: str,
-    output: str | None,
-    end: bool,
-    **asked: Any,
-) -> int:
+def trace(recipients: _Recipients, output: str | None, end: bool, **asked: Any) -> int:
     """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
 
     An order with --steps or --for ends by itself, and the policy before it is restored. Any other
     order lasts until the next one. Each job applies the order at its next step. The exit status is
     0 if all jobs do.
     """
-    order = _order(wait, end, **asked)
+    order = _order(recipients.patience_s, end, **asked)
     if output is not None and not order.ends:
         raise UsageError("-o needs an order that ends: --steps or --for")
-    jobs = chosen(open_reader(store), selectors, everything, hosts, names)
-    return _given(store, jobs, order, as_json, output)
+    return _given(recipients, order, output)
 
 
 @click.command()
 @_order_options
-def detach(
-    selectors: Sequence[str],
-    store: str,
-    as_json: bool,
-    everything: bool,
-    hosts: Sequence[str],
-    names: Sequence[str],
-    wait: str,
-) -> int:
+def detach(recipients: _Recipients) -> int:
     """Detach from running JOBs: each removes all patches at its next step, and is no longer measured.
 
     Recorded data is kept. The exit status is 0 if all jobs detach.
     """
-    order = Order(orders.DETACH, giver(), patience_s=_patience(wait))
-    return _given(store, chosen(open_reader(store), selectors, everything, hosts, names), order, as_json, None)
+    return _given(recipients, Order(orders.DETACH, giver(), patience_s=recipients.patience_s), None)
 
 
 def giver() -> Giver:
     """Return the user, host and pid of this process."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.geteuid())
-    return Giver(user, socket.gethostname(), os.getpid())
+    return Giver(user_name(os.geteuid()), socket.gethostname(), os.getpid())
 
 
 def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
@@ -125,7 +121,7 @@ def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
 
 
 def _order(
-    wait: str,
+    patience_s: float,
     end: bool,
     next_steps: str | None,
     time: str | None,
@@ -152,13 +148,13 @@ def _order(
     if off and count:
         raise UsageError("--off and --steps exclude each other")
     if end:
-        return Order(orders.END, giver(), patience_s=_patience(wait))
+        return Order(orders.END, giver(), patience_s=patience_s)
     if not (given or count or time):
         raise UsageError("give an order: --steps, --for, --every, --budget, --all-steps, --off or --end")
     trace = policies[given[0]] if given else "all"
     _check(next_steps, trace, level)
     for_ns = 0 if time is None else round(_seconds("--for", time) * 1e9)
-    return Order(orders.TRACE, giver(), trace, level, count, for_ns, _patience(wait))
+    return Order(orders.TRACE, giver(), trace, level, count, for_ns, patience_s)
 
 
 def _check(steps: str | None, trace: str, level: str) -> None:
@@ -181,23 +177,23 @@ def _seconds(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _given(store: str, jobs: Sequence[OrderedJob], order: Order, as_json: bool, output: str | None) -> int:
-    """Give ``order`` to ``jobs`` and print the answers; return the exit status."""
+def _given(recipients: _Recipients, order: Order, output: str | None) -> int:
+    """Give ``order`` to the selected jobs and print the answers; return the exit status."""
     rows: dict[int, dict[str, Any]] = {}
     failed = False
-    for job, answer in _answers(store, jobs, order, to_the_end=output is not None):
+    for job, answer in _answers(recipients.store, recipients.jobs(), order, to_the_end=output is not None):
         failed = failed or answer.state == orders.REFUSED
         ops = (
-            top_of(open_reader(store).job(job.info.hex), answer)
+            top_of(open_reader(recipients.store).job(job.info.hex), answer)
             if output is not None and answer.state == orders.ENDED
             else None
         )
-        if as_json:
+        if recipients.as_json:
             rows[job.info.uid] = order_text.document(job, answer, rows.get(job.info.uid), ops)
         else:
             print_lines(order_text.lines(job, order, answer, ops, width() or 100))
-    if as_json:
-        print_json({"store": store, "order": str(order), "jobs": list(rows.values())})
+    if recipients.as_json:
+        print_json({"store": recipients.store, "order": str(order), "jobs": list(rows.values())})
     return int(failed)
 
 

@@ -119,9 +119,8 @@ ALLOWED = {
         "collector.query collector.tfviews"
     ),
     "cli": (
-        "agent.attach agent.channels agent.daemon_start agent.diagnosis agent.launches agent.processes "
-        "collector.alerts collector.api "
-        "collector.client collector.decoders collector.errors collector.export "
+        "agent.attach agent.channels agent.daemon_start agent.diagnosis agent.identity agent.launches agent.processes "
+        "collector.alerts collector.api collector.client collector.decoders collector.errors collector.export "
         "collector.exporters collector.forms collector.imports collector.loader collector.numbers "
         "collector.query collector.render collector.store collector.summaries collector.text "
         "collector.tfviews collector.write_output commands formats"
