@@ -1,6 +1,6 @@
 """The rows of a view in tfprof's own layout: the entries above the limit, in the view's order."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ from .code import Call
 from .nodes import NOTHING, Node, Stats
 from .op import OpTypeEntry, OpView
 from .own_files import is_own, own_line, stacks_of
-from .tree import Branch, TreeView, sort_key, sums
+from .tree import AccountedNode, Branch, TreeView, sort_key, sums
 
 #: An entry is shown if it has at least one part in this many of the whole: 0.5 %.
 PARTS: Final = 200
@@ -228,14 +228,32 @@ class _Tree:
         """Return the description of each entry with all below it."""
         weights = [_Weights() for _ in self.branches]
         summary: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
+        shown = {id(branch.entry) for branch in self.branches}
         for at in range(len(self.branches) - 1, -1, -1):
             mine = weights[at]
             mine.add(self.branches[at].nodes, times, line)
+            for entry in _hidden_below(self.branches[at], shown):
+                mine.add(entry.nodes, times, line)
             if self.kept[at]:
                 summary[at] = mine.summary()
             if self.parents[at] >= 0:
                 weights[self.parents[at]].merge(mine)
         return summary
+
+
+def _hidden_below(branch: Branch, shown: Collection[int]) -> Iterator[AccountedNode]:
+    """Yield the entries in the total of ``branch`` that options such as -max_depth hide.
+
+    Those below a shown entry belong to that one. ``shown``: ids of the shown entries.
+    """
+    if branch.entry is None or branch.total != branch.entry.total:  # the total covers shown entries only
+        return
+    ahead = list(branch.entry.children)
+    while ahead:
+        entry = ahead.pop()
+        if id(entry) not in shown:
+            yield entry
+            ahead.extend(entry.children)
 
 
 def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: Line) -> Rows:

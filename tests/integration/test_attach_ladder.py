@@ -145,8 +145,8 @@ def test_a_busy_interpreter_runs_injected_code_and_continues(start, python, kind
     time.sleep(0.05)  # it is in the middle of its work
     for _ in range(ATTACHES):
         done = injected(job)
-        assert python.parent.parent.name.startswith(done.told)
-        note_figures(python=done.told, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+        assert python.parent.parent.name.startswith(done.answer)
+        note_figures(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
     assert "tfprof" not in Path(f"/proc/{job.process.pid}/maps").read_text()
     job.end()
 

@@ -79,6 +79,26 @@ def test_a_scope_and_an_only_child_with_all_its_time_share_a_row() -> None:
     assert rows.rows[0].key == "net/conv"
 
 
+def test_times_and_lines_of_a_row_cover_entries_below_the_maximum_depth() -> None:
+    nodes = [
+        made_in(node("net/a/Relu", "Relu", micros=10), NET),
+        made_in(node("net/b/x/MatMul", "MatMul", micros=90), MAIN),
+    ]
+    times = {"net/a/Relu": [4, 6], "net/b/x/MatMul": [30, 60]}
+    view = scope_view(nodes, replace(ORDER, max_depth=2))
+    (row,) = tree_rows(view, times, Judge("scope", limit(nodes)), "micros", lines_of(nodes)).rows
+    assert (row.key, row.total.micros, row.times) == ("net", 100, (34, 66))
+    assert (row.op, row.line) == ("MatMul", "train.py:9")
+
+
+def test_times_of_a_total_without_hidden_entries_leave_them_out_too() -> None:
+    nodes = [node("net", "NoOp", micros=5), node("net/a", "Relu", micros=10), node("net/b", "MatMul", micros=90)]
+    times = {"net": [5, 0], "net/a": [4, 6], "net/b": [30, 60]}
+    options = replace(ORDER, hide_name_regexes=("net/b",), account_displayed_op_only=True)
+    rows = tree_rows(scope_view(nodes, options), times, Judge("scope", limit(nodes)), "micros", lines_of(nodes)).rows
+    assert [(row.key, row.total.micros, row.times) for row in rows] == [("net", 15, (9, 6)), ("net/a", 10, (4, 6))]
+
+
 def test_a_scope_with_own_time_keeps_its_row() -> None:
     nodes = [node("a", "Mul", micros=100), node("a/b", "Add", micros=100)]
     assert names(scope(nodes)) == [(0, "a", 200), (1, "b", 100)]
