@@ -138,8 +138,6 @@ def _attaching(target: Target) -> Found:
     if target.state == targets.PROFILED:
         return OK, "it is profiled already: tfprof trace orders steps of it"
     refusal = targets.refusal_of(target.process.pid)
-    if target.has_tensorflow is False and not maps.has_python(target.process.pid):
-        return NO, "it is no Python that shows its functions"
     if refusal is not None:
         return NO, str(refusal.args[0])
     if target.has_tensorflow is False:

@@ -13,8 +13,10 @@ from typing import Any, Final
 from .. import identity
 from .errors import RefusedError
 
-#: Variables that locate the user's files; all but the last are taken from the job.
+#: Variables that locate the user's files. They are taken from a job that sees the files of the host.
 _PLACES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
+#: The runtime folder that a login makes.
+_RUNTIME: Final = "/run/user/%d"
 #: Variables of root that are kept, since they only affect the output.
 _KEPT: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
 
@@ -64,11 +66,31 @@ def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answe
 
 
 def _environment(pid: int, user_id: int) -> dict[str, str]:
-    given = identity.environment_of(pid)
-    places = {name: given[name] for name in _PLACES if os.path.isabs(given.get(name, ""))}
-    with contextlib.suppress(KeyError):
-        places.setdefault("HOME", pwd.getpwuid(user_id).pw_dir)
+    places = _own_places(user_id)
+    if _sees_our_files(pid):
+        given = identity.environment_of(pid)
+        places |= {name: given[name] for name in _PLACES if os.path.isabs(given.get(name, ""))}
     return {name: os.environ[name] for name in _KEPT if name in os.environ} | places
+
+
+def _sees_our_files(pid: int) -> bool:
+    """Return whether a path means the same file to process ``pid`` as here; in a container it does not."""
+    try:
+        return all(os.path.samefile(f"/proc/{pid}/{link}", f"/proc/self/{link}") for link in ("root", "ns/mnt"))
+    except OSError:
+        return False
+
+
+def _own_places(user_id: int) -> dict[str, str]:
+    """Return the places that a login gives the user."""
+    places = {}
+    with contextlib.suppress(KeyError):
+        places["HOME"] = pwd.getpwuid(user_id).pw_dir
+    runtime = _RUNTIME % user_id
+    with contextlib.suppress(OSError):
+        if os.stat(runtime).st_uid == user_id:
+            places["XDG_RUNTIME_DIR"] = runtime
+    return places
 
 
 def _become(user_id: int, environ: Mapping[str, str]) -> None:

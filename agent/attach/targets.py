@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from .. import identity, processes, python_command
 from ..processes import Process
 from . import maps
-from .elf import Elf
+from .elf import machine
 from .errors import AttachError, RefusedError
 
 ARCHITECTURE: Final = "x86_64"
@@ -185,16 +185,15 @@ def _has_capability() -> bool:
 
 
 def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
-    machine = os.uname().machine
     try:
-        file = Elf(f"/proc/{pid}/exe")
+        its = machine(f"/proc/{pid}/exe")
     except (OSError, AttachError):
         return None
-    file.close()
-    if machine == file.machine == ARCHITECTURE:
+    if its == os.uname().machine == ARCHITECTURE:
         return None
-    text = f"attaching is for {ARCHITECTURE}, this is {file.machine}: start the job with tfprof-run"
-    return RefusedError(text, "other-architecture")
+    return RefusedError(
+        f"attaching is for {ARCHITECTURE}, this is {its}: start the job with tfprof-run", "other-architecture"
+    )
 
 
 def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
@@ -204,7 +203,7 @@ def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
     except OSError:
         return None
     if not is_python:
-        return RefusedError("it runs TensorFlow without a CPython", "not-python")
+        return RefusedError("it runs no CPython whose functions can be found", "not-python")
     if version is not None and version < PYTHON_MIN:
         return RefusedError(f"it runs Python 3.{version}, and the shim needs 3.{PYTHON_MIN}", "old-python")
     return None
