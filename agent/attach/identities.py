@@ -1,11 +1,13 @@
 """Root attaches with the identity of the job's user, so that no file of root is written among that user's files."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pwd
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Final
@@ -15,6 +17,8 @@ from .errors import RefusedError
 
 #: Variables that locate the user's files. They are taken from a job that sees the files of the host.
 _PLACES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
+#: Asks a user namespace for the user who made it (<linux/nsfs.h>).
+_NS_GET_OWNER_UID: Final = 0xB704
 #: The runtime folder that a login makes.
 _RUNTIME: Final = "/run/user/%d"
 #: Variables of root that are kept, since they only affect the output.
@@ -31,6 +35,26 @@ def owner_of(pid: int) -> int | None:
         return None
 
 
+def _is_of_container(pid: int, user_id: int) -> bool:
+    """Return whether ``user_id`` is a user of the container of process ``pid`` alone.
+
+    Its user namespace is another user's. So a process of ``user_id`` outside has no rights in it,
+    and cannot open the job's channel.
+    """
+    namespace = f"/proc/{pid}/ns/user"
+    try:
+        if os.path.samefile(namespace, "/proc/self/ns/user"):
+            return False
+        fd = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            maker = fcntl.ioctl(fd, _NS_GET_OWNER_UID, bytes(4))
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    return int.from_bytes(maker, sys.byteorder) != user_id
+
+
 def user_to_be(pids: list[int]) -> int | None:
     """Return the user whose identity root takes on for ``pids``, None if that is not needed.
 
@@ -38,7 +62,7 @@ def user_to_be(pids: list[int]) -> int | None:
     """
     if os.geteuid() != 0:
         return None
-    owners = {owner for pid in pids if (owner := owner_of(pid)) is not None}
+    owners = {0 if _is_of_container(pid, owner) else owner for pid in pids if (owner := owner_of(pid)) is not None}
     if len(owners) > 1:
         raise RefusedError("these are several users' processes: attach to those of one user at a time", "several-users")
     return next(iter(owners - {0}), None)

@@ -134,7 +134,8 @@ def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
     if os.geteuid() in (0, owner):
         return None
     who = identity.user_name(owner)
-    return RefusedError(f"it is {who}'s: {who} or root can attach to it (sudo tfprof attach {pid})", "other-user")
+    can = f"{who} or root" if owner else who
+    return RefusedError(f"it is {who}'s: {can} can attach to it (sudo tfprof attach {pid})", "other-user")
 
 
 def _setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:

@@ -212,4 +212,5 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
         job.communicate()
     told = json.loads(out.splitlines()[-1])
     assert (told["changed"], told["modules"], told["left"], told["ours"]) == ([], [], [], [])
-    assert [one.info.state for one in LocalStore(str(private_places)).jobs()] == ["detached"]
+    stored = [one.info for one in LocalStore(str(private_places)).jobs()]
+    assert [(one.state, one.identity["pid"]) for one in stored] == [("detached", pid)]
