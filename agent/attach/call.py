@@ -52,13 +52,19 @@ class Memory:
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
 
     def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes; OSError if they are not mapped."""
-        return os.pread(self._fd, size, at)
+        """Return ``size`` bytes, fewer if the rest is not mapped; OSError if none is."""
+        try:
+            return os.pread(self._fd, size, at)
+        except OSError as error:
+            raise _at(error, "reading", at) from None
 
     def write(self, at: int, data: bytes) -> None:
         """Write ``data``; OSError if that is not possible."""
         while data:
-            written = os.pwrite(self._fd, data, at)
+            try:
+                written = os.pwrite(self._fd, data, at)
+            except OSError as error:
+                raise _at(error, "writing", at) from None
             at, data = at + written, data[written:]
 
     def close(self) -> None:
@@ -208,3 +214,8 @@ class StoppedThread:
 def _waits(registers: Registers) -> bool:
     """Return whether the thread enters the wait for a lock."""
     return registers.orig_rax == _FUTEX and registers.rsi & _FUTEX_OPERATION in _FUTEX_WAITS
+
+
+def _at(error: OSError, does: str, at: int) -> OSError:
+    """Return ``error`` with what was done where."""
+    return OSError(error.errno, error.strerror, f"{does} its memory at {at:#x}")
