@@ -141,8 +141,6 @@ def _attaching(target: Target) -> Found:
     if target.state == targets.PROFILED:
         return OK, "it is already profiled: tfprof trace has more of its steps traced"
     refusal = targets.refusal_of(target.process.pid)
-    if target.has_tensorflow is False and not maps.has_python(target.process.pid):
-        return NO, "it is no CPython that exports its functions"
     if refusal is not None:
         return NO, str(refusal.args[0])
     if target.has_tensorflow is False:

@@ -28,6 +28,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"method": done.method, "stopped_ns": done.stopped_ns, "told": answer._asdict()}
     except TfprofError as error:
         return {"slug": error.slug, "text": error.args[0]}
+    except ProcessLookupError:
+        return {"slug": "process-gone", "text": f"process {request['pid']} is gone"}
     except PermissionError:
         return {"slug": "ptrace-forbidden", "text": _FORBIDDEN}
     except OSError as error:

@@ -19,9 +19,10 @@ from .payload import ShimAnswer
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
 LADDER: Final = (CHANNEL, *METHODS)
-#: Time limits for a new channel, for storing a job's data, and for the step at which a job
-#: detaches; the poll interval (seconds).
+#: Time limits for a new channel, for the agent to find it, for storing a job's data, and for the step
+#: at which a job detaches; the poll interval (seconds).
 CHANNEL_S: Final = 5.0
+FOUND_S: Final = 3.0
 STORED_S: Final = 15.0
 DETACH_S: Final = 1.0
 POLL_S: Final = 0.05
@@ -142,12 +143,17 @@ class Attachment:
 
     def detach(self) -> None:
         """Disarm the shim in the job, at its next step or directly; AttachError if that fails."""
+        # If the process has closed its channel, only the agent's first look shows whose it is.
+        self._wait(lambda: bool(self.channel.word("agent_pid")), FOUND_S)
         control.detach(self.channel)
-        deadline = time.monotonic() + DETACH_S
-        while self.is_alive and time.monotonic() < deadline:
-            time.sleep(POLL_S)
+        self._wait(lambda: False, DETACH_S)
         if self.is_alive:
             helper.disarm(self.process)
+
+    def _wait(self, until: Callable[[], bool], patience_s: float) -> None:
+        deadline = time.monotonic() + patience_s
+        while self.is_alive and not until() and time.monotonic() < deadline:
+            time.sleep(POLL_S)
 
     def end(self) -> None:
         """Stop waiting for the job; its recorded data is still stored."""

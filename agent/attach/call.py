@@ -24,15 +24,25 @@ _PRIVATE_ANONYMOUS: Final = 0x22
 _ERRORS_FROM: Final = (1 << 64) - 4096
 #: Maximum number of system calls of a called function, such as those of a contended lock.
 _SYSCALLS_MAX: Final = 10_000
+#: The system call that waits for a lock, and its operations that wait.
+_FUTEX: Final = 202
+_FUTEX_WAITS: Final = (0, 9)
+_FUTEX_OPERATION: Final = 0x7F
+#: Time limit for a called function that waits for no lock, as when it gets no processor (seconds).
+_RUN_S: Final = 20.0
 
 #: A callback that gets the registers at each system call of a called function.
 OnSyscall = Callable[[Registers], None]
 
 
 class BackedOutError(AttachError):
-    """A call did not return in time and was undone."""
+    """A call waited for a lock and was undone."""
 
     slug = "backed-out"
+
+
+class OnItsWayError(AttachError):
+    """A call did not return in time and goes on by itself; the thread then restores itself."""
 
 
 class ProcessMemory:
@@ -42,13 +52,19 @@ class ProcessMemory:
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
 
     def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes; OSError if they are not mapped."""
-        return os.pread(self._fd, size, at)
+        """Return ``size`` bytes, fewer if the rest is not mapped; OSError if none is."""
+        try:
+            return os.pread(self._fd, size, at)
+        except OSError as error:
+            raise _at(error, "reading", at) from None
 
     def write(self, at: int, data: bytes) -> None:
         """Write ``data``; OSError if that is not possible."""
         while data:
-            written = os.pwrite(self._fd, data, at)
+            try:
+                written = os.pwrite(self._fd, data, at)
+            except OSError as error:
+                raise _at(error, "writing", at) from None
             at, data = at + written, data[written:]
 
     def close(self) -> None:
@@ -111,7 +127,8 @@ class StoppedThread:
     ) -> Registers:
         """Call ``function`` and return the registers after it has returned, except rax.
 
-        ``others`` are registers by name. BackedOutError if it takes longer than ``timeout_s``.
+        ``others`` are registers by name. BackedOutError if it waits for a lock for ``timeout_s``,
+        OnItsWayError if it takes much longer for another reason.
         """
         frame = self._frame
         registers = self.state.registers.copy()
@@ -148,10 +165,12 @@ class StoppedThread:
         thread.set_signal_mask(ALL_BLOCKED)
         try:
             returned = self._until_return(timeout_s, on_syscall)
-        except NotStoppingError:
+        except BackedOutError:
             thread.interrupt(self._timeout_s)
             self._restore()
-            raise BackedOutError("the function called in the process is blocked; the call was undone") from None
+            raise
+        except OnItsWayError:
+            raise
         except AttachError:
             self._restore()
             raise
@@ -166,10 +185,23 @@ class StoppedThread:
         return returned
 
     def _until_return(self, timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
+        """Run the thread until the call has returned.
+
+        Only in the wait for a lock is it known what the call has done: nothing yet. Anywhere else it
+        may have done its work, or holds a lock itself, and would leave it locked.
+        """
+        waits = is_inside = False
         for _ in range(_SYSCALLS_MAX):
-            registers = self._thread.next_syscall(timeout_s)
+            try:
+                registers = self._thread.next_syscall(timeout_s if waits else max(timeout_s, _RUN_S))
+            except NotStoppingError:
+                if waits:
+                    raise BackedOutError("the function called in the process is blocked; the call was undone") from None
+                raise OnItsWayError("the function called in the process takes long, and goes on by itself") from None
             if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.context_at:
                 return registers
+            is_inside = not is_inside
+            waits = is_inside and _waits(registers)
             if on_syscall is not None:
                 on_syscall(registers)
         raise AttachError("the function called in the process does not return")
@@ -179,3 +211,13 @@ class StoppedThread:
         self._thread.set_signal_mask(self.state.mask)
         self._thread.set_extended_state(self.state.extended)
         self._thread.set_registers(self.state.registers)
+
+
+def _waits(registers: Registers) -> bool:
+    """Return whether the thread enters the wait for a lock."""
+    return registers.orig_rax == _FUTEX and registers.rsi & _FUTEX_OPERATION in _FUTEX_WAITS
+
+
+def _at(error: OSError, does: str, at: int) -> OSError:
+    """Return ``error`` with what was done where."""
+    return OSError(error.errno, error.strerror, f"{does} its memory at {at:#x}")

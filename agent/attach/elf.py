@@ -1,10 +1,14 @@
-"""Reads dynamic symbols of ELF files; every length in a file is checked."""
+"""Reads the functions of an ELF file from the memory of a process that has it mapped; every length there is checked.
+
+No file is opened: its path may lead elsewhere by now, or nowhere, as in another mount namespace,
+below another root, or after an upgrade.
+"""
 
 import os
 import re
 import struct
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
 
 from .errors import AttachError
 
@@ -12,22 +16,31 @@ _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _DYNAMIC: Final = struct.Struct("<QQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
-_MAGIC_64_LITTLE: Final = b"\x7fELF\x02\x01"
+_MAGIC: Final = b"\x7fELF"
+_MAGIC_64_LITTLE: Final = _MAGIC + b"\x02\x01"
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ = 5, 6, 10
 #: Limits: segments, dynamic entries, and bytes of the two tables.
 _SEGMENTS_MAX: Final = 128
 _DYNAMIC_MAX: Final = 1 << 16
 _TABLE_MAX: Final = 64 << 20
+_ADDRESS_MAX: Final = 1 << 47
 
-#: Machines by their number in the header.
+#: Machines by their number in the header, and where that is.
 MACHINES: Final = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
+_MACHINE: Final = slice(18, 20)
+_ORDER_AT: Final = 5
 
 
 class ElfError(AttachError):
-    """The file is not a 64-bit ELF file, or is damaged."""
+    """There is no 64-bit ELF file, or it is damaged."""
 
-    slug = "bad-elf"
+
+class Readable(Protocol):
+    """The memory of a process."""
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return at most ``size`` bytes; OSError if there are none."""
 
 
 class _Segment(NamedTuple):
@@ -37,74 +50,88 @@ class _Segment(NamedTuple):
     size: int
 
 
-class Elf:
-    """An open ELF file; addresses are relative to the mapping of its first byte."""
+def machine(path: str) -> str:
+    """Return the machine that the ELF file at ``path`` is for; ElfError if it is none, OSError if it cannot be read."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        head = os.pread(fd, _MACHINE.stop, 0)
+    finally:
+        os.close(fd)
+    if not head.startswith(_MAGIC) or len(head) < _MACHINE.stop:
+        raise ElfError(f"{path} is no ELF file")
+    number = int.from_bytes(head[_MACHINE], "little" if head[_ORDER_AT] == 1 else "big")
+    return MACHINES.get(number, f"machine {number}")
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        self.inode = os.fstat(self._fd).st_ino
-        try:
-            self._read_header()
-        except BaseException:
-            self.close()
-            raise
 
-    def _read_header(self) -> None:
-        head = self._read(0, _HEADER.size)
-        ident, _, machine, _, _, offset, _, _, _, size, count, _, _, _ = _HEADER.unpack(head)
+class Image:
+    """An ELF file in ``memory``, with its first byte at the address ``at``."""
+
+    def __init__(self, memory: Readable, at: int) -> None:
+        self._memory = memory
+        head = self._read(at, _HEADER.size)
+        ident, _, _, _, _, offset, _, _, _, size, count, _, _, _ = _HEADER.unpack(head)
         if not ident.startswith(_MAGIC_64_LITTLE) or size != _SEGMENT.size or count > _SEGMENTS_MAX:
-            raise ElfError(f"{self._path} is no ELF file of 64 bits")
-        self.machine = MACHINES.get(machine, f"machine {machine}")
-        table = self._read(offset, size * count)
-        self._segments = [
-            _Segment(kind, at, address, length) for kind, _, at, address, _, length, _, _ in _SEGMENT.iter_unpack(table)
+            raise ElfError("no ELF file of 64 bits")
+        table = self._read(at + offset, size * count)
+        segments = [
+            _Segment(kind, at, address, length) for kind, _, at, address, _, _, length, _ in _SEGMENT.iter_unpack(table)
         ]
-        loads = [segment for segment in self._segments if segment.kind == _PT_LOAD]
-        if not loads:
-            raise ElfError(f"{self._path} has no segment to load")
-        self._base = loads[0].address - loads[0].offset
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._fd)
+        self._loaded = [segment for segment in segments if segment.kind == _PT_LOAD]
+        if not self._loaded:
+            raise ElfError("no segment to load")
+        #: Difference between addresses in the process and those in the file.
+        self._moved = at - (self._loaded[0].address - self._loaded[0].offset)
+        self._dynamic = next((segment for segment in segments if segment.kind == _PT_DYNAMIC), None)
 
     def symbols(self, wanted: frozenset[str]) -> Mapping[str, int]:
-        """Return the addresses of those ``wanted`` dynamic symbols that the file defines."""
-        tags = dict(self._dynamic())
+        """Return the addresses in the process of those ``wanted`` dynamic symbols that the file defines."""
+        tags = self._tags()
         if not {_DT_STRTAB, _DT_SYMTAB, _DT_STRSZ} <= tags.keys() or tags[_DT_STRSZ] > _TABLE_MAX:
             return {}
-        texts_at, table_at = self._offset(tags[_DT_STRTAB]), self._offset(tags[_DT_SYMTAB])
+        texts_at, table_at = self._address(tags[_DT_STRTAB]), self._address(tags[_DT_SYMTAB])
         texts = self._read(texts_at, tags[_DT_STRSZ])
         # A name may be stored as the suffix of another one.
         names = {match.start(): name for name in wanted for match in re.finditer(b"%s\0" % name.encode(), texts)}
-        size = texts_at - table_at if texts_at > table_at else _TABLE_MAX
-        table = os.pread(self._fd, min(size, _TABLE_MAX), table_at)
+        size = (texts_at if texts_at > table_at else self._end(table_at)) - table_at
+        table = self._memory.read(table_at, min(size, _TABLE_MAX))
         found: dict[str, int] = {}
         for name, _, _, section, value, _ in _SYMBOL.iter_unpack(table[: len(table) // _SYMBOL.size * _SYMBOL.size]):
             if section and name in names:
-                found.setdefault(names[name], value - self._base)
+                found.setdefault(names[name], value + self._moved)
                 if len(found) == len(wanted):
                     break
         return found
 
-    def _dynamic(self) -> Iterator[tuple[int, int]]:
-        for segment in self._segments:
-            if segment.kind == _PT_DYNAMIC:
-                data = self._read(segment.offset, min(segment.size, _DYNAMIC_MAX) // _DYNAMIC.size * _DYNAMIC.size)
-                for tag, value in _DYNAMIC.iter_unpack(data):
-                    if not tag:
-                        return
-                    yield tag, value
+    def _tags(self) -> dict[int, int]:
+        """Return the values of the dynamic section by tag."""
+        if self._dynamic is None:
+            return {}
+        size = min(self._dynamic.size, _DYNAMIC_MAX) // _DYNAMIC.size * _DYNAMIC.size
+        tags: dict[int, int] = {}
+        for tag, value in _DYNAMIC.iter_unpack(self._read(self._dynamic.address + self._moved, size)):
+            if not tag:
+                break
+            tags[tag] = value
+        return tags
 
-    def _offset(self, address: int) -> int:
-        for segment in self._segments:
-            if segment.kind == _PT_LOAD and segment.address <= address < segment.address + segment.size:
-                return segment.offset + address - segment.address
-        raise ElfError(f"{self._path} has a table outside of its segments")
+    def _address(self, value: int) -> int:
+        """Return the address of a table: some dynamic linkers put it in the place of the file's, others do not."""
+        for at in (value, value + self._moved):
+            if self._end(at):
+                return at
+        raise ElfError("a table outside of the segments")
+
+    def _end(self, at: int) -> int:
+        """Return where the segment that contains the address ``at`` ends, 0 if none does."""
+        ends = (
+            each.address + self._moved + each.size
+            for each in self._loaded
+            if 0 <= at - each.address - self._moved < each.size
+        )
+        return next(ends, 0)
 
     def _read(self, at: int, size: int) -> bytes:
-        data = os.pread(self._fd, size, at) if at < 1 << 62 else b""
+        data = self._memory.read(at, size) if at < _ADDRESS_MAX else b""
         if len(data) != size:
-            raise ElfError(f"{self._path} ends early")
+            raise ElfError("an ELF file that ends early")
         return data

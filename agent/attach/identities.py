@@ -4,11 +4,13 @@ So root writes no file among the files of that user.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pwd
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Final
@@ -16,8 +18,12 @@ from typing import Any, Final
 from .. import identity
 from .errors import RefusedError
 
-#: Variables that locate the user's files; all but the last are taken from the job.
+#: Variables that locate the user's files. They are taken from a job that sees the files of the host.
 _PLACES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
+#: Asks a user namespace for the user who made it (<linux/nsfs.h>).
+_NS_GET_OWNER_UID: Final = 0xB704
+#: The runtime folder that a login makes.
+_RUNTIME: Final = "/run/user/%d"
 #: Variables of root that are kept, since they only affect the output.
 _KEPT: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
 
@@ -32,6 +38,26 @@ def owner_of(pid: int) -> int | None:
         return None
 
 
+def _is_of_container(pid: int, user_id: int) -> bool:
+    """Return whether ``user_id`` is a user of the container of process ``pid`` alone.
+
+    Its user namespace is another user's. So a process of ``user_id`` outside has no rights in it,
+    and cannot open the job's channel.
+    """
+    namespace = f"/proc/{pid}/ns/user"
+    try:
+        if os.path.samefile(namespace, "/proc/self/ns/user"):
+            return False
+        fd = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            maker = fcntl.ioctl(fd, _NS_GET_OWNER_UID, bytes(4))
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    return int.from_bytes(maker, sys.byteorder) != user_id
+
+
 def user_to_become(pids: list[int]) -> int | None:
     """Return the user whose identity root takes on for ``pids``, None if that is not needed.
 
@@ -39,7 +65,7 @@ def user_to_become(pids: list[int]) -> int | None:
     """
     if os.geteuid() != 0:
         return None
-    owners = {owner for pid in pids if (owner := owner_of(pid)) is not None}
+    owners = {0 if _is_of_container(pid, owner) else owner for pid in pids if (owner := owner_of(pid)) is not None}
     if len(owners) > 1:
         raise RefusedError("they belong to several users: attach to processes of one user at a time", "several-users")
     return next(iter(owners - {0}), None)
@@ -67,11 +93,31 @@ def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answe
 
 
 def _environment(pid: int, user_id: int) -> dict[str, str]:
-    given = identity.environment_of(pid)
-    places = {name: given[name] for name in _PLACES if os.path.isabs(given.get(name, ""))}
-    with contextlib.suppress(KeyError):
-        places.setdefault("HOME", pwd.getpwuid(user_id).pw_dir)
+    places = _own_places(user_id)
+    if _sees_our_files(pid):
+        given = identity.environment_of(pid)
+        places |= {name: given[name] for name in _PLACES if os.path.isabs(given.get(name, ""))}
     return {name: os.environ[name] for name in _KEPT if name in os.environ} | places
+
+
+def _sees_our_files(pid: int) -> bool:
+    """Return whether a path means the same file to process ``pid`` as here; in a container it does not."""
+    try:
+        return all(os.path.samefile(f"/proc/{pid}/{link}", f"/proc/self/{link}") for link in ("root", "ns/mnt"))
+    except OSError:
+        return False
+
+
+def _own_places(user_id: int) -> dict[str, str]:
+    """Return the places that a login gives the user."""
+    places = {}
+    with contextlib.suppress(KeyError):
+        places["HOME"] = pwd.getpwuid(user_id).pw_dir
+    runtime = _RUNTIME % user_id
+    with contextlib.suppress(OSError):
+        if os.stat(runtime).st_uid == user_id:
+            places["XDG_RUNTIME_DIR"] = runtime
+    return places
 
 
 def _become(user_id: int, environ: Mapping[str, str]) -> None:

@@ -1,5 +1,6 @@
 """Runs code in a running job: the methods that make its interpreter run a source text."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -7,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from ..processes import Process
 from . import maps
-from .call import BackedOutError, ProcessMemory, StoppedThread
+from .call import BackedOutError, OnItsWayError, ProcessMemory, StoppedThread
 from .errors import AttachError, RefusedError
 from .page import PAGE, Page, WorkProgress, WorkState
 from .ptrace import GoneError
@@ -97,17 +98,22 @@ class _Injection:
 
     def run(self, methods: tuple[str, ...]) -> Done:
         """Start the work, wait for it, and free the page."""
-        method = self._begin(methods)
         page, memory = self._page, self._memory
+        stays = False
         try:
+            method = self._begin(methods)
             answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
             if answer.state == WorkState.QUEUED and CALLBACK in methods and method == PENDING_CALL:
                 method = self._begin_queued()
                 answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
             if answer.state != WorkState.QUEUED:
                 answer = page.wait(memory, WORK_S)
+        except OnItsWayError:
+            stays = True  # the main thread may be in the page's machine code
+            raise
         finally:
-            page.release(memory)
+            with contextlib.suppress(OSError):  # the process is gone
+                page.release(memory, stays=stays)
         return Done(method, self._stopped_ns, _answer_text(answer))
 
     def _begin(self, methods: tuple[str, ...]) -> str:

@@ -56,10 +56,11 @@ if not words[1]:
     until = time.monotonic() + {kept_s}
     while not words[1] and time.monotonic() < until:
         time.sleep(0.002)
+stays = words[1] == 2
 del words
 free = ctypes.CDLL(None).munmap
 free.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-free({page}, {whole})
+stays or free({page}, {whole})
 """
 
 

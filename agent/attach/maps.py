@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from .call import ProcessMemory
-from .elf import Elf
+from .elf import Image
 from .errors import AttachError, RefusedError
 
 _LIBPYTHON: Final = re.compile(r"/libpython(?:3|2)[^/]*\.so[^/]*\Z")
 _LIBC: Final = re.compile(r"/(?:libc[.-][^/]*so[^/]*|ld-musl[^/]*|libc\.musl[^/]*)\Z")
 _TENSORFLOW: Final = re.compile(r"/(?:_pywrap_tensorflow_(?:internal|common)|libtensorflow)[^/]*\Z")
-_VERSION: Final = re.compile(r"python3\.(\d+)")
-_DELETED: Final = " (deleted)"
+#: What shows the version of Python, the surest first: the program, the tag of a module, the library.
+_VERSIONS: Final = (
+    re.compile(r"/python3\.(\d+)m?\Z"),
+    re.compile(r"\.cpython-3(\d+)[^/]*\Z"),
+    re.compile(r"/libpython3\.(\d+)[^/]*\Z"),
+    re.compile(r"/python3\.(\d+)/"),
+)
 #: mov $15, %rax; syscall: the C library's return from signal handlers.
 _RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
 _TEXT_MAX: Final = 64 << 20
@@ -23,6 +28,14 @@ PYTHON_FUNCTIONS: Final = frozenset(
     ("Py_AddPendingCall", "PyRun_SimpleString", "PyGILState_Check", "PyGILState_Ensure", "PyGILState_Release")
 )
 _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
+#: A type of every CPython. Its flags tell whether the interpreter is initialized: a process may have
+#: several of which one runs, as when an extension module is linked with libpython, and a call in
+#: another one ends the process.
+_TYPE: Final = "PyCell_Type"
+#: Offsets of the flags, in usual builds and in those with larger objects.
+_FLAGS_AT: Final = (168, 184)
+_READY: Final = 1 << 12 | 1 << 14  # and with garbage collection
+_FLAGS_MAX: Final = 1 << 32
 
 
 class MappedFile(NamedTuple):
@@ -69,72 +82,73 @@ def has_tensorflow(pid: int) -> bool:
 
 
 def python_version(pid: int) -> int | None:
-    """Return the minor version of Python 3 in process ``pid``, None if no file name shows it."""
-    found = [_VERSION.search(path) for path in (os.readlink(f"/proc/{pid}/exe"), *(one.path for one in mappings(pid)))]
-    return next((int(match[1]) for match in found if match is not None), None)
+    """Return the minor version of the Python 3 that process ``pid`` runs, None if no file name shows it."""
+    paths = [os.readlink(f"/proc/{pid}/exe"), *(one.path for one in mappings(pid))]
+    found = (match for shape in _VERSIONS for path in paths if (match := shape.search(path)) is not None)
+    return next((int(match[1]) for match in found), None)
 
 
 def has_python(pid: int) -> bool:
-    """Return whether process ``pid`` runs a CPython that exports its functions.
+    """Return whether process ``pid`` runs a CPython that exports its functions; OSError if it may not be read."""
+    memory = ProcessMemory(pid)
+    try:
+        return _interpreter(pid, list(mappings(pid)), memory) is not None
+    finally:
+        memory.close()
 
-    OSError if the process may not be read.
-    """
-    mapped = list(mappings(pid))
-    return any(_symbols(pid, mapped, path, PYTHON_FUNCTIONS) for path in _pythons(pid, mapped))
+
+def _interpreter(pid: int, mapped: list[MappedFile], memory: ProcessMemory) -> Mapping[str, int] | None:
+    """Return the functions of the interpreter that runs in the process, None if there is none."""
+    wanted = PYTHON_FUNCTIONS | {_TYPE}
+    for path in _pythons(pid, mapped):
+        found = _symbols(mapped, path, wanted, memory)
+        if len(found) == len(wanted) and _is_initialized(memory, found[_TYPE]):
+            return {name: found[name] for name in PYTHON_FUNCTIONS}
+    return None
+
+
+def _is_initialized(memory: ProcessMemory, type_at: int) -> bool:
+    flags = (int.from_bytes(memory.read(type_at + at, 8), "little") for at in _FLAGS_AT)
+    return any(each & _READY == _READY and each < _FLAGS_MAX for each in flags)
 
 
 def _pythons(pid: int, mapped: list[MappedFile]) -> list[str]:
-    """Return the files that may contain the interpreter: its library, or the program itself."""
-    found = [path for path in dict.fromkeys(one.path for one in mapped) if _LIBPYTHON.search(path)]
-    return [*found, os.readlink(f"/proc/{pid}/exe")]
+    """Return the files that may contain the interpreter: the program itself, or a library."""
+    libraries = [path for path in dict.fromkeys(one.path for one in mapped) if _LIBPYTHON.search(path)]
+    return [os.readlink(f"/proc/{pid}/exe"), *libraries]
 
 
 def functions(pid: int, memory: ProcessMemory) -> Functions:
     """Return the functions of the interpreter in process ``pid``; NoPythonError if it has none."""
     mapped = list(mappings(pid))
     executable = os.readlink(f"/proc/{pid}/exe")
-    for path in _pythons(pid, mapped):
-        python = _symbols(pid, mapped, path, PYTHON_FUNCTIONS)
-        if len(python) == len(PYTHON_FUNCTIONS):
-            break
-    else:
-        raise NoPythonError(f"{executable} is no CPython that exports its functions")
+    python = _interpreter(pid, mapped, memory)
+    if python is None:
+        raise NoPythonError(f"{executable} runs no CPython whose functions can be found")
     libraries = [path for path in dict.fromkeys(one.path for one in mapped) if _LIBC.search(path)]
     for path in (*libraries, executable):
-        system = _symbols(pid, mapped, path, _SYSTEM_FUNCTIONS)
+        system = _symbols(mapped, path, _SYSTEM_FUNCTIONS, memory)
         restorer = _restorer(mapped, path, memory)
         if len(system) == len(_SYSTEM_FUNCTIONS) and restorer:
             return Functions(python, **system, restorer=restorer)
     raise AttachError("the process has no known C library", "not-python")
 
 
-def _symbols(pid: int, mapped: list[MappedFile], path: str, wanted: frozenset[str]) -> dict[str, int]:
-    """Return the addresses of those ``wanted`` symbols that the mapped file ``path`` defines.
-
-    ``path`` is a path as the process sees it.
-    """
-    first = next((one for one in mapped if one.path == path), None)
-    if first is None:
-        return {}
-    try:
-        file = Elf(_place(pid, path))
-    except (OSError, AttachError):
-        return {}
-    try:
-        if file.inode != first.inode:
-            return {}  # replaced since, for example by an upgrade: the process has other addresses
-        return {name: first.start - first.offset + at for name, at in file.symbols(wanted).items()}
-    except AttachError:
-        return {}
-    finally:
-        file.close()
+def _symbols(mapped: list[MappedFile], path: str, wanted: frozenset[str], memory: ProcessMemory) -> Mapping[str, int]:
+    """Return the addresses of the ``wanted`` symbols of the file at ``path``, where it is mapped as a program."""
+    for one in mapped:
+        if one.path == path and not one.offset:
+            try:
+                found = Image(memory, one.start).symbols(wanted)
+            except (OSError, AttachError):
+                continue  # mapped by somebody who reads it
+            if all(_is_code(mapped, path, at) for name, at in found.items() if name != _TYPE):
+                return found
+    return {}
 
 
-def _place(pid: int, path: str) -> str:
-    """Return a path that opens the mapped file itself, even if it was deleted or replaced."""
-    if path.endswith(_DELETED) and os.readlink(f"/proc/{pid}/exe") == path:
-        return f"/proc/{pid}/exe"
-    return f"/proc/{pid}/root{path.removesuffix(_DELETED)}"
+def _is_code(mapped: list[MappedFile], path: str, at: int) -> bool:
+    return any(one.executable and one.path == path and one.start <= at < one.end for one in mapped)
 
 
 def _restorer(mapped: list[MappedFile], path: str, memory: ProcessMemory) -> int | None:

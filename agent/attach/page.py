@@ -3,7 +3,7 @@
 | bytes | what |
 |---|---|
 | 0 - 3 | progress: a `WorkState` |
-| 4 - 7 | written by tfprof: 1 after the answer was read, or after the time limit |
+| 4 - 7 | written by tfprof: 1 after the answer was read, or after the time limit; 2 if the page stays, too |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |
 | 4096 - | the text to run, terminated by a zero, an empty text, then the archive |
@@ -28,6 +28,7 @@ _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
 _KEPT_S: Final = 5.0
 _POLL_S: Final = 0.002
+_READ, _STAYS = 1, 2
 _NOTHING: Final = b"pass\0"
 #: An address with the maximum number of digits.
 _HIGHEST: Final = 1 << 47
@@ -80,9 +81,10 @@ class Page:
                 return answer
             time.sleep(_POLL_S)
 
-    def release(self, memory: ProcessMemory) -> None:
-        """Let the job free the page; work that has not started then does nothing."""
-        memory.write(self.at + 4, (1).to_bytes(4, "little"))
+    def release(self, memory: ProcessMemory, *, stays: bool = False) -> None:
+        """Let the job free the page, unless it ``stays``; work that has not started then does nothing."""
+        if self.at:
+            memory.write(self.at + 4, (_STAYS if stays else _READ).to_bytes(4, "little"))
 
     def _answer(self, memory: ProcessMemory) -> WorkProgress:
         data = memory.read(self.at, PAGE)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from .. import identity, processes, python_command
 from ..processes import Process
 from . import maps
-from .elf import Elf
+from .elf import machine
 from .errors import AttachError, RefusedError
 
 ARCHITECTURE: Final = "x86_64"
@@ -140,7 +140,8 @@ def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
     if os.geteuid() in (0, owner):
         return None
     who = identity.user_name(owner)
-    return RefusedError(f"it is {who}'s: {who} or root can attach to it (sudo tfprof attach {pid})", "other-user")
+    can = f"{who} or root" if owner else who
+    return RefusedError(f"it is {who}'s: {can} can attach to it (sudo tfprof attach {pid})", "other-user")
 
 
 def _setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:
@@ -191,16 +192,15 @@ def _has_capability() -> bool:
 
 
 def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
-    machine = os.uname().machine
     try:
-        file = Elf(f"/proc/{pid}/exe")
+        its = machine(f"/proc/{pid}/exe")
     except (OSError, AttachError):
         return None
-    file.close()
-    if machine == file.machine == ARCHITECTURE:
+    if its == os.uname().machine == ARCHITECTURE:
         return None
-    text = f"attaching needs {ARCHITECTURE}, this is {file.machine}: start the job with tfprof-run"
-    return RefusedError(text, "other-architecture")
+    return RefusedError(
+        f"attaching is for {ARCHITECTURE}, this is {its}: start the job with tfprof-run", "other-architecture"
+    )
 
 
 def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
@@ -210,7 +210,7 @@ def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
     except OSError:
         return None
     if not is_python:
-        return RefusedError("it is no CPython that exports its functions", "not-python")
+        return RefusedError("it runs no CPython whose functions can be found", "not-python")
     if version is not None and version < PYTHON_MIN:
         return RefusedError(f"it runs Python 3.{version}, and the shim needs 3.{PYTHON_MIN}", "old-python")
     return None

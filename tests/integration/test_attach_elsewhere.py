@@ -1,0 +1,216 @@
+"""Attaching to interpreters that are built in another way, or that see other files and process numbers than tfprof."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tfprof.agent import processes
+from tfprof.agent.attach import inject as injecting
+from tfprof.agent.attach import maps, targets
+from tfprof.agent.attach.errors import AttachError
+from tfprof.collector.store.reader import LocalStore
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LOOP = Path(__file__).parent / "jobs" / "attach_loop.py"
+TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
+#: More of them by hand: TFPROF_TEST_ATTACHES=40.
+ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
+INTERPRETERS = [
+    path
+    for path in sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
+    if path.parent.parent.name[:4] != "3.6."
+] or [Path(sys.executable)]
+SYSTEM = Path("/usr/bin/python3")
+
+#: Computes the same, whoever interrupts it, until its standard input is closed.
+WORK = """
+import ctypes, select, sys
+if len(sys.argv) > 1:
+    ctypes.CDLL(sys.argv[1])
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    assert sum(i * i for i in range(3000)) == 8995500500
+print("done", flush=True)
+"""
+COUNT = {"code": "import sys; sys.attaches = getattr(sys, 'attaches', 0) + 1; answer = str(sys.attaches)"}
+
+ALONE = ["unshare", "--user", "--map-root-user"]
+NUMBERS = [*ALONE, "--pid", "--fork", "--kill-child", "--mount-proc"]
+#: $0 is a folder for a root with all files of this one.
+OTHER_ROOT = 'mount --rbind / "$0" && exec chroot "$0" "$@"'
+
+
+class Job:
+    """An interpreter at work; ``pid`` is its own number, not that of what started it."""
+
+    def __init__(self, command, environ):
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
+        )
+        assert self.process.stdout is not None
+        if self.process.stdout.readline() != "ready\n":
+            pytest.fail(self.process.communicate()[1])
+        self.pid = innermost(self.process.pid)
+
+    def count(self):
+        return injecting.inject(processes.process(self.pid), COUNT).answer
+
+    def end(self):
+        out, err = self.process.communicate(timeout=60)
+        assert (self.process.returncode, out, err) == (0, "done\n", "")
+
+
+def innermost(pid):
+    """Return the process that ``pid`` became or started."""
+    tree = processes.process_tree(processes.all_pids())
+    return tree.below(pid, frozenset())[-1].pid
+
+
+@pytest.fixture
+def start():
+    begun = []
+
+    def starting(python, *arguments, before=(), **variables):
+        environ = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        begun.append(Job([*map(str, (*before, python)), "-c", WORK, *map(str, arguments)], environ | variables))
+        return begun[-1]
+
+    yield starting
+    for job in begun:
+        job.process.kill()
+        job.process.communicate()
+
+
+def check(job):
+    """Attach some times; the job does what is asked once each time, and goes on."""
+    assert targets.refusal_of(job.pid) is None
+    assert [job.count() for _ in range(ATTACHES)] == [str(number + 1) for number in range(ATTACHES)]
+    job.end()
+
+
+def libraries(pid):
+    return {Path(one.path).name for one in maps.mappings(pid) if "/libpython" in one.path}
+
+
+def needs(command):
+    """Skip the test where the system does not allow the namespaces of ``command``."""
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no other namespaces here: {tried.stderr.strip()}")
+
+
+def test_an_interpreter_without_a_library_is_found(start):
+    job = start(SYSTEM)
+    if libraries(job.pid):
+        pytest.skip(f"{SYSTEM} has its interpreter in a library")
+    check(job)
+
+
+@pytest.mark.parametrize("python", [SYSTEM, *INTERPRETERS[-2:]], ids=lambda path: path.parent.parent.name)
+def test_of_two_interpreters_the_one_that_runs_is_asked(start, python):
+    own = python.resolve().name
+    found = [path for one in INTERPRETERS for path in one.parent.parent.glob("lib/libpython3.*.so.*")]
+    other = next((path for path in found if own not in path.name.replace("libpython", "python")), None)
+    if other is None:
+        pytest.skip("there is no library of another interpreter")
+    job = start(python, other)
+    assert other.name in libraries(job.pid)
+    check(job)
+
+
+def test_an_interpreter_whose_file_is_gone_is_found(start, tmp_path):
+    python = INTERPRETERS[-1].resolve()
+    copied = [shutil.copy(path, tmp_path) for path in python.parent.parent.glob("lib/libpython3.*.so.*")]
+    job = start(python, LD_LIBRARY_PATH=str(tmp_path))
+    if not any(str(tmp_path) in one.path for one in maps.mappings(job.pid)):
+        pytest.skip(f"{python} does not take its library from elsewhere")
+    for path in copied:
+        os.unlink(path)
+    check(job)
+
+
+def test_a_library_that_is_only_loaded_is_no_interpreter():
+    library = next((path for one in INTERPRETERS for path in one.parent.parent.glob("lib/libpython3.*.so.*")), None)
+    if library is None:
+        pytest.skip("there is no library of an interpreter")
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"LD_PRELOAD": str(library)}) as cat:
+        time.sleep(0.3)
+        assert library.name in libraries(cat.pid)
+        refused = targets.refusal_of(cat.pid)
+        with pytest.raises(AttachError, match="no CPython"):
+            injecting.inject(processes.process(cat.pid), COUNT)
+        assert cat.stdin is not None
+        cat.stdin.close()
+        assert cat.wait() == 0
+    assert refused is not None
+    assert refused.slug == "not-python"
+
+
+def test_a_call_that_gets_no_time_is_made_once(start, monkeypatch):
+    monkeypatch.setattr(injecting, "CALL_S", 0.0)
+    job = start(INTERPRETERS[-1])
+    assert [job.count() for _ in range(10)] == [str(number + 1) for number in range(10)]
+    job.end()
+
+
+@pytest.mark.parametrize("apart", [[*ALONE, "--mount"], NUMBERS], ids=["mounts", "numbers"])
+def test_a_job_in_other_namespaces_is_attached_to(start, apart):
+    needs(apart)
+    check(start(INTERPRETERS[-1], before=apart))
+
+
+@pytest.mark.parametrize("apart", [[*ALONE, "--mount"], NUMBERS], ids=["mounts", "numbers"])
+def test_a_job_below_another_root_is_attached_to(start, tmp_path, apart):
+    needs(apart)
+    check(start(INTERPRETERS[-1], before=[*apart, "sh", "-c", OTHER_ROOT, tmp_path]))
+
+
+@pytest.mark.tf
+@pytest.mark.timeout(300)
+def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, private_places):
+    needs(NUMBERS)
+    script, folder, root = tmp_path / "contained.py", tmp_path / "loop", tmp_path / "root"
+    shutil.copy(LOOP, script)  # by another name than the loops of other tests
+    folder.mkdir()
+    root.mkdir()
+    hidden = [*(ROOT / name for name in ("agent", "cli", "formats", "shim")), private_places.parent.parent / "run"]
+    hide = "".join(f'mount -t tmpfs none "{path}" && ' for path in hidden)
+    job = subprocess.Popen(
+        [*NUMBERS, "sh", "-c", hide + OTHER_ROOT, root, tf1_python, script, "session", folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
+    try:
+        while not (folder / "running").exists():
+            assert job.poll() is None, job.communicate()[1][-2000:]
+            time.sleep(0.05)
+        pid = innermost(job.pid)
+        assert processes.ns_pid(pid) != pid
+        listed = subprocess.run([*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True)
+        assert {one["pid"]: one["state"] for one in json.loads(listed.stdout)["processes"]}[pid] == "attachable"
+        ran = subprocess.run(
+            [*TFPROF, "attach", str(pid), "--steps", "3", "-o", "ops"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert "MatMul" in ran.stdout
+        (folder / "stop").touch()
+        out, err = job.communicate(timeout=60)
+        assert job.returncode == 0, err[-2000:]
+    finally:
+        job.kill()
+        job.communicate()
+    found = json.loads(out.splitlines()[-1])
+    assert (found["changed"], found["modules"], found["attributes"], found["objects"]) == ([], [], [], [])
+    stored = [one.info for one in LocalStore(str(private_places)).jobs()]
+    assert [(one.state, one.identity["pid"]) for one in stored] == [("detached", pid)]

@@ -1,0 +1,50 @@
+"""With whose identity, and with which folders, root attaches to a user's job."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from tfprof.agent.attach import identities
+
+NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
+PLACES = {"HOME": "/home/inside", "XDG_RUNTIME_DIR": "/run/inside", "TFPROF_STORE": "/inside"}
+
+
+@contextmanager
+def process(before: Sequence[str]) -> Iterator[int]:
+    command = [*before, "sh", "-c", "echo && read line"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | PLACES) as begun:
+        assert begun.stdin is not None
+        assert begun.stdout is not None
+        begun.stdout.readline()
+        yield begun.pid
+        begun.stdin.close()
+
+
+def need_namespaces() -> None:
+    tried = subprocess.run([*NAMESPACE, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no other namespaces here: {tried.stderr.strip()}")
+
+
+def test_the_places_of_a_job_are_used() -> None:
+    with process([]) as pid:
+        found = identities._environment(pid, os.getuid())
+    assert {name: found[name] for name in PLACES} == PLACES
+
+
+def test_the_places_of_a_job_in_a_container_are_not_those_of_the_host() -> None:
+    need_namespaces()
+    with process(NAMESPACE) as pid:
+        found = identities._environment(pid, os.getuid())
+    assert not set(PLACES.values()) & set(found.values())
+
+
+def test_a_namespace_is_one_of_a_container_if_another_user_made_it() -> None:
+    need_namespaces()
+    with process([]) as outside, process(NAMESPACE) as inside:
+        assert not identities._is_of_container(outside, os.getuid() + 1)
+        assert not identities._is_of_container(inside, os.getuid())
+        assert identities._is_of_container(inside, os.getuid() + 1)
