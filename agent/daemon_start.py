@@ -28,7 +28,7 @@ def log_path(instance_dir: str, name: str) -> str:
     return os.path.join(instance_dir, name + ".log")
 
 
-def start(instance_dir: str, store: str, name: str) -> None:
+def start_daemon(instance_dir: str, store: str, name: str) -> None:
     """Start daemon ``name`` of the instance and return at once; DaemonError when that fails."""
     daemons.spawn(_MODULES[name], ["--store", store], log_path(instance_dir, name))
 
@@ -106,7 +106,7 @@ class DaemonSupervisor:
             self._started_s, self._started_ns = now, time.time_ns()
             self._spawn_failure = None
             try:
-                start(self._instance_dir, self._store, self._name)
+                start_daemon(self._instance_dir, self._store, self._name)
             except daemons.DaemonError as error:
                 self._spawn_failure = {"slug": error.slug, "text": error.args[0]}
                 raise

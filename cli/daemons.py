@@ -8,17 +8,13 @@ from typing import Final
 
 import click
 
-from ..collector.loader import load
+from ..agent.daemon_start import failure_from_log, start_daemon
 from ..commands.daemons import DaemonError, failure, holder, is_up
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from .command import store_option
 from .status import DAEMONS, serving
 
-#: Functions of the agent that start daemons and explain failures; named, since cli does not import
-#: agent.
-STARTER: Final = "tfprof.agent.daemon_start:start"
-SILENT: Final = "tfprof.agent.daemon_start:silent"
 #: Time limits in seconds for a daemon to come up, and to store its data and end.
 START_S: Final = 10.0
 STOP_S: Final = 15.0
@@ -37,13 +33,13 @@ def _until(true: Callable[[], object], patience_s: float) -> bool:
 def _start(name: str, store: str, place: str) -> int:
     """Start a daemon and return its pid; DaemonError with its last message if it does not come up."""
     began_ns = time.time_ns()
-    load(STARTER)(place, store, name)
+    start_daemon(place, store, name)
     is_settled = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
     why = failure(place, name, began_ns)
     if why is not None:
         raise DaemonError(f"the {name} did not start: {why['text']}", why["slug"])
     if not is_settled:
-        why = load(SILENT)(place, name, began_ns)
+        why = failure_from_log(place, name, began_ns)
         raise DaemonError(why["text"], why["slug"])
     return holder(place, name)
 

@@ -174,7 +174,7 @@ class PendingOrders:
             is_over = not is_open or not one.job.is_running or channel.word("detached")
             if not is_over and channel.word("order_over") < one.generation >= channel.word("policy_seen"):
                 return
-            traced = one.ended.traced if one.ended else 0
+            traced = 0
             if is_open:
                 traced = _limited(channel, "order_traced") if channel.word("policy_seen") == one.generation else 0
                 one.stored_at = channel.word("head")

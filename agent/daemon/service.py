@@ -167,7 +167,7 @@ class Agent:
         if not self._stopping:
             self._try_write(self._check_launches)
         if not self._stopping and self._results.living:
-            daemon_start.start(self.instance_dir, self._store, daemon_start.AGENT)
+            daemon_start.start_daemon(self.instance_dir, self._store, daemon_start.AGENT)
 
     def turn(self, now: float) -> None:
         """Do one turn: receive, find channels, check jobs, send."""

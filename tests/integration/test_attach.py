@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 #: Seconds in which TensorFlow starts and takes some steps, also on a loaded machine.
 PATIENCE_S = 180.0
+#: Of this process alone: `attach --all` finds the loops of all tests on the host.
+SCRIPT = f"attach_loop_{os.getpid()}.py"
 LOOPS = [("tf1", "session"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
@@ -33,7 +36,8 @@ class Loop:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         environ = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
-        command = [str(python), str(JOBS / "attach_loop.py"), kind, str(folder)]
+        script = shutil.copyfile(JOBS / "attach_loop.py", folder / SCRIPT)
+        command = [str(python), str(script), kind, str(folder)]
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -157,7 +161,7 @@ def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
 def test_the_command_attaches_to_all_processes_of_a_name(loop, private_places):
     jobs = [loop("tf1", "session") for _ in range(2)]
     ran = subprocess.run(
-        [*TFPROF, "attach", "--all", "attach_l??p.py", "--steps", "3"],
+        [*TFPROF, "attach", "--all", SCRIPT.replace("oo", "??"), "--steps", "3"],
         capture_output=True,
         text=True,
         timeout=180,
@@ -175,7 +179,7 @@ def test_the_command_attaches_to_all_processes_of_a_name(loop, private_places):
 
 def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
     command = subprocess.Popen(
-        [*TFPROF, "attach", "--all", "attach_loop*", "--follow", "--steps", "3"],
+        [*TFPROF, "attach", "--all", SCRIPT[:-3] + "*", "--follow", "--steps", "3"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -190,7 +194,7 @@ def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
-    assert f"{job.pid} attach_loop.py: attached by" in err
+    assert f"{job.pid} {SCRIPT}: attached by" in err
     assert job.end()["objects"] == []
 
 

@@ -32,7 +32,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
-    monkeypatch.setattr(daemon_start, "start", lambda _place, _store, name: made.append(name))
+    monkeypatch.setattr(daemon_start, "start_daemon", lambda _place, _store, name: made.append(name))
     return made
 
 
