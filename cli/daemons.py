@@ -15,9 +15,10 @@ from ..formats.settings import SETTINGS
 from .command import store_option
 from .status import DAEMONS, serving
 
-#: Time limits in seconds for a daemon to come up, and to store its data and end.
-START_S: Final = 10.0
-STOP_S: Final = 15.0
+#: Time limits in seconds for a daemon to come up, and to store its data and end. The collector gets
+#: little of the processors of a saturated host.
+START_S: Final = 60.0
+STOP_S: Final = 60.0
 _TICK_S: Final = 0.05
 
 

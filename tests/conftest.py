@@ -158,7 +158,7 @@ def _places(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Path]:
         environment.delenv(name, raising=False)
     store = state / "tfprof"
     yield store
-    subprocess.run([sys.executable, "-m", "tfprof.cli.main", "stop"], capture_output=True, timeout=30, check=False)
+    subprocess.run([sys.executable, "-m", "tfprof.cli.main", "stop"], capture_output=True, timeout=150, check=False)
 
 
 @pytest.fixture(autouse=True)

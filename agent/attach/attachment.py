@@ -23,7 +23,7 @@ LADDER: Final = (CHANNEL, *METHODS)
 #: at which a job detaches; the poll interval (seconds).
 CHANNEL_S: Final = 5.0
 FOUND_S: Final = 3.0
-STORED_S: Final = 15.0
+STORED_S: Final = 60.0
 DETACH_S: Final = 1.0
 POLL_S: Final = 0.05
 

@@ -26,7 +26,7 @@ _WORDS: Final = struct.Struct("<IIII")
 _ANSWER_AT: Final = 16
 _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
-_KEPT_S: Final = 5.0
+_KEPT_S: Final = 30.0
 _POLL_S: Final = 0.002
 _READ, _STAYS = 1, 2
 _NOTHING: Final = b"pass\0"

@@ -60,4 +60,4 @@ def instance() -> Iterator[Instance]:
 
 
 def _command(word: str, environment: dict[str, str]) -> None:
-    subprocess.run([sys.executable, "-m", _MODULE, word], check=True, capture_output=True, timeout=60, env=environment)
+    subprocess.run([sys.executable, "-m", _MODULE, word], check=True, capture_output=True, timeout=150, env=environment)
