@@ -9,7 +9,7 @@ from .inbox import Signal
 
 #: Equal signals that arrive within this time are merged, as for a process that wakes slowly
 #: (seconds).
-SETTLE_S: Final = 0.002
+SETTLE_S: Final = 0.01
 #: Time in which a service manager signals its processes one after the other (seconds).
 GRACE_S: Final = 0.03
 _STOPS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])

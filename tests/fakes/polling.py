@@ -8,7 +8,7 @@ Found = TypeVar("Found")
 INTERVAL_S = 0.02
 
 
-def until(condition: Callable[[], Found], what: str = "the condition", patience_s: float = 30.0) -> Found:
+def until(condition: Callable[[], Found], what: str = "the condition", patience_s: float = 90.0) -> Found:
     """Call ``condition`` until its result is true, and return that; fail after ``patience_s``."""
     deadline = time.monotonic() + patience_s
     while not (found := condition()):

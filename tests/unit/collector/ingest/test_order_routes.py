@@ -1,6 +1,7 @@
 """Routes of orders through a collector to the agent of the job, and of answers back to the client."""
 
 import json
+import time
 from pathlib import Path
 from stat import S_IMODE
 
@@ -50,14 +51,17 @@ class Served:
         peer.send(head, body)
         return self.got(peer)
 
-    def got(self, peer: WireAgent) -> list[tuple[Head, dict[str, object]]]:
+    def got(self, peer: WireAgent, least: int = 0) -> list[tuple[Head, dict[str, object]]]:
+        """Run turns and return the messages to the peer; wait for ``least`` of them."""
         found = []
-        for _ in range(20):
+        turns, deadline = 0, time.monotonic() + 20
+        while turns < 20 or (len(found) < least and time.monotonic() < deadline):
+            turns += 1
             self.receiver.turn(5)
             answer = peer.receive(0.01)
             if answer is not None:
                 found.append(answer)
-            elif found:
+            elif len(found) >= max(1, least):
                 break
         return found
 
@@ -83,16 +87,16 @@ def test_an_order_reaches_the_agent_and_the_answer_the_client(served: Served) ->
     agent, client, other = served.agent([1, 2]), served.peer(), served.peer()
     client.send(_given(), BODY)
     other.send(_given(100), BODY)
-    assert sorted((head, orders.order_of(body)) for head, body in served.got(agent)) == [
+    assert sorted((head, orders.order_of(body)) for head, body in served.got(agent, 2)) == [
         (_given(), ORDER),
         (_given(100), ORDER),
     ]
     for number, state in ((99, orders.OBEYED), (99, orders.ENDED), (100, orders.REFUSED)):
         answer = OrderAnswer(UID, state, kind="train", step=5)
         agent.send(Head(wire.ANSWER, UID, wire.ORDER, 0, number), json.dumps(answer.document()).encode())
-    states = [orders.answer_of(head.uid, body).state for head, body in served.got(client)]
+    states = [orders.answer_of(head.uid, body).state for head, body in served.got(client, 2)]
     assert states == [orders.OBEYED, orders.ENDED]
-    [(head, body)] = served.got(other)
+    [(head, body)] = served.got(other, 1)
     assert (head.last, body["state"]) == (100, orders.REFUSED)
 
 
