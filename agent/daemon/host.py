@@ -47,8 +47,9 @@ class TreeSampler:
         return {
             "processes": len(living),
             "threads": now.threads,
-            "cpu_user_s": ever.cpu_user_s,
-            "cpu_system_s": ever.cpu_system_s,
+            # Sums of fractions depend on their order by 1e-14; the kernel's ticks are hundredths.
+            "cpu_user_s": round(ever.cpu_user_s, 6),
+            "cpu_system_s": round(ever.cpu_system_s, 6),
             "rss_bytes": now.rss_bytes,
             "read_bytes": ever.read_bytes,
             "write_bytes": ever.write_bytes,

@@ -41,6 +41,11 @@ class Host:
         self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05
     ) -> LocalJob:
         """Start a job that loops; return it as soon as it has a step."""
+        self.begin(python, loop, name=name, trace=trace, pause_s=pause_s)
+        return self.job(name, lambda job: any(_steps(job).values()))
+
+    def begin(self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05) -> None:
+        """Start a job that loops."""
         command = [BIN / "tfprof-run", "--trace", trace, "--name", name, PYTHONS[python], "-W", "ignore"]
         script = "ordered_quick.py" if python == "fake" else "ordered.py"
         process = subprocess.Popen(
@@ -52,7 +57,6 @@ class Host:
             text=True,
         )
         self.jobs.append(process)
-        return self.job(name, lambda job: any(_steps(job).values()))
 
     def job(self, name: str, wanted: Callable[[LocalJob], Any]) -> LocalJob:
         """Return the job called ``name`` as soon as ``wanted`` accepts it."""
@@ -142,8 +146,10 @@ def test_exactly_the_next_steps_of_a_loop_are_traced(host: Host, python: str, lo
 
 def test_jobs_with_one_order_obey_within_a_step_of_each_other(host: Host) -> None:
     for number in range(6):
-        host.start("fake", "loop", name=f"many{number}", pause_s=0.2)
+        host.begin("fake", "loop", name=f"many{number}", pause_s=0.2)
     other = host.start("fake", "loop", name="other")
+    for number in range(6):
+        host.job(f"many{number}", lambda job: any(_steps(job).values()))
     status, answers = host.order("trace", "--name", "many*", "--steps", "2", "-o", "ops", "--wait", "60s")
     assert (status, len(answers)) == (0, 6)
     assert {answer["traced"] for answer in answers.values()} == {2}
