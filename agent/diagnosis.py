@@ -233,7 +233,7 @@ def _cgroup_bytes(root: str) -> int | None:
 def _runtime(store: str) -> Found:
     place = runtime_dir.instance_dir(store)
     try:
-        addresses.check_length(addresses.collector_address(place))
+        addresses.collector_address(place)
     except runtime_dir.FolderError as error:
         return NO, str(error.args[0])
     there = _existing(place)

@@ -17,18 +17,16 @@ if TYPE_CHECKING:
 
 
 def collector_address(instance_dir: str) -> str:
-    """Return the address of the collector of ``instance_dir``: a local socket in it."""
-    return _LOCAL + os.path.join(instance_dir, _SOCKET)
+    """Return the address of the collector of ``instance_dir``: a local socket in it.
+
+    FolderError if the socket's path is too long for the system.
+    """
+    path = os.path.join(instance_dir, _SOCKET)
+    if len(os.fsencode(path)) > _PATH_MAX:
+        raise FolderError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % instance_dir)
+    return _LOCAL + path
 
 
 def socket_file(address: str) -> Optional[str]:
     """Return the path of the socket at ``address``, None if it is no local one."""
     return address[len(_LOCAL) :] if address.startswith(_LOCAL) else None
-
-
-def check_length(address: str) -> None:
-    """Raise FolderError if the path of a local socket at ``address`` is too long for the system."""
-    path = socket_file(address)
-    if path is not None and len(os.fsencode(path)) > _PATH_MAX:
-        folder = os.path.dirname(path)
-        raise FolderError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % folder)

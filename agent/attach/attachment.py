@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from ...formats import runtime_dir
+from ...formats import addresses, runtime_dir
 from .. import control, daemon_start, identity, launches, processes
 from ..channels import ChannelReader, open_file
 from ..launches import Launch, Result
 from ..processes import Process
-from . import helper, targets
+from . import helper, maps, targets
 from .errors import AttachError, RefusedError
 from .inject import METHODS
 from .payload import ShimAnswer
@@ -19,9 +19,11 @@ from .payload import ShimAnswer
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
 LADDER: Final = (CHANNEL, *METHODS)
-#: Time limits for a new channel, for the agent to find it, for storing a job's data, and for the step
-#: at which a job detaches; the poll interval (seconds).
+#: Time limits for a new channel, for the end of TensorFlow's import, for the agent to find the
+#: channel, for storing a job's data, and for the step at which a job detaches; the poll interval
+#: (seconds).
 CHANNEL_S: Final = 5.0
+LOADING_S: Final = 20.0
 FOUND_S: Final = 3.0
 STORED_S: Final = 60.0
 DETACH_S: Final = 1.0
@@ -49,6 +51,7 @@ class Attachment:
         if refusal is not None:
             raise refusal
         self._instance_dir = runtime_dir.make_instance(plan.store)
+        addresses.collector_address(self._instance_dir)  # FolderError for a folder in which no daemon can serve
         self._supervisor = daemon_start.DaemonSupervisor(self._instance_dir, plan.store, daemon_start.AGENT)
         self._launch: Launch | None = None
         self.method, self.stopped_ns = CHANNEL, 0
@@ -101,14 +104,22 @@ class Attachment:
             raise RefusedError(targets.SETUID, "set-uid")
         if answer.refused:
             raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
-        deadline = time.monotonic() + CHANNEL_S
-        while answer.channel and time.monotonic() < deadline:
+        # An armed process that maps TensorFlow without a channel is importing it.
+        patience_s = CHANNEL_S if answer.channel else LOADING_S
+        deadline = time.monotonic() + patience_s
+        while (answer.channel or self._maps_tensorflow()) and time.monotonic() < deadline:
             found = _channel(self.process)
             if found is not None:
                 self._announce(found)
                 return found
             time.sleep(POLL_S)
         raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
+
+    def _maps_tensorflow(self) -> bool:
+        try:
+            return maps.has_tensorflow(self.process.pid)
+        except OSError:
+            return False
 
     def _announce(self, channel: ChannelReader) -> None:
         """Announce a channel for its process, which may not see the folder of announcements."""

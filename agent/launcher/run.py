@@ -181,7 +181,7 @@ class Run:
         """Write the launch file and arm the environment."""
         options = self._options
         instance_dir = runtime_dir.make_instance(options.store)
-        addresses.check_length(addresses.collector_address(instance_dir))
+        addresses.collector_address(instance_dir)  # FolderError for a folder in which no daemon can serve
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
             pid=os.getpid(),

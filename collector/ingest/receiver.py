@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import zmq
 
 from ...formats import wire
-from ...formats.addresses import check_length, socket_file
+from ...formats.addresses import socket_file
 from ...formats.old_records import converted
 from ...formats.orders import Order
 from ...formats.wire import Head
@@ -55,7 +55,6 @@ class Receiver:
         self._peers: OrderedDict[bytes, Peer] = OrderedDict()
         self._senders: dict[int, bytes] = {}
         self._orders = OrderRoutes(jobs, self._peers, self._senders)
-        check_length(address)
         self._context = zmq.Context()
         self._socket = self._bound(address)
 

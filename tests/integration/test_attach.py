@@ -185,6 +185,8 @@ def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
         text=True,
     )
     job = loop("tf1", "session")
+    assert command.stderr is not None
+    assert f"{job.pid} {SCRIPT}: attached by" in command.stderr.readline()
 
     def is_detached():
         jobs = stored_jobs(private_places)
@@ -194,7 +196,6 @@ def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
-    assert f"{job.pid} {SCRIPT}: attached by" in err
     assert job.end()["objects"] == []
 
 

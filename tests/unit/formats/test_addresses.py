@@ -1,0 +1,23 @@
+"""Addresses of collectors."""
+
+import pytest
+from tfprof.formats.addresses import collector_address, socket_file
+from tfprof.formats.runtime_dir import FolderError
+
+#: The longest path of a local socket on Linux (bytes).
+LONGEST = 107
+
+
+def test_an_address_is_that_of_a_socket_in_the_runtime_folder():
+    assert socket_file(collector_address("/run/user/7/tfprof/0123")) == "/run/user/7/tfprof/0123/collector.sock"
+
+
+def test_a_socket_file_is_of_a_local_address_alone():
+    assert socket_file("tcp://host:7000") is None
+
+
+def test_a_path_too_long_for_a_socket_is_refused():
+    fits = "/" + "x" * (LONGEST - len("//collector.sock"))
+    assert len(socket_file(collector_address(fits))) == LONGEST
+    with pytest.raises(FolderError, match="set XDG_RUNTIME_DIR"):
+        collector_address(fits + "x")
