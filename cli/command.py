@@ -30,6 +30,9 @@ store_option: Callable[[F], F] = click.option(
     help="The directory with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+names_option: Callable[[F], F] = click.option(
+    "--name", "names", multiple=True, metavar="NAME", type=GIVEN, help="Only jobs called NAME (`*` for any)."
+)
 job_argument: Callable[[F], F] = click.argument("job", type=GIVEN, shell_complete=complete_jobs)
 jobs_argument: Callable[[F], F] = click.argument(
     "jobs", nargs=-1, type=GIVEN, metavar="JOB...", shell_complete=complete_jobs

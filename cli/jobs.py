@@ -9,8 +9,8 @@ from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.protocols import StoreReader
 from ..collector.store.reader import open_reader
-from .command import json_option, note, print_json, print_lines, store_option, width
-from .values import GIVEN, SINCE, Words
+from .command import json_option, names_option, note, print_json, print_lines, store_option, width
+from .values import SINCE, Words
 
 
 @click.command()
@@ -22,14 +22,7 @@ from .values import GIVEN, SINCE, Words
     multiple=True,
     help=f"Only jobs in this state, or in any of several (STATE,STATE): {', '.join(STATES)}.",
 )
-@click.option(
-    "--name",
-    "names",
-    metavar="NAME",
-    type=GIVEN,
-    multiple=True,
-    help="Only jobs of this name; `*` matches anything.",
-)
+@names_option
 @click.option(
     "--since",
     metavar="TIME",

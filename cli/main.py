@@ -220,7 +220,8 @@ def main(arguments: list[str] | None = None) -> None:
         settings_files.take()
         SETTINGS["debug"].read()
     except UsageError as error:
-        streams.say(f"tfprof: {error}")
+        if COMPLETION not in os.environ:  # a message would be written into the line that the user edits
+            streams.say(f"tfprof: {error}")
         sys.exit(error.exit_code)
     if COMPLETION in os.environ:
         sys.exit(load("tfprof.cli.completion:answer")(tfprof))

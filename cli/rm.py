@@ -12,21 +12,14 @@ from ..collector.query.removing import Removable, ended, named, remove_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
-from .command import jobs_argument, json_option, note, print_json, print_lines, store_option, width
-from .values import GIVEN, SINCE
+from .command import jobs_argument, json_option, names_option, note, print_json, print_lines, store_option, width
+from .values import SINCE
 
 
 @click.command()
 @jobs_argument
 @click.option("--all", "everything", is_flag=True, help="All jobs that have ended.")
-@click.option(
-    "--name",
-    "names",
-    metavar="NAME",
-    type=GIVEN,
-    multiple=True,
-    help="Ended jobs of this name; `*` matches anything.",
-)
+@names_option
 @click.option(
     "--older-than",
     "before",

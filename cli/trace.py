@@ -21,7 +21,7 @@ from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
 from ..formats.values import InvalidValueError, duration, whole
-from .command import json_option, print_json, print_lines, store_option, width
+from .command import json_option, names_option, print_json, print_lines, store_option, width
 from .daemons import bring_up
 from .job_names import complete_jobs
 from .values import GIVEN
@@ -34,9 +34,7 @@ _OPTIONS: Final = (
     click.argument("selectors", metavar="[JOB]...", nargs=-1, type=GIVEN, shell_complete=complete_jobs),
     click.option("--all", "everything", is_flag=True, help="All running jobs."),
     click.option("--host", "hosts", multiple=True, metavar="HOST", type=GIVEN, help="Only jobs of HOST (`*` for any)."),
-    click.option(
-        "--name", "names", multiple=True, metavar="NAME", type=GIVEN, help="Only jobs called NAME (`*` for any)."
-    ),
+    names_option,
     click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit for a job to apply the order ({WAIT})."),
     json_option,
     store_option,

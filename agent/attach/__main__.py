@@ -25,7 +25,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         process = Process(request["pid"], request["started"])
         done = inject(process, _work(request), tuple(request["methods"]), request.get("user_id"))
         answer = payload.parse_answer(done.answer)
-        return {"method": done.method, "stopped_ns": done.stopped_ns, "told": answer._asdict()}
+        return {"method": done.method, "stopped_ns": done.stopped_ns, "shim": answer._asdict()}
     except TfprofError as error:
         return {"slug": error.slug, "text": error.args[0]}
     except ProcessLookupError:

@@ -49,7 +49,7 @@ def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) ->
     answer = (_answerer or [answer_in_process])[0](whole)
     if "slug" in answer:
         raise AttachError(answer["text"], answer["slug"])
-    return Injected(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["told"]))
+    return Injected(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["shim"]))
 
 
 def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:

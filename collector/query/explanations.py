@@ -34,10 +34,10 @@ def untraced(job: JobReader) -> str:
     ring_error = values.get("ring_error") or 0
     reasons = (
         (ring_error, f": {_no_ring(ring_error)}"),
-        (steps and warning and values.get("dropped_traces") == steps, f": all {steps} are lost: {warning}"),
+        (steps and warning and values.get("dropped_traces") == steps, f": {_every(steps)} lost: {warning}"),
         (
             steps and values.get("dropped_traces") == steps,
-            f": all {steps} were dropped, because the collector did not keep up",
+            f": {_every(steps)} dropped, because the collector did not keep up",
         ),
         (steps and running, f" stored yet: {steps} are on their way"),
         (warning, f"{' yet' if running else ''}: {warning}"),
@@ -51,6 +51,11 @@ def untraced(job: JobReader) -> str:
         (True, _never(job)),
     )
     return "no traced steps" + next(text for applies, text in reasons if applies)
+
+
+def _every(steps: int) -> str:
+    """Return the subject of a sentence about all traced steps."""
+    return "the one traced step was" if steps == 1 else f"all {steps} traced steps were"
 
 
 def _no_ring(code: int) -> str:

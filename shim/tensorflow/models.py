@@ -27,13 +27,12 @@ _ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class Weights(object):
-    """The weights of ``models``: ``trained`` maps the id of a variable to whether it is trained.
+    """The weights of models: ``trained`` maps the id of a variable to whether it is trained.
 
     ``copies`` are the ids of copies of these variables on other devices.
     """
 
     def __init__(self, models: list[Any]) -> None:
-        self.models = bool(models)
         self.trained: dict[int, bool] = {}
         self.copies: set[int] = set()
         for model in models:

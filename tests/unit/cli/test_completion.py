@@ -22,7 +22,7 @@ def environment(store: Path) -> dict[str, str]:
     return {"PATH": f"{BIN}:/usr/bin:/bin", "TFPROF_STORE": str(store), "HOME": str(store.parent), "LANG": "C.UTF-8"}
 
 
-def bash(store: Path, line: str) -> list[str]:
+def bash(store: Path, line: str, environ: dict[str, str] | None = None) -> list[str]:
     """Return the completions of ``line`` in a real bash."""
     code = f"""
         eval "$(tfprof completion bash)"
@@ -33,7 +33,7 @@ def bash(store: Path, line: str) -> list[str]:
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     done = subprocess.run(
-        ["bash", "-c", code], env=environment(store), capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", code], env=environ or environment(store), capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
@@ -65,6 +65,25 @@ def test_bash_completes_commands_options_and_jobs(store: Path, line: str, offere
 def test_without_a_store_commands_are_completed_without_messages(tmp_path: Path) -> None:
     assert bash(tmp_path / "none", "tfprof follow ") == []
     assert bash(tmp_path / "none", "tfprof fol") == ["follow"]
+
+
+def test_jobs_are_those_of_the_store_in_the_settings_file(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / ".config" / "tfprof"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(f'store = "{store}"\n')
+    environ = {**environment(store), "HOME": str(tmp_path)}
+    del environ["TFPROF_STORE"]
+    assert bash(store, "tfprof show b", environ) == ["bb10"]
+
+
+def test_an_invalid_settings_file_completes_nothing_and_prints_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / ".config" / "tfprof"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text("store = ")
+    request = {"_TFPROF_COMPLETE": "bash_complete", "COMP_WORDS": "tfprof show b", "COMP_CWORD": "2"}
+    environ = {**environment(tmp_path), "HOME": str(tmp_path), **request}
+    done = subprocess.run([BIN / "tfprof"], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -1,16 +1,13 @@
 import contextlib
-import time
 from pathlib import Path
 
+from fakes.polling import until
 from tfprof.collector.alert_command import PATIENCE_S, WAITING_MAX, AlertCommand
 
 
 def ended(command: AlertCommand) -> None:
     """Wait until the command that runs has ended."""
-    deadline = time.monotonic() + 30
-    while command._running is not None and command._running.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: command._running is None or command._running.poll() is not None, "the command's end")
 
 
 def living(group: int) -> list[int]:
@@ -51,19 +48,13 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
     command.add(1, {}, 0.0)
     command.tick(0.0)
     process = command._running
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's child")
     command.tick(PATIENCE_S - 1)
     assert process is not None
     assert process.poll() is None
     command.tick(PATIENCE_S + 1)
     assert process.poll() is not None
-    deadline = time.monotonic() + 30
-    while living(process.pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not living(process.pid), "the end of the group")
 
 
 def test_without_a_command_nothing_runs_and_the_queue_is_bounded():

@@ -18,6 +18,9 @@ from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
 from tfprof.formats.version import CHANNEL_VERSION
 
+#: A finder searches the processes of the host, so that a fixed number would find those of other tests.
+LAUNCH = int.from_bytes(os.urandom(7), "little") + 1
+
 SCRIPT = """
 import sys
 from fakes.channel_writer import ChannelWriter
@@ -35,13 +38,13 @@ class Place:
         self.path = str(path)
         for name in (runtime_dir.ANNOUNCE, runtime_dir.LAUNCHES):
             (path / name).mkdir()
-        launches.write(self.path, Launch(7, os.getpid(), time.time_ns(), "/store", "host", "user"))
+        launches.write(self.path, Launch(LAUNCH, os.getpid(), time.time_ns(), "/store", "host", "user"))
         self.finder = Finder(self.path, os.geteuid())
         self.children: list[subprocess.Popen[str]] = []
         self.found: list[Found] = []
 
     def job(
-        self, launch: int = 7, version: int = CHANNEL_VERSION, announce: str = "no", count: int = 1
+        self, launch: int = LAUNCH, version: int = CHANNEL_VERSION, announce: str = "no", count: int = 1
     ) -> subprocess.Popen[str]:
         environ = {
             **os.environ,
@@ -103,16 +106,16 @@ def test_another_version_is_refused_once_and_at_once(place) -> None:
     place.finder.scan()
     place.finder.scan()
     (refusal,) = place.finder.refusals
-    assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (7, child.pid, "unknown-version", 1)
+    assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (LAUNCH, child.pid, "unknown-version", 1)
 
 
 def test_another_version_that_only_the_launcher_still_holds_is_a_refusal_of_its_launch(place) -> None:
-    left = ChannelWriter(7, version=9)
+    left = ChannelWriter(LAUNCH, version=9)
     left.announce(place.path)
     place.finder.announced()
     left.close()
     (refusal,) = place.finder.refusals
-    assert (refusal.launch, refusal.pid, refusal.slug) == (7, os.getpid(), "unknown-version")
+    assert (refusal.launch, refusal.pid, refusal.slug) == (LAUNCH, os.getpid(), "unknown-version")
 
 
 def test_an_incomplete_channel_is_refused_only_after_some_tries(place) -> None:
@@ -123,7 +126,7 @@ def test_an_incomplete_channel_is_refused_only_after_some_tries(place) -> None:
     place.finder.scan()
     place.finder.scan()
     (refusal,) = place.finder.refusals
-    assert (refusal.launch, refusal.pid, refusal.slug) == (7, child.pid, "bad-channel")
+    assert (refusal.launch, refusal.pid, refusal.slug) == (LAUNCH, child.pid, "bad-channel")
 
 
 def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
@@ -139,7 +142,7 @@ def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
 
 
 def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place) -> None:
-    many = [ChannelWriter(7) for _ in range(3 * TAKEN_MAX)]
+    many = [ChannelWriter(LAUNCH) for _ in range(3 * TAKEN_MAX)]
     for writer in many:
         writer.announce(place.path)
     # Announced last, with a name that is last in the list.

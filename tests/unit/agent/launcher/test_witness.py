@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import psutil
 import pytest
+from fakes.polling import until
 from tfprof.agent.launcher import witness
 
 #: A launcher with a witness, in a new process group; it answers requests on standard input.
@@ -57,16 +57,11 @@ def launcher(tmp_path) -> Iterator[Launcher]:
     made.process.communicate()
 
 
-def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.01)
-    return False
+def has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_each_signal_to_the_group_is_returned_once(launcher: Launcher) -> None:
@@ -100,7 +95,7 @@ def test_a_witness_closes_the_descriptors_of_its_launcher(launcher: Launcher) ->
 
 def test_a_dismissed_witness_ends_and_does_not_touch_the_job(launcher: Launcher, tmp_path) -> None:
     launcher.say("dismiss")
-    assert gone(launcher.witness)
+    until(lambda: has_ended(launcher.witness), "the witness's end")
     launcher.process.kill()
     assert psutil.Process(launcher.job).is_running()
     assert not (tmp_path / "killed").exists()
@@ -114,8 +109,8 @@ def test_the_job_of_a_killed_launcher_is_killed(launcher: Launcher, tmp_path, st
     launcher.process.wait()
     if stopped:
         os.killpg(launcher.process.pid, signal.SIGCONT)
-    assert gone(launcher.job)
-    assert gone(launcher.witness)
+    until(lambda: has_ended(launcher.job), "the job's end")
+    until(lambda: has_ended(launcher.witness), "the witness's end")
     assert (tmp_path / "killed").read_text() == str(launcher.job)
 
 

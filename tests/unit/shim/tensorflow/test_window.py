@@ -9,6 +9,7 @@ import weakref
 
 import pytest
 from fakes import eager_tensorflow
+from fakes.polling import until
 from tfprof.formats import layout
 from tfprof.shim import core, guard
 from tfprof.shim.tensorflow import profiler, window
@@ -86,10 +87,7 @@ def test_nothing_is_printed_and_no_thread_or_file_remains(fake, read, capfd):
 
 
 def assert_no_thread_is_left(before):
-    deadline = time.monotonic() + 5
-    while threads() - before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not threads() - before
+    until(lambda: not threads() - before, "the end of all new threads")
 
 
 def test_a_policy_of_all_traces_every_step(fake, read, monkeypatch):
@@ -169,9 +167,7 @@ def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatc
     monkeypatch.setattr(window, "LONGEST", 0.02)
 
     def stay(_number):
-        deadline = time.monotonic() + 5
-        while fake.active is not None and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: fake.active is None, "the window's end")
 
     running = threads()
     run(4, before=stay)
