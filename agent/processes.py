@@ -213,14 +213,19 @@ def scan(uid: int) -> dict[Inode, list[Holder]]:
     return found
 
 
+def status_of(pid: int) -> dict[str, str]:
+    """Return the fields of /proc/PID/status by name; OSError if the process is gone."""
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
 def ns_pid(pid: int) -> int:
     """Return the pid of process ``pid`` in its own namespace, 0 when it is gone."""
     try:
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-            line = next((line for line in file if line.startswith("NSpid:")), "")
+        numbers = status_of(pid).get("NSpid")
     except OSError:
         return 0
-    return int(line.split()[-1]) if line else pid
+    return int(numbers.split()[-1]) if numbers else pid
 
 
 def still_maps(pid: int, inode: Inode) -> bool:

@@ -4,7 +4,6 @@ At any moment the thread is either unchanged, or returns to its old state by its
 this process may end at any point.
 """
 
-import os
 import struct
 from collections.abc import Callable
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import Final, Self
 
 from .errors import AttachError
 from .frame import SavedState, SignalFrame, build
+from .memory import ProcessMemory
 from .ptrace import ALL_BLOCKED, NotStoppingError, Registers, TracedThread
 
 _RT_SIGRETURN: Final = 15
@@ -43,33 +43,6 @@ class BackedOutError(AttachError):
 
 class OnItsWayError(AttachError):
     """A call did not return in time and goes on by itself; the thread then restores itself."""
-
-
-class ProcessMemory:
-    """The memory of process ``pid``, written through /proc."""
-
-    def __init__(self, pid: int) -> None:
-        self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
-
-    def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer if the rest is not mapped; OSError if none is."""
-        try:
-            return os.pread(self._fd, size, at)
-        except OSError as error:
-            raise _at(error, "reading", at) from None
-
-    def write(self, at: int, data: bytes) -> None:
-        """Write ``data``; OSError if that is not possible."""
-        while data:
-            try:
-                written = os.pwrite(self._fd, data, at)
-            except OSError as error:
-                raise _at(error, "writing", at) from None
-            at, data = at + written, data[written:]
-
-    def close(self) -> None:
-        """Close the memory file."""
-        os.close(self._fd)
 
 
 class StoppedThread:
@@ -216,8 +189,3 @@ class StoppedThread:
 def _waits(registers: Registers) -> bool:
     """Return whether the thread enters the wait for a lock."""
     return registers.orig_rax == _FUTEX and registers.rsi & _FUTEX_OPERATION in _FUTEX_WAITS
-
-
-def _at(error: OSError, does: str, at: int) -> OSError:
-    """Return ``error`` with what was done where."""
-    return OSError(error.errno, error.strerror, f"{does} its memory at {at:#x}")

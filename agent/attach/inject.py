@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from ...formats.runtime_dir import FolderError
 from ..processes import Process
-from . import maps
-from .call import BackedOutError, OnItsWayError, ProcessMemory, StoppedThread
+from . import maps, remote_debugging
+from .call import BackedOutError, OnItsWayError, StoppedThread
 from .errors import AttachError, RefusedError
+from .memory import ProcessMemory
 from .page import PAGE, Page, WorkProgress, WorkState
+from .page_file import PageFile
 from .ptrace import GoneError
 
 #: Time limits for a thread to stop, for a call in it to return, and for the work (seconds).
@@ -22,13 +25,15 @@ WORK_S: Final = 60.0
 BEGIN_S: Final = 2.0
 #: A thread is blocked if it stays in one system call for this time (seconds).
 BLOCKED_S: Final = 0.15
+#: Time in which a main thread that has just read a withdrawn request begins to run it (seconds).
+WITHDRAWN_S: Final = 0.1
 #: Attempts to queue a call while a lock is held, and the pause between them (seconds).
 TRIES: Final = 5
 PAUSE_S: Final = 0.02
 
-PENDING_CALL, CALLBACK = "pending-call", "gil-callback"
-#: The methods, the usual one first.
-METHODS: Final = (PENDING_CALL, CALLBACK)
+REMOTE_DEBUGGING, PENDING_CALL, CALLBACK = "remote-debugging", "pending-call", "gil-callback"
+#: The methods, in the order in which they are tried.
+METHODS: Final = (REMOTE_DEBUGGING, PENDING_CALL, CALLBACK)
 
 _PROT_READ_EXEC: Final = 5
 _NO_CALL: Final = (1 << 64) - 1
@@ -93,27 +98,62 @@ class _Injection:
         self.owner = self._image[0]
         self._process = process
         self._functions = maps.functions(process.pid, memory)
+        self._work = work
         self._page = Page(work)
         self._stopped_ns = 0
 
     def run(self, methods: tuple[str, ...]) -> Done:
-        """Start the work, wait for it, and free the page."""
-        page, memory = self._page, self._memory
-        stays = False
+        """Start the work by the first of ``methods`` that is possible, and wait for it."""
+        answer = self._run_file() if REMOTE_DEBUGGING in methods else None
+        if answer is not None:
+            return Done(REMOTE_DEBUGGING, 0, _answer_text(answer))
+        if methods == (REMOTE_DEBUGGING,):
+            raise AttachError(
+                "its Python has no remote debugging interface (Python 3.14), or cannot use it now",
+                "no-remote-debugging",
+            )
+        return self._run_in_memory(methods)
+
+    def _run_file(self) -> WorkProgress | None:
+        """Start the work by the interpreter's own interface; return its progress, None if that is not possible."""
+        at = self._functions.python.get(remote_debugging.RUNTIME)
+        interface = remote_debugging.find(self._memory, at) if at else None
+        if interface is None or interface.is_busy or is_blocked(self._pid):
+            return None
+        page = Page(self._work)
+        try:
+            file = PageFile(page)
+        except (OSError, FolderError):
+            return None
+        try:
+            if not file.is_readable_by(self._pid) or not interface.request(os.fsencode(file.script)):
+                return None
+            if page.wait(BEGIN_S, WorkState.BEGUN).state == WorkState.QUEUED:
+                interface.withdraw()
+                if page.wait(WITHDRAWN_S, WorkState.BEGUN).state == WorkState.QUEUED:
+                    return None
+            return page.wait(WORK_S)
+        finally:
+            page.release()
+            file.remove()
+
+    def _run_in_memory(self, methods: tuple[str, ...]) -> Done:
+        """Start the work in a page in the process, wait for it, and free the page."""
+        page, stays = self._page, False
         try:
             method = self._begin(methods)
-            answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
+            answer = page.wait(BEGIN_S, WorkState.BEGUN)
             if answer.state == WorkState.QUEUED and CALLBACK in methods and method == PENDING_CALL:
                 method = self._begin_queued()
-                answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
+                answer = page.wait(BEGIN_S, WorkState.BEGUN)
             if answer.state != WorkState.QUEUED:
-                answer = page.wait(memory, WORK_S)
+                answer = page.wait(WORK_S)
         except OnItsWayError:
             stays = True  # the main thread may be in the page's machine code
             raise
         finally:
             with contextlib.suppress(OSError):  # the process is gone
-                page.release(memory, stays=stays)
+                page.release(stays=stays)
         return Done(method, self._stopped_ns, _answer_text(answer))
 
     def _begin(self, methods: tuple[str, ...]) -> str:

@@ -1,4 +1,7 @@
-"""The texts that run in a job and start the injected work (docs/attach.md)."""
+"""The texts that run in a job and start the injected work (docs/attach.md).
+
+A page is described in page.py.
+"""
 
 from typing import Final
 
@@ -18,7 +21,7 @@ def run():
     import sys
     try:
         import _thread
-        _thread.start_new_thread(exec, (%r, {"__name__": "_tfprof_attach"}))
+        _thread.start_new_thread(exec, (%r, {}))
     except BaseException as error:
         frame = sys._getframe(2).f_back
         if error.__traceback__.tb_next is None or frame is None:
@@ -33,23 +36,37 @@ def run():
 run()
 """
 
-#: Runs in that thread. It executes the work in the archive of the page, writes the answer, waits
-#: until the answer is read, and frees the page.
+#: Runs the work in that thread. A text that cannot begin, as without `ctypes`, prints nothing in the job.
+_QUIET: Final = """\
+try:
+    exec(%r, {"__name__": "_tfprof_attach"})
+except BaseException:
+    pass
+"""
+
+#: The work, between the reading of the page and the writing of the answer.
 _WORK: Final = """\
-import ctypes, sys, time
-words = (ctypes.c_uint32 * 4).from_address({page})
-words[0] = 1
-if not words[1]:
     try:
         if sys.version_info < (3, 7):
             raise RuntimeError("Python " + sys.version.split()[0] + " is older than 3.7")
         import marshal, zlib
-        data = marshal.loads(zlib.decompress(ctypes.string_at({page} + words[2], words[3])))
-        scope = {{"__name__": "_tfprof_attach", "data": data}}
+        data = marshal.loads(zlib.decompress(archive))
+        scope = {"__name__": "_tfprof_attach", "data": data}
         exec(compile(data["code"], "<tfprof/attach>", "exec"), scope)
         state, answer = 2, scope.get("answer", "")
     except BaseException as error:
         state, answer = 3, type(error).__name__ + ": " + str(error)
+"""
+
+#: The page is memory of the job. The text executes the work in its archive, writes the answer,
+#: waits until the answer is read, and frees the page.
+_IN_MEMORY: Final = """\
+import ctypes, sys, time
+words = (ctypes.c_uint32 * 4).from_address({page})
+words[0] = 1
+if not words[1]:
+    archive = ctypes.string_at({page} + words[2], words[3])
+{work}
     answer = answer.encode("utf-8", "replace")[:{answer_max}] + bytes(1)
     ctypes.memmove({page} + {answer_at}, answer, len(answer))
     words[0] = state
@@ -63,8 +80,36 @@ free.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 stays or free({page}, {whole})
 """
 
+#: The page is a file. It is read and written, not mapped: a mapped file that is truncated ends the job.
+_IN_FILE: Final = """\
+import struct, sys
+with open({path!r}, "rb+", 0) as file:
+    page = file.read()
+    file.seek(0)
+    file.write(bytes([1]))
+_, is_released, at, size = struct.unpack_from("<IIII", page)
+if not is_released:
+    archive = page[at : at + size]
+{work}
+    with open({path!r}, "rb+", 0) as file:
+        file.seek({answer_at})
+        file.write(answer.encode("utf-8", "replace")[:{answer_max}] + bytes(1))
+        file.seek(0)
+        file.write(bytes([state]))
+"""
 
-def text(page: int, whole: int, answer_at: int, answer_max: int, kept_s: float) -> str:
+
+def in_memory(page: int, whole: int, answer_at: int, answer_max: int, kept_s: float) -> str:
     """Return the text for the page at the address ``page``, which has ``whole`` bytes."""
-    work = _WORK.format(page=page, whole=whole, answer_at=answer_at, answer_max=answer_max, kept_s=kept_s)
-    return _OUTER % (_START % work)
+    return _wrapped(
+        _IN_MEMORY.format(page=page, whole=whole, answer_at=answer_at, answer_max=answer_max, kept_s=kept_s, work=_WORK)
+    )
+
+
+def in_file(path: str, answer_at: int, answer_max: int) -> str:
+    """Return the text for the page in the file ``path``."""
+    return _wrapped(_IN_FILE.format(path=path, answer_at=answer_at, answer_max=answer_max, work=_WORK))
+
+
+def _wrapped(work: str) -> str:
+    return _OUTER % (_START % (_QUIET % work))

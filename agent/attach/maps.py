@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from .call import ProcessMemory
+from . import remote_debugging
 from .elf import Image
 from .errors import AttachError, RefusedError
+from .memory import ProcessMemory
 
 _LIBPYTHON: Final = re.compile(r"/libpython(?:3|2)[^/]*\.so[^/]*\Z")
 _LIBC: Final = re.compile(r"/(?:libc[.-][^/]*so[^/]*|ld-musl[^/]*|libc\.musl[^/]*)\Z")
@@ -56,7 +57,7 @@ class NoPythonError(RefusedError):
 
 
 class Functions(NamedTuple):
-    """Addresses in a process: functions of Python, `mmap`, `mprotect`, and an `rt_sigreturn`."""
+    """Addresses in a process: symbols of Python, `mmap`, `mprotect`, and an `rt_sigreturn`."""
 
     python: Mapping[str, int]
     mmap: int
@@ -98,12 +99,12 @@ def has_python(pid: int) -> bool:
 
 
 def _interpreter(pid: int, mapped: list[MappedFile], memory: ProcessMemory) -> Mapping[str, int] | None:
-    """Return the functions of the interpreter that runs in the process, None if there is none."""
+    """Return the symbols of the interpreter that runs in the process, None if there is none."""
     wanted = PYTHON_FUNCTIONS | {_TYPE}
     for path in _pythons(pid, mapped):
-        found = _symbols(mapped, path, wanted, memory)
-        if len(found) == len(wanted) and _is_initialized(memory, found[_TYPE]):
-            return {name: found[name] for name in PYTHON_FUNCTIONS}
+        found = _symbols(mapped, path, wanted | {remote_debugging.RUNTIME}, memory)
+        if wanted <= found.keys() and _is_initialized(memory, found[_TYPE]):
+            return found
     return None
 
 
@@ -142,7 +143,7 @@ def _symbols(mapped: list[MappedFile], path: str, wanted: frozenset[str], memory
                 found = Image(memory, one.start).symbols(wanted)
             except (OSError, AttachError):
                 continue  # mapped by somebody who reads it
-            if all(_is_code(mapped, path, at) for name, at in found.items() if name != _TYPE):
+            if all(_is_code(mapped, path, at) for name, at in found.items() if name in PYTHON_FUNCTIONS):
                 return found
     return {}
 

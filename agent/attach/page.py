@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from . import injected
-from .call import ProcessMemory
+from .memory import Memory
 
 PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
@@ -51,7 +51,7 @@ class WorkProgress(NamedTuple):
 
 
 class Page:
-    """The page for ``work``: at first its size only, after `place` its address and content.
+    """The page for ``work``: at first its size only, after `place` or `place_in_file` its content.
 
     ``work`` is the content of the archive. Its `code` runs with the whole archive as `data`, and
     may bind its answer, a text, to `answer`.
@@ -62,34 +62,45 @@ class Page:
         self._archive = zlib.compress(marshal.dumps(dict(work), 2), 6)
         self.size = -(-(PAGE + len(self._text(_HIGHEST, _HIGHEST)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
         self.at = 0
+        self._memory: Memory | None = None
 
-    def place(self, memory: ProcessMemory, at: int) -> None:
-        """Fill the page at the address ``at``."""
+    def place(self, memory: Memory, at: int) -> None:
+        """Fill the page at the address ``at`` of the job."""
         text = self._text(at, self.size + PAGE)
-        self.at, self.text_at = at, at + PAGE
+        self.text_at = at + PAGE
         self.nothing_at = self.text_at + len(text)
-        archive_at = self.nothing_at + len(_NOTHING)
-        memory.write(self.text_at, text + _NOTHING + self._archive)
-        memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at - at, len(self._archive)))
+        self._put(memory, at, text + _NOTHING)
 
-    def wait(self, memory: ProcessMemory, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
+    def place_in_file(self, file: Memory, path: str) -> bytes:
+        """Fill the page in ``file``, which is at ``path``; return the text to run."""
+        self._put(file, 0, b"")
+        return injected.in_file(path, _ANSWER_AT, _ANSWER_MAX).encode()
+
+    def _put(self, memory: Memory, at: int, texts: bytes) -> None:
+        self._memory, self.at = memory, at
+        archive_at = PAGE + len(texts)
+        memory.write(at + PAGE, texts + self._archive)
+        memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at, len(self._archive)))
+
+    def wait(self, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
         """Wait until the work reaches ``until``, at most ``patience_s``; return the answer."""
         deadline = time.monotonic() + patience_s
         while True:
-            answer = self._answer(memory)
+            answer = self._answer()
             if answer.state >= until or time.monotonic() > deadline:
                 return answer
             time.sleep(_POLL_S)
 
-    def release(self, memory: ProcessMemory, *, stays: bool = False) -> None:
+    def release(self, *, stays: bool = False) -> None:
         """Let the job free the page, unless it ``stays``; work that has not started then does nothing."""
-        if self.at:
-            memory.write(self.at + 4, (_STAYS if stays else _READ).to_bytes(4, "little"))
+        if self._memory is not None:
+            self._memory.write(self.at + 4, (_STAYS if stays else _READ).to_bytes(4, "little"))
 
-    def _answer(self, memory: ProcessMemory) -> WorkProgress:
-        data = memory.read(self.at, PAGE)
+    def _answer(self) -> WorkProgress:
+        assert self._memory is not None
+        data = self._memory.read(self.at, PAGE).ljust(PAGE, b"\0")  # a file may have been truncated
         state = WorkState(min(_WORDS.unpack_from(data)[0], WorkState.FAILED))
         return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _text(self, at: int, size: int) -> bytes:
-        return injected.text(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"
+        return injected.in_memory(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"

@@ -80,7 +80,7 @@ def target(pid: int) -> Target | None:
     process = processes.process(pid)
     try:
         command = command_of(pid)
-        status = _status(pid)
+        status = processes.status_of(pid)
     except OSError:
         return None
     if process is None or not command:
@@ -102,7 +102,7 @@ def target(pid: int) -> Target | None:
 def refusal_of(pid: int) -> RefusedError | None:
     """Return the reason why attaching to process ``pid`` is refused, None if there is none."""
     try:
-        return _refusal(pid, _status(pid))
+        return _refusal(pid, processes.status_of(pid))
     except OSError:
         return RefusedError(f"there is no process {pid}", "no-such-process")
 
@@ -115,11 +115,6 @@ def command_of(pid: int) -> list[str]:
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         data = file.read(_COMMAND_MAX)
     return [os.fsdecode(word) for word in data.rstrip(b"\0").split(b"\0")] if data else []
-
-
-def _status(pid: int) -> dict[str, str]:
-    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
 def _may_have_tensorflow(status: dict[str, str]) -> bool:

@@ -1,0 +1,88 @@
+"""A page that is a file, and the script that a job runs, in a private folder."""
+
+import contextlib
+import os
+import secrets
+import time
+from typing import Final
+
+from ...formats import runtime_dir
+from ..processes import status_of
+from .page import Page
+
+#: The folder of the files among those of the user's runtime files.
+FOLDER: Final = "attach"
+#: Age of files that an earlier process left behind, after which they are removed (seconds).
+_OLD_S: Final = 600.0
+#: Descriptors that a job must have left: the interpreter opens the script, and the script the page.
+_FREE: Final = 4
+
+
+class PageFile:
+    """The page and the script of one injection; `remove` removes both.
+
+    OSError or FolderError if they cannot be written.
+    """
+
+    def __init__(self, page: Page) -> None:
+        runtime_dir.make_private(runtime_dir.runtime_root())
+        folder = runtime_dir.make_private(os.path.join(runtime_dir.runtime_root(), FOLDER))
+        _remove_old(folder)
+        base = os.path.join(folder, secrets.token_hex(8))
+        self._path, self.script = f"{base}.page", f"{base}.py"
+        self._fd = _create(self._path)
+        os.truncate(self._fd, page.size)
+        script = _create(self.script)
+        try:
+            os.write(script, page.place_in_file(self, self._path))
+        finally:
+            os.close(script)
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return ``size`` bytes of the page."""
+        return os.pread(self._fd, size, at)
+
+    def write(self, at: int, data: bytes) -> None:
+        """Write ``data`` into the page."""
+        os.pwrite(self._fd, data, at)
+
+    def remove(self) -> None:
+        """Remove the files; the job keeps the page as long as it maps it."""
+        os.close(self._fd)
+        for path in (self._path, self.script):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def is_readable_by(self, pid: int) -> bool:
+        """Return whether process ``pid`` can open the files, by the same paths."""
+        try:
+            return _is_like_us(pid) and _has_descriptors(pid) and self._is_seen_by(pid)
+        except (OSError, ValueError, KeyError):
+            return False
+
+    def _is_seen_by(self, pid: int) -> bool:
+        return all(os.path.samefile(f"/proc/{pid}/root{path}", path) for path in (self._path, self.script))
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _remove_old(folder: str) -> None:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _OLD_S:
+                os.unlink(entry.path)
+
+
+def _is_like_us(pid: int) -> bool:
+    """Return whether the process has our user, and no more filters of system calls than we."""
+    its, ours = status_of(pid), status_of(os.getpid())
+    return its["Uid"].split() == [str(os.geteuid())] * 4 and its.get("Seccomp") == ours.get("Seccomp")
+
+
+def _has_descriptors(pid: int) -> bool:
+    with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+        line = next(line for line in file if line.startswith("Max open files"))
+    soft = line.split()[3]
+    return soft == "unlimited" or len(os.listdir(f"/proc/{pid}/fd")) + _FREE <= int(soft)

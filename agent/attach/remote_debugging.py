@@ -1,0 +1,115 @@
+"""The remote debugging interface of CPython 3.14: the interpreter runs a file that is named in its memory.
+
+No thread is stopped. The main thread runs the file between two of its instructions, at the next
+check for events (PEP 768).
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from .memory import Memory
+
+#: The variable of an interpreter that begins with the table of offsets.
+RUNTIME: Final = "_PyRuntime"
+
+_COOKIE: Final = b"xdebugpy"
+_HEAD: Final = struct.Struct("<8sQQ")  # cookie, version, whether it is a free-threaded build
+_TABLE_MAX: Final = 1024
+_INTERPRETERS_MAX: Final = 64
+_MAIN: Final = 0  # id of the main interpreter
+_PATH_MAX: Final = 4096
+#: Events of a thread, one bit each: a signal, a queued call, an exception of another thread, and the
+#: check that also finds the file. All are in one byte.
+_SIGNAL, _CALLS, _EXCEPTION, _CHECK = 1 << 1, 1 << 2, 1 << 3, 1 << 5
+
+
+class Offsets(NamedTuple):
+    """Places of the needed offsets in the table of one version of Python (bytes)."""
+
+    interpreters_head: int
+    interpreter_id: int
+    interpreter_next: int
+    main_thread: int
+    events: int
+    support: int
+    is_enabled: int
+    is_pending: int
+    path: int
+    path_size: int
+
+
+#: Places by version; another version may order its table differently.
+TABLES: Final = {(3, 14): Offsets(40, 56, 64, 80, 712, 720, 728, 736, 744, 752)}
+
+
+class RemoteDebugging:
+    """The interface of the main thread: addresses of its events, its request and its path."""
+
+    def __init__(self, memory: Memory, events: int, pending: int, path: int, path_size: int) -> None:
+        self._memory = memory
+        self._events = events
+        self._pending = pending
+        self._path = path
+        self._path_size = path_size
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a file of another debugger waits to be run."""
+        return _word(self._memory, self._pending, 4) != 0
+
+    def request(self, path: bytes) -> bool:
+        """Make the main thread run the file ``path`` soon; return False if the path is too long."""
+        if len(path) >= self._path_size:
+            return False
+        self._memory.write(self._path, path + b"\0")
+        self._memory.write(self._pending, (1).to_bytes(4, "little"))
+        # The job may set an event between this read and the write. Events that it would not set
+        # again are therefore set, too: without a cause they do nothing.
+        events = self._memory.read(self._events, 1)[0]
+        self._memory.write(self._events, bytes([events | _SIGNAL | _CALLS | _EXCEPTION | _CHECK]))
+        return True
+
+    def withdraw(self) -> None:
+        """Take the request back."""
+        self._memory.write(self._pending, bytes(4))
+
+
+def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
+    """Return the interface of the interpreter whose `_PyRuntime` is at ``runtime_at``.
+
+    None if its Python has none, or has switched it off. OSError if the memory cannot be read.
+    """
+    table = memory.read(runtime_at, _TABLE_MAX)
+    if len(table) < _TABLE_MAX:
+        return None
+    cookie, version, is_free_threaded = _HEAD.unpack_from(table)
+    places = TABLES.get((version >> 24 & 0xFF, version >> 16 & 0xFF))
+    if cookie != _COOKIE or is_free_threaded or places is None:
+        return None
+    its = Offsets(*(int.from_bytes(table[at : at + 8], "little") for at in places))
+    for interpreter in _interpreters(memory, runtime_at, its):
+        if _word(memory, interpreter + its.interpreter_id) == _MAIN:
+            return _of_interpreter(memory, interpreter, its)
+    return None
+
+
+def _interpreters(memory: Memory, runtime_at: int, its: Offsets) -> Iterator[int]:
+    interpreter = _word(memory, runtime_at + its.interpreters_head)
+    for _ in range(_INTERPRETERS_MAX):
+        if not interpreter:
+            return
+        yield interpreter
+        interpreter = _word(memory, interpreter + its.interpreter_next)
+
+
+def _of_interpreter(memory: Memory, interpreter: int, its: Offsets) -> RemoteDebugging | None:
+    thread = _word(memory, interpreter + its.main_thread)
+    if _word(memory, interpreter + its.is_enabled, 4) != 1 or not thread or not 0 < its.path_size <= _PATH_MAX:
+        return None
+    support = thread + its.support
+    return RemoteDebugging(memory, thread + its.events, support + its.is_pending, support + its.path, its.path_size)
+
+
+def _word(memory: Memory, at: int, size: int = 8) -> int:
+    return int.from_bytes(memory.read(at, size), "little")

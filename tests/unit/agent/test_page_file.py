@@ -1,0 +1,89 @@
+"""Pages in files: what is written, read, removed, and who can open them."""
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fakes.polling import until
+from tfprof.agent.attach.page import Page, WorkState
+from tfprof.agent.attach.page_file import FOLDER, PageFile
+
+
+@pytest.fixture
+def page() -> Page:
+    return Page({"code": "answer = 'given ' + data['word']", "word": "é"})
+
+
+def run(script: str) -> None:
+    """Run a script as the interpreter of a job does, and wait for its thread."""
+    code = f"exec(open({script!r}).read(), {{}})\nimport time\ntime.sleep(0.3)"
+    subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
+
+
+def test_a_script_runs_the_work_and_writes_the_answer(private_places: Path, page: Page) -> None:
+    file = PageFile(page)
+    run(file.script)
+    assert page.wait(5.0) == (WorkState.DONE, "given é")
+    assert {stat.S_IMODE(each.stat().st_mode) for each in Path(file.script).parent.iterdir()} == {0o600}
+    folder = Path(file.script).parent
+    file.remove()
+    assert not list(folder.iterdir())
+
+
+def test_released_work_does_not_begin(private_places: Path, page: Page) -> None:
+    file = PageFile(page)
+    page.release()
+    run(file.script)
+    assert page.wait(0.0).state == WorkState.BEGUN
+    file.remove()
+
+
+def test_an_error_of_the_work_is_the_answer(private_places: Path) -> None:
+    page = Page({"code": "1 / 0"})
+    file = PageFile(page)
+    run(file.script)
+    assert page.wait(5.0) == (WorkState.FAILED, "ZeroDivisionError: division by zero")
+    file.remove()
+
+
+def test_a_truncated_page_is_no_answer_and_ends_no_process(private_places: Path, page: Page) -> None:
+    file = PageFile(page)
+    os.truncate(file.script.replace(".py", ".page"), 0)
+    run(file.script)
+    assert page.wait(0.1).state in (WorkState.QUEUED, WorkState.BEGUN)
+    file.remove()
+
+
+def test_files_that_a_killed_process_left_behind_are_removed(private_places: Path, page: Page) -> None:
+    left = PageFile(page)
+    old = time.time() - 3600
+    os.utime(left.script, (old, old))
+    file = PageFile(page)
+    assert Path(file.script).parent.name == FOLDER
+    assert not os.path.exists(left.script)
+    assert os.path.exists(left.script.replace(".py", ".page"))
+    left.remove()
+    file.remove()
+
+
+def test_only_a_process_that_sees_the_files_can_open_them(private_places: Path, page: Page) -> None:
+    file = PageFile(page)
+    codes = ["", "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5)); "]
+    if os.geteuid() == 0:
+        codes += ["import os; os.chroot('/proc'); ", "import os; os.setuid(4711); "]
+    wait = "print(1, flush=True); input()"
+    started = [
+        subprocess.Popen([sys.executable, "-c", code + wait], stdin=-1, stdout=-1, text=True, cwd="/") for code in codes
+    ]
+    for each in started:
+        assert each.stdout is not None
+        until(each.stdout.readline, "the process")
+    assert [file.is_readable_by(each.pid) for each in started] == [True] + [False] * (len(started) - 1)
+    for each in started:
+        each.communicate("\n")
+    assert not file.is_readable_by(started[0].pid)  # it has ended
+    file.remove()

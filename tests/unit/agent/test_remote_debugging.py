@@ -1,0 +1,106 @@
+"""The remote debugging interface of CPython, in a made memory."""
+
+import struct
+
+import pytest
+from tfprof.agent.attach import remote_debugging
+from tfprof.agent.attach.remote_debugging import TABLES, Offsets, find
+
+RUNTIME, MAIN, OTHER, THREAD = 0x1000, 0x4000, 0x6000, 0x8000
+#: Offsets in the structures of the made interpreter.
+ITS = Offsets(
+    interpreters_head=800,
+    interpreter_id=16,
+    interpreter_next=24,
+    main_thread=32,
+    events=8,
+    support=64,
+    is_enabled=40,
+    is_pending=4,
+    path=8,
+    path_size=512,
+)
+EVENTS, PENDING, PATH = THREAD + ITS.events, THREAD + ITS.support + 4, THREAD + ITS.support + 8
+VERSION = 0x030E00F0
+
+
+class Memory:
+    """Memory of an interpreter 3.14 with a second interpreter in front of the main one."""
+
+    def __init__(self) -> None:
+        self.data = bytearray(0x10000)
+        self.write(RUNTIME, struct.pack("<8sQQ", b"xdebugpy", VERSION, 0))
+        for place, value in zip(TABLES[3, 14], ITS, strict=True):
+            self.put(RUNTIME + place, value)
+        self.put(RUNTIME + ITS.interpreters_head, OTHER)
+        for at, number, following in ((OTHER, 1, MAIN), (MAIN, 0, 0)):
+            self.put(at + ITS.interpreter_id, number)
+            self.put(at + ITS.interpreter_next, following)
+            self.put(at + ITS.main_thread, THREAD if at == MAIN else 0)
+            self.put(at + ITS.is_enabled, 1)
+
+    def read(self, at: int, size: int) -> bytes:
+        return bytes(self.data[at : at + size])
+
+    def write(self, at: int, data: bytes) -> None:
+        self.data[at : at + len(data)] = data
+
+    def put(self, at: int, value: int) -> None:
+        self.write(at, value.to_bytes(8, "little"))
+
+
+def test_a_request_names_the_file_to_the_main_thread_of_the_main_interpreter():
+    memory = Memory()
+    memory.put(EVENTS, 0x7700 | 1 << 4)
+    found = find(memory, RUNTIME)
+    assert not found.is_busy
+    assert found.request(b"/run/script.py")
+    assert memory.read(PATH, 16) == b"/run/script.py\0\0"
+    assert memory.read(PENDING, 4) == b"\1\0\0\0"
+    events = int.from_bytes(memory.read(EVENTS, 8), "little")
+    assert events >> 8 == 0x77  # the version in the other bytes belongs to the interpreter
+    assert events & 1 << 5  # the check that runs the file
+    assert events & 1 << 4  # an event of the job's own
+    assert events & (1 << 1 | 1 << 2 | 1 << 3)  # events that would not be set again if they came just now
+    assert not events & 1
+    assert found.is_busy
+    found.withdraw()
+    assert not found.is_busy
+
+
+def test_a_path_that_does_not_fit_is_not_written():
+    memory = Memory()
+    before = bytes(memory.data)
+    assert not find(memory, RUNTIME).request(b"/" + b"x" * (ITS.path_size - 1))
+    assert bytes(memory.data) == before
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (RUNTIME, 7),  # no table
+        (RUNTIME + 8, 0x030D00F0),  # Python 3.13
+        (RUNTIME + 8, 0x030F00F0),  # a version whose table is not known
+        (RUNTIME + 16, 1),  # a free-threaded build
+        (MAIN + ITS.is_enabled, 0),  # switched off
+        (MAIN + ITS.main_thread, 0),  # the interpreter has no thread yet
+        (MAIN + ITS.interpreter_id, 5),  # no main interpreter
+        (RUNTIME + TABLES[3, 14].path_size, 0),
+        (RUNTIME + TABLES[3, 14].path_size, 1 << 40),
+    ],
+)
+def test_an_interpreter_without_a_usable_interface_has_none(at, value):
+    memory = Memory()
+    memory.put(at, value)
+    assert find(memory, RUNTIME) is None
+
+
+def test_a_circle_of_interpreters_ends():
+    memory = Memory()
+    memory.put(MAIN + ITS.interpreter_id, 5)
+    memory.put(MAIN + ITS.interpreter_next, OTHER)
+    assert find(memory, RUNTIME) is None
+
+
+def test_a_table_at_the_end_of_the_memory_is_none():
+    assert remote_debugging.find(Memory(), 0xFF00) is None
