@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,17 +15,22 @@ import pytest
 from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.errors import AttachError
-from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, inject
+from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, REMOTE_DEBUGGING, inject
+from tfprof.formats import runtime_dir
 
 INTERPRETERS = sorted(
     path
     for path in Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python")
     if path.parent.parent.name[:4] != "3.6."
 ) or [Path(sys.executable)]
+#: The first version with a remote debugging interface.
+NEWEST = shutil.which("python3.14")
 #: Injections into each interpreter. By hand: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 #: File that gets a line of JSON with the times of each injection.
 FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
+
+pytestmark = pytest.mark.usefixtures("private_places")
 
 #: A script is BEGIN, one kind of WORK, which checks its own results, and END, which prints the
 #: number of rounds.
@@ -79,7 +85,7 @@ WORK = {
 class Job:
     """An interpreter at work; `end` stops it and returns its number of rounds."""
 
-    def __init__(self, python, kind, folder):
+    def __init__(self, python, kind, folder, **more):
         self.stop = folder / f"stop{time.monotonic_ns()}"
         floats = sum(i / 7.0 for i in range(300))
         script = BEGIN + WORK[kind].replace("{floats!r}", repr(floats)) + END
@@ -89,7 +95,7 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environ,
+            env={**environ, **more},
         )
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n"
@@ -105,8 +111,8 @@ class Job:
 def start(tmp_path):
     begun = []
 
-    def starting(python, kind):
-        begun.append(Job(python, kind, tmp_path))
+    def starting(python, kind, **more):
+        begun.append(Job(python, kind, tmp_path, **more))
         return begun[-1]
 
     yield starting
@@ -159,6 +165,36 @@ def test_a_running_thread_takes_a_pending_call_and_a_sleeping_thread_a_callback(
     assert injected(asleep).method == CALLBACK
 
 
+@pytest.fixture
+def newest():
+    if NEWEST is None:
+        pytest.skip("no Python 3.14 here")
+    return Path(NEWEST)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WORK if kind != "asleep"])
+def test_an_interpreter_with_a_remote_debugging_interface_runs_a_file_and_continues(start, newest, kind):
+    job = start(newest, kind)
+    time.sleep(0.05)
+    for _ in range(ATTACHES):
+        done = injected(job)
+        assert done.answer == "3.14"
+        if kind in ("arithmetic", "floats", "malloc", "gc"):  # its main thread is never blocked
+            assert (done.method, done.stopped_ns) == (REMOTE_DEBUGGING, 0)
+        note_figures(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+    job.end()
+    assert not list(Path(runtime_dir.runtime_root()).glob("attach/*"))
+
+
+def test_an_interpreter_whose_interface_is_off_gets_a_pending_call(start, newest):
+    job = start(newest, "arithmetic", PYTHON_DISABLE_REMOTE_DEBUG="1")
+    assert injected(job).method == PENDING_CALL
+    with pytest.raises(AttachError) as refused:
+        injected(job, (REMOTE_DEBUGGING,))
+    assert refused.value.slug == "no-remote-debugging"
+    job.end()
+
+
 def test_only_the_given_methods_are_used(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     time.sleep(0.05)  # it has read its imports, during which it may be blocked
@@ -191,8 +227,10 @@ while True:
 
 
 @pytest.mark.parametrize("kind", ["floats", "malloc", "threads", "sleep", "signals"])
-def test_the_injecting_process_may_be_killed_at_any_moment(start, kind):
-    job, chance = start(INTERPRETERS[-1], kind), random.Random(kind)
+@pytest.mark.parametrize("version", ["usual", "newest"])
+def test_the_injecting_process_may_be_killed_at_any_moment(start, request, version, kind):
+    python = request.getfixturevalue("newest") if version == "newest" else INTERPRETERS[-1]
+    job, chance = start(python, kind), random.Random(kind)
     for _ in range(5 * ATTACHES):
         helper = subprocess.Popen(
             [sys.executable, "-c", HELPER, str(job.process.pid)], stdout=subprocess.PIPE, text=True
