@@ -276,6 +276,8 @@ def patch_callbacks(module: ModuleType) -> None:
 
 # -- single batches: train_on_batch and the like -------------------------------------------------
 
+#: Classes with these methods, by the name that a version of Keras gives them.
+_MODELS = ("TensorFlowTrainer", "Trainer", "Model")
 _BY_HAND = {
     "train_on_batch": layout.BATCH,
     "test_on_batch": layout.TEST_BATCH,
@@ -285,7 +287,7 @@ _BY_HAND = {
 
 def patch_model(module: ModuleType) -> None:
     """Observe the methods for single batches; ``module`` defines the models."""
-    for cls in (getattr(module, "TensorFlowTrainer", None), getattr(module, "Model", None)):
+    for cls in (getattr(module, name, None) for name in _MODELS):
         if not isinstance(cls, type) or cls.__module__ != module.__name__:
             continue
         old = "_standardize_user_data" in cls.__dict__
