@@ -259,6 +259,8 @@ def is_before_try(code, line):
 def is_dropped(error):
     """Return whether ``error`` was handled outside the shim or precedes a callback's ``try``."""
     trace = error.__traceback__  # begins at the frame that handled it
+    if trace is None:  # no frame handled it: Python 3.7 drops an exception without a traceback
+        return True
     code = trace.tb_frame.f_code
     return not code.co_filename.startswith(OURS) or is_before_try(code, trace.tb_lineno)
 

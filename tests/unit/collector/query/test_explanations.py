@@ -51,7 +51,12 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
         (
             "all",
             {"counts": {"batch": 9}, "traced": 1, "dropped_traces": 1},
-            "all 1 were dropped, because the collector did not keep up",
+            "the one traced step was dropped, because the collector did not keep up",
+        ),
+        (
+            "all",
+            {"counts": {"batch": 9}, "traced": 3, "dropped_traces": 3},
+            "all 3 traced steps were dropped, because the collector did not keep up",
         ),
     ],
 )
