@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..formats import addresses, runtime_dir, settings
-from ..formats.errors import TfprofError
+from ..formats.errors import FolderError, TfprofError
 from . import python_command
 from .attach import maps, targets
 from .attach.targets import Target
@@ -234,7 +234,7 @@ def _runtime(store: str) -> Found:
     place = runtime_dir.instance_dir(store)
     try:
         addresses.collector_address(place)
-    except runtime_dir.FolderError as error:
+    except FolderError as error:
         return NO, str(error.args[0])
     there = _existing(place)
     info = os.stat(there)

@@ -9,9 +9,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..formats.errors import TfprofError
+from ..formats.errors import FolderError, TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
-from ..formats.runtime_dir import FolderError, make_instance
+from ..formats.runtime_dir import make_instance
 from . import settings_files
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .runtime_dir import FolderError
+from .errors import FolderError
 
 _LOCAL = "ipc://"
 _SOCKET = "collector.sock"

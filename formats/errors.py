@@ -51,6 +51,12 @@ class UsageError(TfprofError):
     exit_code = 2
 
 
+class FolderError(TfprofError):
+    """A store or runtime folder cannot be used: wrong owner, not private, not writable, or no absolute path."""
+
+    slug = "runtime-dir"
+
+
 class FormatError(TfprofError):
     """Bytes that violate a format: truncated, out of bounds, or of an unknown version."""
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 import stat
 
-from .errors import TfprofError, UsageError
+from .addresses import collector_address
+from .errors import FolderError, UsageError
 from .private_files import read_file
 
 ANNOUNCE = "announce"  # one file for each channel, written by the shim: docs/channel.md
 LAUNCHES = "launches"  # one JSON file for each launch
 _PATH_MAX = 4096
 _STORE = "store"  # the path of the store that the folder is for
-
-
-class FolderError(TfprofError):
-    """A folder cannot be used: wrong owner, not private, not writable, or no absolute path."""
-
-    slug = "runtime-dir"
 
 
 def store_path(given: str) -> str:
@@ -104,7 +99,11 @@ def make_private(path: str) -> str:
 
 
 def make_instance(store: str) -> str:
-    """Create the private runtime folder of ``store`` with its sub-folders; return its path."""
+    """Create the private runtime folder of ``store`` with its sub-folders; return its path.
+
+    FolderError when that fails, or when no daemon could serve there.
+    """
+    collector_address(instance_dir(store))
     make_private(runtime_root())
     place = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES):

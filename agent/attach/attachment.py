@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from ...formats import addresses, runtime_dir
+from ...formats import runtime_dir
 from .. import control, daemon_start, identity, launches, processes
 from ..channels import ChannelReader, open_file
 from ..launches import Launch, Result
@@ -51,7 +51,6 @@ class Attachment:
         if refusal is not None:
             raise refusal
         self._instance_dir = runtime_dir.make_instance(plan.store)
-        addresses.collector_address(self._instance_dir)  # FolderError for a folder in which no daemon can serve
         self._supervisor = daemon_start.DaemonSupervisor(self._instance_dir, plan.store, daemon_start.AGENT)
         self._launch: Launch | None = None
         self.method, self.stopped_ns = CHANNEL, 0
@@ -105,9 +104,9 @@ class Attachment:
         if answer.refused:
             raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
         # An armed process that maps TensorFlow without a channel is importing it.
-        patience_s = CHANNEL_S if answer.channel else LOADING_S
+        patience_s = CHANNEL_S if answer.channel else LOADING_S if self._maps_tensorflow() else 0
         deadline = time.monotonic() + patience_s
-        while (answer.channel or self._maps_tensorflow()) and time.monotonic() < deadline:
+        while self.process.is_alive and time.monotonic() < deadline:
             found = _channel(self.process)
             if found is not None:
                 self._announce(found)

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ...formats.runtime_dir import FolderError
+from ...formats.errors import FolderError
 from ..processes import Process
 from . import maps, remote_debugging
 from .call import BackedOutError, OnItsWayError, StoppedThread
 from .errors import AttachError, RefusedError
 from .memory import ProcessMemory
-from .page import PAGE, Page, WorkProgress, WorkState
+from .page import PAGE, Page, WorkProgress, WorkState, pack
 from .page_file import PageFile
 from .ptrace import GoneError
 
@@ -21,8 +21,11 @@ STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
-#: Maximum wait for a queued text before the main thread counts as blocked (seconds).
+#: Wait for the work to begin (seconds), and the number of further waits while the job computes. The
+#: thread of the work may need 5 ms or more for each system call of an import, to get Python's lock
+#: back from a main thread that computes.
 BEGIN_S: Final = 2.0
+BEGIN_WAITS: Final = 8
 #: A thread is blocked if it stays in one system call for this time (seconds).
 BLOCKED_S: Final = 0.15
 #: Time in which a main thread that has just read a withdrawn request begins to run it (seconds).
@@ -32,7 +35,7 @@ TRIES: Final = 5
 PAUSE_S: Final = 0.02
 
 REMOTE_DEBUGGING, PENDING_CALL, CALLBACK = "remote-debugging", "pending-call", "gil-callback"
-#: The methods, in the order in which they are tried.
+#: All methods, in order of preference.
 METHODS: Final = (REMOTE_DEBUGGING, PENDING_CALL, CALLBACK)
 
 _PROT_READ_EXEC: Final = 5
@@ -98,8 +101,8 @@ class _Injection:
         self.owner = self._image[0]
         self._process = process
         self._functions = maps.functions(process.pid, memory)
-        self._work = work
-        self._page = Page(work)
+        self._archive = pack(work)
+        self._page = Page(self._archive)
         self._stopped_ns = 0
 
     def run(self, methods: tuple[str, ...]) -> Done:
@@ -120,7 +123,7 @@ class _Injection:
         interface = remote_debugging.find(self._memory, at) if at else None
         if interface is None or interface.is_busy or is_blocked(self._pid):
             return None
-        page = Page(self._work)
+        page = Page(self._archive)
         try:
             file = PageFile(page)
         except (OSError, FolderError):
@@ -134,7 +137,8 @@ class _Injection:
                     return None
             return page.wait(WORK_S)
         finally:
-            page.release()
+            with contextlib.suppress(OSError):
+                page.release()
             file.remove()
 
     def _run_in_memory(self, methods: tuple[str, ...]) -> Done:
@@ -143,8 +147,11 @@ class _Injection:
         try:
             method = self._begin(methods)
             answer = page.wait(BEGIN_S, WorkState.BEGUN)
-            if answer.state == WorkState.QUEUED and CALLBACK in methods and method == PENDING_CALL:
-                method = self._begin_queued()
+            for _ in range(BEGIN_WAITS):
+                if answer.state != WorkState.QUEUED or self._process.is_stopped:
+                    break
+                if method == PENDING_CALL:
+                    method = self._begin_queued(methods)
                 answer = page.wait(BEGIN_S, WorkState.BEGUN)
             if answer.state != WorkState.QUEUED:
                 answer = page.wait(WORK_S)
@@ -177,17 +184,18 @@ class _Injection:
                 break
         return PENDING_CALL
 
-    def _begin_queued(self) -> str:
-        """Run an empty text in a blocked main thread; the interpreter runs queued calls first.
+    def _begin_queued(self, methods: tuple[str, ...]) -> str:
+        """Make the main thread look at its queued calls; return the method.
 
-        Return the method.
+        A blocked thread runs an empty text: the interpreter runs queued calls first. Otherwise
+        another call is queued: until Python 3.12 the interpreter can lose the signal of a queued
+        call, if it is set while another signal is cleared.
         """
-        if is_blocked(self._pid):
-            try:
+        with contextlib.suppress(_MovedError, BackedOutError):
+            if not is_blocked(self._pid):
+                self._stopped(self._queue_nothing)
+            elif CALLBACK in methods:
                 self._stopped(lambda thread: self._call_back(thread, self._page.nothing_at))
-            except _MovedError:
-                return PENDING_CALL
-            else:
                 return CALLBACK
         return PENDING_CALL
 
@@ -208,6 +216,11 @@ class _Injection:
     def _queue(self, thread: StoppedThread) -> None:
         python = self._functions.python
         thread.call(python["Py_AddPendingCall"], (python["PyRun_SimpleString"], self._page.text_at), CALL_S)
+
+    def _queue_nothing(self, thread: StoppedThread) -> None:
+        """Queue a call that needs no page: the interpreter itself checks for signals where it runs."""
+        python = self._functions.python
+        thread.call(python["Py_AddPendingCall"], (python["PyErr_CheckSignals"], 0), CALL_S)
 
     def _call_back(self, thread: StoppedThread, text_at: int) -> None:
         if thread.state.registers.orig_rax == _NO_CALL:

@@ -36,14 +36,6 @@ def run():
 run()
 """
 
-#: Runs the work in that thread. A text that cannot begin, as without `ctypes`, prints nothing in the job.
-_QUIET: Final = """\
-try:
-    exec(%r, {"__name__": "_tfprof_attach"})
-except BaseException:
-    pass
-"""
-
 #: The work, between the reading of the page and the writing of the answer.
 _WORK: Final = """\
     try:
@@ -112,4 +104,5 @@ def in_file(path: str, answer_at: int, answer_max: int) -> str:
 
 
 def _wrapped(work: str) -> str:
-    return _OUTER % (_START % (_QUIET % work))
+    # In the thread, too: work that cannot begin, as without `ctypes`, prints nothing in the job.
+    return _OUTER % (_START % (_OUTER % work))

@@ -26,7 +26,14 @@ _TEXT_MAX: Final = 64 << 20
 
 #: Functions that CPython exports and that are called here.
 PYTHON_FUNCTIONS: Final = frozenset(
-    ("Py_AddPendingCall", "PyRun_SimpleString", "PyGILState_Check", "PyGILState_Ensure", "PyGILState_Release")
+    (
+        "Py_AddPendingCall",
+        "PyErr_CheckSignals",
+        "PyGILState_Check",
+        "PyGILState_Ensure",
+        "PyGILState_Release",
+        "PyRun_SimpleString",
+    )
 )
 _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
 #: A type of every CPython. Its flags tell whether the interpreter is initialized: a process may have

@@ -14,18 +14,19 @@ class Memory(Protocol):
         """Write ``data``; OSError if that is not possible."""
 
 
-class ProcessMemory:
-    """The memory of process ``pid``, written through /proc."""
+class FileMemory:
+    """Memory that is the open file ``fd``; error messages call it ``name``."""
 
-    def __init__(self, pid: int) -> None:
-        self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+    def __init__(self, fd: int, name: str) -> None:
+        self._fd = fd
+        self._name = name
 
     def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer if the rest is not mapped; OSError if none is."""
+        """Return ``size`` bytes, fewer if the rest is not there; OSError if none is."""
         try:
             return os.pread(self._fd, size, at)
         except OSError as error:
-            raise _at(error, "reading", at) from None
+            raise self._at(error, "reading", at) from None
 
     def write(self, at: int, data: bytes) -> None:
         """Write ``data``; OSError if that is not possible."""
@@ -33,14 +34,20 @@ class ProcessMemory:
             try:
                 written = os.pwrite(self._fd, data, at)
             except OSError as error:
-                raise _at(error, "writing", at) from None
+                raise self._at(error, "writing", at) from None
             at, data = at + written, data[written:]
 
     def close(self) -> None:
-        """Close the memory file."""
+        """Close the file."""
         os.close(self._fd)
 
+    def _at(self, error: OSError, does: str, at: int) -> OSError:
+        """Return ``error`` with what was done where."""
+        return OSError(error.errno, error.strerror, f"{does} {self._name} at {at:#x}")
 
-def _at(error: OSError, does: str, at: int) -> OSError:
-    """Return ``error`` with what was done where."""
-    return OSError(error.errno, error.strerror, f"{does} its memory at {at:#x}")
+
+class ProcessMemory(FileMemory):
+    """The memory of process ``pid``, read and written through /proc."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC), "its memory")

@@ -50,16 +50,19 @@ class WorkProgress(NamedTuple):
     text: str
 
 
-class Page:
-    """The page for ``work``: at first its size only, after `place` or `place_in_file` its content.
+def pack(work: Mapping[str, Any]) -> bytes:
+    """Return the archive of ``work``.
 
-    ``work`` is the content of the archive. Its `code` runs with the whole archive as `data`, and
-    may bind its answer, a text, to `answer`.
+    Its `code` runs with the whole of ``work`` as `data`, and may bind its answer, a text, to `answer`.
     """
+    return zlib.compress(marshal.dumps(dict(work), 2), 6)  # every Python 3 reads version 2 of the format
 
-    def __init__(self, work: Mapping[str, Any]) -> None:
-        # Every Python 3 reads version 2 of the format.
-        self._archive = zlib.compress(marshal.dumps(dict(work), 2), 6)
+
+class Page:
+    """The page for the work in ``archive``: its size, and after `place` or `place_in_file` its content."""
+
+    def __init__(self, archive: bytes) -> None:
+        self._archive = archive
         self.size = -(-(PAGE + len(self._text(_HIGHEST, _HIGHEST)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
         self.at = 0
         self._memory: Memory | None = None

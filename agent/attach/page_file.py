@@ -8,6 +8,7 @@ from typing import Final
 
 from ...formats import runtime_dir
 from ..processes import status_of
+from .memory import FileMemory
 from .page import Page
 
 #: The folder of the files among those of the user's runtime files.
@@ -18,7 +19,7 @@ _OLD_S: Final = 600.0
 _FREE: Final = 4
 
 
-class PageFile:
+class PageFile(FileMemory):
     """The page and the script of one injection; `remove` removes both.
 
     OSError or FolderError if they cannot be written.
@@ -30,25 +31,18 @@ class PageFile:
         _remove_old(folder)
         base = os.path.join(folder, secrets.token_hex(8))
         self._path, self.script = f"{base}.page", f"{base}.py"
-        self._fd = _create(self._path)
-        os.truncate(self._fd, page.size)
-        script = _create(self.script)
+        super().__init__(_create(self._path), "the page file")
         try:
-            os.write(script, page.place_in_file(self, self._path))
-        finally:
-            os.close(script)
-
-    def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes of the page."""
-        return os.pread(self._fd, size, at)
-
-    def write(self, at: int, data: bytes) -> None:
-        """Write ``data`` into the page."""
-        os.pwrite(self._fd, data, at)
+            os.truncate(self._fd, page.size)
+            with os.fdopen(_create(self.script), "wb") as script:
+                script.write(page.place_in_file(self, self._path))
+        except BaseException:
+            self.remove()
+            raise
 
     def remove(self) -> None:
-        """Remove the files; the job keeps the page as long as it maps it."""
-        os.close(self._fd)
+        """Close and remove the files."""
+        self.close()
         for path in (self._path, self.script):
             with contextlib.suppress(OSError):
                 os.unlink(path)

@@ -76,9 +76,10 @@ class RemoteDebugging:
 
 
 def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
-    """Return the interface of the interpreter whose `_PyRuntime` is at ``runtime_at``.
+    """Find the interface of an interpreter; ``runtime_at`` is the address of its `_PyRuntime`.
 
-    None if its Python has none, or has switched it off. OSError if the memory cannot be read.
+    None if its Python has no such interface, or has switched it off. OSError if the memory cannot be
+    read.
     """
     table = memory.read(runtime_at, _TABLE_MAX)
     if len(table) < _TABLE_MAX:

@@ -181,9 +181,7 @@ def _scope_forbids(pid: int, _status: dict[str, str]) -> RefusedError | None:
 
 
 def _has_capability() -> bool:
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        line = next((line for line in file if line.startswith("CapEff:")), "CapEff: 0")
-    return bool(int(line.split()[1], 16) >> _SYS_PTRACE & 1)
+    return bool(int(processes.status_of(os.getpid()).get("CapEff", "0"), 16) >> _SYS_PTRACE & 1)
 
 
 def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ...commands import settings_files, streams
 from ...commands.isolated import reserve_standard_fds
-from ...formats import addresses, layout, runtime_dir, settings, values
+from ...formats import layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
 from ...formats.version import VERSION
@@ -181,7 +181,6 @@ class Run:
         """Write the launch file and arm the environment."""
         options = self._options
         instance_dir = runtime_dir.make_instance(options.store)
-        addresses.collector_address(instance_dir)  # FolderError for a folder in which no daemon can serve
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
             pid=os.getpid(),

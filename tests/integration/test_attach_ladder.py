@@ -14,8 +14,9 @@ import psutil
 import pytest
 from fakes.polling import until
 from tfprof.agent import processes
+from tfprof.agent.attach import remote_debugging
 from tfprof.agent.attach.errors import AttachError
-from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, REMOTE_DEBUGGING, inject
+from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, REMOTE_DEBUGGING, _Injection, inject
 from tfprof.formats import runtime_dir
 
 INTERPRETERS = sorted(
@@ -25,6 +26,8 @@ INTERPRETERS = sorted(
 ) or [Path(sys.executable)]
 #: The first version with a remote debugging interface.
 NEWEST = shutil.which("python3.14")
+#: Bytes of an interpreter's `_PyRuntime` that are compared.
+RUNTIME_SIZE = 1024
 #: Injections into each interpreter. By hand: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 #: File that gets a line of JSON with the times of each injection.
@@ -192,6 +195,28 @@ def test_an_interpreter_whose_interface_is_off_gets_a_pending_call(start, newest
     with pytest.raises(AttachError) as refused:
         injected(job, (REMOTE_DEBUGGING,))
     assert refused.value.slug == "no-remote-debugging"
+    job.end()
+
+
+@pytest.mark.parametrize("python", [each for each in INTERPRETERS if each.parent.parent.name.startswith("3.8.")])
+def test_a_queued_call_whose_signal_the_interpreter_loses_is_signalled_again(start, python, monkeypatch):
+    queue, lost = _Injection._queue, []
+
+    def queue_without_signal(injection, thread):
+        """Queue the call and clear its signal, as the interpreter may do at that moment."""
+        runtime = injection._functions.python[remote_debugging.RUNTIME]
+        before = injection._memory.read(runtime, RUNTIME_SIZE)
+        queue(injection, thread)
+        after = injection._memory.read(runtime, RUNTIME_SIZE)
+        at = next(at for at in range(0, RUNTIME_SIZE, 4) if (before[at], after[at]) == (0, 1))  # ceval.eval_breaker
+        injection._memory.write(runtime + at, bytes(4))
+        lost.append(at)
+
+    monkeypatch.setattr(_Injection, "_queue", queue_without_signal)
+    job = start(python, "floats")
+    time.sleep(0.05)
+    done = injected(job)
+    assert (done.method, done.answer, len(lost)) == (PENDING_CALL, "3.8", 1)
     job.end()
 
 

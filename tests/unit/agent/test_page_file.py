@@ -1,6 +1,7 @@
 """Pages in files: what is written, read, removed, and who can open them."""
 
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -9,18 +10,22 @@ from pathlib import Path
 
 import pytest
 from fakes.polling import until
-from tfprof.agent.attach.page import Page, WorkState
+from tfprof.agent.attach.page import Page, WorkState, pack
 from tfprof.agent.attach.page_file import FOLDER, PageFile
+from tfprof.formats import runtime_dir
 
 
 @pytest.fixture
 def page() -> Page:
-    return Page({"code": "answer = 'given ' + data['word']", "word": "é"})
+    return Page(pack({"code": "answer = 'given ' + data['word']", "word": "é"}))
 
 
 def run(script: str) -> None:
     """Run a script as the interpreter of a job does, and wait for its thread."""
-    code = f"exec(open({script!r}).read(), {{}})\nimport time\ntime.sleep(0.3)"
+    code = (
+        f"exec(open({script!r}).read(), {{}})\nimport _thread, time\n"
+        "time.sleep(0.3)\nwhile _thread._count(): time.sleep(0.01)"
+    )
     subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
 
 
@@ -34,6 +39,18 @@ def test_a_script_runs_the_work_and_writes_the_answer(private_places: Path, page
     assert not list(folder.iterdir())
 
 
+def test_files_that_cannot_be_written_are_removed(private_places: Path, page: Page) -> None:
+    PageFile(page).remove()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            PageFile(page)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list((Path(runtime_dir.runtime_root()) / FOLDER).iterdir())
+
+
 def test_released_work_does_not_begin(private_places: Path, page: Page) -> None:
     file = PageFile(page)
     page.release()
@@ -43,7 +60,7 @@ def test_released_work_does_not_begin(private_places: Path, page: Page) -> None:
 
 
 def test_an_error_of_the_work_is_the_answer(private_places: Path) -> None:
-    page = Page({"code": "1 / 0"})
+    page = Page(pack({"code": "1 / 0"}))
     file = PageFile(page)
     run(file.script)
     assert page.wait(5.0) == (WorkState.FAILED, "ZeroDivisionError: division by zero")

@@ -1,4 +1,4 @@
-"""The remote debugging interface of CPython, in a made memory."""
+"""The remote debugging interface of CPython, in the memory of a fake interpreter."""
 
 import struct
 
@@ -7,7 +7,7 @@ from tfprof.agent.attach import remote_debugging
 from tfprof.agent.attach.remote_debugging import TABLES, Offsets, find
 
 RUNTIME, MAIN, OTHER, THREAD = 0x1000, 0x4000, 0x6000, 0x8000
-#: Offsets in the structures of the made interpreter.
+#: Structure offsets of the fake interpreter.
 ITS = Offsets(
     interpreters_head=800,
     interpreter_id=16,
@@ -80,10 +80,10 @@ def test_a_path_that_does_not_fit_is_not_written():
     [
         (RUNTIME, 7),  # no table
         (RUNTIME + 8, 0x030D00F0),  # Python 3.13
-        (RUNTIME + 8, 0x030F00F0),  # a version whose table is not known
+        (RUNTIME + 8, 0x030F00F0),  # an unknown version
         (RUNTIME + 16, 1),  # a free-threaded build
         (MAIN + ITS.is_enabled, 0),  # switched off
-        (MAIN + ITS.main_thread, 0),  # the interpreter has no thread yet
+        (MAIN + ITS.main_thread, 0),  # no main thread
         (MAIN + ITS.interpreter_id, 5),  # no main interpreter
         (RUNTIME + TABLES[3, 14].path_size, 0),
         (RUNTIME + TABLES[3, 14].path_size, 1 << 40),

@@ -7,7 +7,7 @@ from tfprof.collector.alert_command import PATIENCE_S, WAITING_MAX, AlertCommand
 
 def ended(command: AlertCommand) -> None:
     """Wait until the command that runs has ended."""
-    until(lambda: command._running is None or command._running.poll() is not None, "the command's end")
+    until(lambda: command._running is None or command._running.poll() is not None, "the command's end", patience_s=30.0)
 
 
 def living(group: int) -> list[int]:
@@ -48,13 +48,15 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
     command.add(1, {}, 0.0)
     command.tick(0.0)
     process = command._running
-    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's child")
+    until(
+        lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's child", patience_s=30.0
+    )
     command.tick(PATIENCE_S - 1)
     assert process is not None
     assert process.poll() is None
     command.tick(PATIENCE_S + 1)
     assert process.poll() is not None
-    until(lambda: not living(process.pid), "the end of the group")
+    until(lambda: not living(process.pid), "the end of the group", patience_s=30.0)
 
 
 def test_without_a_command_nothing_runs_and_the_queue_is_bounded():

@@ -2,7 +2,7 @@
 
 import pytest
 from tfprof.formats.addresses import collector_address, socket_file
-from tfprof.formats.runtime_dir import FolderError
+from tfprof.formats.errors import FolderError
 
 #: The longest path of a local socket on Linux (bytes).
 LONGEST = 107

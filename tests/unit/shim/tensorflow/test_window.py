@@ -87,7 +87,7 @@ def test_nothing_is_printed_and_no_thread_or_file_remains(fake, read, capfd):
 
 
 def assert_no_thread_is_left(before):
-    until(lambda: not threads() - before, "the end of all new threads")
+    until(lambda: not threads() - before, "the end of all new threads", patience_s=5.0)
 
 
 def test_a_policy_of_all_traces_every_step(fake, read, monkeypatch):
@@ -167,7 +167,7 @@ def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatc
     monkeypatch.setattr(window, "LONGEST", 0.02)
 
     def stay(_number):
-        until(lambda: fake.active is None, "the window's end")
+        until(lambda: fake.active is None, "the window's end", patience_s=5.0)
 
     running = threads()
     run(4, before=stay)
