@@ -21,9 +21,8 @@ STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
-#: Wait for the work to begin (seconds), and the number of further waits while the job computes. The
-#: thread of the work may need 5 ms or more for each system call of an import, to get Python's lock
-#: back from a main thread that computes.
+#: Wait for the work to begin (seconds), and the number of further waits while the job computes. A
+#: main thread that often releases Python's lock for a moment lets other threads wait long for it.
 BEGIN_S: Final = 2.0
 BEGIN_WAITS: Final = 8
 #: A thread is blocked if it stays in one system call for this time (seconds).
