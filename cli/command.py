@@ -27,7 +27,7 @@ store_option: Callable[[F], F] = click.option(
     "--store",
     metavar="DIR",
     callback=_store,
-    help="The directory with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
+    help="The folder with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 names_option: Callable[[F], F] = click.option(

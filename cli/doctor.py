@@ -37,7 +37,7 @@ def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> It
 
 
 def _store(path: str) -> Iterator[Finding]:
-    """Yield a finding if the directory of the store cannot be used."""
+    """Yield a finding if the folder of the store cannot be used."""
     try:
         catalog.check(Path(path))
     except StoreError as error:

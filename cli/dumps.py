@@ -18,7 +18,7 @@ def dump(
 ) -> Iterator[tuple[str, bool]]:
     """Write a profile of the traced steps up to each of ``steps``; yield for each a text and whether it was written.
 
-    With several traced processes, each gets a directory named by its id.
+    With several traced processes, each gets a folder named by its id.
     """
     traced = [(job, row, kind, found) for job, row in processes for kind, found in [_traced(job)] if found]
     if not traced:

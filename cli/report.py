@@ -100,10 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits")
-    parser.add_argument("--store", required=True, help="the directory with the results")
+    parser.add_argument("--store", required=True, help="the folder with the results")
     parser.add_argument("--problem", help="why the profile is incomplete")
     parser.add_argument("--dump-steps", help="write profile_N into --dump-dir, for each N of these")
-    parser.add_argument("--dump-dir", default=".", help="the directory for the profiles")
+    parser.add_argument("--dump-dir", default=".", help="the folder for the profiles")
     parser.add_argument(
         "--quiet", action="store_true", help="no report; print only which profiles could not be written"
     )

@@ -20,7 +20,7 @@ DAEMONS: Final = ("agent", "collector")
 
 
 def serving(store: str) -> str:
-    """Return the runtime directory of the daemons of ``store``, which need not exist yet.
+    """Return the runtime folder of the daemons of ``store``, which need not exist yet.
 
     StoreError if no daemon runs and ``store`` cannot be a store.
     """

@@ -250,6 +250,6 @@ def _option(value: Any) -> Any:
 
 
 def status_document(store: str, runtime: str, daemons: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the last status of each daemon of ``store``; ``runtime``: the runtime directory."""
+    """Return the last status of each daemon of ``store``; ``runtime``: the runtime folder."""
     document: dict[str, Any] = plain({"store": store, "runtime": runtime, **daemons})
     return document

@@ -1,1 +1,1 @@
-"""The store directory: write-ahead log, segments, rollups, and reading them while they are written."""
+"""The folder of a store: write-ahead log, segments, rollups, and reading them while they are written."""

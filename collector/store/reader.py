@@ -1,4 +1,4 @@
-"""Readers of a store. They need read access to the directory, but no lock and no daemon."""
+"""Readers of a store. They need read access to the folder, but no lock and no daemon."""
 
 import os
 import socket
@@ -137,7 +137,7 @@ class LocalJob:
 
 
 class LocalStore:
-    """A store directory, read only."""
+    """A store folder, read only."""
 
     def __init__(self, path: str | os.PathLike[str], host: str | None = None) -> None:
         """Open the store at ``path``; ``host``: the host on which it is read, by default this one.
