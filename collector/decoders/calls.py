@@ -12,6 +12,8 @@ PROCESS: Final = b"ExecutorState::Process"
 _OF_DATA: Final = b"InstantiatedCapturedFunction::Run"
 #: Event: a pool thread starts work; older versions of TensorFlow do not record it.
 _REGION: Final = b"ThreadpoolListener::StartRegion"
+#: Event: an executor has run an op on the same thread; it has the id of the executor's call.
+PROPAGATE: Final = b"ExecutorPropagateOutputs"
 EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _OF_DATA, _OF_DATA + b"Async"})
 #: In place of a call id: the executor began before the session, or was still running at its end.
 UNSEEN: Final = -1

@@ -1,13 +1,14 @@
 """Finds the op executions in the XSpace of a profiler session, with their times and memory."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from ..store.devices import ITERATOR_DEVICE
 from .calls import EVENTS as CALL_EVENTS
-from .calls import PROCESS, UNSEEN, Calls, id_of, in_pool
+from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, id_of, in_pool
 from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
 #: Name of the first CPU in RunMetadata.
@@ -252,11 +253,27 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
                 stats = plane.stats(event)
                 batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
     found += _asynchronous(plane, waiting, done, batches)
-    yield from (
-        (row for row in found if not calls.belongs_to_other_thread(row.call, row.start_ns))
-        if calls.has_other_callers
-        else found
-    )
+    if calls.has_other_callers:
+        found = [row for row in _with_calls(plane, found) if not calls.belongs_to_other_thread(row.call, row.start_ns)]
+    yield from found
+
+
+def _with_calls(plane: _Plane, found: Sequence[Execution]) -> Iterator[Execution]:
+    """Yield the ops; those of unseen executors have the call that the executor names after each op, if it does."""
+    threads = {row.thread for row in found if row.call == UNSEEN}
+    named = {
+        line.id & 0xFFFFFFFF: [
+            (event.start_ps // 1000, id_of(plane.stats(event)))
+            for event in plane.events(line)
+            if event.name == PROPAGATE
+        ]
+        for line in plane.lines
+        if line.id & 0xFFFFFFFF in threads
+    }
+    for row in found:
+        after = named[row.thread] if row.call == UNSEEN else []
+        index = bisect_right(after, row.start_ns, key=lambda each: each[0])
+        yield row._replace(call=after[index][1]) if index < len(after) else row
 
 
 def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
@@ -299,12 +316,13 @@ def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) 
         while within[-1][0] <= event.start_ps:
             within.pop()
         if event.op is not None:
-            open_.append(_Open(event.op, event.start_ps, event.end_ps, within[-1][1]))
+            call = within[-1][1]
+            if call == UNSEEN and event.op.device == ITERATOR_DEVICE:
+                call = 0  # it runs outside of executors
+            open_.append(_Open(event.op, event.start_ps, event.end_ps, call))
         elif event.name == PROCESS:
-            within[0] = _END_PS, 0
             within.append((event.end_ps, id_of(plane.stats(event))))
         elif event.name in CALL_EVENTS:
-            within[0] = _END_PS, 0
             calls.begin(event.name, id_of(plane.stats(event)), line, event.start_ps, within[-1][1])
         elif open_ and event.name in _MEMORY_EVENTS:
             memory = open_[-1].memory = open_[-1].memory or OpMemory()

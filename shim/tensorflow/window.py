@@ -269,6 +269,7 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
         try:
             seconds = limit_s(channel, _failed_windows.get((tracker.kind, key), 0))
             refused = window.session.open(seconds, window.size + window.most if window.size else sys.maxsize)
+            window.head_word |= threads.head_word(window.thread)  # other threads may have begun calls meanwhile
         except BaseException:
             current = None
             window.session.free()

@@ -227,3 +227,18 @@ def test_a_call_in_progress_belongs_to_another_thread_if_others_call_functions()
     alone, others = (list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHERS))
     assert [row.node for row in alone] == [b"a", b"b"]
     assert [row.node for row in others] == [b"a"]
+
+
+def test_an_unfinished_executor_is_known_by_the_call_that_it_names_after_each_op() -> None:
+    plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
+    plane.line((b"FunctionRun", 11, 95, {b"id": 2}), name=b"python", thread=OTHER)
+    region = (b"ThreadpoolListener::StartRegion", 20, 20)
+    for call, op in ((1, b"mine:Mul"), (2, b"theirs:Mul"), (3, b"earlier:Mul")):
+        named = (b"ExecutorPropagateOutputs", 31, 32, {b"id": call})
+        plane.line(*_call(1, f"of_mine{call}", start=-40), region, (op, 25, 30), named, thread=call)
+    plane.line(region, (b"last:Mul", 25, 30), thread=4)
+    plane.line(region, (b"Iterator::Map", 25, 30), name=b"tf_data_private_threadpool/3", thread=5)
+    mine = {row.node for row in executions(session(plane), 0, OWN)}
+    assert mine == {b"of_mine1", b"of_mine2", b"of_mine3", b"mine", b"Iterator::Map"}
+    theirs = {row.node for row in executions(session(plane), 0, OTHER)}
+    assert theirs == {b"theirs", b"Iterator::Map"}
