@@ -67,6 +67,7 @@ class _OpLog:
                 untrained.add(name)
             elif types:
                 self.types.setdefault(name, []).extend(types)
+                untrained.discard(name)  # its layer was thawed
             if shape:
                 self.shapes[name] = tuple(shape)
         for name in () if parity.exact else untrained & set(self.types):

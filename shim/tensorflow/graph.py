@@ -47,7 +47,7 @@ class _GraphState(object):
         self.refused = False
         self.pending: bytes | None = None  # frames that did not fit into the ring yet
         self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of unsent variables, by key in the frames record
-        self.seen: set[tuple[str, str]] = set()  # keys and nodes already found
+        self.seen: dict[str, list[str]] = {}  # keys of the nodes already found
 
     def add(self, found: dict[str, dict[str, Sizes]]) -> None:
         """Add variables that were found."""
@@ -62,7 +62,7 @@ class _SentGraphs(object):
         self.channel = channel
         self.lock = _thread.allocate_lock()
         self.graphs: weakref.WeakKeyDictionary[Any, _GraphState] = weakref.WeakKeyDictionary()
-        self.variables: set[str] = set()  # variables with a known placeholder in some function
+        self.variables: dict[str, tuple[str, str]] = {}  # key and placeholder of the variables of functions
         self.count = 0
 
     def known(self, graph: Any) -> _GraphState:

@@ -55,20 +55,24 @@ class _Variable(object):
         self.copies = [str(each.op.name) for each in copies]
 
 
-def of_graph(graph: Any, ops: list[Any], seen: set[tuple[str, str]]) -> dict[str, dict[str, Sizes]]:
-    """Return the nodes of the graph's variables by key, except ``seen``, and add them to ``seen``.
+def of_graph(graph: Any, ops: list[Any], seen: dict[str, list[str]]) -> dict[str, dict[str, Sizes]]:
+    """Return the nodes of the graph's variables by key, if their keys have changed since they were ``seen``.
 
-    The values are sizes. ``ops`` are the new ops of the graph. A variable that cannot be examined
+    ``seen`` maps nodes to keys; it is updated. The values are sizes. ``ops`` are the new ops of the graph. A variable that cannot be examined
     is left out; it affects neither other variables nor the frames of nodes.
     """
     found: dict[str, dict[str, Sizes]] = {}
     roles = _of_collections(graph)
     collected = {name for key, name in roles if key != STATE}
     roles += [(STATE, name) for name in _made(ops) or () if name not in collected]
+    keys: dict[str, list[str]] = {}
     for key, name in roles:
-        if (key, name) not in seen:
-            seen.add((key, name))
-            found.setdefault(key, {})[name] = None
+        keys.setdefault(name, []).append(key)
+    for name, current in keys.items():
+        if seen.get(name) != current:
+            seen[name] = current
+            for key in current:
+                found.setdefault(key, {})[name] = None
     return found
 
 
@@ -103,21 +107,27 @@ def _made(ops: list[Any]) -> list[str]:
     ]
 
 
-def captured(graph: Any, seen: set[str], weights: Weights) -> dict[str, dict[str, Sizes]]:
+def captured(graph: Any, seen: dict[str, tuple[str, str]], weights: Weights) -> dict[str, dict[str, Sizes]]:
     """Return the placeholders of parameters in a function's graph by key, with their sizes.
 
-    Untrained ones are frozen weights or moving statistics. ``seen`` holds the variables of any
-    graph that were returned before; it is updated.
+    Untrained ones are frozen weights or moving statistics. ``seen`` holds key and placeholder of the
+    variables of any graph that were returned before; it is updated. Such a variable is returned
+    again, with the same placeholder, if its model has frozen or thawed it meanwhile.
     """
     found: dict[str, dict[str, Sizes]] = {}
     inner = _placeholders(graph) or {}
     for reference in getattr(graph, "_weak_variables", ()) if inner else ():
         variable = reference()
         entry = _placeholder(variable, inner, weights)
-        if entry is not None and entry[0] not in seen:
-            seen.add(entry[0])
-            key = TRAINED if weights.trained.get(id(variable), True) else OTHERS
-            found.setdefault(key, {})[entry[1]] = entry[2]
+        if entry is None:
+            continue
+        number, name, sizes = entry
+        is_trained = weights.trained.get(id(variable))
+        key = OTHERS if is_trained is False else TRAINED
+        before, name = seen.get(number, ("", name))
+        if before != key and not (before and is_trained is None):
+            seen[number] = key, name
+            found.setdefault(key, {})[name] = sizes
     return found
 
 

@@ -199,6 +199,13 @@ def test_variables_outside_of_models_have_no_parameters_and_untrained_ones_are_n
     assert [node.facts.types for node in shown.values()] == [(), ("_trainable_variables",), (), ()]
 
 
+def test_a_variable_is_trainable_as_it_was_last(tmp_path: Path) -> None:
+    log = [{"name": "w", "types": [each]} for each in ("_tfprof_untrained", "_trainable_variables")]
+    assert nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))["w"].facts.types == (
+        "_trainable_variables",
+    )
+
+
 def test_only_variables_have_parameters(tmp_path: Path) -> None:
     summed = node("summed", "AccumulateNV2", ["w", "w"], (5, 7))
     summed.attr["shape"].shape.CopyFrom(summed.attr["_output_shapes"].list.shape[0])

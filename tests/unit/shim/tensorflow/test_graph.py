@@ -203,6 +203,11 @@ def test_untrained_weights_of_a_running_model_are_sent(sent, reader):
     assert record["variables"] == {"kernel": None, "frozen": None}
     assert record["others"] == {"frozen": None, "count": None}
     assert "state" not in record
+    model.trainable_weights = [kernel, frozen]
+    made.add(op("thawed"))
+    graph.ensure_sent(made, sent)
+    record = json.loads(reader.take().records[-1].data)
+    assert (record["variables"], "others" in record) == ({"frozen": None}, False)
     del model
     gc.collect()
     assert models.ran() == []
@@ -266,6 +271,28 @@ def test_weights_are_trained_or_not_as_their_model_has_them(sent, reader):
     record = reader.take().records[1]
     assert variables(record) == {"kernel": [3], "loose": [7]}
     assert json.loads(record.data)["others"] == {"frozen": [4], "mean": [5]}
+
+
+def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(sent, reader):
+    class Model:
+        weights: Any = ()
+        trainable_weights: Any = ()
+
+    kernel, base, model = Variable("k", [3]), Variable("b", [4]), Model()
+    model.weights = [kernel, base]
+    states = [([kernel], model), ([kernel, base], model), ([kernel, base], None), ([base], model), ([base], model)]
+    for number, (trained, known) in enumerate(states):
+        model.trainable_weights = trained
+        names = {kernel: f"kernel_{number}", base: f"base_{number}"}
+        graph.ensure_functions_sent(function(f"f_{number}", uses=names), sent, known)
+    records = [json.loads(record.data) for record in reader.take().records[1::2]]
+    assert [(record.get("variables"), record.get("others")) for record in records] == [
+        ({"kernel_0": [3]}, {"base_0": [4]}),
+        ({"base_0": [4]}, None),
+        (None, None),
+        (None, {"kernel_0": [3]}),
+        (None, None),
+    ]
 
 
 def test_a_variable_that_cannot_be_examined_hides_no_other(sent, reader):
