@@ -58,8 +58,9 @@ class _Variable(object):
 def of_graph(graph: Any, ops: list[Any], seen: dict[str, list[str]]) -> dict[str, dict[str, Sizes]]:
     """Return the nodes of the graph's variables by key, if their keys have changed since they were ``seen``.
 
-    ``seen`` maps nodes to keys; it is updated. The values are sizes. ``ops`` are the new ops of the graph. A variable that cannot be examined
-    is left out; it affects neither other variables nor the frames of nodes.
+    ``seen`` maps nodes to keys; it is updated. The values are sizes. ``ops`` are the new ops of the
+    graph. A variable that cannot be examined is left out; it affects neither other variables nor the
+    frames of nodes.
     """
     found: dict[str, dict[str, Sizes]] = {}
     roles = _of_collections(graph)
