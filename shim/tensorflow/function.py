@@ -17,7 +17,7 @@ from ...formats import layout
 from .. import core
 from ..guard import guarded
 from . import window
-from .step import Step
+from .step import CountedStep, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,13 +252,18 @@ def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
 
 
 @guarded
-def _begin(here: ThreadState, name: object, left: Iterator[int]) -> Step:
+def _begin(here: ThreadState, name: object, left: Iterator[int]) -> Step | CountedStep:
     kind = layout.FUNCTION if here.pending_kind is None else take_pending_kind(here)
     tracker = core.tracker(kind)
-    key = key_of(name) if kind == layout.FUNCTION else 0
-    if kind == layout.FUNCTION and key not in tracker.names.known:
+    if kind != layout.FUNCTION:
+        left = tracker.left
+        for ordinal in left:
+            return CountedStep(tracker, ordinal)
+        return Step(tracker, tracker.next(), 0, True, left)
+    key = key_of(name)
+    if key not in tracker.names.known:
         tracker.announce_name(key, str(name))
-    return Step(tracker, tracker.next(), key, True, left if kind == layout.FUNCTION else None)
+    return Step(tracker, tracker.next(), key, True, left)
 
 
 def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> int:
@@ -279,5 +284,5 @@ def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> in
 
 
 @guarded
-def _end(step: Step, error: object) -> None:
+def _end(step: Step | CountedStep, error: object) -> None:
     step.end(layout.FLAG_FAILED if error is not None else 0)

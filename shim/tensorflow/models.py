@@ -53,8 +53,9 @@ class Weights(object):
 @guarded
 def remember(model: Any) -> None:
     """Remember a Keras model that runs, by a weak reference."""
-    if model is not None and len(_ran) < _MOST:
-        _ran[id(model)] = model
+    number = id(model)
+    if model is not None and _ran.get(number) is not model and len(_ran) < _MOST:
+        _ran[number] = model
 
 
 def ran() -> list[Any]:

@@ -17,6 +17,23 @@ if TYPE_CHECKING:
 _TRACED = WORD["traced"]
 
 
+class CountedStep(object):
+    """A step that is only counted; ``ordinal`` is its number."""
+
+    __slots__ = ("key", "ordinal", "tracker")
+
+    def __init__(self, tracker: Tracker, ordinal: int, key: int = 0) -> None:
+        tracker.words[tracker.count_at] = ordinal
+        self.tracker = tracker
+        self.ordinal = ordinal
+        self.key = key
+
+    def end(self, flags: int = 0) -> None:
+        """Report a failure."""
+        if flags:
+            self.tracker.failed(self.ordinal, self.key)
+
+
 class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
