@@ -23,6 +23,7 @@ _FRAME_GONE_FIRST = sys.version_info >= (3, 11)
 #: Before 3.11: instructions that release the kept value when a function returns. In 3.7 the last
 #: one may also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
+_returns: set[int] = set()  # their numbers, looked up at the first use
 _FUNCTION = 3  # frames from ours to the function, including the fence and the fenced callback
 
 
@@ -49,9 +50,11 @@ def _raises(number: int) -> bool:
     frame = sys._getframe(_FUNCTION)
     if _FRAME_GONE_FIRST:
         return id(frame) == number
-    import opcode
+    if not _returns:
+        import opcode
 
-    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] not in _RETURNS
+        _returns.update(opcode.opmap[name] for name in _RETURNS if name in opcode.opmap)
+    return frame.f_code.co_code[frame.f_lasti] not in _returns
 
 
 def observe(owner: Any, name: str, callback: Callable[..., object], count: int = 1, ends: bool = False) -> None:

@@ -77,22 +77,10 @@ inside: set[ThreadState] = set()
 
 
 class Scope(_thread._local):
-    """The calling thread's ``thread_state``; its attributes are available here, too."""
-
-    thread_state: ThreadState
-    keras_calls: list[KerasCall]
-    calling: bool
-    changed: Callable[[], None]
-    pending_kind: tuple[int, types.CodeType] | None
+    """The calling thread's ``thread_state``."""
 
     def __init__(self) -> None:
-        vars(self)["thread_state"] = ThreadState()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["thread_state"], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(vars(self)["thread_state"], name, value)
+        self.thread_state = ThreadState()
 
 
 scope = Scope()

@@ -179,8 +179,9 @@ def _begin(mode: str) -> Callback:
 def _begun(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
     """Return the new Keras call of ``callbacks``, whose method ``frame`` called."""
     # A Keras call whose frame is gone ended by an exception that is still being handled.
-    while scope.keras_calls and not scope.keras_calls[-1].may_enclose(frame):
-        scope.keras_calls[-1].end(layout.FLAG_FAILED)
+    keras_calls = scope.thread_state.keras_calls
+    while keras_calls and not keras_calls[-1].may_enclose(frame):
+        keras_calls[-1].end(layout.FLAG_FAILED)
     return KerasCall(callbacks, *_MODES[mode], frame)
 
 
@@ -188,7 +189,7 @@ def _end(mode: str) -> Callback:
     kind = _MODES[mode][0]
 
     def callback(callbacks: Any) -> None:
-        for keras_call in reversed(scope.keras_calls):
+        for keras_call in reversed(scope.thread_state.keras_calls):
             if keras_call.kind == kind and keras_call.callbacks() is callbacks:
                 keras_call.end()
                 return
@@ -198,7 +199,7 @@ def _end(mode: str) -> Callback:
 
 def _of(callbacks: object) -> KerasCall | None:
     """Return the innermost Keras call if it belongs to ``callbacks``."""
-    keras_calls = scope.keras_calls
+    keras_calls = scope.thread_state.keras_calls
     if keras_calls and keras_calls[-1].callbacks() is callbacks:
         return keras_calls[-1]
     return None
@@ -206,10 +207,13 @@ def _of(callbacks: object) -> KerasCall | None:
 
 def _adopted(callbacks: Any, mode: str, frame: FrameType) -> KerasCall | None:
     """Return the Keras call of ``callbacks``; begin it if the shim was attached during the call."""
-    found, state = _of(callbacks), core.state()
-    if found is not None or state is None or not state.attached:
+    found = _of(callbacks)
+    if found is not None:
         return found
-    if any(keras_call.callbacks() is callbacks for keras_call in scope.keras_calls):
+    state = core.state()
+    if state is None or not state.attached:
+        return None
+    if any(keras_call.callbacks() is callbacks for keras_call in scope.thread_state.keras_calls):
         return None
     return _begun(callbacks, mode, frame)
 
@@ -299,9 +303,10 @@ def _pending(kind: int) -> Callback:
     """Return a callback that makes the next function call within the method a batch."""
 
     def callback(_model: object) -> None:
-        if not scope.keras_calls and not scope.calling:
-            scope.pending_kind = (kind, sys._getframe(_CALLER).f_code)
-            scope.changed()
+        here = scope.thread_state
+        if not here.keras_calls and not here.calling:
+            here.pending_kind = (kind, sys._getframe(_CALLER).f_code)
+            here.changed()
 
     return callback
 

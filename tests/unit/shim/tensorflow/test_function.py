@@ -17,7 +17,7 @@ def functions(monkeypatch, armed):
     function.patch(module)
     yield module
     window.drop_current()
-    assert not function.scope.calling
+    assert not function.scope.thread_state.calling
     assert not function.inside
 
 
