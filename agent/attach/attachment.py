@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ...formats import runtime_dir
 from .. import control, daemon_start, identity, launches, processes
-from ..channels import ChannelReader, open_file
+from ..channels import ChannelReader, InvalidChannelError, open_file
 from ..launches import Launch, Result
 from ..processes import Process
 from . import helper, maps, targets
@@ -19,10 +19,11 @@ from .payload import ShimAnswer
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
 LADDER: Final = (CHANNEL, *METHODS)
-#: Time limits for a new channel, for the end of TensorFlow's import, for the agent to find the
-#: channel, for storing a job's data, and for the step at which a job detaches; the poll interval
-#: (seconds).
+#: Time limits for a new channel, for its header, for the end of TensorFlow's import, for the agent to
+#: find the channel, for storing a job's data, and for the step at which a job detaches; the poll
+#: interval (seconds).
 CHANNEL_S: Final = 5.0
+CREATED_S: Final = 1.0
 LOADING_S: Final = 20.0
 FOUND_S: Final = 3.0
 STORED_S: Final = 60.0
@@ -191,7 +192,21 @@ class Attachment:
 
 
 def _channel(process: Process) -> ChannelReader | None:
-    """Return the channel of ``process``, None if it has none."""
+    """Return the channel of ``process``, None if it has none.
+
+    FormatError if it stays invalid: at first, the process may be just creating it.
+    """
+    deadline = time.monotonic() + CREATED_S
+    while True:
+        try:
+            return _valid_channel(process)
+        except InvalidChannelError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(POLL_S)
+
+
+def _valid_channel(process: Process) -> ChannelReader | None:
     for path in processes.channels_of(process.pid).values():
         channel = ChannelReader(open_file(path, os.O_RDWR))
         if channel.page.pid == processes.ns_pid(process.pid) and not channel.word("detached"):

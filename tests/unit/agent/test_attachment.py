@@ -1,0 +1,37 @@
+"""The channel of a process that is attached to."""
+
+import os
+import threading
+
+import pytest
+from fakes.channel_writer import ChannelWriter
+from tfprof.agent import processes
+from tfprof.agent.attach import attachment
+from tfprof.agent.channels import InvalidChannelError
+from tfprof.formats import layout
+
+UNFINISHED = bytes(len(layout.MAGIC))
+
+
+@pytest.fixture
+def writer():
+    made = ChannelWriter()
+    yield made
+    made.close()
+
+
+def test_a_channel_that_is_just_being_created_is_waited_for(writer):
+    writer.map[: len(UNFINISHED)] = UNFINISHED
+    timer = threading.Timer(0.2, writer.map.__setitem__, (slice(len(UNFINISHED)), layout.MAGIC))
+    timer.start()
+    found = attachment._channel(processes.process(os.getpid()))
+    timer.join()
+    assert found is not None
+    assert found.page.uid == writer.uid
+    found.close()
+
+
+def test_a_channel_that_stays_invalid_is_an_error(writer):
+    writer.map[: len(UNFINISHED)] = UNFINISHED
+    with pytest.raises(InvalidChannelError, match="magic"):
+        attachment._channel(processes.process(os.getpid()))
