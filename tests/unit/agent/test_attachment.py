@@ -20,18 +20,25 @@ def writer():
     made.close()
 
 
-def test_a_channel_that_is_just_being_created_is_waited_for(writer):
+@pytest.fixture
+def this_process():
+    found = processes.process(os.getpid())
+    assert found is not None
+    return found
+
+
+def test_a_channel_that_is_just_being_created_is_waited_for(writer, this_process):
     writer.map[: len(UNFINISHED)] = UNFINISHED
     timer = threading.Timer(0.2, writer.map.__setitem__, (slice(len(UNFINISHED)), layout.MAGIC))
     timer.start()
-    found = attachment._channel(processes.process(os.getpid()))
+    found = attachment._channel(this_process)
     timer.join()
     assert found is not None
     assert found.page.uid == writer.uid
     found.close()
 
 
-def test_a_channel_that_stays_invalid_is_an_error(writer):
+def test_a_channel_that_stays_invalid_is_an_error(writer, this_process):
     writer.map[: len(UNFINISHED)] = UNFINISHED
     with pytest.raises(InvalidChannelError, match="magic"):
-        attachment._channel(processes.process(os.getpid()))
+        attachment._channel(this_process)
