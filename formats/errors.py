@@ -52,7 +52,10 @@ class UsageError(TfprofError):
 
 
 class FolderError(TfprofError):
-    """A store or runtime folder cannot be used: wrong owner, not private, not writable, or no absolute path."""
+    """A store or runtime folder cannot be used.
+
+    Its owner or its mode is wrong, it cannot be written, or its path is relative or too long.
+    """
 
     slug = "runtime-dir"
 

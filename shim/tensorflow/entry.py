@@ -53,7 +53,7 @@ def _raises(number: int) -> bool:
     if not _returns:
         import opcode
 
-        _returns.update(opcode.opmap[name] for name in _RETURNS if name in opcode.opmap)
+        _returns.update({opcode.opmap[name] for name in _RETURNS if name in opcode.opmap})
     return frame.f_code.co_code[frame.f_lasti] not in _returns
 
 

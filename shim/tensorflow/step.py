@@ -18,20 +18,19 @@ _TRACED = WORD["traced"]
 
 
 class CountedStep(object):
-    """A step that is only counted; ``ordinal`` is its number."""
+    """A batch that is only counted; ``ordinal`` is its number."""
 
-    __slots__ = ("key", "ordinal", "tracker")
+    __slots__ = ("ordinal", "tracker")
 
-    def __init__(self, tracker: Tracker, ordinal: int, key: int = 0) -> None:
+    def __init__(self, tracker: Tracker, ordinal: int) -> None:
         tracker.words[tracker.count_at] = ordinal
         self.tracker = tracker
         self.ordinal = ordinal
-        self.key = key
 
     def end(self, flags: int = 0) -> None:
         """Report a failure."""
         if flags:
-            self.tracker.failed(self.ordinal, self.key)
+            self.tracker.failed(self.ordinal, 0)
 
 
 class Step(object):
