@@ -17,16 +17,17 @@ from ...formats import layout
 from .. import core
 from ..guard import guarded
 from . import window
-from .step import CountedStep, Step
+from .step import begin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Iterator
+    from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
     from .keras import KerasCall
     from .outside import TapeStep
+    from .step import CountedStep, Step
 
 _CONTEXT = "tensorflow.python.eager.context"
 _OPS = "tensorflow.python.framework.ops"
@@ -188,12 +189,11 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
             here.outermost = weakref.ref(self)
             inside.add(here)
             if not here.keras_calls and executing_eagerly():
-                left = tracker.left
                 if here.pending_kind is None:
-                    for ordinal in left:
+                    for ordinal in tracker.left:
                         tracker.words[tracker.count_at] = self._call = ordinal
                         return
-                self._call = _begin(here, name, left)
+                self._call = _begin(here, name)
 
         def __exit__(self, kind: object, value: object, trace: object) -> object:
             done = leave(self, kind, value, trace)
@@ -240,18 +240,10 @@ def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
 
 
 @guarded
-def _begin(here: ThreadState, name: object, left: Iterator[int]) -> Step | CountedStep:
+def _begin(here: ThreadState, name: object) -> Step | CountedStep:
     kind = layout.FUNCTION if here.pending_kind is None else take_pending_kind(here)
     tracker = core.tracker(kind)
-    if kind != layout.FUNCTION:
-        left = tracker.left
-        for ordinal in left:
-            return CountedStep(tracker, ordinal)
-        return Step(tracker, tracker.next(), 0, True, left)
-    key = key_of(name)
-    if key not in tracker.names.known:
-        tracker.announce_name(key, str(name))
-    return Step(tracker, tracker.next(), key, True, left)
+    return begin(tracker, key_of(name), name) if kind == layout.FUNCTION else begin(tracker)
 
 
 def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> int:

@@ -17,15 +17,15 @@ from ..clock import mono
 from ..process_events import at_end
 from . import entry, window
 from .function import key_of, no_call, scope, take_pending_kind
-from .step import Step
+from .step import begin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable
 
-    from ..pacing.tracker import Tracker
     from .function import ThreadState
+    from .step import CountedStep, Step
 
 _CONTEXT = "tensorflow.python.eager.context"
 _FAILED = layout.FLAG_FAILED
@@ -38,23 +38,15 @@ _OF_KERAS = "KerasTensor"  # end of the class names of Keras's symbolic inputs
 class OutermostStep(object):
     """A running step of a thread, timed or only counted; no other step begins inside of it."""
 
-    __slots__ = ("__weakref__", "here", "key", "ordinal", "step", "tracker")
+    __slots__ = ("__weakref__", "here", "step")
 
     def __init__(self, here: ThreadState, kind: int, name: object = None, windows: bool = True) -> None:
-        self.here, self.key = here, 0 if name is None else key_of(name)
-        self.tracker: Tracker = core.tracker(kind, windows)
-        self.step: Step | None = None
+        self.here = here
+        self.step: Step | CountedStep | None = None
+        tracker = core.tracker(kind, windows)
         here.outermost = weakref.ref(self)
         here.changed()
-        left = self.tracker.left
-        for ordinal in left:
-            self.tracker.words[self.tracker.count_at] = self.ordinal = ordinal
-            break
-        else:
-            self.ordinal = self.tracker.next()
-            if name is not None and self.key not in self.tracker.names.known:
-                self.tracker.announce_name(self.key, str(name))
-            self.step = Step(self.tracker, self.ordinal, self.key, windows, left if windows else None)
+        self.step = begin(tracker, 0 if name is None else key_of(name), name, windows)
 
     def leave(self) -> None:
         """Let other steps begin in the thread, even if this one has not ended; idempotent."""
@@ -67,8 +59,6 @@ class OutermostStep(object):
         self.leave()
         if self.step is not None:
             self.step.end(_FAILED if failed else 0, ended=ended)
-        elif failed:
-            self.tracker.failed(self.ordinal, self.key)
 
 
 def _observe(cls: Any, name: str, callback: Callable[..., object], count: int = 1) -> None:

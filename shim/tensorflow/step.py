@@ -17,20 +17,38 @@ if TYPE_CHECKING:
 _TRACED = WORD["traced"]
 
 
+def begin(tracker: Tracker, key: int = 0, name: object = None, windows: bool = True) -> Step | CountedStep:
+    """Begin a step, which is timed or only counted.
+
+    ``name`` is what ``key`` stands for, if anything; ``windows`` is described in `Step`.
+    """
+    left = tracker.left
+    for ordinal in left:
+        return CountedStep(tracker, ordinal, key)
+    ordinal = tracker.next()
+    if name is not None and key not in tracker.names.known:
+        tracker.announce_name(key, str(name))
+    return Step(tracker, ordinal, key, windows, left if windows else None)
+
+
 class CountedStep(object):
-    """A batch that is only counted; ``ordinal`` is its number."""
+    """A step that is only counted; ``ordinal`` is its number."""
 
-    __slots__ = ("ordinal", "tracker")
+    __slots__ = ("key", "ordinal", "tracker")
 
-    def __init__(self, tracker: Tracker, ordinal: int) -> None:
+    windows = True  # no session run is recorded as this step
+
+    def __init__(self, tracker: Tracker, ordinal: int, key: int) -> None:
         tracker.words[tracker.count_at] = ordinal
         self.tracker = tracker
         self.ordinal = ordinal
+        self.key = key
 
-    def end(self, flags: int = 0) -> None:
-        """Report a failure."""
+    def end(self, flags: int = 0, ended: int = 0) -> None:
+        """Report a failure; the time at which the step ``ended`` does not matter."""
+        del ended
         if flags:
-            self.tracker.failed(self.ordinal, 0)
+            self.tracker.failed(self.ordinal, self.key)
 
 
 class Step(object):

@@ -125,10 +125,10 @@ def captured(graph: Any, seen: dict[str, tuple[str, str]], weights: Weights) -> 
         number, name, sizes = entry
         is_trained = weights.trained.get(id(variable))
         key = OTHERS if is_trained is False else TRAINED
-        before, name = seen.get(number, ("", name))
-        if before != key and not (before and is_trained is None):
-            seen[number] = key, name
-            found.setdefault(key, {})[name] = sizes
+        before, first = seen.get(number, (None, name))
+        if before is None or (is_trained is not None and before != key):
+            seen[number] = key, first
+            found.setdefault(key, {})[first] = sizes
     return found
 
 
