@@ -21,8 +21,8 @@ STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
-#: Wait for the work to begin (seconds), and the number of further waits while the job computes. A
-#: main thread that often releases Python's lock for a moment lets other threads wait long for it.
+#: Time limit for the work to begin (seconds), and how often it is extended while the job computes.
+#: Other threads get Python's lock late if the main thread releases it often, each time for a moment.
 BEGIN_S: Final = 2.0
 BEGIN_WAITS: Final = 8
 #: A thread is blocked if it stays in one system call for this time (seconds).

@@ -85,9 +85,9 @@ class Calls:
     def belongs_to_other_thread(self, call: int, start_ns: int) -> bool:
         """Whether an op with this call and start belongs to another thread; valid after all events were added.
 
-        An op of an executor that began before the session belongs to another thread. Older versions
-        of TensorFlow do not distinguish such executors from those still running at the end. With
-        them, an op belongs to another thread if it began before the first call of the step's thread.
+        An op of an unseen executor belongs to another thread. In older versions of TensorFlow, whose
+        pool threads record no start of work, this holds only if the op began before the first call of
+        the step's thread.
         """
         if not self.has_other_callers:
             return False

@@ -47,7 +47,7 @@ class _GraphState(object):
         self.refused = False
         self.pending: bytes | None = None  # frames that did not fit into the ring yet
         self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of unsent variables, by key in the frames record
-        self.seen: dict[str, list[str]] = {}  # keys of the nodes already found
+        self.seen: dict[str, list[str]] = {}  # nodes that were found -> their keys
 
     def add(self, found: dict[str, dict[str, Sizes]]) -> None:
         """Add variables that were found."""
@@ -62,7 +62,7 @@ class _SentGraphs(object):
         self.channel = channel
         self.lock = _thread.allocate_lock()
         self.graphs: weakref.WeakKeyDictionary[Any, _GraphState] = weakref.WeakKeyDictionary()
-        self.variables: dict[str, tuple[str, str]] = {}  # key and placeholder of the variables of functions
+        self.variables: dict[str, tuple[str, str]] = {}  # variables of functions -> their key and placeholder
         self.count = 0
 
     def known(self, graph: Any) -> _GraphState:
