@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from fakes.daemon_pids import ready_pid
+from fakes.log_text import steady
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
@@ -48,11 +49,6 @@ def _split(stderr: str) -> tuple[str, str]:
     lines = stderr.splitlines(keepends=True)
     first = next((i for i, line in enumerate(lines) if line.startswith("tfprof: ")), len(lines))
     return "".join(lines[:first]), "".join(lines[first:])
-
-
-def _steady(text: str) -> str:
-    """Return ``text`` without the clocks and process ids of TensorFlow's log lines."""
-    return re.sub(r"0000 \S+ +\d+ |^\d{4}-\d\d-\d\d \S+ ", "", text, flags=re.MULTILINE)
 
 
 def _ask(*arguments: str) -> dict[str, object]:
@@ -107,7 +103,7 @@ def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
         theirs, ours = _split(err)
         assert process.returncode == alone[name].returncode == 0
         assert out == alone[name].stdout
-        assert _steady(theirs) == _steady(alone[name].stderr)
+        assert steady(theirs) == steady(alone[name].stderr)
         assert re.match(rf"tfprof: job \w+ {name} · .*\d+ steps traced \(cost .*\) · 0 lost", ours)
     jobs = {job.info.name: job for job in LocalStore(private_places).jobs()}
     assert set(jobs) == set(commands)

@@ -4,11 +4,11 @@ Each step is counted once. It has a trace, or counts as missed.
 """
 
 import json
-import re
 from collections import Counter
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.log_text import steady
 from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.decoders.xspace import xspace
 from tfprof.formats import layout
@@ -16,7 +16,6 @@ from tfprof.formats import layout
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "odd_paths.py"
 KINDS = {"function": layout.FUNCTION, "eager": layout.EAGER, "call": layout.CALL}
-STAMP = re.compile(r"\d+")  # clocks and process ids
 SHORT = 200  # calls of a function at the start of the job
 
 
@@ -43,7 +42,7 @@ def test_the_job_ends_and_prints_as_without_tfprof(job):
     status, output, errors = bare(job.process.args[0], SCRIPT)
     assert job.ended[0] == status == 0
     assert job.output == output
-    assert STAMP.sub("", job.ended[2]) == STAMP.sub("", errors)
+    assert steady(job.ended[2]) == steady(errors)
 
 
 def test_each_step_is_counted_once_and_has_a_span(job, ran):

@@ -5,7 +5,6 @@ The two must end alike, and tfprof must record the steps and spans that the job 
 
 import json
 import os
-import re
 import subprocess
 import sys
 import uuid
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import psutil
+from fakes.log_text import steady
 from fakes.round_trip import differences
 from tfprof.formats import layout
 
@@ -25,8 +25,6 @@ from .versions import Version
 
 RUN: Final = Path(sys.executable).parent / "tfprof-run"
 TIMEOUT_S: Final = 120
-#: Numbers on standard error that differ from run to run: clocks, addresses, ports, process ids.
-_STAMP: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _RUNS: Final = [layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS]
 _NO_LIMIT: Final = Limit(frozenset(), False, "")
 #: Beginning of the line with which a job reports its steps and spans.
@@ -140,7 +138,7 @@ def _status(bare: Ended, armed: Ended) -> Iterator[str]:
     mine, theirs = ([line for line in job.out.splitlines() if not line.startswith(_REPORT)] for job in (armed, bare))
     if mine != theirs:
         yield f"printed {mine} instead of {theirs}"
-    more, less = (Counter(_STAMP.sub("", job.errors).splitlines()) for job in (armed, bare))
+    more, less = (Counter(steady(job.errors).splitlines()) for job in (armed, bare))
     if more != less:
         yield f"standard error has {list(more - less)} more, {list(less - more)} less"
     if armed.left or bare.left:
