@@ -5,6 +5,7 @@ Keras trains through callables in graph mode.
 
 from __future__ import annotations
 
+import sys
 import weakref
 
 from ...formats import layout, pb_wire
@@ -13,11 +14,13 @@ from ..clock import mono
 from ..guard import guarded
 from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
+from .keras_callables import options_of
 from .record import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 from .roles import fed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 _FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
 _VARIANTS = "_tfprof_variants"
+_UNTRACEABLE = "a callable was made before tfprof was attached: its steps are timed but not traced"
 
 asked: list[bool] = []  # not empty once the job has made a callable with tracing: from then on each call is checked
 
@@ -45,20 +49,21 @@ def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
 
 
 class _TracedVariants(object):
-    """The options (bytes), span key and kind of one callable, and its variants by trace level."""
+    """The options (bytes), span key and kind of one callable, and its variants by trace level.
 
-    __slots__ = ("asked", "given", "handles", "key", "options", "tracker")
+    Without options, the callable is not traced.
+    """
 
-    def __init__(self, session: Any, callable_options: Any, runs: Runs) -> None:
-        self.options: bytes = callable_options.SerializeToString()
-        role = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
-        self.key = fed(role.key, len(callable_options.feed))
-        self.tracker = role.tracker
-        self.given = b"".join(
-            self.options[value:end] for field, _, end, value in pb_wire.fields(self.options) if field == _OPTIONS
-        )
+    __slots__ = ("asked", "given", "handles", "is_reported", "key", "options", "tracker")
+
+    def __init__(self, tracker: Tracker, key: int = 0, options: bytes = b"") -> None:
+        self.options = options
+        self.key = key
+        self.tracker = tracker
+        self.given = b"".join(options[value:end] for field, _, end, value in pb_wire.fields(options) if field == _OPTIONS)
         self.asked = pb_wire.last(self.given, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
+        self.is_reported = False  # whether the job has a warning about missing options
 
     def handle(self, session: Any, level: int, tf_session: Any) -> tuple[Any, int]:
         """Return (handle of the variant at ``level``, span flag: FLAG_SETUP if it is new)."""
@@ -114,21 +119,37 @@ def _init(original: Original, runs: Runs) -> Original:
 
 
 @guarded
-def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> None:
-    variants = _TracedVariants(session, callable_options, runs)
+def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> _TracedVariants:
+    """Return the variants of a callable with these options, an attribute of it from now on."""
+    role = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
+    key = fed(role.key, len(callable_options.feed))
+    variants = _TracedVariants(role.tracker, key, callable_options.SerializeToString())
     if variants.asked:
         asked.append(True)
-    setattr(made, _VARIANTS, variants)
-    _made[id(made)] = made
+    return _keep(made, variants)
+
+
+def _keep(made: Any, variants: _TracedVariants) -> _TracedVariants:
+    if core.state() is not None:  # not yet disarmed
+        vars(made)[_VARIANTS] = variants
+        _made[id(made)] = made
+    return variants
+
+
+def _find(made: Any, caller: FrameType, runs: Runs, unknown: _TracedVariants) -> _TracedVariants:
+    """Return the variants of a callable that was made before the patch; ``caller`` calls it."""
+    options = options_of(made, caller)
+    variants = None if options is None else _remember(made, made._session, options, runs)
+    return variants or _keep(made, unknown)
 
 
 def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
-    measured, unknown = _measured(original, tf_session), runs.unknown.tracker
+    measured, unknown = _measured(original, tf_session), _TracedVariants(runs.unknown.tracker)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
-        variants = self.__dict__.get(_VARIANTS)
-        tracker = unknown if variants is None else variants.tracker
+        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), runs, unknown)
+        tracker = variants.tracker
         left = tracker.left
         if not asked:
             for ordinal in left:
@@ -136,16 +157,16 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
                 try:
                     return original(self, *args, **kwargs)
                 except BaseException as error:
-                    tracker.failed(ordinal, 0 if variants is None else variants.key)
+                    tracker.failed(ordinal, variants.key)
                     strip_our_frames(error, original)
                     raise
         ordinal = tracker.next()
-        key = 0 if variants is None else variants.key
+        key = variants.key
         if (
             ordinal < tracker.trigger
             and tracker.words[POLICY] == tracker.generation
             and key in tracker.known
-            and (variants is None or not variants.asked)
+            and not variants.asked
         ):
             start = mono()
             try:
@@ -157,7 +178,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
             tracker.timed(start, mono() - start, ordinal, key, left)
             return result
         try:
-            return measured(self, tracker, ordinal, variants, key, args, kwargs)
+            return measured(self, ordinal, variants, args, kwargs)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
@@ -169,18 +190,12 @@ def _measured(original: Original, tf_session: Any) -> Original:
     """Return the slow path of a call: it may be traced."""
 
     def measured(
-        made: Any,
-        tracker: Tracker,
-        ordinal: int,
-        variants: _TracedVariants | None,
-        key: int,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        made: Any, ordinal: int, variants: _TracedVariants, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         metadata = kwargs.get("run_metadata") or None
-        record, on = _begin(tf_session, tracker, made, ordinal, variants, key, metadata) or (None, None)
+        record, on = _begin(tf_session, made, ordinal, variants, metadata) or (None, None)
         if record is None:
-            return untraced(made, tracker, ordinal, key, args, kwargs)
+            return untraced(made, variants.tracker, ordinal, variants.key, args, kwargs)
         sink, flags = _BytesSink(), _FAILED
         record.starts()
         try:
@@ -210,23 +225,20 @@ def _measured(original: Original, tf_session: Any) -> Original:
 
 @guarded
 def _begin(
-    tf_session: Any,
-    tracker: Tracker,
-    made: Any,
-    ordinal: int,
-    variants: _TracedVariants | None,
-    key: int,
-    metadata: Any,
+    tf_session: Any, made: Any, ordinal: int, variants: _TracedVariants, metadata: Any
 ) -> tuple[TracedRun, Any] | None:
     """Return (record, ``self`` for the original), None when the call is not traced."""
-    begun = mono()
+    begun, tracker, key = mono(), variants.tracker, variants.key
     level = tracker.level(ordinal, key)
-    if variants is None:
-        return None  # made before the patch
     if variants.asked:
         return TracedRun(tracker, ordinal, key, variants.asked, True, begun), made
+    if level is None:
+        return None
+    if not variants.options:
+        _report(variants)
+        return None
     session = made._session
-    if level is None or (metadata is not None and shows_statistics(session, variants.given)):
+    if metadata is not None and shows_statistics(session, variants.given):
         return None
     level = chosen_level(level, tf_session)
     record = TracedRun(tracker, ordinal, key, level, False, begun)
@@ -247,6 +259,13 @@ def _finish(record: TracedRun, session: Any, raw: bytes | None, metadata: Any) -
             metadata.ParseFromString(raw if record.asked else pb_wire.without(raw, STEP_STATS))
     finally:
         record.keep(session, raw)
+
+
+def _report(variants: _TracedVariants) -> None:
+    """Report once that steps of unknown callables are not traced."""
+    channel = variants.tracker.channel
+    if channel is not None and not variants.is_reported:
+        variants.is_reported = channel.refuse("unknown-callable", _UNTRACEABLE)
 
 
 def _del(original: Original, tf_session: Any) -> Original:

@@ -14,7 +14,9 @@ import pytest
 from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.attachment import Attachment, Plan
+from tfprof.collector.query.explanations import untraced
 from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.summaries.events import events
 
 JOBS = Path(__file__).parent / "jobs"
 #: How often a loop is attached to. By hand: TFPROF_TEST_ATTACHES=40.
@@ -24,7 +26,7 @@ TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 PATIENCE_S = 180.0
 #: Of this process alone: `attach --all` finds the loops of all tests on the host.
 SCRIPT = f"attach_loop_{os.getpid()}.py"
-LOOPS = [("tf1", "session"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
+LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
 
@@ -74,6 +76,20 @@ def loop(request, tmp_path):
         one.process.communicate()
 
 
+def end(attached):
+    """Detach, and wait until all data is stored."""
+    attached.detach()
+    attached.close_launch()
+    result = attached.stored()
+    assert result is not None
+    assert result.complete
+    attached.end()
+
+
+def assert_unchanged(report):
+    assert [report[name] for name in ("changed", "modules", "attributes", "objects")] == [[], [], [], []]
+
+
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
 def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, venv, kind, private_places):
     job = loop(venv, kind)
@@ -87,14 +103,8 @@ def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, 
         attached = Attachment(plan, processes.process(job.pid))
         until(partial(is_traced, attached), "traced steps", PATIENCE_S)
         assert attached.channel.word("faults") == 0
-        attached.detach()
-        attached.close_launch()
-        result = attached.stored()
-        assert result is not None
-        assert result.complete
-        attached.end()
-    report = job.end()
-    assert [report[name] for name in ("changed", "modules", "attributes", "objects")] == [[], [], [], []]
+        end(attached)
+    assert_unchanged(job.end())
     stored = LocalStore(str(private_places)).jobs()
     assert [one.info.state for one in stored] == ["detached"] * ATTACHES
     for one in stored:
@@ -126,6 +136,18 @@ def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, private_pl
     assert "MatMul" in ran.stdout
     assert job.end()["objects"] == []
     assert LocalStore(str(private_places)).jobs()[0].info.state == "detached"
+
+
+def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_places):
+    job = loop("tf1", "callable")
+    plan = Plan(str(private_places), settings={"TFPROF_TRACE": "every=2"})
+    attached = Attachment(plan, processes.process(job.pid))
+    until(lambda: attached.channel.counters()["counts"]["run"] >= 20, "steps", PATIENCE_S)
+    end(attached)
+    assert_unchanged(job.end())
+    (stored,) = stored_jobs(private_places)
+    assert [event.slug for event in events(stored.table("events")) if not event.usual] == ["unknown-callable"]
+    assert "was made before tfprof" in untraced(stored)
 
 
 def test_the_command_detaches_on_ctrl_c(loop, private_places):
