@@ -35,6 +35,8 @@ LOOK_S: Final = 0.2
 AGENT_S: Final = 1.0
 #: Poll interval of new processes (seconds).
 ARRIVALS_S: Final = 2.0
+#: Seconds without a traced step after which the user is told why.
+UNTRACED_S: Final = 10.0
 
 
 class Arrivals:
@@ -65,6 +67,31 @@ class Arrivals:
         self._known = {one for one in self._known if one.is_alive}
         self._looked_s = time.monotonic()
         return attached
+
+
+class Patience:
+    """Tells the user once for each job why none of its steps is traced, if the command ``waits`` for some."""
+
+    def __init__(self, store: str, *, waits: bool) -> None:
+        self._store = store
+        self._waits = waits
+        self._since_s: dict[Attachment, float] = {}
+        self._told: set[Attachment] = set()
+
+    def look(self, attached: Sequence[Attachment]) -> None:
+        """Print a note about each job that has had no traced step for UNTRACED_S."""
+        now_s = time.monotonic()
+        for one in attached if self._waits else ():
+            began_s = self._since_s.setdefault(one, now_s)
+            if one not in self._told and now_s > began_s + UNTRACED_S and not one.channel.word("traced"):
+                self._told.add(one)
+                note(f"{_title(one)}: {self._why(one)}; Ctrl-C detaches")
+
+    def _why(self, one: Attachment) -> str:
+        from ..collector.query.explanations import untraced  # noqa: PLC0415  # only after a long wait
+
+        found = [job for job in opened(self._store).jobs() if job.info.identity.get("launch") == name_of(one.launch)]
+        return untraced(found[0]) if found else "no step has run yet"
 
 
 @click.command()
@@ -154,7 +181,8 @@ def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output
             for one in attached:
                 note(f"{_title(one)}: attached; tfprof detach detaches")
             return failed
-        _watch(attached, count, arrivals if follows else None, quiet=output is not None)
+        patience = Patience(plan.store, waits=count is not None)
+        _watch(attached, count, arrivals if follows else None, patience, quiet=output is not None)
         return _finish(attached, output, plan.store) or failed
     finally:
         for one in attached:
@@ -209,7 +237,9 @@ def _title(one: Attachment) -> str:
     return f"{one.process.pid} {hello.get('name') or ''}".strip()
 
 
-def _watch(attached: list[Attachment], count: int | None, arrivals: Arrivals | None, *, quiet: bool) -> None:
+def _watch(
+    attached: list[Attachment], count: int | None, arrivals: Arrivals | None, patience: Patience, *, quiet: bool
+) -> None:
     """Show steps until Ctrl-C, until ``count`` are traced in each job, or until all jobs have ended.
 
     With ``arrivals`` only Ctrl-C ends it; their attachments join ``attached``.
@@ -238,6 +268,7 @@ def _watch(attached: list[Attachment], count: int | None, arrivals: Arrivals | N
             if attached and time.monotonic() > looked_s + AGENT_S:
                 looked_s = time.monotonic()
                 attached[0].ensure_agent()
+                patience.look(attached)
             time.sleep(LOOK_S)
         show()
     except KeyboardInterrupt:

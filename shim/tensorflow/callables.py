@@ -60,7 +60,9 @@ class _TracedVariants(object):
         self.options = options
         self.key = key
         self.tracker = tracker
-        self.given = b"".join(options[value:end] for field, _, end, value in pb_wire.fields(options) if field == _OPTIONS)
+        self.given = b"".join(
+            options[value:end] for field, _, end, value in pb_wire.fields(options) if field == _OPTIONS
+        )
         self.asked = pb_wire.last(self.given, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
         self.is_reported = False  # whether the job has a warning about missing options

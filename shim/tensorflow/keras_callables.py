@@ -31,7 +31,7 @@ def options_of(made: Any, caller: FrameType) -> Any:
 
     ``caller`` is the frame of that method. Returns None if the caller is something else.
     """
-    owner = caller.f_locals.get("self")
+    owner: Any = caller.f_locals.get("self")
     known = getattr(owner, "__dict__", {})
     if known.get("_callable_fn") is not made or not hasattr(owner, "_make_callable"):
         return None

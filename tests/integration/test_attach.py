@@ -150,6 +150,20 @@ def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_pla
     assert "was made before tfprof" in untraced(stored)
 
 
+def test_the_command_says_why_it_waits(loop, private_places):
+    job = loop("tf1", "callable")
+    command = subprocess.Popen(
+        [*TFPROF, "attach", str(job.pid), "--steps", "5"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert command.stderr is not None
+    assert "attached by" in command.stderr.readline()
+    assert re.search(rf"{job.pid} .*: no traced steps yet: a callable .*", command.stderr.readline())
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=60)
+    assert command.returncode == 0, err
+    assert_unchanged(job.end())
+
+
 def test_the_command_detaches_on_ctrl_c(loop, private_places):
     job = loop("tf1", "session")
     command = subprocess.Popen(
