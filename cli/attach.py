@@ -14,14 +14,17 @@ from ..agent.attach import targets
 from ..agent.attach.attachment import LADDER, Attachment, Plan
 from ..agent.attach.helper import answer_in_process, set_answerer
 from ..agent.attach.identities import Answer, as_user, user_to_become
+from ..agent.channels import ChannelReader
 from ..agent.launches import name_of
 from ..agent.processes import Process, process
 from ..collector.numbers import duration
 from ..commands import settings_files
+from ..formats import layout
 from ..formats.errors import TfprofError, UsageError
 from ..formats.policy import Policy
 from ..formats.runtime_dir import default_store
 from ..formats.settings import SETTINGS
+from ..formats.step_kinds import leading
 from .command import note, print_lines, store_option, width
 from .report import report
 from .values import GIVEN, NAME, WHOLE
@@ -277,7 +280,18 @@ def _watch(
 
 
 def _goes_on(one: Attachment, count: int | None) -> bool:
-    return one.is_alive and (count is None or one.channel.word("traced") < count)
+    return one.is_alive and (count is None or not _are_traced(one.channel, count))
+
+
+def _are_traced(channel: ChannelReader, count: int) -> bool:
+    """Return whether the first ``count`` steps are traced; a trace may be of several batches."""
+    traced = channel.word("traced")
+    if not 0 < traced < count:
+        return traced >= count
+    counters = channel.counters()
+    times = {kind: counters["times"][layout.SPAN_NAMES[kind]] for kind in layout.STEP_KINDS}
+    kind = leading({kind: spent for kind, spent in times.items() if spent})
+    return kind is not None and counters["counts"][layout.SPAN_NAMES[kind]] > count
 
 
 def _prefixed(one: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator[str]:

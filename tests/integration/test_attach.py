@@ -126,10 +126,15 @@ def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, pr
     assert json.loads(out.splitlines()[-1])["losses"] == report["losses"]
 
 
-def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, private_places):
-    job = loop("tf1", "session")
+@pytest.mark.parametrize(("venv", "kind"), [("tf1", "session"), ("tf2", "executions")])
+def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind, private_places):
+    job = loop(venv, kind)
     ran = subprocess.run(
-        [*TFPROF, "attach", str(job.pid), "-o", "ops"], capture_output=True, text=True, timeout=120, check=False
+        [*TFPROF, "attach", str(job.pid), "-o", "ops"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"attached by (pending-call|gil-callback), stopped for", ran.stderr)

@@ -1,9 +1,10 @@
-"""A training loop without tfprof: python attach_loop.py session|callable|function|fit FOLDER.
+"""A training loop without tfprof: python attach_loop.py KIND FOLDER.
 
 It runs until FOLDER/stop exists, or for the number of steps in FOLDER/steps. Then it prints, as
 JSON, its number of steps, a hash of all losses, and the traces that tfprof has left in the process.
 """
 
+import functools
 import gc
 import hashlib
 import json
@@ -131,12 +132,12 @@ def function(clock):
     yield []
 
 
-def fit(clock):
+def fit(clock, **options):
     layers = tf.keras.layers
     model = tf.keras.Sequential(
         [layers.Dense(4, kernel_initializer="ones"), layers.Dense(1, kernel_initializer="ones")]
     )
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", **options)
 
     class Stop(tf.keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
@@ -153,8 +154,15 @@ def fit(clock):
     yield ours(getattr(model.train_function, "_callable_fn", None))
 
 
+KINDS = {
+    "session": session,
+    "callable": callable_,
+    "function": function,
+    "fit": fit,
+    "executions": functools.partial(fit, steps_per_execution=2),
+}
 clock, before, attributes = Clock(), None, None
-job = {"session": session, "callable": callable_, "function": function, "fit": fit}[KIND](clock)
+job = KINDS[KIND](clock)
 next(job)
 after = None
 before = state()
