@@ -32,10 +32,10 @@ class Detector:
         self._hosts: dict[str, tuple[int, CpuSeconds]] = {}  # processors, load
         self._due_ns = 0
 
-    def open(self, uid: int, host: str) -> None:
+    def open(self, uid: int, host: str, name: str) -> None:
         """Watch job ``uid`` on ``host``; a job that is already watched keeps its state."""
         if uid not in self._jobs:
-            self._jobs[uid] = JobWatch(host)
+            self._jobs[uid] = JobWatch(host, name)
 
     def close(self, uid: int) -> None:
         """Stop watching job ``uid``."""
@@ -75,39 +75,45 @@ class Detector:
             for alert in job.alerts(now_ns):
                 yield uid, alert
             for which, shift in job.shifts(now_ns):
-                if self._is_own(job, shift, now_ns):
+                if self._is_own(job, which, shift, now_ns):
                     job.restart()  # shifts of its other series have the same cause
                     yield uid, _slower(now_ns, which, shift)
                     break
 
-    def _is_own(self, job: JobWatch, shift: Shift, now_ns: int) -> bool:
-        """Whether ``shift`` has another cause than the load of the host.
+    def _is_own(self, job: JobWatch, which: SeriesKey, shift: Shift, now_ns: int) -> bool:
+        """Return whether ``shift`` has another cause than the load of the host.
 
-        On a saturated host, the shift is the job's own if its steps need more processor time, or if
-        the other jobs are not slower.
+        It is the job's own if the other jobs are not slower, or if its steps need more processor
+        time. On a saturated host, both are required of a job without others.
         """
-        factor = shift.now_ns / shift.before_ns
-        cpus, load = self._hosts.get(job.host, (1, None))
-        busy = load.cores(shift.since_ns) if load is not None else None
-        if load is None or busy is None or busy < SATURATED * cpus:
-            return True
-        if now_ns - shift.since_ns < SATURATED_NS:
+        is_saturated = self._is_saturated(job.host, shift.since_ns)
+        if is_saturated and now_ns - shift.since_ns < SATURATED_NS:
             return False
-        others = [
-            change
-            for other in self._jobs.values()
-            if other is not job and other.host == job.host and (change := other.change(shift)) is not None
-        ]
+        others = list(self._changes(job, shift, all_names=is_saturated))
         change = max(1.0, median(others)) if others else 1.0
-        is_unconcerned = bool(others) and change < _UNCONCERNED
-        return factor / change >= SATURATED_FACTOR and (is_unconcerned or _work(job, shift) >= OWN_WORK)
+        is_unconcerned = change < _UNCONCERNED and (bool(others) or not is_saturated)
+        if is_unconcerned and not is_saturated:
+            return True
+        factor = shift.now_ns / shift.before_ns / change
+        return factor >= SATURATED_FACTOR and (is_unconcerned or job.work(which, shift) >= OWN_WORK)
+
+    def _is_saturated(self, host: str, since_ns: int) -> bool:
+        cpus, load = self._hosts.get(host, (1, None))
+        busy = load.cores(since_ns) if load is not None else None
+        return busy is not None and busy >= SATURATED * cpus
+
+    def _changes(self, job: JobWatch, shift: Shift, *, all_names: bool) -> Iterator[float]:
+        """Yield the slowdown factors of the other jobs on the host at ``shift``.
+
+        Unless ``all_names``, leave out jobs of the same name: they may be processes of one training
+        that wait for each other.
+        """
+        for other in self._jobs.values():
+            if other is not job and other.host == job.host and (all_names or other.name != job.name):
+                change = other.change(shift)
+                if change is not None:
+                    yield change
 
 
 def _slower(now_ns: int, which: SeriesKey, shift: Shift) -> Alert:
     return Alert(now_ns, shift.since_ns, SLOWER, which.kind, which.key, shift.step, shift.before_ns, shift.now_ns)
-
-
-def _work(job: JobWatch, shift: Shift) -> float:
-    """Return the growth factor of the processor time per step at ``shift``; 0 if it is unknown."""
-    before, now = job.load.cores(shift.from_ns, shift.since_ns), job.load.cores(shift.since_ns)
-    return now * shift.now_ns / (before * shift.before_ns) if now and before else 0.0

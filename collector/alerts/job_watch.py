@@ -38,8 +38,9 @@ class SeriesKey(NamedTuple):
 class JobWatch:
     """The state of one job between messages; ``host``: the host on which it runs."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, name: str) -> None:
         self.host = host
+        self.name = name
         self.load = CpuSeconds()
         self._series: dict[SeriesKey, StepSeries] = {}
         self._memory = MemoryGrowth()
@@ -121,6 +122,15 @@ class JobWatch:
         """Return this job's slowdown factor at the time of another job's ``shift``, None if it is unknown."""
         leading = self._leading()
         return None if leading is None else self._series[leading].ratio(shift.from_ns, shift.since_ns)
+
+    def work(self, which: SeriesKey, shift: Shift) -> float:
+        """Return the growth factor of the processor time per step at ``shift``; 0 if it is unknown."""
+        series = self._series[which]
+        before, now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
+        rate_before, rate = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)
+        if not (before and now and rate_before and rate):
+            return 0.0
+        return now / rate / (before / rate_before)
 
     def _check_stall(self) -> None:
         leading = self._leading()

@@ -29,10 +29,11 @@ _USUAL_AGE: Final = 10
 
 
 class Second(NamedTuple):
-    """The steps that ended in one second: number of the second, mean time, first step and its start."""
+    """The steps that ended in one second: its number, their mean time and count, the first and its start."""
 
     number: int
     mean_ns: float
+    steps: int
     step: int
     start_ns: int
 
@@ -119,7 +120,7 @@ class StepSeries:
             self._left -= 1
             self._longest_ns = 0
             return
-        self._seconds.append(Second(number, total_ns / count, step, start_ns))
+        self._seconds.append(Second(number, total_ns / count, count, step, start_ns))
         self._medians.append(median(second.mean_ns for second in list(self._seconds)[-RECENT:]))
         self._is_new = True
         self._usual_age -= 1
@@ -160,6 +161,12 @@ class StepSeries:
             return None
         first = _first_above(seconds, (before * now) ** 0.5)
         return Shift(first.step, first.start_ns, before, now, seconds[0].number * NS)
+
+    def rate(self, from_ns: int, to_ns: int | None = None) -> float | None:
+        """Return the steps per second from ``from_ns`` to ``to_ns`` (default: now); None if there are none."""
+        first, end = from_ns // NS, self._seconds[-1].number + 1 if to_ns is None else to_ns // NS
+        steps = sum(second.steps for second in self._seconds if first <= second.number < end)
+        return steps / (end - first) if steps else None
 
     def ratio(self, from_ns: int, since_ns: int) -> float | None:
         """Return the ratio of the median times after and before ``since_ns``; None if there are too few seconds."""

@@ -15,9 +15,9 @@ class GuardedDetector:
         self._detector = Detector()
         self._failed = failed
 
-    def open(self, uid: int, host: str) -> None:
+    def open(self, uid: int, host: str, name: str) -> None:
         """Watch job ``uid`` on ``host``."""
-        self._detector.open(uid, host)
+        self._detector.open(uid, host, name)
 
     def close(self, uid: int) -> None:
         """Stop watching job ``uid``."""

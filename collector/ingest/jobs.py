@@ -264,7 +264,7 @@ class OpenJobs:
         job = self.open.get(head.uid) or self._opened(head.uid)
         job.opened(identity)
         self.open[head.uid] = job
-        self._detector.open(head.uid, str(identity.get("host") or ""))
+        self._detector.open(head.uid, str(identity.get("host") or ""), str(identity.get("name") or ""))
         self._report_removed(job)
         self._failed_opens.discard(head.uid)
         self._ended.pop(head.uid, None)

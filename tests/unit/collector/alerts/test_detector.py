@@ -18,7 +18,7 @@ def span(start_ns, total_ns, ordinal, runs=1, kind=layout.BATCH, key=0):
 class Host:
     """Simulates jobs with given step times on one host, second by second."""
 
-    def __init__(self, jobs=1, cpus=8, busy=1.0, seed=1):
+    def __init__(self, jobs=1, cpus=8, busy=1.0, seed=1, name="job{}"):
         self.detector = Detector()
         self.random = random.Random(seed)
         self.now = START
@@ -32,10 +32,11 @@ class Host:
         self.cores = dict.fromkeys(self.jobs, 1.0)
         self.steps = dict.fromkeys(self.jobs, 0)
         self.step_ns = dict.fromkeys(self.jobs, 20e6)
+        self.pause_ns = dict.fromkeys(self.jobs, 0)
         self.noise = 0.1
         self.found: list[tuple[int, Alert]] = []
         for uid in self.jobs:
-            self.detector.open(uid, "host")
+            self.detector.open(uid, "host", name.format(uid))
 
     def run(self, seconds, steps=True):
         for _ in range(seconds):
@@ -58,7 +59,7 @@ class Host:
             took = int(self.step_ns[uid] * self.random.lognormvariate(0, self.noise))
             self.steps[uid] += 1
             entries.append(span(at, took, self.steps[uid]))
-            at += took
+            at += took + self.pause_ns[uid]
         return entries
 
     @property
@@ -104,6 +105,29 @@ def test_all_jobs_of_a_host_that_slow_down_together_raise_no_alert():
     host = Host(jobs=5, cpus=2, busy=2.0).run(60)
     host.step_ns = {uid: 40e6 + uid * 1e6 for uid in host.jobs}
     assert host.run(120).slugs == []
+
+
+def test_jobs_that_slow_down_together_raise_no_alert_although_processors_are_free():
+    host = Host(jobs=5)
+    host.pause_ns, host.cores = dict.fromkeys(host.jobs, 200e6), dict.fromkeys(host.jobs, 0.1)
+    host.run(60)
+    host.step_ns = {uid: 20e6 * factor for uid, factor in zip(host.jobs, [2.6, 1.8, 3.5, 1.8, 1.2], strict=True)}
+    assert host.run(15).slugs == []
+    host.step_ns = dict.fromkeys(host.jobs, 20e6)
+    assert host.run(100).slugs == []
+
+
+def test_processes_of_one_training_that_slow_down_together_raise_alerts():
+    host = Host(jobs=4, name="train.py").run(60)
+    host.step_ns = dict.fromkeys(host.jobs, 40e6)
+    assert host.run(10).slugs == [SLOWER] * 4
+
+
+def test_a_job_that_slows_down_the_others_of_a_host_with_free_processors_raises_an_alert():
+    host = Host(jobs=5).run(60)
+    host.step_ns = dict.fromkeys(host.jobs, 24e6)
+    host.step_ns[3] = 80e6
+    assert [(uid, alert.slug) for uid, alert in host.run(12).found] == [(3, SLOWER)]
 
 
 @pytest.mark.parametrize("busy", [1.0, 2.0])
