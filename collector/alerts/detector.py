@@ -83,8 +83,9 @@ class Detector:
     def _is_own(self, job: JobWatch, which: SeriesKey, shift: Shift, now_ns: int) -> bool:
         """Return whether ``shift`` has another cause than the load of the host.
 
-        It is the job's own if the other jobs are not slower, or if its steps need more processor
-        time. On a saturated host, both are required of a job without others.
+        It is the job's own if the other jobs are not slower, if its steps need more processor time,
+        or if even its fastest steps are slower than the other jobs' slowdown explains. On a
+        saturated host without other jobs, only the processor time counts.
         """
         is_saturated = self._is_saturated(job.host, shift.since_ns)
         if is_saturated and now_ns - shift.since_ns < SATURATED_NS:
@@ -94,8 +95,10 @@ class Detector:
         is_unconcerned = change < _UNCONCERNED and (bool(others) or not is_saturated)
         if is_unconcerned and not is_saturated:
             return True
-        factor = shift.now_ns / shift.before_ns / change
-        return factor >= SATURATED_FACTOR and (is_unconcerned or job.work(which, shift) >= OWN_WORK)
+        if shift.now_ns / shift.before_ns / change < SATURATED_FACTOR:
+            return False
+        is_floor_higher = bool(others) and job.least_factor(which, shift) / change >= SATURATED_FACTOR
+        return is_unconcerned or is_floor_higher or job.work(which, shift) >= OWN_WORK
 
     def _is_saturated(self, host: str, since_ns: int) -> bool:
         cpus, load = self._hosts.get(host, (1, None))

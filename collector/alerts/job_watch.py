@@ -73,7 +73,7 @@ class JobWatch:
             if len(self._series) >= SERIES_MAX:
                 return
             series = self._series[which] = StepSeries()
-        spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.runs, entry.max_ns)
+        spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.runs, entry.min_ns, entry.max_ns)
         if spike is not None and not which.is_traced:
             self._raise(_of_steps(SPIKE, end_ns, which, spike))
 
@@ -122,6 +122,10 @@ class JobWatch:
         """Return this job's slowdown factor at the time of another job's ``shift``, None if it is unknown."""
         leading = self._leading()
         return None if leading is None else self._series[leading].ratio(shift.from_ns, shift.since_ns)
+
+    def least_factor(self, which: SeriesKey, shift: Shift) -> float:
+        """Return the least times of the steps since ``shift`` as a multiple of the usual time before."""
+        return self._series[which].least(shift.since_ns) / shift.before_ns
 
     def work(self, which: SeriesKey, shift: Shift) -> float:
         """Return the growth factor of the processor time per step at ``shift``; 0 if it is unknown."""

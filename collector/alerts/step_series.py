@@ -29,10 +29,14 @@ _USUAL_AGE: Final = 10
 
 
 class Second(NamedTuple):
-    """The steps that ended in one second: its number, their mean time and count, the first and its start."""
+    """The steps that ended in one second.
+
+    Number of the second, mean and least time of the steps, their count, the first and its start.
+    """
 
     number: int
     mean_ns: float
+    least_ns: int
     steps: int
     step: int
     start_ns: int
@@ -72,7 +76,7 @@ class StepSeries:
     def _restart(self) -> None:
         self._seconds: deque[Second] = deque(maxlen=BASELINE + RECENT)
         self._medians: deque[float] = deque(maxlen=BASELINE + RECENT)
-        self._open: list[int] = []  # number, sum of ns, steps, first step, its start
+        self._open: list[int] = []  # number, sum of ns, least ns, steps, first step, its start
         self._usual_ns = 0.0
         self._usual_age = 0
         self._longest_ns = 0
@@ -88,7 +92,9 @@ class StepSeries:
         """Median of the mean times, up to _USUAL_AGE seconds old; 0 while there are too few seconds."""
         return self._usual_ns
 
-    def add(self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, longest_ns: int) -> Spike | None:
+    def add(
+        self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, least_ns: int, longest_ns: int
+    ) -> Spike | None:
         """Add an entry of ``count`` steps that starts at ``step``; return the spike in it, if any."""
         self.total_ns += total_ns
         self.last = max(self.last, (end_ns, step))
@@ -96,9 +102,10 @@ class StepSeries:
         if self._open and number > self._open[0]:
             self._close_second()
         if not self._open:
-            self._open = [number, 0, 0, step, start_ns]
+            self._open = [number, 0, least_ns, 0, step, start_ns]
         self._open[1] += total_ns
-        self._open[2] += count
+        self._open[2] = min(self._open[2], least_ns)
+        self._open[3] += count
         spike = self._spike(step, start_ns, longest_ns)
         self._longest_ns = max(self._longest_ns, 0 if spike else longest_ns)
         return spike
@@ -114,13 +121,13 @@ class StepSeries:
             self._close_second()
 
     def _close_second(self) -> None:
-        number, total_ns, count, step, start_ns = self._open
+        number, total_ns, least_ns, count, step, start_ns = self._open
         self._open = []
         if self._left:
             self._left -= 1
             self._longest_ns = 0
             return
-        self._seconds.append(Second(number, total_ns / count, count, step, start_ns))
+        self._seconds.append(Second(number, total_ns / count, least_ns, count, step, start_ns))
         self._medians.append(median(second.mean_ns for second in list(self._seconds)[-RECENT:]))
         self._is_new = True
         self._usual_age -= 1
@@ -167,6 +174,10 @@ class StepSeries:
         first, end = from_ns // NS, self._seconds[-1].number + 1 if to_ns is None else to_ns // NS
         steps = sum(second.steps for second in self._seconds if first <= second.number < end)
         return steps / (end - first) if steps else None
+
+    def least(self, since_ns: int) -> float:
+        """Return the median of the least times in each second since ``since_ns``; 0 without any."""
+        return median([second.least_ns for second in self._seconds if second.number > since_ns // NS] or [0])
 
     def ratio(self, from_ns: int, since_ns: int) -> float | None:
         """Return the ratio of the median times after and before ``since_ns``; None if there are too few seconds."""

@@ -109,12 +109,25 @@ def test_all_jobs_of_a_host_that_slow_down_together_raise_no_alert():
 
 def test_jobs_that_slow_down_together_raise_no_alert_although_processors_are_free():
     host = Host(jobs=5)
-    host.pause_ns, host.cores = dict.fromkeys(host.jobs, 200e6), dict.fromkeys(host.jobs, 0.1)
+    host.pause_ns, host.cores = dict.fromkeys(host.jobs, 20e6), dict.fromkeys(host.jobs, 0.4)
     host.run(60)
-    host.step_ns = {uid: 20e6 * factor for uid, factor in zip(host.jobs, [2.6, 1.8, 3.5, 1.8, 1.2], strict=True)}
+    # The means grow by factors of 1.2 to 3.5. The fastest steps are as fast as before, and the
+    # processor time per step stays.
+    host.noise = 1.0
+    for uid, factor in zip(host.jobs, [2.6, 1.8, 3.5, 1.8, 1.2], strict=True):
+        host.step_ns[uid] = 20e6 * factor / 1.65
+        host.cores[uid] = 0.8 / (1 + factor)
     assert host.run(15).slugs == []
-    host.step_ns = dict.fromkeys(host.jobs, 20e6)
+    host.noise, host.step_ns = 0.1, dict.fromkeys(host.jobs, 20e6)
     assert host.run(100).slugs == []
+
+
+@pytest.mark.parametrize("busy", [1.0, 8.0])
+def test_a_job_that_waits_longer_raises_an_alert_although_the_other_jobs_become_slower_too(busy):
+    host = Host(jobs=5, busy=busy).run(60)
+    host.step_ns = dict.fromkeys(host.jobs, 26e6)
+    host.step_ns[3], host.cores[3] = 140e6, 1 / 7
+    assert [(uid, alert.slug) for uid, alert in host.run(12).found] == [(3, SLOWER)]
 
 
 def test_processes_of_one_training_that_slow_down_together_raise_alerts():
