@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -182,7 +183,7 @@ def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output
     try:
         if no_wait or not (attached or follows):
             for one in attached:
-                note(f"{_title(one)}: attached; tfprof detach detaches")
+                note(f"{_title(one)}: attached; detach it with  tfprof detach {_id(one, plan.store)}")
             return failed
         patience = Patience(plan.store, waits=count is not None)
         _watch(attached, count, arrivals if follows else None, patience, quiet=output is not None)
@@ -238,6 +239,17 @@ def _attachment(plan: Plan, found: Process, *, counted: bool) -> Attachment:
 def _title(one: Attachment) -> str:
     hello = one.channel.hello()
     return f"{one.process.pid} {hello.get('name') or ''}".strip()
+
+
+def _id(one: Attachment, store: str) -> str:
+    """Return the start of the job's id, as `tfprof jobs` shows it."""
+    from ..collector.summaries.jobs import short_ids  # noqa: PLC0415  # only when the command ends
+
+    uid = f"{one.channel.page.uid:016x}"
+    known: list[str] = []
+    with suppress(TfprofError):  # the store may not exist yet
+        known = [job.info.hex for job in opened(store).jobs()]
+    return short_ids(list({*known, uid}))[uid]
 
 
 def _watch(
@@ -314,7 +326,8 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
             note(f"some data is not stored yet: {_reason(result)}")
             failed = 1
         else:
-            note(f"detached; more with  tfprof op {launch[:4]} · tfprof steps {launch[:4]}")
+            job = _id(one, store)
+            note(f"detached; more with  tfprof op {job} · tfprof steps {job}")
     return failed
 
 

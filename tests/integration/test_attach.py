@@ -179,8 +179,20 @@ def test_the_command_detaches_on_ctrl_c(loop, private_places):
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
-    assert "detached" in err
+    (shown,) = re.findall(r"detached; more with  tfprof op (\w+) · tfprof steps \1$", err, re.MULTILINE)
+    assert subprocess.run([*TFPROF, "op", shown], capture_output=True, timeout=60, check=True).stdout
     assert job.end()["objects"] == []
+
+
+def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_places):
+    job = loop("tf1", "session")
+    attach = [*TFPROF, "attach", str(job.pid), "--no-wait"]
+    err = subprocess.run(attach, capture_output=True, text=True, timeout=120, check=True).stderr
+    (shown,) = re.findall(r"attached; detach it with  tfprof detach (\w+)$", err, re.MULTILINE)
+    until(lambda: stored_jobs(private_places), "the job")
+    subprocess.run([*TFPROF, "detach", shown], capture_output=True, timeout=60, check=True)
+    assert_unchanged(job.end())
+    until(lambda: stored_jobs(private_places)[0].info.state == "detached", "the end of the job in the store")
 
 
 def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
