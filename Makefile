@@ -17,7 +17,7 @@ RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile -
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
-	@echo "make test     all tests, with every TensorFlow (TESTS='tests/unit/cli -k advise')"
+	@echo "make test     all tests, with TensorFlow 1.15 and 2.21 (TESTS='tests/unit/cli -k advise')"
 	@echo "make test-fast   unit, house and contract tests, without TensorFlow"
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"

@@ -171,10 +171,11 @@ def _tensorflow_of(pid: int, is_loaded: bool | None) -> Found:
     if not is_loaded:
         return NOTE, "it is not loaded yet" if is_loaded is False else "the process's files cannot be read"
     folders = dict.fromkeys(
-        one.path.partition("/tensorflow")[0] for one in maps.mappings(pid) if "/tensorflow" in one.path
+        one.path[: match.start()] for one in maps.mappings(pid) for match in re.finditer("/tensorflow", one.path)
     )
-    found = _tensorflow_in(f"/proc/{pid}/root{folder}" for folder in folders)
-    return (NOTE, "its version is unknown") if found is None else _profiled(found[0], next(iter(folders)))
+    root = f"/proc/{pid}/root"
+    found = _tensorflow_in(root + folder for folder in folders)
+    return (NOTE, "its version is unknown") if found is None else _profiled(found[0], found[1].removeprefix(root))
 
 
 def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:

@@ -67,7 +67,7 @@ def _tf_task(config: str) -> str | None:
     try:
         task = json.loads(config)["task"]
         return f"{task['type']}:{int(task['index'])}"[:_TEXT_MAX]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

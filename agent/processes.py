@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ..formats import layout
@@ -190,16 +191,18 @@ def visible(uid: int) -> Iterator[int]:
 
 def channels_of(pid: int) -> dict[Inode, str]:
     """Return the open channels of process ``pid``, each with a path to open it by."""
-    found = {}
+    found: dict[Inode, str] = {}
     folder = f"/proc/{pid}/fd"
     try:
-        for name in os.listdir(folder):
-            path = f"{folder}/{name}"
+        names = os.listdir(folder)
+    except OSError:
+        return found
+    for name in names:
+        path = f"{folder}/{name}"
+        with suppress(OSError):  # the process closes files meanwhile
             if os.readlink(path) == _LINK:
                 info = os.stat(path)
                 found[info.st_dev, info.st_ino] = path
-    except OSError:
-        return found
     return found
 
 

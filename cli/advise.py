@@ -13,8 +13,7 @@ from ..collector.query.explanations import untraced
 from ..collector.query.selection import choose
 from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
-from .command import json_option, note, print_json, print_lines, store_option, width
-from .values import GIVEN
+from .command import jobs_argument, json_option, note, print_json, print_lines, store_option, width
 
 
 def print_advice(found: Sequence[JobAdvice], parity: Parity) -> None:
@@ -34,7 +33,7 @@ def note_no_advice(found: Sequence[JobAdvice]) -> None:
 
 
 @click.command()
-@click.argument("jobs", nargs=-1, type=GIVEN, metavar="JOB...")
+@jobs_argument
 @click.option(
     "--compat",
     type=click.Choice(COMPAT),

@@ -54,11 +54,10 @@ class Arrivals:
         self._looked_s = float("-inf")
         self.follows = follows
 
-    def look(self) -> list[Attachment]:
-        """Attach to new processes, at most once in ARRIVALS_S; return the new attachments."""
+    def look(self, attached: list[Attachment]) -> None:
+        """Attach to new processes, at most once in ARRIVALS_S; add the attachments to ``attached``."""
         if time.monotonic() < self._looked_s + ARRIVALS_S:
-            return []
-        attached = []
+            return
         for found in targets.matching(self._pattern, self._known):
             self._known.add(found.process)
             try:
@@ -70,7 +69,6 @@ class Arrivals:
                     note(f"{found.process.pid}: {error}")
         self._known = {one for one in self._known if one.is_alive}
         self._looked_s = time.monotonic()
-        return attached
 
 
 class Patience:
@@ -94,8 +92,11 @@ class Patience:
     def _why(self, one: Attachment) -> str:
         from ..collector.query.explanations import untraced  # noqa: PLC0415  # only after a long wait
 
-        found = [job for job in opened(self._store).jobs() if job.info.identity.get("launch") == name_of(one.launch)]
-        return untraced(found[0]) if found else "no step has run yet"
+        try:
+            found = [job for job in opened(self._store).jobs() if job.info.uid == one.channel.page.uid]
+        except TfprofError as error:
+            return f"no traced steps yet: {error}"
+        return untraced(found[0]) if found else "no traced steps yet: nothing of the job is stored"
 
 
 @click.command()
@@ -172,21 +173,21 @@ def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output
     """Attach, show the steps, and detach; return the exit status. SIGTERM and SIGHUP end it as Ctrl-C does."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    arrivals = wanted if isinstance(wanted, Arrivals) else None
-    if isinstance(wanted, Arrivals):
-        attached, failed = wanted.look(), 0
-        if not attached and not wanted.follows:
-            raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
-    else:
-        attached, failed = _attached(plan, wanted, counted=count is not None)
-    follows = arrivals is not None and arrivals.follows
+    attached: list[Attachment] = []
+    failed = 0
     try:
-        if no_wait or not (attached or follows):
-            for one in attached:
-                note(f"{_title(one)}: attached; detach it with  tfprof detach {_id(one, plan.store)}")
-            return failed
-        patience = Patience(plan.store, waits=count is not None)
-        _watch(attached, count, arrivals if follows else None, patience, quiet=output is not None)
+        try:
+            failed = _attach(plan, wanted, attached, counted=count is not None)
+            arrivals = wanted if isinstance(wanted, Arrivals) and wanted.follows else None
+            if no_wait or not (attached or arrivals):
+                for one in attached:
+                    note(f"{_title(one)}: attached; detach it with  tfprof detach {_id(one, plan.store)}")
+                return failed
+            patience = Patience(plan.store, waits=count is not None)
+            _watch(attached, count, arrivals, patience, quiet=output is not None)
+        except KeyboardInterrupt:
+            if any(one.is_ours for one in attached):
+                note("detaching")
         return _finish(attached, output, plan.store) or failed
     finally:
         for one in attached:
@@ -205,24 +206,29 @@ def _settings(trace: str | None, level: str | None) -> dict[str, str]:
     return found
 
 
-def _attached(plan: Plan, pids: Sequence[int], *, counted: bool) -> tuple[list[Attachment], int]:
-    """Attach to each of ``pids``; return the attachments, and 1 if any process failed, else 0.
+def _attach(plan: Plan, wanted: Sequence[int] | Arrivals, attached: list[Attachment], *, counted: bool) -> int:
+    """Attach to each process; return 1 if one with a given pid failed, else 0.
 
+    The attachments are added to ``attached`` one by one, so that an interrupt loses none.
     ``counted``: a number of steps to trace was given. A job that is already profiled is then
     refused, since `tfprof trace` orders steps of it.
     """
-    done: list[Attachment] = []
+    if isinstance(wanted, Arrivals):
+        wanted.look(attached)
+        if not attached and not wanted.follows:
+            raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
+        return 0
     failed = 0
-    for pid in dict.fromkeys(pids):
+    for pid in dict.fromkeys(wanted):
         found = process(pid)
         try:
             if found is None:
                 raise UsageError(f"there is no process {pid}", "no-such-process")
-            done.append(_attachment(plan, found, counted=counted))
+            attached.append(_attachment(plan, found, counted=counted))
         except TfprofError as error:
             note(f"{pid}: {error}")
             failed = 1
-    return done, failed
+    return failed
 
 
 def _attachment(plan: Plan, found: Process, *, counted: bool) -> Attachment:
@@ -255,7 +261,7 @@ def _id(one: Attachment, store: str) -> str:
 def _watch(
     attached: list[Attachment], count: int | None, arrivals: Arrivals | None, patience: Patience, *, quiet: bool
 ) -> None:
-    """Show steps until Ctrl-C, until ``count`` are traced in each job, or until all jobs have ended.
+    """Show steps until ``count`` are traced in each job, or until all jobs have ended.
 
     With ``arrivals`` only Ctrl-C ends it; their attachments join ``attached``.
     """
@@ -270,25 +276,21 @@ def _watch(
             if not quiet:
                 print_lines(_prefixed(one, lines, alone=alone))
 
-    try:
-        while arrivals is not None or any(_goes_on(one, count) for one in attached):
-            new = arrivals.look() if arrivals is not None else []
-            attached += new
-            readers |= {one: StepReader(one.channel) for one in new}
-            show()
-            for one in attached:
-                if one not in detached and not _goes_on(one, count):
-                    detached.add(one)
-                    _detach(one)
-            if attached and time.monotonic() > looked_s + AGENT_S:
-                looked_s = time.monotonic()
-                attached[0].ensure_agent()
-                patience.look(attached)
-            time.sleep(LOOK_S)
+    while arrivals is not None or any(_goes_on(one, count) for one in attached):
+        if arrivals is not None:
+            arrivals.look(attached)
+        readers |= {one: StepReader(one.channel) for one in attached if one not in readers}
         show()
-    except KeyboardInterrupt:
-        if any(one.is_ours for one in attached):
-            note("detaching")
+        for one in attached:
+            if one not in detached and not _goes_on(one, count):
+                detached.add(one)
+                _detach(one)
+        if attached and time.monotonic() > looked_s + AGENT_S:
+            looked_s = time.monotonic()
+            attached[0].ensure_agent()
+            patience.look(attached)
+        time.sleep(LOOK_S)
+    show()
 
 
 def _goes_on(one: Attachment, count: int | None) -> bool:
@@ -320,11 +322,14 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
     for one in attached:
         launch = name_of(one.launch)
         result = one.stored()
-        if output is not None:
-            print_lines(report(opened(store), launch, None, width() or 120))
-        elif result is None or not result.complete:
-            note(f"some data is not stored yet: {_reason(result)}")
+        problem = None
+        if result is None or not result.complete:
+            problem = f"some data is not stored yet: {_reason(result)}"
             failed = 1
+        if output is not None:
+            print_lines(report(opened(store), launch, problem, width() or 120))
+        elif problem is not None:
+            note(problem)
         else:
             job = _id(one, store)
             note(f"detached; more with  tfprof op {job} · tfprof steps {job}")

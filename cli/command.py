@@ -45,13 +45,13 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print each line as soon as it is ready; characters that the terminal's encoding lacks are replaced."""
+    """Print lines, then flush; characters that the encoding of standard output lacks are replaced."""
     encoding = sys.stdout.encoding or "utf-8"
     print_pieces(f"{line}\n".encode(encoding, "replace").decode(encoding) for line in lines)
 
 
 def print_pieces(pieces: Iterable[str]) -> None:
-    """Print a text piece by piece, each as soon as it is ready."""
+    """Print a text piece by piece, then flush."""
     for piece in pieces:
         sys.stdout.write(piece)
     sys.stdout.flush()  # before messages on stderr
@@ -63,7 +63,7 @@ def note(text: str) -> None:
 
 
 def width() -> int | None:
-    """Return the width in columns: $COLUMNS, else the terminal's; None if standard output is no terminal."""
+    """Return the width in columns: $COLUMNS, else the terminal's; None without either."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return None

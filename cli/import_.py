@@ -102,7 +102,7 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
 @json_option
 @store_option
 def import_(store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
-    """Import files that the TF profiler reads or writes as a job.
+    """Import, as one job, files that the TF profiler reads or writes.
 
     Give either --profile_path, or --graph_path with the other files. All commands then treat the
     result like a job that ran.

@@ -27,7 +27,7 @@ def _file_options(command: F) -> F:
 @click.command("profile-proto", cls=TfprofCommand)
 @job_argument
 @_file_options
-@kind_option
+@kind_option("all, or with --steps the main kind")
 @click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B.")
 @click.option(
     "--compat",

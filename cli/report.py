@@ -86,10 +86,10 @@ def _lines(given: argparse.Namespace) -> Iterator[str]:
     """Yield the lines to print; with ``--quiet`` only those about missing profiles."""
     store = open_reader(given.store)
     lines = list(report(store, given.launch, given.problem, width()))
-    if not given.quiet:
+    if not given.quiet or not _processes(store, given.launch):
         yield from lines
-    elif given.problem or not _processes(store, given.launch):
-        yield lines[-1]
+    elif given.problem:
+        yield from wrapped(f"tfprof: {given.problem}", width())
     if given.dump_steps:
         for line, is_there in dumped(store, given.launch, given.dump_steps, given.dump_dir):
             if not (given.quiet and is_there):

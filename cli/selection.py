@@ -44,14 +44,12 @@ def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str 
     return None if value is None else from_text(value)
 
 
-kind_option: Callable[[Any], Any] = click.option(
-    "--kind",
-    "kinds",
-    metavar="KIND",
-    callback=step_kinds,
-    help="Only steps of this kind, as batch, train or function:NAME, or of several (KIND,KIND), or all;"
-    " default: the main kind.",
-)
+def kind_option(default: str) -> Callable[[Any], Any]:
+    """Return the option `--kind`; its help names the ``default``."""
+    text = "Only steps of this kind, as batch, train or function:NAME, or of several (KIND,KIND), or all"
+    return click.option("--kind", "kinds", metavar="KIND", callback=step_kinds, help=f"{text}; default: {default}.")
+
+
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     jobs_argument,
     click.option(
@@ -63,7 +61,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="Only jobs of this host; `*` matches anything.",
     ),
     click.option("--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."),
-    kind_option,
+    kind_option("the main kind"),
     click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B."),
     click.option(
         "--device",

@@ -13,7 +13,7 @@ from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 MOST: Final = 200
 _LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
 
-#: Names that the regexes of an option match, by view.
+#: Function from (view, option) to the known values of the option.
 Names = Callable[[str, str], Iterable[str]]
 
 

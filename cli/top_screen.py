@@ -170,11 +170,14 @@ class JobsScreen(OrderScreen):
         self.show()
 
     def look(self) -> None:
-        """Read the new data."""
+        """Read the new data, unless paused."""
         if not self._paused:
-            self._watched = self._watch.look(time.time_ns())
-            if self.is_current:
-                self.show()
+            self._read()
+
+    def _read(self) -> None:
+        self._watched = self._watch.look(time.time_ns())
+        if self.is_current:
+            self.show()
 
     def show(self) -> None:
         """Redraw the last data."""
@@ -205,7 +208,7 @@ class JobsScreen(OrderScreen):
     def action_ended(self) -> None:
         """Show or hide jobs that ended long ago."""
         self._watch.everything = not self._watch.everything
-        self.look()
+        self._read()
 
     def action_pause(self) -> None:
         """Pause or resume the updates."""

@@ -160,7 +160,7 @@ class OpenStore:
         self._store = open_reader(path)
 
     def jobs(self) -> list[JobRow]:
-        """Return the records of all jobs, in the order of their start."""
+        """Return the records of all jobs, in the order in which they were opened."""
         return job_rows([job.info for job in self._store.jobs()], time.time_ns())
 
     def job(self, selector: str, *, compat: str = COMPAT[0], exact: bool = False) -> Profiler:

@@ -166,13 +166,13 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         _print_error(str(error))
         return error.exit_code
     except OSError as error:
-        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename, error.strerror)))
+        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename or place, error.strerror)))
     try:
         return serve()
     except TfprofError as error:
         return _failed(place, name, error)
     except OSError as error:
-        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename, error.strerror)))
+        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename or place, error.strerror)))
     finally:
         lock.release()
 

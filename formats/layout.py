@@ -167,14 +167,14 @@ FLAG_SAMPLED = 8  # only the last step of the entry was timed: total = its time 
 #: ns, thread, key
 RECORD = struct.Struct("<IHHQQQQQII")
 (
-    HELLO,  # JSON; on the wire only (from the hello page)
+    HELLO,  # not used
     GRAPH,  # GraphDef bytes with _output_shapes; later ones add nodes; step = graph number
     RUN_METADATA,  # RunMetadata bytes as TensorFlow made them
     XSPACE,  # XSPACE_HEAD, then XSpace bytes of the profiler session that recorded one step
-    SPANS,  # on the wire only (from the span ring)
-    SELF,  # on the wire only (from the job's words)
+    SPANS,  # not used
+    SELF,  # not used
     REFUSED,  # JSON {"slug", "text"}: why the shim refused something
-    BYE,  # on the wire only (from the agent)
+    BYE,  # not used
     FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
 ) = range(1, 10)
 #: Header before the bytes of an XSPACE: start of the session (real ns), number of steps that the

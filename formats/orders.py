@@ -75,8 +75,9 @@ class Order(NamedTuple):
             return {END: "the order in force ends", DETACH: "detach"}[self.action]
         text = _policy_in_words(self.trace)
         if self.steps:
-            number = "step" if self.steps == 1 else "%d steps" % self.steps
-            text = "the next %s" % number if self.trace == "all" else "%s, %s" % (text, number)
+            number = "%d step%s" % (self.steps, "" if self.steps == 1 else "s")
+            the_next = "the next %s" % ("step" if self.steps == 1 else number)
+            text = the_next if self.trace == "all" else "%s, %s" % (text, number)
         return text + (" for %g s" % (self.for_ns / 1e9) if self.for_ns else "")
 
 

@@ -113,14 +113,18 @@ def make_instance(store: str) -> str:
 
 
 def _record_store(place: str, store: str) -> None:
+    path = os.path.join(place, _STORE)
     try:
-        fd = os.open(os.path.join(place, _STORE), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     except OSError as error:
         raise FolderError("cannot write in %s: %s" % (place, error.strerror)) from None
     try:
         os.write(fd, os.fsencode(store))
+    except OSError as error:
+        os.unlink(path)
+        raise FolderError("cannot write in %s: %s" % (place, error.strerror)) from None
     finally:
         os.close(fd)
 

@@ -65,7 +65,7 @@ _ROWS = (
         "auto",
         str,
         ("shim", "launcher"),
-        "How much a traced step records: auto, software, or full (see the warning there).",
+        "How much a traced step records: auto, software, or full, which can make a run fail.",
     ),
     Setting(
         "ring",

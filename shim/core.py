@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .pacing.tracker import Tracker
 
     Made = Tuple[Channel, Put, Orders]
+    NotYet = Tuple[()]
 
 #: The frameworks that are patched: modules with NAME, VERSION and PATCHES (tensorflow/patches.py).
 FRAMEWORKS = (tensorflow,)
@@ -40,7 +41,7 @@ class State(object):
         self.folder = folder
         self.environ = environ
         self.attached = attached
-        self.lock = _thread.allocate_lock()
+        self.lock = _thread.RLock()
         self.framework: "ModuleType | None" = None
         self.trackers: "dict[int, Tracker]" = {}
         self.budgeted_kinds: "set[int]" = set()
@@ -146,9 +147,9 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
 
 
 def channel() -> "Channel | None":
-    """Return the process's channel, created if needed; None where that fails."""
+    """Return the process's channel, created if needed; None where that fails, or while it is created."""
     made = _make()
-    return None if made is None else made[0]
+    return made[0] if made else None
 
 
 def thread_id() -> int:
@@ -168,8 +169,11 @@ def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
         return None
 
 
-def _make() -> "Made | None":
-    """Return (channel, put, orders), creating the channel if needed; None where that fails."""
+def _make() -> "Made | NotYet | None":
+    """Return (channel, put, orders), creating the channel if needed; None where that fails.
+
+    A signal handler that interrupts the creation in its own thread gets ().
+    """
     if _state is None:
         return None
     if _state.pid != clock.getpid():
@@ -177,6 +181,8 @@ def _make() -> "Made | None":
     if _state.put is None:
         from .channel import channel_setup
 
+        if _state.lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it
+            return ()
         with _state.lock:  # another thread may be creating the channel
             if _state.channel is None and not _state.refused:
                 channel_setup.open_channel(_state)
@@ -192,7 +198,7 @@ def _forked() -> None:
         return
     guard.watch(None)
     parents = _state.channel
-    _state.lock = _thread.allocate_lock()
+    _state.lock = _thread.RLock()
     _state.forget()
     for each in _state.trackers.values():
         each.forget()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     Place = Callable[[int], int]  # a new offset for an old one
 
+_NO_LINE = 0x80  # line increment of a range without a line, in Python 3.10
 _UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes per unit of a jump
 
 
@@ -81,7 +82,7 @@ def _instructions(code: bytes, extended: int, jumps: tuple[list[int], list[int]]
 
 
 def lnotab(table: bytes, place: Place) -> bytes:
-    """Return the line table of Python 3.7 to 3.9: pairs of (bytes so far, line increment)."""
+    """Return the line table of Python 3.7 to 3.9: pairs of (byte increment, line increment)."""
     out, at, last = bytearray(), 0, 0
     for index in range(0, len(table), 2):
         at += table[index]
@@ -100,7 +101,7 @@ def linetable(table: bytes, place: Place) -> bytes:
     for index in range(0, len(table), 2):
         at += table[index]
         lines = table[index + 1]
-        if ranges and not lines:
+        if ranges and not lines and ranges[-1][1] != _NO_LINE:
             ranges[-1] = (at, ranges[-1][1])
         else:
             ranges.append((at, lines))
@@ -108,8 +109,9 @@ def linetable(table: bytes, place: Place) -> bytes:
     for end, lines in ranges:
         size = (place(end) if end else 0) - last
         first = min(size, 254)
-        out += bytes((first, lines)) + b"\xfe\0" * ((size - first) // 254)
+        more = lines if lines == _NO_LINE else 0
+        out += bytes((first, lines)) + bytes((254, more)) * ((size - first) // 254)
         if (size - first) % 254:
-            out += bytes(((size - first) % 254, 0))
+            out += bytes(((size - first) % 254, more))
         last += size
     return bytes(out)

@@ -175,7 +175,10 @@ class Run:
         except TfprofError as error:
             self._problem = {"slug": error.slug, "text": error.args[0]}
         except OSError as error:
-            self._problem = {"slug": "runtime-dir", "text": f"cannot write {error.filename}: {error.strerror}"}
+            self._problem = {
+                "slug": "runtime-dir",
+                "text": f"cannot write {error.filename or 'the runtime folder'}: {error.strerror}",
+            }
 
     def _prepare(self) -> None:
         """Write the launch file and arm the environment."""

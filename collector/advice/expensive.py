@@ -16,7 +16,7 @@ from ..tfviews.tree import Branch
 from .evidence import Evidence
 from .report import Report
 
-#: Number of entries that are named; for lines of code also the depth and the minimum time in µs.
+#: Number of entries that are named; maximum depth of scopes and lines of code; minimum time of a line in µs.
 _MOST: Final = 3
 _DEEPEST: Final = 3
 _LEAST_MICROS: Final = 1000

@@ -78,7 +78,7 @@ def _report(gpu: str, share: float, alone: float, kernels: float, ways: Counter[
     return Report(
         f"{gpu.upper()} waits for copies for {percent(share)} of a step: {duration(alone)} in which none of its"
         f" kernels ran, beside {duration(kernels)} of kernels."
-        + (f" Most of them go from {direction}." if direction else ""),
+        + (f" Most of them go {'' if most == 'dd' else 'from '}{direction}." if direction else ""),
         {
             "device": gpu,
             "share": share,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ..records import Span
 from .alert import SLOWER, Alert
-from .job_watch import JobWatch, SeriesKey
+from .job_watch import JobWatch, SeriesKey, of_steps
 from .load import CpuSeconds
 from .step_series import NS, Shift
 
@@ -66,19 +66,22 @@ class Detector:
         load.add(t_ns, values.get("cpu_busy_s") or 0.0)
         self._hosts[host] = max(1, values.get("cpus") or 1), load
 
-    def alerts(self, now_ns: int) -> Iterator[tuple[int, Alert]]:
-        """Yield (uid, alert) of each new alert; the jobs are evaluated at most once in INTERVAL_NS."""
+    def due(self, now_ns: int) -> list[int]:
+        """Return the uids of the jobs to evaluate now: all of them, at most once in INTERVAL_NS."""
         if now_ns < self._due_ns:
-            return
+            return []
         self._due_ns = now_ns + INTERVAL_NS
-        for uid, job in list(self._jobs.items()):
-            for alert in job.alerts(now_ns):
-                yield uid, alert
-            for which, shift in job.shifts(now_ns):
-                if self._is_own(job, which, shift, now_ns):
-                    job.restart()  # shifts of its other series have the same cause
-                    yield uid, _slower(now_ns, which, shift)
-                    break
+        return list(self._jobs)
+
+    def alerts(self, uid: int, now_ns: int) -> Iterator[Alert]:
+        """Yield the new alerts of job ``uid``."""
+        job = self._jobs[uid]
+        yield from job.alerts(now_ns)
+        for which, shift in job.shifts(now_ns):
+            if self._is_own(job, which, shift, now_ns):
+                job.restart()  # shifts of its other series have the same cause
+                yield of_steps(SLOWER, now_ns, which, shift)
+                return
 
     def _is_own(self, job: JobWatch, which: SeriesKey, shift: Shift, now_ns: int) -> bool:
         """Return whether ``shift`` has another cause than the load of the host.
@@ -116,7 +119,3 @@ class Detector:
                 change = other.change(shift)
                 if change is not None:
                     yield change
-
-
-def _slower(now_ns: int, which: SeriesKey, shift: Shift) -> Alert:
-    return Alert(now_ns, shift.since_ns, SLOWER, which.kind, which.key, shift.step, shift.before_ns, shift.now_ns)

@@ -259,7 +259,7 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
 
 
 def _with_calls(plane: _Plane, found: Sequence[Execution]) -> Iterator[Execution]:
-    """Yield the ops; those of unseen executors have the call that the executor names after each op, if it does."""
+    """Yield ``found``; an op of an unseen executor gets the call of the next PROPAGATE event on its thread, if any."""
     threads = {row.thread for row in found if row.call == UNSEEN}
     named = {
         line.id & 0xFFFFFFFF: [

@@ -9,6 +9,8 @@ from typing import Final
 from ..errors import TfprofError
 
 _EVERYONE: Final = 0o666
+#: Beginnings of paths that name an open file of a process.
+_OPEN_FILES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
 def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
@@ -30,8 +32,8 @@ def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
 
 
 def _is_special(given: str, target: Path) -> bool:
-    """Whether to write into the file instead of replacing it: a device, a pipe, or a path below /proc or /dev/fd."""
-    return given.startswith(("/dev/", "/proc/")) or (target.exists() and not target.is_file())
+    """Whether to write into the file instead of replacing it: a device, a pipe, or an open file of the process."""
+    return given.startswith(_OPEN_FILES) or (target.exists() and not target.is_file())
 
 
 def _replace(target: Path, pieces: Iterable[bytes]) -> None:

@@ -4,6 +4,7 @@ Graphs have no names, so the shapes of their arguments identify them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from .definitions import Definition
@@ -100,9 +101,8 @@ def _takes(taken: Dims | None, given: Dims | None) -> bool:
 
 def _common(one: str, other: str) -> int:
     """Return the number of scopes that two names share."""
-    return next(
-        (at for at, pair in enumerate(zip(one.split("/"), other.split("/"), strict=False)) if pair[0] != pair[1]), 0
-    )
+    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def _equals(taken: Dims | None, given: Dims | None) -> bool:
@@ -110,7 +110,7 @@ def _equals(taken: Dims | None, given: Dims | None) -> bool:
 
 
 def _functions(nodes: Iterable[Definition]) -> dict[int, list[list[Key]]]:
-    """Return the placeholders of each graph, by their number."""
+    """Return the placeholders of each graph, grouped by the number of placeholders."""
     placeholders: dict[int, list[Key]] = {}
     for node in nodes:
         if node.op == _PLACEHOLDER:

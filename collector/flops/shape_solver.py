@@ -124,7 +124,7 @@ class OpenSizes:
             self._sizes.setdefault(self._root(min(one, other)), max(one, other))
 
     def _follows(self, pair: Equal, sizes: dict[int, int]) -> bool:
-        """Set the only open size of two equal products; return whether there is exactly one."""
+        """Set the only open size of two equal products; return whether a size was set."""
         (left, left_open), (right, right_open) = (self._factors(side, sizes) for side in pair)
         for root in set(left_open) & set(right_open):
             left_open.remove(root)

@@ -42,8 +42,12 @@ class GuardedDetector:
     def alerts(self, now_ns: int) -> list[tuple[int, Alert]]:
         """Return the new alerts by uid."""
         found: list[tuple[int, Alert]] = []
-        self._fenced(0, lambda: found.extend(self._detector.alerts(now_ns)))
+        for uid in self._detector.due(now_ns):
+            self._fenced(uid, self._add_alerts, uid, now_ns, found)
         return found
+
+    def _add_alerts(self, uid: int, now_ns: int, found: list[tuple[int, Alert]]) -> None:
+        found += [(uid, alert) for alert in self._detector.alerts(uid, now_ns)]
 
     def _fenced(self, uid: int, action: Callable[..., object], *arguments: object) -> None:
         try:

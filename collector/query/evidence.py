@@ -94,7 +94,7 @@ def _last(
 
 
 def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
-    """Return the main kind of step of the job, and its latest steps on the thread with most of them."""
+    """Return the main kind of step of the job, and its latest steps on the thread with the most step time."""
     there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
     kind = leading(there, of_names(words(job.info).get("times")))
     if kind is None:

@@ -74,7 +74,7 @@ _UNSEEN: Final = (
 
 
 def _never(job: JobReader) -> str:
-    """Explain why no step of an ended job was traced although nothing prevented it."""
+    """Explain why no step of an ended job was traced: none ran, none was selected, or none could be recorded."""
     counts, values = counts_of(job.info), words(job.info)
     number = sum(counts.get(name, 0) for name in STEPS)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)

@@ -20,6 +20,7 @@ STATES: Final = (
     "exited",
     "killed",
     "ended",
+    "detached",
     "lost",
     catalog.STALE,
     catalog.IMPORTED,

@@ -24,7 +24,7 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else f"{numbers.size(value)}/s"
 
 
-#: Ending of a series' name, which is not shown, and the format of its values.
+#: Ending of a series' name, the text shown in its place, and the format of its values.
 _UNITS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
     ("_bytes_per_s", "", _rate),
     ("_bytes", "", numbers.size),

@@ -28,7 +28,7 @@ def _open_jobs(status: Mapping[str, Any]) -> int | None:
 
 
 def _lost(status: Mapping[str, Any]) -> int | None:
-    """Return the number of records dropped by the open jobs, None if unknown."""
+    """Return the number of records and spans dropped by the open jobs, None if unknown."""
     jobs = status.get("jobs")
     if not isinstance(jobs, Mapping):
         return None

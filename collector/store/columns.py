@@ -24,7 +24,7 @@ def integer(value: int) -> Any:
 
 
 def listed(table: Any, name: str) -> list[Any]:
-    """Return a column as a list; faster than to_pylist, which checks each value for null."""
+    """Return a column of ``table`` as a list."""
     values: list[Any] = table[name].to_pylist()
     return values
 

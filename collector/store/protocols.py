@@ -140,7 +140,7 @@ class JobReader(Protocol):
         ...
 
     def window_labels(self) -> dict[int, int]:
-        """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
+        """Return node -> one of its labels, for the nodes that profiler windows recorded."""
         ...
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:

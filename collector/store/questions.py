@@ -53,7 +53,7 @@ def timeline(ask: Ask, traces: Collection[int]) -> list[tuple[int, int, int, int
 
 
 def window_labels(ask: Ask) -> dict[int, int]:
-    """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
+    """Return node -> one of its labels, for the nodes that profiler windows recorded."""
     return dict(_rows(ask(_WINDOW_LABELS)))
 
 

@@ -32,7 +32,7 @@ class LocalJob:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name`` of schema.JOB_TABLES, or only ``columns``.
 
-        Sealed ``ops`` are sorted by (node, trace) within each row group; all other rows are in
+        Sealed ``ops`` are sorted by (node, device, trace) within each row group; all other rows are in
         order of arrival.
         """
         return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
@@ -96,7 +96,7 @@ class LocalJob:
         return self.with_sql(partial(questions.timeline, traces=traces))
 
     def window_labels(self) -> dict[int, int]:
-        """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
+        """Return node -> one of its labels, for the nodes that profiler windows recorded."""
         return self.with_sql(questions.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
@@ -154,7 +154,7 @@ class LocalStore:
         return self._host
 
     def jobs(self) -> list[LocalJob]:
-        """Return all readable jobs, in the order of their start."""
+        """Return all readable jobs, in the order in which they were opened."""
         return self._read()[0]
 
     def damaged(self) -> list[StoreError]:

@@ -66,11 +66,11 @@ TRACES = pa.schema(
         ("base_ns", _I64),  # real time from which ops.start_ns counts
         ("rows", _U32),
         ("raw_bytes", _I64),
-        ("accelerator", _U16),  # sum of devices.accelerator over all devices, including those without rows
+        ("accelerator", _U16),  # flags devices.accelerator of all devices, including those without rows
     ]
 )
 
-#: Interned strings. kind: NAME_KINDS; ids are dense for each kind and job.
+#: Interned strings. kind: NODE, DEVICE, LABEL, ALLOCATOR or OUTPUTS; ids are dense for each kind and job.
 NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
 NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 

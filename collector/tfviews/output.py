@@ -21,7 +21,7 @@ class File(NamedTuple):
 class OutputFile(NamedTuple):
     """A type of `-output` that writes files, with the exporter of that name (collector/exporters/NAME.py).
 
-    ``views``: the views that support it; ``refusal``: the TF profiler's message about other views;
+    ``views``: the views that support it; ``refusal``: the message about other views, the TF profiler's if it has one;
     ``about``: a remark for the help.
     """
 
@@ -49,8 +49,9 @@ OUTPUT_FILES: Final = (
 )
 #: Types that write a file, and need its name.
 _WITH_FILE: Final = frozenset(row.name for row in OUTPUT_FILES)
-#: The types, in the order that the TF profiler lists them.
-TYPES: Final = tuple(sorted({STDOUT, NONE} | _WITH_FILE))
+#: All types, and those of the TF profiler in the order of its error message.
+TYPES: Final = frozenset({STDOUT, NONE} | _WITH_FILE)
+_OF_TF: Final = (FILE, NONE, PPROF, STDOUT, TIMELINE)
 #: All spellings of the option's value, for an error message.
 SPELLED: Final = (
     f"{', '.join((STDOUT, NONE, *(row.spelled for row in OUTPUT_FILES[:-1])))} or {OUTPUT_FILES[-1].spelled}"
@@ -97,7 +98,7 @@ def parse(text: str) -> OutputChoice:
         return OutputChoice()
     kind, _, rest = text.partition(":")
     if kind not in TYPES:
-        raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(TYPES)}\n")
+        raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(_OF_TF)}\n")
     outfile = _outfile(kind, rest)
     if kind in _WITH_FILE and not outfile:
         raise InvalidOutputError(f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n")

@@ -27,7 +27,7 @@ class Tensor:
     data: bytes
 
     def values(self) -> Iterator[Value]:
-        """Yield the elements as text; numbers have 6 digits, like the output of a C++ stream."""
+        """Yield the elements; floats are rounded to 6 digits, like the output of a C++ stream."""
         if self.dtype == STRING:
             yield from _texts(self.data, prod(self.shape))
         elif self.dtype in (FLOAT, DOUBLE):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..channel.ring import Channel
     from ..channel.spans import Put
-    from ..core import Made
+    from ..core import Made, NotYet
     from .accounts import Accounts
     from .orders import Orders
 
@@ -87,9 +87,9 @@ class Tracker(_Counted):
         "trigger",
     )
 
-    def __init__(self, kind: int, make: Callable[[], Made | None], first: int = FIRST) -> None:
+    def __init__(self, kind: int, make: Callable[[], Made | NotYet | None], first: int = FIRST) -> None:
         self.kind = kind
-        self._make = make  # returns (channel, put, orders), None where there is no channel
+        self._make = make  # returns (channel, put, orders), None where there is no channel, () if there is none yet
         self._first = first
         self.count_at = layout.COUNTS_AT // 8 + kind
         self.forget()
@@ -282,8 +282,9 @@ class Tracker(_Counted):
 
     def _begin(self) -> bool:
         made = self._make()
-        if made is None:
-            self.stop()
+        if not made:
+            if made is None:
+                self.stop()
             return False
         channel, self.put, self._orders = made
         self.words = channel.words

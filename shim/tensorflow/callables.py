@@ -51,18 +51,17 @@ def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
 class _TracedVariants(object):
     """The options (bytes), span key and kind of one callable, and its variants by trace level.
 
-    Without options, the callable is not traced.
+    If the options are None, the callable is not traced.
     """
 
     __slots__ = ("asked", "given", "handles", "is_reported", "key", "options", "tracker")
 
-    def __init__(self, tracker: Tracker, key: int = 0, options: bytes = b"") -> None:
+    def __init__(self, tracker: Tracker, key: int = 0, options: bytes | None = None) -> None:
+        known = options or b""
         self.options = options
         self.key = key
         self.tracker = tracker
-        self.given = b"".join(
-            options[value:end] for field, _, end, value in pb_wire.fields(options) if field == _OPTIONS
-        )
+        self.given = b"".join(known[value:end] for field, _, end, value in pb_wire.fields(known) if field == _OPTIONS)
         self.asked = pb_wire.last(self.given, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
         self.is_reported = False  # whether the job has a warning about missing options
@@ -73,7 +72,7 @@ class _TracedVariants(object):
         if handle is not None:
             return handle, 0
         run_options = with_level(b"", level)
-        options = self.options + b"\x22" + pb_wire.encoded(len(run_options)) + run_options
+        options = (self.options or b"") + b"\x22" + pb_wire.encoded(len(run_options)) + run_options
         made = tf_session.TF_NewBufferFromString(options)
         try:
             handle = tf_session.TF_SessionMakeCallable(session._session, made)
@@ -132,10 +131,12 @@ def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> _Tr
 
 
 def _keep(made: Any, variants: _TracedVariants) -> _TracedVariants:
-    if core.state() is not None:  # not yet disarmed
-        vars(made)[_VARIANTS] = variants
-        _made[id(made)] = made
-    return variants
+    """Return the variants of ``made``: these, or those that another thread found first."""
+    if core.state() is None:  # disarmed
+        return variants
+    _made[id(made)] = made
+    kept: _TracedVariants = vars(made).setdefault(_VARIANTS, variants)
+    return kept
 
 
 def _find(made: Any, caller: FrameType, runs: Runs, unknown: _TracedVariants) -> _TracedVariants:
@@ -236,7 +237,7 @@ def _begin(
         return TracedRun(tracker, ordinal, key, variants.asked, True, begun), made
     if level is None:
         return None
-    if not variants.options:
+    if variants.options is None:
         _report(variants)
         return None
     session = made._session

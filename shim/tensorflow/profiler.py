@@ -29,7 +29,7 @@ MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a random name
 _SUFFIX = ".xplane.pb"
 _LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
-_BUSY = ("AlreadyExistsError", "UnavailableError")
+BUSY = ("AlreadyExistsError", "UnavailableError")
 _BUSY_REASON = ("profiler-busy", "another profiler session is active: steps are not traced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library reserves
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
@@ -218,7 +218,7 @@ def start_of(cls: type) -> Callable[..., object]:
 
 def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of the error that kept a session from starting."""
-    if type(error).__name__ in _BUSY:
+    if type(error).__name__ in BUSY:
         return _BUSY_REASON
     if isinstance(error, stderr_guard.NoisyError):
         return ("profiler-noisy", "TensorFlow's log lines cannot be kept off standard error: %s" % error)

@@ -10,12 +10,11 @@ import _thread
 import sys
 
 from .. import clock, guard
+from .profiler import BUSY, MODULE, start_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
 
 _lock = _thread.allocate_lock()
 _pid = clock.getpid()
@@ -58,12 +57,14 @@ def _free(tf_session: Any) -> bool:
             return bool(tf_session.TFE_ProfilerIsOk(profiler))
         finally:
             tf_session.TFE_DeleteProfiler(profiler)
-    __import__(_PROFILER)
-    session = sys.modules[_PROFILER].ProfilerSession()
+    __import__(MODULE)
+    session = sys.modules[MODULE].ProfilerSession()
     try:
-        session.start("", {"host_tracer_level": 0, "python_tracer_level": 0, "device_tracer_level": 0})
+        start_of(type(session))(
+            session, "", {"host_tracer_level": 0, "python_tracer_level": 0, "device_tracer_level": 0}
+        )
     except Exception as error:
-        if type(error).__name__ != "AlreadyExistsError" or guard.theirs(error):
+        if type(error).__name__ not in BUSY or guard.theirs(error):
             raise
         return False
     session.stop()

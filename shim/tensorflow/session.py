@@ -169,10 +169,14 @@ class _TracedRun(object):
             level = chosen_level(level, tf_session)
         traced = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun))
         traced.options, traced.metadata = options, run_metadata
-        if not asked:
-            traced.options = traced.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
-        if not asked or run_metadata is None:
-            traced.metadata = traced.mine(tf_session.TF_NewBuffer())
+        try:
+            if not asked:
+                traced.options = traced.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
+            if not asked or run_metadata is None:
+                traced.metadata = traced.mine(tf_session.TF_NewBuffer())
+        except BaseException:
+            traced.record.ends()
+            raise
         return traced
 
     @staticmethod

@@ -184,6 +184,26 @@ def test_the_command_detaches_on_ctrl_c(loop, private_places):
     assert job.end()["objects"] == []
 
 
+def test_ctrl_c_while_attaching_to_a_second_job_detaches_from_the_first(loop, private_places):
+    first, second = loop("tf1", "session"), loop("tf1", "session")
+    os.kill(second.pid, signal.SIGSTOP)  # the command waits for it
+    command = subprocess.Popen(
+        [*TFPROF, "attach", str(first.pid), str(second.pid)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stderr is not None
+    assert f"{first.pid} {SCRIPT}: attached by" in command.stderr.readline()
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=60)
+    os.kill(second.pid, signal.SIGCONT)
+    assert command.returncode == 0, err
+    assert "detached; more with" in err
+    assert_unchanged(first.end())
+    assert_unchanged(second.end())
+
+
 def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_places):
     job = loop("tf1", "session")
     attach = [*TFPROF, "attach", str(job.pid), "--no-wait"]

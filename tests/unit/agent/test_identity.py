@@ -23,7 +23,19 @@ def test_only_the_task_of_tf_config_is_used() -> None:
     assert identity.tags({"TF_CONFIG": json.dumps(config)}) == {"tf_task": "worker:1"}
 
 
-@pytest.mark.parametrize("config", ["", "{", "[]", "{}", '{"task": 3}', '{"task": {"type": "w", "index": "x"}}'])
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"task": 3}',
+        '{"task": {"type": "w", "index": "x"}}',
+        '{"task": {"type": "w", "index": Infinity}}',
+        "[" * 100_000,
+    ],
+)
 def test_an_invalid_tf_config_gives_no_tag(config: str) -> None:
     assert identity.tags({"TF_CONFIG": config}) == {}
 

@@ -69,6 +69,23 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_caller() -> None:
     mine.close()
 
 
+def test_a_file_that_the_process_closes_meanwhile_hides_no_channel(monkeypatch) -> None:
+    mine = ChannelWriter()
+    closed = os.open("/dev/null", os.O_RDONLY)
+    original = os.readlink
+
+    def readlink(path):
+        if path.endswith(f"/{closed}"):
+            raise FileNotFoundError(path)
+        return original(path)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    monkeypatch.setattr(os, "listdir", lambda _folder: [str(closed), str(mine.fd)])
+    assert len(processes.channels_of(os.getpid())) == 1
+    os.close(closed)
+    mine.close()
+
+
 def test_names_with_parentheses_and_spaces_are_parsed(tmp_path) -> None:
     path = tmp_path / "a) R 1 (b"
     path.symlink_to("/bin/sleep")

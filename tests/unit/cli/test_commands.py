@@ -73,6 +73,7 @@ def test_jobs_lists_every_job_with_its_state(run: Run) -> None:
         (("--state", "killed,starting"), ["7f3b", "1234"]),
         (("--state", "running", "--state", "EXITED"), ["7f3a", "1234"]),
         (("--state", "ended"), []),
+        (("--state", "detached,lost,stale,imported"), []),
         (("--name", "*.py", "--name", "nothing"), ["7f3a", "7f3b", "1234"]),
         (("--name", "TRAIN*"), ["7f3a"]),
         (("--since", "2023-11-14"), ["7f3a", "7f3b", "1234"]),

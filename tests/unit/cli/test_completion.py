@@ -45,6 +45,8 @@ def bash(store: Path, line: str, environ: dict[str, str] | None = None) -> list[
         ("tfprof sh", ["show", "shell"]),
         ("tfprof show ", ["last", "train.py", "idle.py", "aa10", "bb10", "cc10"]),
         ("tfprof show b", ["bb10"]),
+        ("tfprof advise b", ["bb10"]),
+        ("tfprof alerts b", ["bb10"]),
         ("tfprof op aa10 -ord", ["-order_by"]),
         ("tfprof op -order_by mic", ["micros"]),
         ("tfprof op -select bytes,mic", ["bytes,micros"]),

@@ -20,6 +20,7 @@ GIVER = Giver("ann", "node7", 42)
         (Order(orders.TRACE, GIVER, steps=1), "the next step", True),
         (Order(orders.TRACE, GIVER, for_ns=5 * 10**9), "every step for 5 s", True),
         (Order(orders.TRACE, GIVER, "every=50", steps=3), "one step in 50, 3 steps", True),
+        (Order(orders.TRACE, GIVER, "every=50", steps=1), "one step in 50, 1 step", True),
         (Order(orders.TRACE, GIVER, "every=1"), "every step", False),
         (Order(orders.TRACE, GIVER, "budget=0.5%", "software"), "a budget of 0.5%", False),
         (Order(orders.TRACE, GIVER, "steps=10-20,30"), "steps 10-20,30", True),

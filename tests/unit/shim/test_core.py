@@ -7,6 +7,7 @@ import sys
 import pytest
 from tfprof.formats import layout
 from tfprof.shim import core, guard
+from tfprof.shim.channel import channel_setup
 
 RUN = f"{7:016x}@"
 
@@ -55,6 +56,21 @@ def test_the_channel_is_created_once_when_it_is_needed(tmp_path):
     assert made is core.channel() is core.state().channel
     assert [path.read_text() for path in (tmp_path / "announce").iterdir()] == ["channel\n"]
     assert core.thread_id() == 0 or core.thread_id() == int(os.readlink("/proc/thread-self").rpartition("/")[2])
+
+
+def test_a_step_of_a_signal_handler_during_the_creation_of_the_channel_neither_waits_nor_stops(monkeypatch, tmp_path):
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    tracker = core.tracker(layout.RUN)
+    original = channel_setup.write_hello
+
+    def write_hello(channel, state):
+        assert tracker.level(tracker.next(), 0) is None
+        original(channel, state)
+
+    monkeypatch.setattr(channel_setup, "write_hello", write_hello)
+    assert core.channel() is not None
+    tracker.open()
+    assert tracker.channel is core.channel()
 
 
 def test_a_channel_that_cannot_be_created_is_tried_once(monkeypatch, tmp_path):

@@ -50,8 +50,12 @@ class Host:
             self.busy_s += self.busy
             self.detector.sample_host("host", self.now + NS, {"cpus": self.cpus, "cpu_busy_s": self.busy_s})
             self.now += NS
-            self.found += self.detector.alerts(self.now)
+            self.look()
         return self
+
+    def look(self):
+        for uid in self.detector.due(self.now):
+            self.found += [(uid, alert) for alert in self.detector.alerts(uid, self.now)]
 
     def _second(self, uid):
         at, entries = self.now, []
@@ -188,7 +192,7 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
 def test_a_job_without_samples_raises_no_stall():
     host = Host().run(60)
     host.now += 600 * NS
-    host.found += host.detector.alerts(host.now)
+    host.look()
     assert host.slugs == []
 
 
@@ -213,7 +217,7 @@ def test_losses_raise_an_alert():
     host = Host()
     host.detector.counters(1, {"dropped_records": 2, "dropped_traces": True}, START)
     host.detector.counters(1, {"dropped_records": 5}, START)
-    [(_, alert)] = list(host.detector.alerts(START))
+    [alert] = list(host.detector.alerts(1, START))
     assert (alert.slug, alert.before, alert.now) == (LOSSES, 2, 5)
 
 

@@ -1,6 +1,7 @@
 """Files for users are written completely, or not at all with an error."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def test_devices_are_written_to_and_a_full_device_is_an_error() -> None:
     write("/dev/null", b"x")
     with pytest.raises(TfprofError, match=r"cannot write /dev/full: No space left on device \[io\]"):
         write("/dev/full", b"x" * 100_000)
+
+
+def test_a_file_in_shared_memory_is_replaced() -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.write(b"old")
+        file.flush()
+        write(file.name, b"new")
+        assert Path(file.name).read_bytes() == b"new"
+        assert os.fstat(file.fileno()).st_nlink == 0, "the old file"
+        Path(file.name).touch()
 
 
 def test_an_open_file_is_written_into(tmp_path: Path) -> None:

@@ -77,6 +77,15 @@ def test_a_fused_op_counts_for_all_its_parts() -> None:
     assert counted["relu"] == Count(4 * EACH + 4 * 6 * 6 * 4), "of two convolutions, the second with a bias alone"
 
 
+def test_a_fused_gradient_of_a_normalization_counts_as_the_gradient_and_that_of_the_relu() -> None:
+    vectors = [node(name, "Const", (), (4,)) for name in ("s", "m", "v", "r", "o")]
+    images = [node(name, "Const", (), (4, 6, 6, 4)) for name in ("dy", "x", "y")]
+    gradient = node("g", "FusedBatchNormGradV3", ["dy", "x", "s", "m", "v", "r"], (4, 6, 6, 4), (4,), (4,))
+    samples = {"g": sample("_FusedBatchNormGradEx", "g", "dy, x, s, m, v, r, o, y", (4, 6, 6, 4))}
+    counted = count([[*vectors, *images, gradient]], samples, alike(1, row("g", (4, 6, 6, 4))))
+    assert counted.counts == {"g": Count(10 * 4 * 6 * 6 * 4)}
+
+
 def test_a_fused_op_without_parts_in_the_graph_is_counted_from_its_inputs() -> None:
     graph = [node("y", "BiasAdd", ["z", "b"], (4, 7)), node("z", "Unknown", (), (4, 7))]
     samples = {"y": sample("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": sample("V", "a", "", (4, 5))}

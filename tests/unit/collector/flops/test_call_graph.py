@@ -1,0 +1,21 @@
+"""Matching of calls with the graphs that they call."""
+
+from fakes.graphs import node, read
+from tfprof.collector.flops.call_graph import CallGraph
+
+
+def body(scope: str) -> list[object]:
+    """Return the placeholders of a loop's body, named as TensorFlow 2 names them."""
+    return [node(f"{scope}/{name}", "Placeholder", (), (2, 3)) for name in ("loop_counter", "state")]
+
+
+def test_of_bodies_with_equal_shapes_a_loop_calls_those_in_its_scope() -> None:
+    loops = [
+        *(node(name, "Const", (), (2, 3)) for name in ("counter", "state")),
+        *(node(f"model/{name}/while", "While", ["counter", "state"], (2, 3), (2, 3)) for name in ("lstm", "lstm_1")),
+    ]
+    bodies = [body(f"model/{name}/while/model/{name}/while") for name in ("lstm_1", "lstm_1", "lstm", "lstm")]
+    calls = CallGraph({(each.graph, each.name): each for each in read(loops, *bodies)})
+    for name in ("lstm", "lstm_1"):
+        called = {placeholder[1] for _, placeholder in calls.passed((0, f"model/{name}/while"))}
+        assert called == {f"model/{name}/while/model/{name}/while/{part}" for part in ("loop_counter", "state")}
