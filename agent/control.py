@@ -12,8 +12,8 @@ _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_
 def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: int = 0, end_ns: int = 0) -> int:
     """Write ``policy`` into the agent's words of ``channel`` and return its generation.
 
-    The policy ends after ``count`` traced steps and at ``end_ns`` (monotonic); 0 means no such end.
-    ``order`` is the order's id. The job confirms the policy in `policy_seen`. PolicyError if it has
+    The policy ends after ``count`` traced steps or at ``end_ns`` (monotonic), whichever is first; 0
+    means no such end. ``order`` is the order's id. The job confirms the policy in `policy_seen`. PolicyError if it has
     too many ranges.
     """
     if len(policy.ranges) > layout.RANGES_MAX:

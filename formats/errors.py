@@ -27,7 +27,7 @@ class TfprofError(Exception):
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` as one printable line: long words are shortened, others escaped."""
+    """Return ``text`` as one line: unprintable characters are escaped, long words shortened."""
     words = (shortened("".join(map(_printable, word)), WORD_MAX) for word in text.split())
     return shortened(" ".join(words), TEXT_MAX)
 

@@ -42,7 +42,7 @@ def state_home() -> str:
 
 
 def absolute(store: str) -> str:
-    """Return ``store``; FolderError when it is relative, since a variable has a relative path."""
+    """Return ``store``; FolderError if it is relative, because XDG_STATE_HOME or HOME is."""
     if not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
         raise FolderError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
@@ -52,8 +52,8 @@ def absolute(store: str) -> str:
 def runtime_root() -> str:
     """Return the user's folder of runtime files.
 
-    It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. FolderError when neither
-    is possible.
+    It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. FolderError if
+    XDG_RUNTIME_DIR is relative or no folder, or if there is no temporary folder.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and not os.path.isabs(base):

@@ -1,4 +1,4 @@
-"""Versions of the package and of the formats the shim defines, each with its history."""
+"""Versions of the package, the channel and the wire; the last two with their histories."""
 
 VERSION = "0.3.0.dev0"
 

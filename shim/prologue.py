@@ -30,7 +30,7 @@ _KEEPS = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
 #: releases the kept value.
 _MUST_RELEASE = ((3, 9), (3, 10))
 _RELEASE = ("ROT_TWO", "POP_TOP")
-_RELATIVE = _VERSION >= (3, 11)  # jumps are relative, or exception handlers are in a table
+_SINCE_311 = _VERSION >= (3, 11)  # calls begin with PUSH_NULL; cells are numbered as local variables
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: calling one runs none of its code
 _VARARGS = 0x04
 _ARG_MAX = 0xFF  # maximum argument of an instruction without extension
@@ -90,17 +90,17 @@ def _arguments(code: types.CodeType) -> int:
 def _steps(code: types.CodeType, count: int, keep: bool) -> Iterator[tuple[str, int]]:
     """Yield (name, argument) of the call's instructions; the function is the last constant."""
     target = [("LOAD_CONST", len(code.co_consts))]
-    if _RELATIVE:
+    if _SINCE_311:
         target.insert(1 if _VERSION >= (3, 13) else 0, ("PUSH_NULL", 0))
     yield from target
     for index, name in enumerate(code.co_varnames[:count]):
         if name in code.co_cellvars:
-            yield "LOAD_DEREF", index if _RELATIVE else code.co_cellvars.index(name)
+            yield "LOAD_DEREF", index if _SINCE_311 else code.co_cellvars.index(name)
         else:
             yield "LOAD_FAST", index
     if _VERSION == (3, 11):
         yield "PRECALL", count
-    yield "CALL" if _RELATIVE else "CALL_FUNCTION", count
+    yield "CALL" if _SINCE_311 else "CALL_FUNCTION", count
     if not keep:
         yield "POP_TOP", 0
 

@@ -1,7 +1,7 @@
-"""Reads the functions of an ELF file from the memory of a process that has it mapped; every length there is checked.
+"""Reads the functions of an ELF file from the memory of a process that has it mapped.
 
-No file is opened: its path may lead elsewhere by now, or nowhere, as in another mount namespace,
-below another root, or after an upgrade.
+Every length there is checked. `Image` opens no file: its path may lead elsewhere by now, or
+nowhere, as in another mount namespace, below another root, or after an upgrade.
 """
 
 import os
@@ -115,7 +115,10 @@ class Image:
         return tags
 
     def _address(self, value: int) -> int:
-        """Return the address of a table: some dynamic linkers put it in the place of the file's, others do not."""
+        """Return the address in the process of the table at ``value``.
+
+        Some dynamic linkers have put that address there, others leave the one in the file.
+        """
         for at in (value, value + self._moved):
             if self._end(at):
                 return at

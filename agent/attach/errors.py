@@ -4,7 +4,7 @@ from ...formats.errors import TfprofError
 
 
 class AttachError(TfprofError):
-    """Attaching to a process failed; the process is unchanged."""
+    """Attaching to a process failed."""
 
     slug = "attach-failed"
 

@@ -10,9 +10,7 @@ from typing import Final, NamedTuple
 
 from .ptrace import Registers
 
-#: Bytes below the stack pointer that belong to the interrupted function.
-RED_ZONE: Final = 128
-#: Distance from the interrupted stack to the frame: the red zone and a margin.
+#: Distance from the interrupted stack to the frame: the red zone (128 bytes) and a margin.
 _DISTANCE: Final = 1024
 _ALIGNMENT: Final = 64
 

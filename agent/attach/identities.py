@@ -72,7 +72,9 @@ def user_to_become(pids: list[int]) -> int | None:
 
 
 def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answer) -> int:
-    """Run ``work`` with the identity of ``user_id``, in a child; return its exit status.
+    """Run ``work`` with the identity of ``user_id`` in a forked child; return its exit status.
+
+    The function returns in the child, too: the caller must end with this status.
 
     ``work`` gets a function that sends requests to this process, which still runs as root and calls
     ``answer`` for processes of that user only. ``pid`` is one of these processes: its environment

@@ -356,7 +356,7 @@ class Agent:
         self._link.note_collector(self._collector.pid)
 
     def _stall(self) -> dict[str, str] | None:
-        """Return the reason why no job's data is stored, None when data is stored."""
+        """Return the reason why no job's data is stored, None if none is known."""
         if self._link.refusal is not None:
             return self._link.refusal
         return self._collector.trouble

@@ -44,8 +44,9 @@ class ChannelError(TfprofError):
 class ReentrantGuard(object):
     """A lock that never blocks the job for long.
 
-    Re-entry from the same thread, as by a signal handler or destructor, skips the lock. A lock
-    whose holder was killed by an exception is replaced.
+    ``take`` returns None if the thread holds the lock already, as in a signal handler or
+    destructor. A lock that another thread holds for longer is replaced: an exception may have
+    prevented its release.
     """
 
     __slots__ = ("_lock",)
@@ -181,7 +182,7 @@ class Channel(object):
         return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
 
     def _report_too_large(self, kind: int, size: int) -> None:
-        """Report once that a record is too large for any ring."""
+        """Report once that a record is too large for this ring."""
         if self._reported_too_large:
             return
         self._reported_too_large = True
@@ -205,7 +206,7 @@ class Channel(object):
             raise ChannelError(self.broken[1], self.broken[0])
 
     def abandon(self) -> None:
-        """Abandon the parent's channel in a forked child: close its descriptor, keep its memory."""
+        """Close the descriptor and keep the memory, as for the parent's channel in a forked child."""
         if _inode(self._fd) == self._inode:
             os.close(self._fd)
 

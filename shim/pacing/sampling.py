@@ -17,9 +17,9 @@ _LEAST_NS = 1000
 class Sampling(object):
     """Chooses the number of steps that are only counted after a timed one.
 
-    The number varies randomly around a mean, so that timed steps do not coincide with a period of
-    the job. The mean at most doubles from one timed step to the next, and falls at once when a
-    timed step is longer.
+    One in ``_each`` steps is timed, on average. The number varies randomly, so that timed steps do
+    not coincide with a period of the job. ``_each`` at most doubles from one timed step to the
+    next, and falls at once when a timed step is longer.
     """
 
     __slots__ = ("_each", "_mean", "_own")
