@@ -61,7 +61,7 @@ class Arrivals:
         for found in targets.matching(self._pattern, self._known):
             self._known.add(found.process)
             try:
-                attached.append(_attachment(self._plan, found.process, counted=self._counted))
+                _attach_to(found.process, self._plan, attached, counted=self._counted)
             except TfprofError as error:
                 if error.slug == "no-tensorflow":  # it may still be loading TensorFlow
                     self._known.discard(found.process)
@@ -224,22 +224,22 @@ def _attach(plan: Plan, wanted: Sequence[int] | Arrivals, attached: list[Attachm
         try:
             if found is None:
                 raise UsageError(f"there is no process {pid}", "no-such-process")
-            attached.append(_attachment(plan, found, counted=counted))
+            _attach_to(found, plan, attached, counted=counted)
         except TfprofError as error:
             note(f"{pid}: {error}")
             failed = 1
     return failed
 
 
-def _attachment(plan: Plan, found: Process, *, counted: bool) -> Attachment:
+def _attach_to(found: Process, plan: Plan, attached: list[Attachment], *, counted: bool) -> None:
     """Attach to one process and print the method; TfprofError if that fails."""
-    one = Attachment(plan, found)
+    attached.append(Attachment(plan, found))
+    one = attached[-1]
     if counted and not one.is_ours:
-        one.end()
+        attached.pop().end()
         raise UsageError("it is profiled already: tfprof trace orders steps of it", "already-profiled")
     stopped = f", stopped for {duration(one.stopped_ns)}" if one.stopped_ns else ""
     note(f"{_title(one)}: attached by {one.method}{stopped}")
-    return one
 
 
 def _title(one: Attachment) -> str:

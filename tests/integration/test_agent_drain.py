@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,7 +118,14 @@ def _complete(bench: Bench) -> bool:
 
 
 def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
-    job, uid = bench.job(2000, 0.008)  # longer than twenty agents take to start
+    job, uid = bench.job(2000, 0.008)  # about as long as twenty agents take to start
+
+    def launch() -> None:
+        job.communicate()
+        bench.ended(job, 0, None)
+
+    launcher = threading.Thread(target=launch)
+    launcher.start()
     for round_ in range(20):
         bench.start_agent()
         seen = len(bench.collector.records.get(uid, ()))
@@ -125,8 +133,7 @@ def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
         bench.kill_agent()
     bench.start_agent()
     until(lambda: len(bench.collector.records[uid]) == 2000)
-    job.communicate()
-    bench.ended(job, 0, None)
+    launcher.join()
     until(bench.collector.closed)
     assert numbers(bench.collector.records[uid]) == list(range(1, 2001))
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 2001))
