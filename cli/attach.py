@@ -327,13 +327,23 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
             problem = f"some data is not stored yet: {_reason(result)}"
             failed = 1
         if output is not None:
-            print_lines(report(opened(store), launch, problem, width() or 120))
+            _print_report(store, launch, problem)
         elif problem is not None:
             note(problem)
         else:
             job = _id(one, store)
             note(f"detached; more with  tfprof op {job} · tfprof steps {job}")
     return failed
+
+
+def _print_report(store: str, launch: str, problem: str | None) -> None:
+    """Print the report on a job; if there is no store because of ``problem``, that alone."""
+    try:
+        print_lines(report(opened(store), launch, problem, width() or 120))
+    except TfprofError:
+        if problem is None:
+            raise
+        note(f"no profile: {problem}")
 
 
 def _detach(one: Attachment) -> int:
