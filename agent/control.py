@@ -13,8 +13,8 @@ def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: 
     """Write ``policy`` into the agent's words of ``channel`` and return its generation.
 
     The policy ends after ``count`` traced steps or at ``end_ns`` (monotonic), whichever is first; 0
-    means no such end. ``order`` is the order's id. The job confirms the policy in `policy_seen`. PolicyError if it has
-    too many ranges.
+    means no such end. ``order`` is the order's id. The job confirms the policy in `policy_seen`.
+    PolicyError if it has too many ranges.
     """
     if len(policy.ranges) > layout.RANGES_MAX:
         raise PolicyError(f"an order can have {layout.RANGES_MAX} ranges of steps at most")

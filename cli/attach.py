@@ -19,13 +19,14 @@ from ..agent.channels import ChannelReader
 from ..agent.launches import name_of
 from ..agent.processes import Process, process
 from ..collector.numbers import duration
+from ..collector.query.explanations import untraced
+from ..collector.store.reader import open_reader
+from ..collector.summaries.jobs import short_ids, steps_of
 from ..commands import settings_files
-from ..formats import layout
 from ..formats.errors import TfprofError, UsageError
 from ..formats.policy import Policy
 from ..formats.runtime_dir import default_store
 from ..formats.settings import SETTINGS
-from ..formats.step_kinds import leading
 from .command import note, print_lines, store_option, width
 from .report import report
 from .values import GIVEN, NAME, WHOLE
@@ -39,7 +40,7 @@ LOOK_S: Final = 0.2
 AGENT_S: Final = 1.0
 #: Poll interval of new processes (seconds).
 ARRIVALS_S: Final = 2.0
-#: Seconds without a traced step after which the user is told why.
+#: Time without a traced step after which the command says why (seconds).
 UNTRACED_S: Final = 10.0
 
 
@@ -72,28 +73,24 @@ class Arrivals:
 
 
 class Patience:
-    """Tells the user once for each job why none of its steps is traced, if the command ``waits`` for some."""
+    """Says once for each job why none of its steps is traced, if the command ``waits`` for traced steps."""
 
     def __init__(self, store: str, *, waits: bool) -> None:
         self._store = store
         self._waits = waits
-        self._since_s: dict[Attachment, float] = {}
-        self._told: set[Attachment] = set()
+        self._due_s: dict[Attachment, float] = {}
 
     def look(self, attached: Sequence[Attachment]) -> None:
         """Print a note about each job that has had no traced step for UNTRACED_S."""
         now_s = time.monotonic()
         for one in attached if self._waits else ():
-            began_s = self._since_s.setdefault(one, now_s)
-            if one not in self._told and now_s > began_s + UNTRACED_S and not one.channel.word("traced"):
-                self._told.add(one)
+            if now_s > self._due_s.setdefault(one, now_s + UNTRACED_S) and not one.channel.word("traced"):
+                self._due_s[one] = float("inf")
                 note(f"{_title(one)}: {self._why(one)}; Ctrl-C detaches")
 
     def _why(self, one: Attachment) -> str:
-        from ..collector.query.explanations import untraced  # noqa: PLC0415  # only after a long wait
-
         try:
-            found = [job for job in opened(self._store).jobs() if job.info.uid == one.channel.page.uid]
+            found = [job for job in open_reader(self._store).jobs() if job.info.uid == one.channel.page.uid]
         except TfprofError as error:
             return f"no traced steps yet: {error}"
         return untraced(found[0]) if found else "no traced steps yet: nothing of the job is stored"
@@ -249,12 +246,10 @@ def _title(one: Attachment) -> str:
 
 def _id(one: Attachment, store: str) -> str:
     """Return the start of the job's id, as `tfprof jobs` shows it."""
-    from ..collector.summaries.jobs import short_ids  # noqa: PLC0415  # only when the command ends
-
     uid = f"{one.channel.page.uid:016x}"
     known: list[str] = []
     with suppress(TfprofError):  # the store may not exist yet
-        known = [job.info.hex for job in opened(store).jobs()]
+        known = [job.info.hex for job in open_reader(store).jobs()]
     return short_ids(list({*known, uid}))[uid]
 
 
@@ -302,10 +297,8 @@ def _are_traced(channel: ChannelReader, count: int) -> bool:
     traced = channel.word("traced")
     if not 0 < traced < count:
         return traced >= count
-    counters = channel.counters()
-    times = {kind: counters["times"][layout.SPAN_NAMES[kind]] for kind in layout.STEP_KINDS}
-    kind = leading({kind: spent for kind, spent in times.items() if spent})
-    return kind is not None and counters["counts"][layout.SPAN_NAMES[kind]] > count
+    _, steps = steps_of(channel.counters())
+    return steps > count
 
 
 def _prefixed(one: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator[str]:
@@ -339,7 +332,7 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
 def _print_report(store: str, launch: str, problem: str | None) -> None:
     """Print the report on a job; if there is no store because of ``problem``, that alone."""
     try:
-        print_lines(report(opened(store), launch, problem, width() or 120))
+        print_lines(report(open_reader(store), launch, problem, width() or 120))
     except TfprofError:
         if problem is None:
             raise
@@ -361,10 +354,3 @@ def _detach(one: Attachment) -> int:
 
 def _reason(result: Any) -> str:
     return result.stall["text"] if result is not None and result.stall else "the agent is still sending it"
-
-
-def opened(store: str) -> Any:
-    """Return the reader of a store, which must exist."""
-    from ..collector.store.reader import open_reader  # noqa: PLC0415  # only needed after data was stored
-
-    return open_reader(store)

@@ -85,9 +85,8 @@ def dumped(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator
 def _lines(given: argparse.Namespace) -> Iterator[str]:
     """Yield the lines to print; with ``--quiet`` only those about missing profiles."""
     store = open_reader(given.store)
-    lines = list(report(store, given.launch, given.problem, width()))
     if not given.quiet or not _processes(store, given.launch):
-        yield from lines
+        yield from list(report(store, given.launch, given.problem, width()))  # whole, or an error
     elif given.problem:
         yield from wrapped(f"tfprof: {given.problem}", width())
     if given.dump_steps:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ..records import Span
 from .alert import SLOWER, Alert
-from .job_watch import JobWatch, SeriesKey, of_steps
+from .job_watch import JobWatch, SeriesKey, step_alert
 from .load import CpuSeconds
 from .step_series import NS, Shift
 
@@ -80,7 +80,7 @@ class Detector:
         for which, shift in job.shifts(now_ns):
             if self._is_own(job, which, shift, now_ns):
                 job.restart()  # shifts of its other series have the same cause
-                yield of_steps(SLOWER, now_ns, which, shift)
+                yield step_alert(SLOWER, now_ns, which, shift)
                 return
 
     def _is_own(self, job: JobWatch, which: SeriesKey, shift: Shift, now_ns: int) -> bool:

@@ -75,7 +75,7 @@ class JobWatch:
             series = self._series[which] = StepSeries()
         spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.runs, entry.min_ns, entry.max_ns)
         if spike is not None and not which.is_traced:
-            self._raise(of_steps(SPIKE, end_ns, which, spike))
+            self._raise(step_alert(SPIKE, end_ns, which, spike))
 
     def sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the job's processes."""
@@ -159,6 +159,6 @@ class JobWatch:
             self._alerts.append(alert)
 
 
-def of_steps(slug: str, found_ns: int, which: SeriesKey, found: Shift | Spike) -> Alert:
+def step_alert(slug: str, found_ns: int, which: SeriesKey, found: Shift | Spike) -> Alert:
     """Return an alert about the steps of one series."""
     return Alert(found_ns, found.since_ns, slug, which.kind, which.key, found.step, found.before_ns, found.now_ns)

@@ -76,7 +76,7 @@ class StepSeries:
     def _restart(self) -> None:
         self._seconds: deque[Second] = deque(maxlen=BASELINE + RECENT)
         self._medians: deque[float] = deque(maxlen=BASELINE + RECENT)
-        self._open: list[int] = []  # number, sum of ns, least ns, steps, first step, its start
+        self._open: list[int] = []  # as in Second, with the total time (ns) in place of the mean
         self._usual_ns = 0.0
         self._usual_age = 0
         self._longest_ns = 0

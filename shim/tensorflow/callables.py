@@ -51,20 +51,22 @@ def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
 class _TracedVariants(object):
     """The options (bytes), span key and kind of one callable, and its variants by trace level.
 
-    If the options are None, the callable is not traced.
+    ``is_traceable``: the options are known.
     """
 
-    __slots__ = ("asked", "given", "handles", "is_reported", "key", "options", "tracker")
+    __slots__ = ("asked", "given", "handles", "is_reported", "is_traceable", "key", "options", "tracker")
 
-    def __init__(self, tracker: Tracker, key: int = 0, options: bytes | None = None) -> None:
-        known = options or b""
+    def __init__(self, tracker: Tracker, key: int, options: bytes, is_traceable: bool = True) -> None:
         self.options = options
+        self.is_traceable = is_traceable
         self.key = key
         self.tracker = tracker
-        self.given = b"".join(known[value:end] for field, _, end, value in pb_wire.fields(known) if field == _OPTIONS)
+        self.given = b"".join(
+            options[value:end] for field, _, end, value in pb_wire.fields(options) if field == _OPTIONS
+        )
         self.asked = pb_wire.last(self.given, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
-        self.is_reported = False  # whether the job has a warning about missing options
+        self.is_reported = False  # whether `unknown-callable` was reported
 
     def handle(self, session: Any, level: int, tf_session: Any) -> tuple[Any, int]:
         """Return (handle of the variant at ``level``, span flag: FLAG_SETUP if it is new)."""
@@ -72,7 +74,7 @@ class _TracedVariants(object):
         if handle is not None:
             return handle, 0
         run_options = with_level(b"", level)
-        options = (self.options or b"") + b"\x22" + pb_wire.encoded(len(run_options)) + run_options
+        options = self.options + b"\x22" + pb_wire.encoded(len(run_options)) + run_options
         made = tf_session.TF_NewBufferFromString(options)
         try:
             handle = tf_session.TF_SessionMakeCallable(session._session, made)
@@ -148,7 +150,10 @@ def _find(made: Any, caller: FrameType, runs: Runs, unknown: _TracedVariants) ->
 
 def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
-    measured, unknown = _measured(original, tf_session), _TracedVariants(runs.unknown.tracker)
+    measured, unknown = (
+        _measured(original, tf_session),
+        _TracedVariants(runs.unknown.tracker, 0, b"", is_traceable=False),
+    )
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
         variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), runs, unknown)
@@ -237,7 +242,7 @@ def _begin(
         return TracedRun(tracker, ordinal, key, variants.asked, True, begun), made
     if level is None:
         return None
-    if variants.options is None:
+    if not variants.is_traceable:
         _report(variants)
         return None
     session = made._session

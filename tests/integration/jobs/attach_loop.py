@@ -99,7 +99,7 @@ def ours(thing):
 
 
 def callable_(clock):
-    """Run a callable whose options nobody keeps."""
+    """Run a callable that the program itself made."""
     v1 = getattr(tf, "compat", tf).v1
     v1.disable_eager_execution()
     weights = v1.get_variable("w", initializer=np.ones((16, 1), "f"))
