@@ -72,7 +72,8 @@ class Streaming:
     def __init__(self, place, uid, count, each=3):
         self.agent = WireAgent(place)
         self.uid, self.count, self.each = uid, count, each
-        self.acked = self.sent = 0
+        self.acked = self.sent = 0  # after a stall or a pause `sent` goes back to `acked`
+        self._furthest = 0  # the last step that was ever sent: the collector may have stored it
         self.stalls = []
         self._collector = None
         self._not_before = self._heard = self._greeted = 0.0
@@ -97,6 +98,7 @@ class Streaming:
             ]
             self.agent.records(self.uid, steps, first)
             self.sent = last
+            self._furthest = max(self._furthest, last)
         while answer := self.agent.receive(0.002):
             self._take(*answer)
         return self.acked
@@ -107,6 +109,12 @@ class Streaming:
         while self.acked < (until or self.count):
             assert time.monotonic() < deadline, f"{self.acked} of {self.count} acked"
             self.turn()
+
+    def finish(self):
+        """Send nothing new; return the number of sent steps once all of them are acked."""
+        self.count = self._furthest
+        self.run()
+        return self.count
 
     def _may_send(self):
         return self.sent < self.count and self.sent - self.acked < self.IN_FLIGHT * self.each

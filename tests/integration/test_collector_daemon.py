@@ -76,8 +76,7 @@ def test_a_collector_killed_twenty_times_stores_every_acked_step_once(daemon):
             assert len(stored) >= acked
         daemon.start()
         stream.run(until=stream.acked + 100)
-        count = stream.count = stream.sent
-        stream.run()
+        count = stream.finish()
     daemon.stop()
     assert stored_traces(daemon.store) == list(range(count))
     assert LocalStore(daemon.store).job("last").table("events").num_rows == 0
@@ -124,8 +123,7 @@ def test_a_full_disk_stalls_the_stream_until_there_is_room_again(daemon):
                 stream.turn()
             (daemon.store / "ballast").unlink()
             stream.run(until=full_at + 200)
-            count = stream.count = stream.sent
-            stream.run()
+            count = stream.finish()
         daemon.await_status(lambda status: status["stalled"] is None)
         daemon.stop()
         assert stored_traces(daemon.store) == list(range(count))
@@ -144,8 +142,7 @@ def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
         stuck_at = stream.acked
         resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         stream.run(until=stuck_at + 100)
-        count = stream.count = stream.sent
-        stream.run()
+        count = stream.finish()
     daemon.stop()
     assert stored_traces(daemon.store) == list(range(count))
 
