@@ -11,16 +11,17 @@ _ISOLATING: Final = frozenset("IES")
 #: Options whose value is the rest of the word, else the next word.
 _WITH_VALUE: Final = frozenset("cmWX")
 _SCRIPT: Final = "script"
-#: The rest of the command line belongs to the program.
+#: What ends the options: the rest of the command line belongs to the program.
 _ENDS_OPTIONS: Final = frozenset({"c", "m", _SCRIPT})
 #: Long options whose value is the next word.
 _LONG_WITH_VALUE: Final = frozenset({"--check-hash-based-pycs"})
 
 
 class PythonCommand(NamedTuple):
-    """A parsed command line: the first isolating option (`-I`, `-E`, `-S`), and the script or module that runs.
+    """A parsed command line of a Python interpreter.
 
-    ``runs`` is None for `-c`, standard input and an interactive Python.
+    ``isolating`` is the first isolating option (`-I`, `-E`, `-S`). ``runs`` is the script or module
+    that runs; None for `-c`, standard input and an interactive Python.
     """
 
     isolating: str | None = None

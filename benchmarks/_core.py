@@ -1,4 +1,7 @@
-"""The speed of a core during a benchmark, relative to the core on which the limits in CPU time were set."""
+"""The speed of a core during a benchmark, relative to the reference core.
+
+The limits in CPU time were set on the reference core.
+"""
 
 import time
 
@@ -6,7 +9,7 @@ import psutil
 from fakes.model_steps import nodes_of
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
-#: Speed of protobuf's own parser on that core, in node executions a CPU-second.
+#: Speed of protobuf's own parser on the reference core, in node executions a CPU-second.
 REFERENCE = 3.2e6
 #: Interval of samples in seconds, and parses in each.
 PAUSE_S = 0.2
@@ -20,7 +23,10 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 class Core:
-    """Parses ``step`` with protobuf from time to time; no code of tfprof affects the time that this takes."""
+    """The mean speed of the core, from samples that parse ``step`` with protobuf.
+
+    No code of tfprof affects the time of a sample.
+    """
 
     def __init__(self, step: bytes) -> None:
         self._step, self._nodes = step, nodes_of(step)
@@ -40,7 +46,7 @@ class Core:
 
     @property
     def speed(self) -> float:
-        """The mean speed so far; 1 is the speed of the core on which the limits were set."""
+        """The mean speed so far; 1 is the speed of the reference core."""
         return self._parsed / self._used_s / REFERENCE
 
     def __str__(self) -> str:

@@ -16,9 +16,10 @@ def measured(
     write: Callable[[Path, argparse.Namespace], None],
     read: Callable[[str], Any],
 ) -> tuple[argparse.Namespace, list[Any]]:
-    """Return the parsed command line of ``script``, and the result of ``read`` in each of `--processes` new processes.
+    """Return the parsed command line of ``script``, and the results of ``read``.
 
-    ``write`` writes the store. ``read`` gets its path, and returns a value that JSON can represent.
+    ``write`` writes the store. ``read`` gets its path in each of `--processes` new processes, and
+    returns a value that JSON can represent.
     """
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--read", help=argparse.SUPPRESS)

@@ -70,7 +70,10 @@ def start_jobs(count: int, place: str, launch: int, steps: list[bytes]) -> list[
 
 
 def begin_launch(store: Path) -> tuple[str, int]:
-    """Return the runtime folder of ``store``, and the id of a launch with this process as the launcher."""
+    """Begin a launch with this process as the launcher; return its runtime folder and id.
+
+    The folder is that of ``store``.
+    """
     place, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
     about = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
     launches.write(place, about)

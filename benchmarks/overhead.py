@@ -7,12 +7,13 @@ the machine changes more slowly than the turns, so it affects all modes equally.
 the same program can differ permanently, because of the position of their memory. Therefore all
 processes are started several times.
 
-For each mode the script prints the ratio to the bare job: of the mean turn, and of the mean of the
-middle half of the turns, over all starts and for each start; and of the best start to the best
-start of the bare job. If two processes of the same program differ by more than the limits, the
-ratio "within" is more reliable: it compares the turns of a process with turns of the same process
-without hooks and with its daemons on the other core. The page faults of a step (of the median turn
-of each start) identify a process with badly placed memory: it takes thousands, others take none.
+For each mode the script prints its overhead over the bare job in percent: the mean of all turns,
+the mean of the middle half of the turns (also for each start), and the overhead of its best start
+over the best start of the bare job. If two processes of the same program differ by more than the
+limits, the ratio "within" is more reliable: it compares the turns of a process with turns of the
+same process without hooks and with its daemons on the first core. The page faults of a step (in the
+median turn of each start) identify a process with badly placed memory: it takes thousands, others
+take none.
 
 With --apart the daemons are on the first core in all turns, as on a machine with free cores.
 
@@ -58,7 +59,10 @@ CORE = (os.cpu_count() or 1) - 1
 
 
 class Runner:
-    """One job that waits for its turns; between them its launcher and daemons are on the first core."""
+    """One job that waits for its turns.
+
+    Between the turns its launcher and daemons are on the first core.
+    """
 
     beside = CORE  # core of the launcher and the daemons during turns
 
@@ -121,7 +125,10 @@ class Runner:
             self._place(0)
 
     def bare_turn(self, steps: int) -> float:
-        """Run ``steps`` steps without hooks, with the daemons on the first core; return the seconds a step."""
+        """Run ``steps`` steps without hooks; return the seconds a step.
+
+        The daemons stay on the first core.
+        """
         return self._each(self._ask(f"{steps} bare"), steps)
 
     def end(self) -> None:
@@ -177,7 +184,11 @@ Turns = dict[str, list[float]]
 
 
 def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[Turns, Turns, dict[str, float]]:
-    """Return by mode the seconds a step in each turn, with hooks and without them, and the page faults a step."""
+    """Start a job in each mode, run turns of all modes in rounds, and return their costs.
+
+    The costs are, by mode: the seconds a step in each turn with hooks, the same in each turn
+    without hooks, and the page faults a step in the median turn.
+    """
     took: Turns = {mode: [] for mode in modes}
     without: Turns = {mode: [] for mode in modes}
     with ExitStack() as stack:
@@ -193,7 +204,10 @@ def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[T
 
 
 def traced_step(job: str, turn_s: float) -> None:
-    """Print the extra time of a traced step over an untraced one of the same run: with tfprof, and with FULL_TRACE."""
+    """Print how much longer a traced step takes than an untraced one of the same run.
+
+    One run is traced by tfprof, the other by the job itself with FULL_TRACE.
+    """
     ways = {"FULL_TRACE by hand": ([], ["full"]), "tfprof-run every=2": ([*RUN, "--trace", "every=2"], [])}
     for name, (prefix, more) in ways.items():
         with runner(prefix, job, *more) as started:

@@ -1,10 +1,11 @@
-"""Overhead of short steps: Session.run, callables, tf.function and Keras with steps of 20 µs to 1 ms.
+"""Overhead of short steps, of 20 µs to 1 ms: Session.run, callables, tf.function and Keras.
 
 One process alternates between blocks of steps with hooks and without them, since two processes of
 the same program can differ permanently. The launcher and the daemons are on the first core, the job
-is on the last one. For each path, version, length and mode the script prints the median ratio of
-armed to bare blocks, the median ratio of bare to bare blocks (the noise), and the median difference
-of a step. If a path cannot have steps as short as requested, its shortest steps are measured.
+is on the last one. Each turn has one block with hooks and two blocks without them. For each path,
+version, length and mode the script prints the median overhead of the hooks, in percent and for a
+step, and the median difference between the two blocks without hooks (the noise). If a path cannot
+have steps as short as requested, its shortest steps are measured.
 
 usage: benchmarks/short_steps.py [--versions tf1,tf2]
 [--paths session,callable,function,train,fit] [--lengths 20,50,100,1000] [--modes armed,default]
@@ -25,7 +26,8 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
 STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
-#: Paths that each version can measure: TF 1.15 has no annotation around functions, and its Keras runs callables.
+#: Paths that each version can measure: TF 1.15 has no annotation around functions, and its Keras
+#: runs callables.
 PATHS = {"tf1": ("session", "callable", "train"), "tf2": ("session", "callable", "function", "train", "fit")}
 LIMIT = 1.0  # percent
 

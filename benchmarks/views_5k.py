@@ -3,10 +3,10 @@
 Each measurement is in a new process.
 
 usage: benchmarks/views_5k.py [--nodes 5000] [--processes 5]
-Each node has two inputs and a stack of a dozen frames. The outer frames are shared: there is a layer
-for every 40 nodes, with three lines. Ten steps are traced. Each process has the imports of the
-command, and reads and aggregates each view once, the code view first. The median counts. Limit:
-300 ms for the code view.
+Each node has two inputs and a stack of twelve frames. The ten outer frames are the same for all
+nodes. Below them each layer of 40 nodes has a frame of its own, and three lines. Ten steps are
+traced. Each process imports what the command imports, and reads and aggregates each view once, the
+code view first. The median counts. Limit: 300 ms for the code view.
 """
 
 import argparse
@@ -39,7 +39,11 @@ def node_def(number: int) -> bytes:
 
 
 def stack(number: int) -> list[tuple[str, int, str]]:
-    """Return the frames of a stack, outermost first: shared ones, then those of a layer, then one of three lines."""
+    """Return the frames of stack ``number``, outermost first.
+
+    First come the frames that all stacks share, then one for each layer, then one for each of the
+    three lines of a layer.
+    """
     outer = [(f"train_{depth}.py", 10 * depth, f"run_{depth}") for depth in range(DEPTH - 2)]
     return [*outer, ("model.py", 100 + number // 3, f"block_{number // 3}"), ("layers.py", 5 + number % 3, "call")]
 

@@ -1,4 +1,4 @@
-"""The TF profiler's spelling of options: one dash or two, underscores or dashes, lists with commas."""
+"""The TF profiler's spelling of options: one dash or two, underscores or dashes in names."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,9 @@ def translate(
 ) -> list[str]:
     """Return ``arguments`` with view options as `--name=value`; other words are unchanged.
 
-    ``others``: spellings of further options of ``command``; those of ``flags`` take no value.
+    ``others``: spellings of further options of ``command``, each with the one that click gets.
+    ``flags``: options without a value. UsageError for an unknown option that has one dash and
+    several letters.
     """
     known = {**SPELLINGS, **(others or {})}
     words: list[str] = []

@@ -45,7 +45,10 @@ UNTRACED_S: Final = 10.0
 
 
 class Arrivals:
-    """The processes that ``--all`` selects; ``follows``: also those that start or load TensorFlow later."""
+    """The processes that ``--all`` selects.
+
+    `follows`: they include processes that start or load TensorFlow later.
+    """
 
     def __init__(self, plan: Plan, pattern: str, *, follows: bool, counted: bool) -> None:
         self._plan = plan
@@ -56,7 +59,11 @@ class Arrivals:
         self.follows = follows
 
     def look(self, attached: list[Attachment]) -> None:
-        """Attach to new processes, at most once in ARRIVALS_S; add the attachments to ``attached``."""
+        """Attach to new processes and add the attachments to ``attached``.
+
+        New processes are looked for at most once in ARRIVALS_S. If one cannot be attached to, a
+        note says why.
+        """
         if time.monotonic() < self._looked_s + ARRIVALS_S:
             return
         for found in targets.matching(self._pattern, self._known):
@@ -73,7 +80,10 @@ class Arrivals:
 
 
 class Patience:
-    """Says once for each job why none of its steps is traced, if the command ``waits`` for traced steps."""
+    """Notes that say why no step of a job is traced, at most one for each job.
+
+    Without ``waits`` there are none: the command does not wait for traced steps.
+    """
 
     def __init__(self, store: str, *, waits: bool) -> None:
         self._store = store
@@ -167,7 +177,10 @@ def _as_user(
 
 
 def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output: str | None, *, no_wait: bool) -> int:
-    """Attach, show the steps, and detach; return the exit status. SIGTERM and SIGHUP end it as Ctrl-C does."""
+    """Attach, show the steps, and detach; return the exit status.
+
+    SIGTERM and SIGHUP end the command as Ctrl-C does.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     attached: list[Attachment] = []
@@ -293,7 +306,11 @@ def _goes_on(one: Attachment, count: int | None) -> bool:
 
 
 def _are_traced(channel: ChannelReader, count: int) -> bool:
-    """Return whether the first ``count`` steps are traced; a trace may be of several batches."""
+    """Return whether the first ``count`` steps are traced.
+
+    A trace may cover several batches. There may then be fewer than ``count`` traces, so the number
+    of steps decides.
+    """
     traced = channel.word("traced")
     if not 0 < traced < count:
         return traced >= count
@@ -306,7 +323,11 @@ def _prefixed(one: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator
 
 
 def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> int:
-    """Detach from all jobs, wait until their data is stored, and print the result."""
+    """Detach from the jobs, wait until their data is stored, and print the result.
+
+    Return the exit status: 1 if a job cannot be detached or some data is not stored, else 0. Jobs
+    that were profiled before the command stay as they are.
+    """
     failed = 0
     attached = [one for one in attached if one.is_ours]
     for one in attached:

@@ -45,7 +45,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines, then flush; characters that the encoding of standard output lacks are replaced."""
+    """Print lines, then flush; replace characters that standard output cannot encode."""
     encoding = sys.stdout.encoding or "utf-8"
     print_pieces(f"{line}\n".encode(encoding, "replace").decode(encoding) for line in lines)
 

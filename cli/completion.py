@@ -35,7 +35,10 @@ _VALUES: Final = {
 @click.command(epilog="\b\n" + "\n".join(_HOW.values()))
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the completion script for SHELL (bash, zsh or fish): commands, options, values and jobs."""
+    """Print the completion script for SHELL: bash, zsh or fish.
+
+    It completes commands, options, values and jobs.
+    """
     click.echo(_source(shell))
 
 
@@ -63,14 +66,21 @@ def answer(command: click.Command) -> int:
 
 
 def _of_fish(item: CompletionItem) -> CompletionItem | None:
-    """Return ``item`` without commas, which separate fields in fish's script; None if its value has one."""
+    """Return ``item`` without commas, which separate fields in fish's script.
+
+    Commas in its help become semicolons. None if its value has a comma.
+    """
     if "," in item.value:
         return None
     return CompletionItem(item.value, type=item.type, help=(item.help or "").replace(",", ";"))
 
 
 def _of_views(words: Sequence[str], last: str) -> list[CompletionItem]:
-    """Return the options of views, which have one dash, and the values of options that name columns."""
+    """Return the completions for views that click does not know.
+
+    These are options with one dash, and the values of `-order_by`, `-select`, `-output` and
+    `--kind`.
+    """
     if not words or words[0] not in {*VIEWS, "advise", "shell"}:
         return []
     option = SPELLINGS.get(words[-1], words[-1]).removeprefix("--").replace("-", "_")

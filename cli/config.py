@@ -11,7 +11,7 @@ from ..formats.settings import SETTINGS
 from .command import json_option, print_json, print_lines, store_option, width
 
 _COLUMNS = (Column("setting"), Column("value", least=12), Column("from", least=12))
-#: Settings of a single job, which commands do not use.
+#: The settings without those of a single job, which commands do not use.
 _SHOWN = tuple(row for row in SETTINGS.values() if row.name not in settings_files.NOT_IN_FILES)
 
 
@@ -20,7 +20,10 @@ _SHOWN = tuple(row for row in SETTINGS.values() if row.name not in settings_file
 @store_option
 @click.pass_context
 def config(context: click.Context, store: str, as_json: bool) -> None:
-    """Print the settings in force, each with its source: option, environment, a file, or the default."""
+    """Print the settings in force, each with its source.
+
+    The source is an option, the environment, a file, or the default.
+    """
     rows = []
     for row in _SHOWN:
         text = os.environ.get(row.variable)

@@ -32,7 +32,10 @@ def _until(true: Callable[[], object], patience_s: float) -> bool:
 
 
 def _start(name: str, store: str, place: str) -> int:
-    """Start a daemon and return its pid; DaemonError with its last message if it does not come up."""
+    """Start a daemon and return its pid.
+
+    DaemonError with the daemon's last message if it does not come up.
+    """
     began_ns = time.time_ns()
     start_daemon(place, store, name)
     is_settled = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
@@ -67,7 +70,10 @@ def bring_up(store: str, place: str) -> None:
 @click.command()
 @store_option
 def start(store: str) -> None:
-    """Start the agent and the collector of a store now; tfprof-run starts them automatically when needed."""
+    """Start the agent and the collector of a store now.
+
+    tfprof-run starts them automatically when needed.
+    """
     for setting in SETTINGS.values():
         if set(DAEMONS) & set(setting.users):
             setting.read()  # an invalid value is reported here, instead of by a daemon that does not start
@@ -81,7 +87,10 @@ def start(store: str) -> None:
 @click.command()
 @store_option
 def stop(store: str) -> None:
-    """Stop the agent and the collector of a store; meanwhile, records of jobs wait in the jobs' memory."""
+    """Stop the agent and the collector of a store.
+
+    Until they run again, records of jobs wait in the jobs' memory.
+    """
     place = serving(store)
     for name in DAEMONS:
         pid = holder(place, name)

@@ -1,4 +1,7 @@
-"""The profiles that `--dump-steps` requests: files profile_N, like those of TensorFlow's ProfileContext."""
+"""The profiles that `--dump-steps` requests: a file profile_N for each step N.
+
+TensorFlow's ProfileContext writes such files, too.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,9 +19,10 @@ from ..collector.summaries.kinds import named
 def dump(
     processes: Sequence[tuple[JobReader, JobRow]], steps: Sequence[int], folder: Path
 ) -> Iterator[tuple[str, bool]]:
-    """Write a profile of the traced steps up to each of ``steps``; yield for each a text and whether it was written.
+    """Write a profile of the traced steps up to each of ``steps``.
 
-    With several traced processes, each gets a folder named by its id.
+    Yield for each profile a text and whether it was written. With several traced processes, each
+    gets a folder named by its id.
     """
     traced = [(job, row, kind, found) for job, row in processes for kind, found in [_traced(job)] if found]
     if not traced:

@@ -45,7 +45,10 @@ def _text(found: JobChange) -> str | None:
 
 
 def _line(found: JobChange, *, as_json: bool, named: bool) -> str | None:
-    """Return the line for a change, with the job's id in front if ``named``; None if it has no line."""
+    """Return the line for a change, None if it has none.
+
+    ``named``: a line about a step or an event begins with the job's id.
+    """
     if as_json:
         return json.dumps(change_document(found))
     text = _text(found)

@@ -16,7 +16,10 @@ from .command import job_argument, json_option, note, print_json, print_lines, s
 @json_option
 @store_option
 def host(job: str, store: str, as_json: bool) -> None:
-    """Print CPU, memory and I/O of JOB's processes, and of its host while the job ran; one sample a second."""
+    """Print CPU, memory and I/O of JOB's processes, and of its host while the job ran.
+
+    There is one sample per second.
+    """
     chosen = open_reader(store).job(job)
     if as_json:
         document = host_document(chosen)

@@ -53,7 +53,10 @@ def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> ImportSo
 
 
 def _listed(paths: str | None) -> list[str]:
-    """Return the files in a comma-separated list; UsageError for an empty name, which would change step numbers."""
+    """Return the files in a comma-separated list.
+
+    UsageError for an empty name: the position of a file is the number of its step.
+    """
     listed = paths.split(",") if paths is not None else []
     if "" in listed:
         raise UsageError(f"--run_meta_path {paths!r} contains an empty file name")

@@ -64,7 +64,10 @@ COMPLETION: Final = "_TFPROF_COMPLETE"
 
 
 class ReaderGoneError(Exception):
-    """The reader of standard output closed it; click would turn the system's error into exit status 1."""
+    """A standard output without a reader, as an error that click does not handle.
+
+    Click would turn the system's error into exit status 1.
+    """
 
 
 class InternalError(TfprofError):
@@ -98,7 +101,10 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; UsageError with a suggestion if there is none of that name."""
+        """Return the command that is called.
+
+        UsageError if there is none of that name; it suggests a similar name.
+        """
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UsageError(f"no such command {args[0]!r}{suggestion(args[0], COMMANDS)} (tfprof --help)")
         return super().resolve_command(ctx, args)
@@ -204,7 +210,10 @@ def _run(arguments: list[str], stretch: Interruptible) -> int:
 
 
 def _settled(code: int) -> int:
-    """Return ``code`` if standard output could be flushed; otherwise report that, unless the command failed already."""
+    """Flush standard output; return the exit status, which is ``code`` if that works.
+
+    A failed flush is not reported if the command failed already.
+    """
     try:
         streams.flush_output()
     except TfprofError as error:

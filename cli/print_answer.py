@@ -6,7 +6,10 @@ from .command import note, print_lines
 
 
 def print_answer(printed: AnswerText) -> None:
-    """Print the lines of an answer; on standard error, print its warnings and why it is empty or incomplete."""
+    """Print the lines of an answer, and notes about it on standard error.
+
+    The notes are its warnings, and the reasons if it is empty or incomplete.
+    """
     answer = printed.answer
     if answer.shows_something:
         print_lines(printed.lines)

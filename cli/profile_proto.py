@@ -45,7 +45,10 @@ def profile_proto(
     compat: str,
     **files: str | None,
 ) -> None:
-    """Write JOB as a file that TensorFlow's own tools read: tfprof --profile_path, ProfilerFromFile, profiler-ui."""
+    """Write JOB as a file that TensorFlow's own tools read.
+
+    The tools are tfprof --profile_path, ProfilerFromFile and profiler-ui.
+    """
     if not any(files.values()):
         given = ", or ".join(f"{row.flags[0]} FILE" for row in JOB_FILES)
         raise UsageError(f"nothing to write: give {given}")

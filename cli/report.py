@@ -1,6 +1,7 @@
 """The end of a `tfprof-run`: its report, and the requested profiles.
 
-python -m tfprof.cli.report LAUNCH --store DIR [--problem TEXT] [--dump-steps N,M --dump-dir DIR] [--quiet]
+python -m tfprof.cli.report LAUNCH --store DIR [--problem TEXT] [--dump-steps N,M --dump-dir DIR]
+    [--quiet]
 """
 
 import argparse
@@ -74,7 +75,10 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
 
 
 def dumped(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator[tuple[str, bool]]:
-    """Write the requested profiles of ``launch``; yield for each a line and whether it was written."""
+    """Write the requested profiles of ``launch``.
+
+    Yield for each profile a line and whether it was written.
+    """
     from .dumps import dump  # noqa: PLC0415  # few launches ask for it
 
     processes = _processes(store, launch)
@@ -83,7 +87,11 @@ def dumped(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator
 
 
 def _lines(given: argparse.Namespace) -> Iterator[str]:
-    """Yield the lines to print; with ``--quiet`` only those about missing profiles."""
+    """Yield the lines to print.
+
+    With ``--quiet`` these are only the problem and the requested profiles that could not be
+    written. If nothing of the launch is stored, the report says so all the same.
+    """
     store = open_reader(given.store)
     if not given.quiet or not _processes(store, given.launch):
         yield from list(report(store, given.launch, given.problem, width()))  # whole, or an error

@@ -68,7 +68,11 @@ def _summary(found: Sequence[Removable]) -> str:
 
 
 def _confirmed(found: Sequence[Removable], now_ns: int, *, is_sure: bool) -> bool:
-    """Ask for confirmation; without a terminal, only jobs given by id or name are removed (``is_sure``)."""
+    """Ask for confirmation on the terminal and return the answer.
+
+    Without a terminal, return True if the jobs are given by id or name (``is_sure``). UsageError
+    if they are not.
+    """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if is_sure:
             return True

@@ -1,4 +1,7 @@
-"""Options that select jobs, steps and devices, and the command class that accepts the TF profiler's spelling."""
+"""Options that select jobs, steps and devices, and a class of commands.
+
+Commands of this class accept the TF profiler's spelling of options.
+"""
 
 import re
 from collections.abc import Callable, Sequence

@@ -29,7 +29,10 @@ PROMPT: Final = "tfprof> "
 
 
 class Shell:
-    """State of a shell: the session's options and the entered lines; `failed`: some line had an error."""
+    """The state of a shell: the session's options and the entered lines.
+
+    `failed`: some line had an error.
+    """
 
     def __init__(self, ask: Callable[[], Selection], options: Options, lines: LineHistory) -> None:
         self._ask = ask
@@ -145,7 +148,9 @@ def _next() -> str:
 @selection_options
 @view_options("")
 def shell(compat: str, exact: bool, **given: Any) -> int:
-    """Query JOBs line by line with the commands scope, graph, op, code and advise, and the options of `tfprof op`.
+    """Query JOBs line by line.
+
+    The commands are scope, graph, op, code and advise, with the options of `tfprof op`.
 
     On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
     if any line had an error. Options given here, or by `set`, are the defaults of the session.

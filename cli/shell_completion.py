@@ -51,7 +51,10 @@ def _values(option: Option, view: str, names: Names) -> Iterable[str]:
 
 
 def complete(text: str, names: Names) -> Completions:
-    """Return completions of ``text``, a line up to the cursor; ``names`` looks up names in the jobs."""
+    """Return completions of ``text``, a line up to the cursor.
+
+    ``names`` looks up names in the jobs.
+    """
     *before, last = text.split(" ")
     words = [word for word in before if word]
     if not words:

@@ -17,7 +17,10 @@ def history_file() -> Path:
 
 
 class LineHistory:
-    """The lines in the file and of this session, the latest last; an unusable file is reported once."""
+    """The lines in the file and those of this session, the latest last.
+
+    An unusable file is reported once.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

@@ -15,7 +15,10 @@ from .command import job_argument, json_option, note, print_json, print_lines, s
 @json_option
 @store_option
 def spans(job: str, store: str, as_json: bool) -> None:
-    """Print the phases of JOB: fits with their epochs and batches, evaluations, predictions, session runs."""
+    """Print the phases of JOB: fits, evaluations, predictions and session runs.
+
+    Fits are shown with their epochs and batches.
+    """
     chosen = open_reader(store).job(job)
     if as_json:
         from ..collector.query.documents import spans_document  # noqa: PLC0415  # only --json needs it

@@ -51,7 +51,10 @@ def statuses(store: str) -> dict[str, dict[str, Any]]:
 @json_option
 @store_option
 def status(store: str, as_json: bool) -> None:
-    """Print the state of the agent and the collector of a store: start, delay, lost and refused data, memory."""
+    """Print the state of the agent and the collector of a store.
+
+    It includes their start, delay, lost and refused data, and memory.
+    """
     found = statuses(store)
     # A collector that is not running would use the decoder installed here.
     found["collector"].setdefault("decoder", decoder("auto").name)

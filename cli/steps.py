@@ -27,11 +27,11 @@ LISTED: Final = 10
 @json_option
 @store_option
 def steps(job: str, store: str, as_json: bool, last: int | None, everything: bool) -> None:
-    """Print step times of JOB: percentiles of the untraced steps, the cost of tracing, and a list of the last steps.
+    """Print step times of JOB: percentiles, the cost of tracing, and a list of the last steps.
 
-    Steps shorter than 1 ms may be sampled: a timed step represents those since the timed step
-    before. Steps that were recorded together are listed with their mean. Events of the job are
-    printed, too.
+    Traced steps have their own percentiles. Steps shorter than 1 ms may be sampled: a timed step
+    represents all steps since the previous timed one. Steps that were recorded together are listed
+    with their mean. Events of the job are printed, too.
     """
     if everything and last is not None:
         raise UsageError("--last and --all exclude each other")

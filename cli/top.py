@@ -54,11 +54,12 @@ def summary(watched: Watched) -> list[str]:
 @json_option
 @store_option
 def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
-    """Show all jobs live: step time and trend, steps a second, CPU, memory, I/O, device, cost, losses.
+    """Show all jobs live.
 
-    CHANGE is the current step time divided by that of the minutes before. ALERT is the latest alert of
-    the last ten minutes. Jobs that became slower, stopped stepping or have an alert come first. Enter
-    opens a job; the keys are shown at the bottom.
+    Each job has its step time and trend, steps a second, CPU, memory, I/O, device, cost and losses.
+    CHANGE is the current step time divided by that of the minutes before. ALERT is the latest alert
+    of the last ten minutes. Jobs that became slower, stopped stepping or have an alert come first.
+    Enter opens a job; the keys are shown at the bottom.
     """
     opened = LocalStore(store)
     watch = Watch(opened, everything=everything)

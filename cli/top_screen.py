@@ -48,7 +48,10 @@ class Read(Message):
 
 
 def in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
-    """Run ``messages`` in a thread and send its results to ``screen``. The thread is a daemon: nothing waits for it."""
+    """Run ``messages`` in a thread and send its results to ``screen``.
+
+    A TfprofError is sent as an OrderMessage. The thread is a daemon: nothing waits for it.
+    """
 
     def send() -> None:
         with contextlib.suppress(RuntimeError):  # the screen is gone
@@ -195,7 +198,7 @@ class JobsScreen(OrderScreen):
     # -- keys -------------------------------------------------------------------------------------
 
     def action_sort(self, by: int) -> None:
-        """Sort by the next order."""
+        """Sort by the next order (1), or by the previous one (-1)."""
         orders = list(ORDERS)
         self._order = orders[(orders.index(self._order) + by) % len(orders)]
         self.show()

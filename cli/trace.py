@@ -42,7 +42,10 @@ _OPTIONS: Final = (
 
 
 class _Recipients(NamedTuple):
-    """The options that select the jobs of an order, its time limit (seconds), and the format of the answers."""
+    """The options of all orders: the selection of jobs, a time limit, the format of the answers.
+
+    `patience_s`: time limit for a job to apply the order, in seconds.
+    """
 
     store: str
     selectors: Sequence[str]
@@ -99,9 +102,10 @@ def trace(recipients: _Recipients, output: str | None, end: bool, **asked: Any) 
 @click.command()
 @_order_options
 def detach(recipients: _Recipients) -> int:
-    """Detach from running JOBs: each removes all patches at its next step, and is no longer measured.
+    """Detach from running JOBs, which are then no longer measured.
 
-    Recorded data is kept. The exit status is 0 if all jobs detach.
+    Each job removes all patches at its next step. Recorded data is kept. The exit status is 0 if
+    all jobs detach.
     """
     return _given(recipients, Order(orders.DETACH, giver(), patience_s=recipients.patience_s), None)
 
@@ -112,7 +116,10 @@ def giver() -> Giver:
 
 
 def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
-    """Order one job to trace its next ``count`` steps; yield a line at the start, and one when they are traced."""
+    """Order one job to trace its next ``count`` steps.
+
+    Yield a line when the job applies the order, and one when the steps are traced and stored.
+    """
     order = Order(orders.TRACE, giver(), "all", "auto", count, 0, _patience(WAIT))
     for job, answer in _answers(store, chosen(open_reader(store), [uid], False, (), ()), order, to_the_end=True):
         yield from order_text.lines(job, order, answer, None, 100)

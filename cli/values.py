@@ -20,7 +20,7 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
         self._check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return ``value``; BadParameter if it is empty."""
+        """Return the checked ``value``; BadParameter if it is empty or invalid."""
         if not value.strip():
             self.fail("it is empty", param, ctx)
         try:
@@ -35,7 +35,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; BadParameter if ``value`` is none."""
+        """Return the number; BadParameter if ``value`` is no such number."""
         number = value if isinstance(value, int) else values.whole(value)
         if number is None:
             self.fail(f"{value!r} is no whole number from 0", param, ctx)

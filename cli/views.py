@@ -57,7 +57,10 @@ def _json(answer: Answer) -> Iterator[str]:
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Disable the garbage collector: a command ends soon, and collections take a quarter of a large view's time."""
+    """Disable the garbage collector for a command.
+
+    The command ends soon, and collections take a quarter of the time of a large view.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -9,7 +9,8 @@ from ..agent.channels import ChannelReader
 from ..collector.numbers import duration
 from ..formats import layout
 
-#: Maximum number of entries of one kind in a call that get a line each; more entries share one line.
+#: Maximum number of entries of one kind in a call that get a line each. If there are more, they all
+#: share one line.
 LINES_MAX: Final = 10
 _ENTRIES_MAX: Final = layout.SPAN_COUNT
 _STEPS: Final = frozenset(layout.STEP_KINDS)
@@ -25,14 +26,17 @@ class _Entry(NamedTuple):
 
 
 class StepReader:
-    """Reads new entries of the span ring of ``channel``; the agent still reads all of them."""
+    """A reader of new entries in the span ring of ``channel``.
+
+    It leaves the entries in the ring: the agent still reads all of them.
+    """
 
     def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
         self._at = channel.word("span_head")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each step since the last call; many short steps share one line."""
+        """Yield a line for each step since the last call; more than LINES_MAX steps share one."""
         self._at = max(self._at, self._channel.word("span_head") - _ENTRIES_MAX)
         batch = self._channel.spans(self._at, _ENTRIES_MAX, ended=False)
         if batch is None:

@@ -1,4 +1,7 @@
-"""The collector of a store: ``python -m tfprof.collector [--store DIR] [--idle S] [--decoder NAME]``."""
+"""The collector of a store.
+
+Started as ``python -m tfprof.collector [--store DIR] [--idle S] [--decoder NAME]``.
+"""
 
 import argparse
 import sys
@@ -11,7 +14,10 @@ from ..formats.values import seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a collector until it stops; return the exit status, 0 if a collector of the store runs already."""
+    """Run a collector until it stops; return the exit status.
+
+    The exit status is 1 if a collector of the store runs already.
+    """
     parser = argparse.ArgumentParser(prog="python -m tfprof.collector", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder of the results")
     parser.add_argument("--idle", type=seconds, help="seconds without an agent until it ends")

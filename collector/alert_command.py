@@ -1,4 +1,7 @@
-"""Runs the user's command for alerts (`alert-command`): one at a time, with a minimum interval for each job."""
+"""Runs the user's command for alerts (`alert-command`).
+
+One command runs at a time, and there is a minimum interval for each job.
+"""
 
 import contextlib
 import os
@@ -17,7 +20,10 @@ WAITING_MAX: Final = 20
 
 
 class AlertCommand:
-    """Runs ``command`` in a shell with the alert in its environment; its output goes to the collector's log."""
+    """The runs of ``command`` in a shell, with the alert in the environment.
+
+    Its output goes to the collector's log.
+    """
 
     def __init__(self, command: str) -> None:
         self._command = command
@@ -27,7 +33,11 @@ class AlertCommand:
         self._deadline = 0.0
 
     def add(self, uid: int, values: Mapping[str, str], now: float) -> None:
-        """Queue a run about job ``uid``; ``values`` are the variables, named without their prefix."""
+        """Queue a run about job ``uid``.
+
+        None is queued without a command, within INTERVAL_S of the job's last one, or if the queue
+        is full. ``values`` are the variables, named without their prefix.
+        """
         if not self._command or now < self._not_before.get(uid, 0.0) or len(self._waiting) >= WAITING_MAX:
             return
         self._not_before = {job: until for job, until in self._not_before.items() if until > now}
@@ -35,7 +45,10 @@ class AlertCommand:
         self._waiting.append({f"TFPROF_ALERT_{name.upper()}": text for name, text in values.items()})
 
     def tick(self, now: float) -> None:
-        """Reap the last command and start the next one; OSError if it cannot be started."""
+        """Start the next command if none runs; OSError if it cannot be started.
+
+        A command that still runs after its time limit is killed.
+        """
         if self._running is not None:
             if self._running.poll() is None:
                 if now < self._deadline:

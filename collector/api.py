@@ -1,4 +1,7 @@
-"""The Python API: the views, messages and options of the TF profiler, without TensorFlow (docs/api.md)."""
+"""The Python API: the views, messages and options of the TF profiler, without TensorFlow.
+
+docs/api.md describes it.
+"""
 
 import os
 import sys
@@ -24,7 +27,8 @@ from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
 from .write_output import write_output
 
-#: Name that a version of TensorFlow gives to the status of a bad option; newer ones use `_INVALID_NOW`.
+#: Name that a version of TensorFlow gives to the status of a bad option. Newer versions use
+#: `_INVALID_NOW`.
 _INVALID: Final = {"1.15": "Invalid argument"}
 _INVALID_NOW: Final = "INVALID_ARGUMENT"
 
@@ -57,12 +61,13 @@ def _parity(compat: str, exact: bool) -> Parity:
 
 
 class Profiler:
-    """One job, or several merged: the methods of tf.compat.v1.profiler.Profiler that report profiles.
+    """One job, or several merged, with methods of tf.compat.v1.profiler.Profiler.
 
-    Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads the store
-    again, so it includes what a running job has recorded since the last call. Errors such as a bad
-    `output` or a step that was not traced are printed to standard error, and the call returns an
-    empty message, as TensorFlow does. A value of the wrong type raises UsageError.
+    It has the methods that report profiles. Options are dicts as ProfileOptionBuilder's `build`
+    returns them. Each call reads the store again, so it includes what a running job has recorded
+    since the last call. Errors such as a bad `output` or a step that was not traced are printed to
+    standard error, and the call returns an empty message, as TensorFlow does. A value of the wrong
+    type raises UsageError.
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -79,11 +84,17 @@ class Profiler:
         return self._profile("scope", options)
 
     def profile_graph(self, options: Mapping[str, Any]) -> Any:
-        """Return the graph view as a GraphNodeProto; the message is empty after a timeline of all steps."""
+        """Return the graph view as a GraphNodeProto.
+
+        The message is empty if the output is a timeline of all steps.
+        """
         return self._profile("graph", options)
 
     def profile_operations(self, options: Mapping[str, Any]) -> Any:
-        """Return the op view as a MultiGraphNodeProto: each op type is the only child of the one before it."""
+        """Return the op view as a MultiGraphNodeProto.
+
+        Each op type is the only child of the one before it.
+        """
         return self._profile("op", options)
 
     def profile_python(self, options: Mapping[str, Any]) -> Any:
@@ -91,10 +102,10 @@ class Profiler:
         return self._profile("code", options)
 
     def advise(self, options: Mapping[str, Any] | None = None) -> Any:
-        """Print advice and return it as an AdviceProto; ``options`` names the checkers, None means all.
+        """Print advice and return it as an AdviceProto.
 
-        The options of a checker are ignored, as in the TF profiler. UsageError if steps or a device
-        were selected: advice is about whole jobs.
+        ``options`` names the checkers, None means all. The options of a checker are ignored, as in
+        the TF profiler. UsageError if steps or a device were selected: advice is about whole jobs.
         """
         from .query import advising  # noqa: PLC0415  # needed for advice only
 
@@ -103,7 +114,10 @@ class Profiler:
         return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
 
     def serialize_to_string(self) -> bytes:
-        """Return a serialized ProfileProto for TensorFlow's tools; UsageError for several jobs or a single device."""
+        """Return a serialized ProfileProto for TensorFlow's tools.
+
+        UsageError if several jobs or a device were selected.
+        """
         selection = self._selection
         if len(selection.jobs) != 1 or selection.device is not None:
             raise UsageError("a ProfileProto holds one job with all its devices")
@@ -154,7 +168,10 @@ class Profiler:
 
 
 class OpenStore:
-    """A store of profiles, opened for reading only; a collector may write to it at the same time."""
+    """A store of profiles, opened for reading only.
+
+    A collector may write to it at the same time.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._store = open_reader(path)
@@ -184,12 +201,13 @@ class OpenStore:
         compat: str = COMPAT[0],
         exact: bool = False,
     ) -> Profiler:
-        """Return several jobs, merged by the names of their nodes; by default all jobs of ``host`` and ``pid``.
+        """Return several jobs, merged by the names of their nodes.
 
-        ``kind``: the kinds of traced steps, spelt as for `--kind`; None means the main kind of the
-        jobs. ``device``: only ops on devices with this text in their names (`*` and `?` are
-        wildcards). ``steps``: only the traced steps from the first to the last number. Raises
-        NoSuchJobError and UsageError.
+        Without ``jobs``, these are all jobs of ``host`` and ``pid``; without those, too, all jobs
+        of the store. ``kind``: the kinds of traced steps, spelled as for `--kind`; None means the
+        main kind of the jobs. ``device``: only ops on devices with this text in their names (`*`
+        and `?` are wildcards). ``steps``: only the traced steps from the first to the last number.
+        Raises NoSuchJobError and UsageError.
         """
         parity = _parity(compat, exact)
         selectors = [jobs] if isinstance(jobs, str) else list(jobs)

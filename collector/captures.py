@@ -16,7 +16,7 @@ _OFF: Final = "off"
 
 
 class Captures:
-    """Makes orders for ``steps`` traced steps; with 0 it makes none.
+    """The orders for ``steps`` traced steps after alerts; with 0 there are none.
 
     A job that was started with tracing off gets no order. An order in force is not replaced.
     """
@@ -27,7 +27,10 @@ class Captures:
         self._not_before: dict[int, float] = {}
 
     def order(self, uid: int, alert: Alert, policy: str, now: float) -> Order | None:
-        """Return the order for job ``uid`` after ``alert``, or None; ``policy`` is the job's policy at its start."""
+        """Return the order for job ``uid`` after ``alert``, None if there is none.
+
+        ``policy`` is the job's policy at its start.
+        """
         if not self._steps or alert.slug != SLOWER or policy == _OFF or now < self._not_before.get(uid, 0.0):
             return None
         self._not_before = {job: until for job, until in self._not_before.items() if until > now}

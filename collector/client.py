@@ -14,11 +14,12 @@ from ..formats.orders import Order, OrderAnswer
 from ..formats.wire import Head
 from .records import document
 
-#: Interval at which an unanswered order is sent again: agent or collector may have been replaced (seconds).
+#: Interval at which an unanswered order is sent again, since the agent or the collector may have
+#: been replaced (seconds).
 RESEND_S: Final = 1.0
 #: Time limit for the transport of an order and its answer, added to the job's time limit (seconds).
 TRANSPORT_S: Final = 5.0
-#: Maximum time to connect to a collector before an order is sent again.
+#: Maximum time to wait for a connection to a collector, each time that orders are sent.
 _CONNECT_MS: Final = 300
 #: Maximum number of queued messages while there is no collector.
 _QUEUED: Final = 10_000
@@ -31,7 +32,7 @@ class UnansweredError(TfprofError):
 
 
 class Client:
-    """Gives orders through the collector at ``address``; a context manager.
+    """A connection to the collector at ``address`` for orders to jobs; a context manager.
 
     Orders to several jobs are sent together. Each gets an answer in bounded time, with or without
     a collector. An order that is sent twice is applied once.
@@ -97,7 +98,10 @@ class Client:
                 return
 
     def _answers(self, patience_s: float, waiting: dict[int, int]) -> Iterator[tuple[int, OrderAnswer]]:
-        """Wait up to ``patience_s`` for a message; yield the answers in all messages that have arrived."""
+        """Yield the answers in all messages that have arrived.
+
+        Wait up to ``patience_s`` for the first message.
+        """
         wait_ms = max(0, round(1000 * patience_s))
         while self._socket.poll(wait_ms):
             wait_ms = 0
@@ -111,7 +115,10 @@ def unanswered(uid: int) -> OrderAnswer:
 
 
 def _answers_in(frames: list[bytes], waiting: dict[int, int]) -> list[tuple[int, OrderAnswer]]:
-    """Return the answers in a message; a refusal without the number of an order refuses all of ``waiting``."""
+    """Return the answers in a message, each with the number of its order.
+
+    A refusal without such a number, or a malformed message, refuses all of ``waiting``.
+    """
     try:
         head, values = _parsed(frames)
         if head.type == wire.ANSWER and waiting.get(head.last) == head.uid:

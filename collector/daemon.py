@@ -59,7 +59,10 @@ class CollectorOptions:
 
 
 class Collector:
-    """The collector of one store: ``start``, then ``serve`` until ``stop`` or the idle time, then ``close``."""
+    """The collector of one store.
+
+    ``start`` opens it. ``serve`` then runs until ``stop`` or the idle time. ``close`` ends it.
+    """
 
     def __init__(self, options: CollectorOptions) -> None:
         self._options = options
@@ -86,7 +89,10 @@ class Collector:
         gc.freeze()  # these objects live as long as the process: no collection needs to scan them
 
     def serve(self) -> None:
-        """Receive and store until ``stop``, or until agents are silent for the idle time and no work is left."""
+        """Receive and store until ``stop`` or the idle time.
+
+        The idle time is over when agents were silent for that long and no work is left.
+        """
         while not self._stopping:
             received = self._receiver.turn(TURN_MS)
             now = time.monotonic()
@@ -99,7 +105,10 @@ class Collector:
         self._stopping = True
 
     def close(self) -> None:
-        """Store pending messages within DRAIN_S and release the store; open jobs stay open for the next collector."""
+        """Store pending messages within DRAIN_S and release the store.
+
+        Open jobs stay open for the next collector.
+        """
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
             before = self._stats.messages
@@ -196,9 +205,10 @@ class Collector:
 
 
 def serve(store: str, idle_s: float | None, decoder: str) -> int:
-    """Run a collector until it stops; return the exit status. The caller holds the lock of ``store``.
+    """Run a collector until it stops; return the exit status.
 
-    TfprofError if it cannot start, or cannot store its pending data.
+    The caller holds the lock of ``store``. TfprofError if the collector cannot start, or cannot
+    store its pending data.
     """
     os.nice(NICENESS)
     pa.set_cpu_count(1)
@@ -230,7 +240,10 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
 
 
 def _closed(collector: Collector) -> StoreError | None:
-    """Close ``collector``; return a StoreError instead of raising it, since it must not hide a crash."""
+    """Close ``collector``; return a StoreError instead of raising it.
+
+    If it were raised, it could hide a crash of the collector.
+    """
     try:
         collector.close()
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""Formats the answers of queries as text and as messages, with the rooms render and export."""
+"""Formats the answers of queries as text (`render`) and as messages (`export`)."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class Form(NamedTuple):
-    """How a view is printed and exported: functions by name, imported on first use, and its message type."""
+    """The functions that print and export a view, and the type of its message.
+
+    `lines` and `message` are names of functions, which are imported on first use. `proto` is the
+    name of the type.
+    """
 
     lines: str
     message: str
@@ -60,7 +64,10 @@ def empty_message(view: str, name: str = "") -> Any:
 
 
 def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
-    """Yield the lines of a screen, at most ``width`` wide; the last ones say what is left out and how to show it."""
+    """Yield the lines of a screen, at most ``width`` wide.
+
+    The last ones say what is left out and how to show it.
+    """
     from .render import heading, view_text  # noqa: PLC0415  # needed for this layout only
 
     answer = screen.answer
@@ -78,7 +85,10 @@ def screen_warnings(screen: "Screen") -> list[str]:
 
 
 def advice_lines(found: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:
-    """Yield the advice as text, at most ``width`` wide; several jobs have their names above their advice."""
+    """Yield the advice as text, at most ``width`` wide.
+
+    If there are several jobs, the name of each is above its advice.
+    """
     from .render import advice_text  # noqa: PLC0415  # needed for advice only
 
     for at, one in enumerate(found):

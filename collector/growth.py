@@ -4,19 +4,22 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-#: Minimum share of the growth between neighbouring thirds.
+#: Minimum share of the growth between neighboring thirds.
 _STEADY: Final = 0.25
 
 
 class Growth(NamedTuple):
-    """The median of the first third of the values, and how far that of the last third is above it."""
+    """The median of the first third of the values, and its rise to that of the last third."""
 
     first: float
     growth: float
 
 
 def steady_growth(values: Sequence[float]) -> Growth | None:
-    """Return the growth of ``values`` (three or more), None unless each third is clearly above the one before."""
+    """Return the growth of ``values`` (three or more), None if it is not steady.
+
+    It is steady if each third of the values is clearly above the one before.
+    """
     third = len(values) // 3
     first, second, last = (median(part) for part in (values[:third], values[third : 2 * third], values[2 * third :]))
     growth = last - first

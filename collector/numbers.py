@@ -77,7 +77,10 @@ def quantity(number: float) -> str:
 
 
 def range_of(times_ns: Sequence[float]) -> str:
-    """Return minimum, median and maximum of times, in the unit of the maximum: 0.81/0.84/1.24 ms."""
+    """Return minimum, median and maximum of times: 0.81/0.84/1.24 ms.
+
+    All three are in the unit of the maximum.
+    """
     values = sorted(times_ns)
     at = len(values) // 2
     median = values[at] if len(values) % 2 else (values[at - 1] + values[at]) / 2
@@ -96,7 +99,11 @@ def percent(part: float | None) -> str:
 
 
 def sparkline(values: list[float], width: int) -> str:
-    """Return ``width`` bars, scaled from 0 to the largest; each is the mean of its part of ``values``."""
+    """Return bars that are scaled from 0 to the largest.
+
+    Each bar is the mean of its part of ``values``. There are ``width`` bars, or one for each value
+    if that is fewer.
+    """
     if not values:
         return ""
     width = min(width, len(values))

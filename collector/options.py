@@ -30,10 +30,16 @@ def _preset(**changes: Any) -> dict[str, Any]:
 
 
 class ProfileOptionBuilder:
-    """Builds a dict of options; each method returns the builder. docs/commands.md explains the options."""
+    """A builder of a dict of options, which ``build`` returns.
+
+    Each method that sets an option returns the builder. docs/commands.md explains the options.
+    """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        """Start with a copy of ``options``, for example a preset; the default shows all times, sorted by name."""
+        """Start with a copy of ``options``, for example a preset.
+
+        The default shows all times, sorted by name.
+        """
         self._options: dict[str, Any] = copy.deepcopy(dict(_DEFAULTS if options is None else options))
 
     @staticmethod
@@ -56,7 +62,10 @@ class ProfileOptionBuilder:
         min_residual_bytes: int = 0,
         min_output_bytes: int = 0,
     ) -> dict[str, Any]:
-        """Return options that show time (minimum in µs) and memory (minimum in bytes), slowest first."""
+        """Return options that show time and memory, slowest first.
+
+        Minima of time are in µs, those of memory in bytes.
+        """
         return _preset(
             min_micros=min_micros,
             min_bytes=min_bytes,
@@ -78,7 +87,10 @@ class ProfileOptionBuilder:
         return self
 
     def with_max_depth(self, max_depth: int) -> "ProfileOptionBuilder":
-        """Show at most this many levels of a tree, the root included; in the op view, the positions 0 to this one."""
+        """Show at most this many levels of a tree, the root included.
+
+        In the op view, show the positions from 0 to this one.
+        """
         return self._with(max_depth=max_depth)
 
     def with_min_memory(
@@ -149,7 +161,10 @@ class ProfileOptionBuilder:
         return self._with(output=f"file:outfile={outfile}")
 
     def with_timeline_output(self, timeline_file: str) -> "ProfileOptionBuilder":
-        """Write a trace for chrome://tracing to a file; `_` and the step are appended to its name."""
+        """Write a trace for chrome://tracing to a file.
+
+        `_` and the number of the step are appended to the file's name.
+        """
         return self._with(output=f"timeline:outfile={timeline_file}")
 
     def with_pprof_output(self, pprof_file: str) -> "ProfileOptionBuilder":

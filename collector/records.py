@@ -1,4 +1,7 @@
-"""Cuts wire bodies into records and spans (docs/channel.md); FormatError on any violation of the format."""
+"""Cuts wire bodies into records and spans (docs/channel.md).
+
+FormatError on any violation of the format.
+"""
 
 import json
 import math
@@ -33,7 +36,10 @@ class Record(NamedTuple):
 
 
 class Span(NamedTuple):
-    """One entry of a job's span ring (`runs` is its count); `start_mono_ns` is on the job's monotonic clock."""
+    """One entry of a job's span ring; times in ns.
+
+    `runs` is the count of the entry. `start_mono_ns` is on the job's monotonic clock.
+    """
 
     start_mono_ns: int
     total_ns: int
@@ -69,7 +75,10 @@ def cut_records(body: memoryview, first: int, last: int) -> list[Record]:
 
 
 def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Span]]:
-    """Return the offset from monotonic to real time (ns), and the span entries ``first`` to ``last``."""
+    """Return the offset from monotonic to real time, and the span entries ``first`` to ``last``.
+
+    The offset is in ns.
+    """
     if last - first >= layout.SPAN_COUNT:
         raise FormatError(f"span entries {first} to {last}: a span ring holds {layout.SPAN_COUNT}")
     if len(body) != _CLOCKS.size + (last - first + 1) * layout.SPAN.size:
@@ -81,7 +90,8 @@ def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Sp
 def document(body: memoryview) -> dict[str, Any]:
     """Return the JSON object in ``body``.
 
-    Its numbers are finite. Lone surrogates in its texts are replaced, so that UTF-8 can encode them.
+    Its numbers are finite. Lone surrogates in its texts are replaced, so that UTF-8 can encode
+    them.
     """
     if len(body) > JSON_MAX:
         raise FormatError(f"{len(body)} bytes of JSON, more than {JSON_MAX}")

@@ -49,7 +49,10 @@ class SelfStats:
         self._last_refusal = str(error)
 
     def failed(self, uid: int, error: Exception | str) -> None:
-        """Count and log an internal error in job ``uid`` (0: none); ``error`` may be another process's traceback."""
+        """Count and log an internal error in job ``uid`` (0: none).
+
+        ``error`` is an exception, or the text of another process's traceback.
+        """
         self.failures += 1
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
         self._first_failure = self._first_failure or f"job {uid:016x}: {text}"[:_TRACE_MAX]
@@ -57,7 +60,10 @@ class SelfStats:
             _log(f"tfprof: job {uid:016x}: {text} [internal]")
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
-        """Return these statistics as status keys; ``rows``: stored so far; ``now``: monotonic clock in s."""
+        """Return these statistics as the keys of a status file.
+
+        ``rows``: number of rows stored so far; ``now``: the monotonic clock in seconds.
+        """
         since, before = self._rated
         rate = (rows - before) / (now - since) if now > since else 0.0
         self._rated = (now, rows)

@@ -46,15 +46,15 @@ def write_output(
     whole: bool = False,
     terminal: Terminal | None = None,
 ) -> AnswerText:
-    """Query ``view``, write the file that ``options.output`` names, and return the answer with the lines to print.
+    """Query ``view``, write the file that ``options.output`` names, and return the answer.
 
-    ``terminal``: print in tfprof's own layout, unless parity is exact; None prints in the layout of
-    the TF profiler.
+    The answer comes with the lines to print. ``terminal``: the lines are in tfprof's own layout,
+    unless parity is exact; with None they are in the layout of the TF profiler. ``whole``: read
+    every fact that the message has a field for.
 
-    ``whole``: read every fact that the message has a field for. No file is written if there is
-    nothing to show: no step was traced, or the code view has no stack. Raises RefusedOutputError if the
-    view does not support the type, TfprofError ``io`` if a file cannot be written, NoSuchStepError,
-    and UsageError ``no-such-device``.
+    No file is written if there is nothing to show: no step was traced, or the code view has no
+    stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a
+    file cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
     refuse(view, options)
     if terminal is not None and options.output.type == STDOUT and not selection.parity.exact:

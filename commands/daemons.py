@@ -47,7 +47,7 @@ FAILED = "failed"
 
 
 class DaemonError(TfprofError):
-    """A daemon cannot be started."""
+    """A daemon that cannot be started or stopped."""
 
     slug = "daemon"
 
@@ -60,7 +60,10 @@ class Lock:
         self._fd: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock and write this pid; False when another process holds it, else OSError."""
+        """Take the lock and write this pid; return False when another process holds the lock.
+
+        OSError when the file cannot be opened or written.
+        """
         fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         deadline = time.monotonic() + LOCK_PATIENCE_S
         while not _flock(fd, fcntl.LOCK_EX):

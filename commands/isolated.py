@@ -24,8 +24,8 @@ def set_up_path() -> None:
     for name in customizations:
         del sys.modules[name]
     here = os.path.dirname(os.path.abspath(__file__))
-    # The folders above bin/ and above tfprof/commands/ (pip install --target), and the user's own (pip
-    # install --user).
+    # The folders above bin/ and above tfprof/commands/ (pip install --target), and the user's own
+    # (pip install --user).
     for folder in (os.path.dirname(here), os.path.dirname(os.path.dirname(here)), site.getusersitepackages()):
         if _is_found():
             return

@@ -1,4 +1,7 @@
-"""Trains a small convolutional network on scikit-learn's handwritten digits with Session.run, without tfprof."""
+"""Trains a small convolutional network on handwritten digits with Session.run, without tfprof.
+
+The digits are those of scikit-learn.
+"""
 
 import argparse
 

@@ -113,7 +113,7 @@ SPAN = struct.Struct("<QQQIHHIIQQQ")
     FUNCTION,  # one outermost tf.function call outside of the above
     PARTIAL_RUN,  # a session's partial run: cannot be traced
     TRAIN,  # a run of a session that trains
-    INIT,  # one that initialises variables, tables or iterators
+    INIT,  # one that initializes variables, tables or iterators
     CHECKPOINT,  # one that saves or restores
     SUMMARY,  # one that yields summaries alone
     INPUT,  # one that feeds a queue

@@ -13,7 +13,7 @@ def leading(times: Mapping[int, int]) -> int | None:
     """Return the leading step kind by the time in each kind (ns), None without steps.
 
     It is the kind with the most weighted time. Training counts ten times. Summaries,
-    checkpoints, initialisation and input count only if there is nothing else.
+    checkpoints, initialization and input count only if there is nothing else.
     """
     weights = layout.STEP_WEIGHTS
     there = [kind for kind in layout.STEP_KINDS if kind in times]

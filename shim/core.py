@@ -147,7 +147,10 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
 
 
 def channel() -> "Channel | None":
-    """Return the process's channel, created if needed; None where that fails, or while it is created."""
+    """Return the process's channel, created if needed.
+
+    None where that fails, or while the channel is being created.
+    """
     made = _make()
     return made[0] if made else None
 

@@ -19,9 +19,9 @@ from .payload import ShimAnswer
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
 LADDER: Final = (CHANNEL, *METHODS)
-#: Time limits for a new channel, for its header, for the end of TensorFlow's import, for the agent to
-#: find the channel, for storing a job's data, and for the step at which a job detaches; the poll
-#: interval (seconds).
+#: Time limits (seconds) for a new channel, for its header, for the end of TensorFlow's import, for
+#: the agent to find the channel, for storing a job's data, and for the step at which a job
+#: detaches; the last number is the poll interval.
 CHANNEL_S: Final = 5.0
 CREATED_S: Final = 1.0
 LOADING_S: Final = 20.0
@@ -135,7 +135,7 @@ class Attachment:
 
     @property
     def launch(self) -> int:
-        """The number of its launch, 0 if the job was already profiled."""
+        """The number of the launch that the job's channel belongs to."""
         return self._launch.launch if self._launch is not None else self.channel.page.launch
 
     @property
@@ -154,7 +154,8 @@ class Attachment:
 
     def detach(self) -> None:
         """Disarm the shim in the job, at its next step or directly; AttachError if that fails."""
-        # If the process has closed its channel, only the agent's first look shows whose it is.
+        # The agent learns from the process's open descriptor whose channel it is. So it must have
+        # found the channel before the process closes that descriptor.
         self._wait(lambda: bool(self.channel.word("agent_pid")), FOUND_S)
         control.detach(self.channel)
         self._wait(lambda: False, DETACH_S)

@@ -160,8 +160,10 @@ class StoppedThread:
     def _until_return(self, timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
         """Run the thread until the call has returned.
 
-        Only in the wait for a lock is it known what the call has done: nothing yet. Anywhere else it
-        may have done its work, or holds a lock itself, and would leave it locked.
+        Only a call that waits for a lock can be undone, since it has done nothing yet. Anywhere
+        else it may have done its work, or may hold a lock itself, and would leave it locked.
+        BackedOutError if the call waits for a lock, OnItsWayError if it takes too long for another
+        reason.
         """
         waits = is_inside = False
         for _ in range(_SYSCALLS_MAX):

@@ -26,7 +26,7 @@ _DYNAMIC_MAX: Final = 1 << 16
 _TABLE_MAX: Final = 64 << 20
 _ADDRESS_MAX: Final = 1 << 47
 
-#: Machines by their number in the header, and where that is.
+#: Machines by their number in the header, and the places of that number and of the byte order.
 MACHINES: Final = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
 _MACHINE: Final = slice(18, 20)
 _ORDER_AT: Final = 5
@@ -51,7 +51,10 @@ class _Segment(NamedTuple):
 
 
 def machine(path: str) -> str:
-    """Return the machine that the ELF file at ``path`` is for; ElfError if it is none, OSError if it cannot be read."""
+    """Return the machine that the ELF file at ``path`` is for.
+
+    ElfError if the file is no ELF file, OSError if it cannot be read.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         head = os.pread(fd, _MACHINE.stop, 0)
@@ -84,7 +87,10 @@ class Image:
         self._dynamic = next((segment for segment in segments if segment.kind == _PT_DYNAMIC), None)
 
     def symbols(self, wanted: frozenset[str]) -> Mapping[str, int]:
-        """Return the addresses in the process of those ``wanted`` dynamic symbols that the file defines."""
+        """Return the addresses of those ``wanted`` dynamic symbols that the file defines.
+
+        They are addresses in the process.
+        """
         tags = self._tags()
         if not {_DT_STRTAB, _DT_SYMTAB, _DT_STRSZ} <= tags.keys() or tags[_DT_STRSZ] > _TABLE_MAX:
             return {}

@@ -18,7 +18,7 @@ from typing import Any, Final
 from .. import identity
 from .errors import RefusedError
 
-#: Variables that locate the user's files. They are taken from a job that sees the files of the host.
+#: Variables that locate the user's files. They are taken from a job that sees the host's files.
 _PLACES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
 #: Asks a user namespace for the user who made it (<linux/nsfs.h>).
 _NS_GET_OWNER_UID: Final = 0xB704
@@ -103,7 +103,10 @@ def _environment(pid: int, user_id: int) -> dict[str, str]:
 
 
 def _sees_our_files(pid: int) -> bool:
-    """Return whether a path means the same file to process ``pid`` as here; in a container it does not."""
+    """Return whether a path means the same file to process ``pid`` as here.
+
+    In a container it does not.
+    """
     try:
         return all(os.path.samefile(f"/proc/{pid}/{link}", f"/proc/self/{link}") for link in ("root", "ns/mnt"))
     except OSError:

@@ -22,7 +22,8 @@ CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
 #: Time limit for the work to begin (seconds), and how often it is extended while the job computes.
-#: Other threads get Python's lock late if the main thread releases it often, each time for a moment.
+#: Other threads get Python's lock late if the main thread releases it often, but only for a moment
+#: each time.
 BEGIN_S: Final = 2.0
 BEGIN_WAITS: Final = 8
 #: A thread is blocked if it stays in one system call for this time (seconds).
@@ -117,7 +118,10 @@ class _Injection:
         return self._run_in_memory(methods)
 
     def _run_file(self) -> WorkProgress | None:
-        """Start the work by the interpreter's own interface; return its progress, None if that is not possible."""
+        """Run the work through the interpreter's own interface; return its progress.
+
+        None if that is not possible.
+        """
         at = self._functions.python.get(remote_debugging.RUNTIME)
         interface = remote_debugging.find(self._memory, at) if at else None
         if interface is None or interface.is_busy or is_blocked(self._pid):
@@ -217,7 +221,10 @@ class _Injection:
         thread.call(python["Py_AddPendingCall"], (python["PyRun_SimpleString"], self._page.text_at), CALL_S)
 
     def _queue_nothing(self, thread: StoppedThread) -> None:
-        """Queue a call that needs no page: the interpreter itself checks for signals where it runs."""
+        """Queue a call of `PyErr_CheckSignals`, which needs no page.
+
+        The call changes nothing: before queued calls, the interpreter checks for signals itself.
+        """
         python = self._functions.python
         thread.call(python["Py_AddPendingCall"], (python["PyErr_CheckSignals"], 0), CALL_S)
 

@@ -72,7 +72,8 @@ free.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 stays or free({page}, {whole})
 """
 
-#: The page is a file. It is read and written, not mapped: a mapped file that is truncated ends the job.
+#: The page is a file. It is read and written, not mapped: if a mapped file is truncated, the next
+#: access to it ends the job.
 _IN_FILE: Final = """\
 import struct, sys
 with open({path!r}, "rb+", 0) as file:

@@ -13,7 +13,8 @@ from .memory import ProcessMemory
 _LIBPYTHON: Final = re.compile(r"/libpython(?:3|2)[^/]*\.so[^/]*\Z")
 _LIBC: Final = re.compile(r"/(?:libc[.-][^/]*so[^/]*|ld-musl[^/]*|libc\.musl[^/]*)\Z")
 _TENSORFLOW: Final = re.compile(r"/(?:_pywrap_tensorflow_(?:internal|common)|libtensorflow)[^/]*\Z")
-#: What shows the version of Python, the surest first: the program, the tag of a module, the library.
+#: File names that show the version of Python, the most reliable first: of the program, of an
+#: extension module with a tag, of the library, of a file in the folder of a version.
 _VERSIONS: Final = (
     re.compile(r"/python3\.(\d+)m?\Z"),
     re.compile(r"\.cpython-3(\d+)[^/]*\Z"),
@@ -36,11 +37,11 @@ PYTHON_FUNCTIONS: Final = frozenset(
     )
 )
 _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
-#: A type of every CPython. Its flags tell whether the interpreter is initialized: a process may have
-#: several of which one runs, as when an extension module is linked with libpython, and a call in
-#: another one ends the process.
+#: A type of every CPython. Its flags tell whether the interpreter is initialized. A process may
+#: contain several interpreters of which only one runs, as when an extension module is linked with
+#: libpython. A call of another one's function ends the process.
 _TYPE: Final = "PyCell_Type"
-#: Offsets of the flags, in usual builds and in those with larger objects.
+#: Offsets of the flags: in usual builds, and in builds whose objects are larger.
 _FLAGS_AT: Final = (168, 184)
 _READY: Final = 1 << 12 | 1 << 14  # and with garbage collection
 _FLAGS_MAX: Final = 1 << 32
@@ -90,14 +91,20 @@ def has_tensorflow(pid: int) -> bool:
 
 
 def python_version(pid: int) -> int | None:
-    """Return the minor version of the Python 3 that process ``pid`` runs, None if no file name shows it."""
+    """Return the minor version of the Python 3 that process ``pid`` runs.
+
+    None if no file name shows it.
+    """
     paths = [os.readlink(f"/proc/{pid}/exe"), *(one.path for one in mappings(pid))]
     found = (match for shape in _VERSIONS for path in paths if (match := shape.search(path)) is not None)
     return next((int(match[1]) for match in found), None)
 
 
 def has_python(pid: int) -> bool:
-    """Return whether process ``pid`` runs a CPython that exports its functions; OSError if it may not be read."""
+    """Return whether process ``pid`` runs a CPython that exports its functions.
+
+    OSError if the process may not be read.
+    """
     memory = ProcessMemory(pid)
     try:
         return _interpreter(pid, list(mappings(pid)), memory) is not None
@@ -143,7 +150,11 @@ def functions(pid: int, memory: ProcessMemory) -> Functions:
 
 
 def _symbols(mapped: list[MappedFile], path: str, wanted: frozenset[str], memory: ProcessMemory) -> Mapping[str, int]:
-    """Return the addresses of the ``wanted`` symbols of the file at ``path``, where it is mapped as a program."""
+    """Return the addresses of the ``wanted`` symbols of the mapped file at ``path``.
+
+    Only a mapping as a program or library counts: there Python's functions are in executable
+    memory. Empty if the file has no such mapping.
+    """
     for one in mapped:
         if one.path == path and not one.offset:
             try:

@@ -8,7 +8,7 @@ class Memory(Protocol):
     """Memory of a process, or a file: addresses are offsets."""
 
     def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer if the rest is not there; OSError if that is not possible."""
+        """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""
 
     def write(self, at: int, data: bytes) -> None:
         """Write ``data``; OSError if that is not possible."""
@@ -22,7 +22,7 @@ class FileMemory:
         self._name = name
 
     def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer if the rest is not there; OSError if none is."""
+        """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""
         try:
             return os.pread(self._fd, size, at)
         except OSError as error:

@@ -1,13 +1,13 @@
-"""The page: memory in the job that contains the injected work and its answer.
+"""The page: memory in the job, or a file, with the injected work and its answer.
 
 | bytes | what |
 |---|---|
 | 0 - 3 | progress: a `WorkState` |
-| 4 - 7 | written by tfprof: 1 after the answer was read, or after the time limit; 2 if the page stays, too |
+| 4 - 7 | 0; then written by tfprof when it waits no longer: 1, or 2 if the job must keep the page |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |
-| 4096 - | the text to run, terminated by a zero, an empty text, then the archive |
-| last 4096 | machine code for a callback, if needed |
+| 4096 - | the archive; in memory, after the text to run and `pass`, each terminated by a zero |
+| last 4096 | in memory: machine code for a callback, if needed |
 """
 
 import enum
@@ -53,13 +53,14 @@ class WorkProgress(NamedTuple):
 def pack(work: Mapping[str, Any]) -> bytes:
     """Return the archive of ``work``.
 
-    Its `code` runs with the whole of ``work`` as `data`, and may bind its answer, a text, to `answer`.
+    Its `code` runs with the whole of ``work`` as `data`. It may bind its answer, a text, to
+    `answer`.
     """
     return zlib.compress(marshal.dumps(dict(work), 2), 6)  # every Python 3 reads version 2 of the format
 
 
 class Page:
-    """The page for the work in ``archive``: its size, and after `place` or `place_in_file` its content."""
+    """The page for the work in ``archive``; `place` or `place_in_file` fills it."""
 
     def __init__(self, archive: bytes) -> None:
         self._archive = archive
@@ -86,7 +87,7 @@ class Page:
         memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at, len(self._archive)))
 
     def wait(self, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
-        """Wait until the work reaches ``until``, at most ``patience_s``; return the answer."""
+        """Wait until the work reaches ``until``, at most ``patience_s``; return the progress."""
         deadline = time.monotonic() + patience_s
         while True:
             answer = self._answer()
@@ -95,7 +96,10 @@ class Page:
             time.sleep(_POLL_S)
 
     def release(self, *, stays: bool = False) -> None:
-        """Let the job free the page, unless it ``stays``; work that has not started then does nothing."""
+        """Let the job free the page, unless the page ``stays``.
+
+        Work that has not started does nothing afterwards.
+        """
         if self._memory is not None:
             self._memory.write(self.at + 4, (_STAYS if stays else _READ).to_bytes(4, "little"))
 

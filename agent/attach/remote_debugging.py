@@ -1,7 +1,7 @@
-"""The remote debugging interface of CPython 3.14: the interpreter runs a file that is named in its memory.
+"""The remote debugging interface of CPython 3.14 (PEP 768).
 
-No thread is stopped. The main thread runs the file between two of its instructions, at the next
-check for events (PEP 768).
+The path of a file is written into the memory of the process. The main thread runs the file between
+two of its instructions, at the next check for events. No thread is stopped.
 """
 
 import struct
@@ -19,8 +19,8 @@ _TABLE_MAX: Final = 1024
 _INTERPRETERS_MAX: Final = 64
 _MAIN: Final = 0  # id of the main interpreter
 _PATH_MAX: Final = 4096
-#: Events of a thread, one bit each: a signal, a queued call, an exception of another thread, and the
-#: check that also finds the file. All are in one byte.
+#: Events of a thread, one bit each: a signal, a queued call, an exception of another thread, and
+#: the check that also finds the file. All are in one byte.
 _SIGNAL, _CALLS, _EXCEPTION, _CHECK = 1 << 1, 1 << 2, 1 << 3, 1 << 5
 
 
@@ -76,10 +76,10 @@ class RemoteDebugging:
 
 
 def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
-    """Find the interface of an interpreter; ``runtime_at`` is the address of its `_PyRuntime`.
+    """Return the interface of an interpreter; ``runtime_at`` is the address of its `_PyRuntime`.
 
-    None if its Python has no such interface, or has switched it off. OSError if the memory cannot be
-    read.
+    None if its Python has no such interface, or has switched it off. OSError if the memory cannot
+    be read.
     """
     table = memory.read(runtime_at, _TABLE_MAX)
     if len(table) < _TABLE_MAX:

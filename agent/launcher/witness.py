@@ -16,12 +16,13 @@ from typing import Final, NoReturn
 
 from .. import processes
 
-#: Time limit of an answer (seconds); a witness that exceeds it is stopped and gets SIGCONT.
+#: Time limit of an answer (seconds); a witness that exceeds it may be stopped, so it gets SIGCONT.
 PATIENCE_S: Final = 0.2
 #: Interval of looks at a stopped job (seconds).
 STOPPED_LOOK_S: Final = 0.1
 _ALL: Final = signal.valid_signals()
-#: Requests to the witness: a numbered question, the job's pid, the launcher's stop and its end, dismissal.
+#: Requests to the witness: a numbered question, the job's pid, a stop of the launcher, the end of
+#: that stop, dismissal.
 _QUESTION, _JOB, _STOP, _CONTINUED, _LEAVE = b"?", b"J", b"S", b"C", b"."
 _REQUEST: Final = struct.Struct("<cI")
 #: Head of an answer: number of the question and number of the signals that follow, a byte each.
@@ -80,7 +81,10 @@ class Witness:
 
     @contextlib.contextmanager
     def stopping(self) -> Iterator[None]:
-        """Around a stop of this process: the witness continues it when the job runs again, or has ended."""
+        """Return a context for a stop of this process.
+
+        The witness continues the process when the job runs again, or has ended.
+        """
         self._say(_STOP)
         yield
         self._say(_CONTINUED)
@@ -171,7 +175,10 @@ def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) ->
 
 
 def _watch_stopped(requests: int, launcher: processes.Process | None, job: processes.Process | None) -> None:
-    """Continue the stopped launcher when the job is no longer stopped; return at the next request."""
+    """Continue the stopped launcher when the job is no longer stopped.
+
+    Return at the next request.
+    """
     poll = select.poll()
     poll.register(requests, select.POLLIN)
     while not poll.poll(1000 * STOPPED_LOOK_S):

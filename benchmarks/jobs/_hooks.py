@@ -1,4 +1,7 @@
-"""Removes the profiler's hooks from a job for some steps: restores the functions that the shim replaced."""
+"""Removes the profiler's hooks from a job for some steps.
+
+For that time the functions that the shim replaced are restored.
+"""
 
 import resource
 import sys
@@ -6,7 +9,10 @@ from contextlib import contextmanager
 
 
 class Turn:
-    """A turn of ``steps`` steps; at its end, ``faults`` is the number of page faults of the process in it."""
+    """A turn of ``steps`` steps; at its end, ``faults`` is its number of page faults.
+
+    They are the page faults of the whole process.
+    """
 
     def __init__(self, steps):
         self.steps = steps
@@ -20,7 +26,10 @@ def taken():
 
 @contextmanager
 def turn(line):
-    """Parse a line, `STEPS` or `STEPS bare`, and provide a Turn; in a bare turn the hooks are removed."""
+    """Provide the Turn that ``line`` describes: `STEPS` or `STEPS bare`.
+
+    In a bare turn the hooks are removed.
+    """
     steps, *words = line.split()
     with bare("bare" in words):
         run = Turn(int(steps))

@@ -1,7 +1,8 @@
-"""A Keras fit on random images: one fit for each line of the input, which has the number of batches.
+"""A Keras fit on random images for each line of the input.
 
-The answer to each line is a line of JSON: seconds, and page faults. With `bare` as the second word
-of the line, the fit runs without the profiler's hooks.
+A line has the number of batches. With `bare` as its second word, the fit runs without the
+profiler's hooks. The answer to each line is a line of JSON: total seconds, page faults, and an
+empty list in place of the seconds of each step.
 """
 
 import json

@@ -1,1 +1,4 @@
-"""Advice on performance. A checker is a pure function of the evidence about a job, with a row in the table."""
+"""Advice on performance.
+
+A checker is a pure function of the evidence about a job. `table` lists the checkers.
+"""

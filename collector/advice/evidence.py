@@ -1,4 +1,7 @@
-"""Input of the checkers: records of a job's steps, ops, memory and graphs; unknown parts are empty."""
+"""Input of the checkers: records of a job's steps, ops, memory and graphs.
+
+Unknown parts are empty.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +14,10 @@ from ..tfviews.parity import DEFAULT, Parity
 
 
 class Timed(NamedTuple):
-    """``runs`` consecutive steps of one thread that were timed together; times in ns, the sum without pauses."""
+    """Consecutive steps of one thread that were timed together; times in ns.
+
+    `runs`: number of steps; `total_ns`: sum of their durations, without the pauses between them.
+    """
 
     ordinal: int
     runs: int
@@ -41,7 +47,11 @@ class Traced(NamedTuple):
 
 
 class StepMemory(NamedTuple):
-    """Memory after a traced step in bytes: ``residual`` of its ops, and the maximum in use by a GPU's allocator."""
+    """Memory of a traced step in bytes.
+
+    `residual`: bytes still in use when its ops had ended; `in_use`: maximum in use by the allocator
+    of a GPU.
+    """
 
     step: int
     residual: int
@@ -56,7 +66,10 @@ class Level(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Use of the host's CPUs between two samples (real ns): cores used by the job and by others, and all CPUs."""
+    """Use of the host's CPUs between two samples; times in real ns.
+
+    `own`: cores used by the job; `others`: cores used by other processes; `cpus`: all CPUs.
+    """
 
     start_ns: int
     end_ns: int
@@ -66,7 +79,10 @@ class Load(NamedTuple):
 
 
 class NewNodes(NamedTuple):
-    """Number of nodes that ran in a traced step for the first time; ``call``: equal for steps of the same call."""
+    """Number of nodes that ran in a traced step for the first time.
+
+    `call` is equal for steps of the same call.
+    """
 
     call: tuple[int, int]
     nodes: int

@@ -1,4 +1,7 @@
-"""The op types, scopes and lines of code with most of the time; with exact parity in the TF profiler's words."""
+"""The op types, scopes and lines of code that take most of the time.
+
+With exact parity they are reported in the TF profiler's words.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +19,8 @@ from ..tfviews.tree import Branch
 from .evidence import Evidence
 from .report import Report
 
-#: Number of entries that are named; maximum depth of scopes and lines of code; minimum time of a line in µs.
+#: Number of entries that are named; maximum depth of scopes and lines of code; minimum time of a
+#: line (µs).
 _MOST: Final = 3
 _DEEPEST: Final = 3
 _LEAST_MICROS: Final = 1000
@@ -47,7 +51,10 @@ def _ops(evidence: Evidence) -> Report | None:
 
 
 def _scopes_on_top(evidence: Evidence) -> Report | None:
-    """Name the outermost scopes, or those inside a scope with nearly all time; None if an op without a scope leads."""
+    """Name the outermost scopes, or those inside a scope with nearly all of the time.
+
+    None if no op took time, or if an op without a scope takes most of it.
+    """
     names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
     for depth in range(1, _DEEPEST + 1):
         ranked = shares((("/".join(name.split("/")[:depth]), name) for name in names), evidence.times)
@@ -110,7 +117,10 @@ def _scopes(evidence: Evidence) -> Report | None:
 
 
 def _code(evidence: Evidence) -> Report | None:
-    """Name the lines below the first branch of the calls; the text is empty if none takes a millisecond."""
+    """Name the lines from the first branch in the tree of calls on.
+
+    The text is empty if no line takes a millisecond. None if there is no branch.
+    """
     options = Options(max_depth=100, min_micros=1, order_by="micros")
     branch = code_view(evidence.nodes, options, evidence.parity).root
     while len(branch.children) == 1:

@@ -32,7 +32,8 @@ WAITING: Final = frozenset(
 #: Minimum share of a step, and of the time from step to step, that is reported.
 WITHIN: Final = 0.2
 BETWEEN: Final = 0.4
-#: Minimum number of pauses between steps; minimum length of a pause that is not the interpreter's.
+#: Minimum number of pauses between steps; minimum length of the median pause that is reported (ns):
+#: the interpreter alone takes a shorter one.
 _PAUSES: Final = 20
 _SHORTEST_NS: Final = 500_000
 
@@ -48,12 +49,19 @@ _TODO_BETWEEN: Final = (
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report the share of traced steps in which ops wait for input, and the share of the time without a step."""
+    """Report the time that ops wait for input in traced steps, and the pauses between steps.
+
+    The waiting time is given as a share of the step, a pause as a share of the time from the start
+    of a step to the next start.
+    """
     return [report for report in (_within(evidence), _between(evidence)) if report is not None]
 
 
 def waits(executions: Sequence[OpExecution]) -> int:
-    """Return the time in ns in which ops waited for input, including the iterators' work on their threads."""
+    """Return the time in ns in which ops waited for input.
+
+    It includes the work of iterators on the threads of these ops.
+    """
     threads = {one.thread for one in executions if one.op in WAITING}
     return covered(
         (one.start_ns, one.end_ns)
@@ -63,7 +71,10 @@ def waits(executions: Sequence[OpExecution]) -> int:
 
 
 def _within(evidence: Evidence) -> Report | None:
-    """Compare waiting ops with their steps, by medians, since the first batch of an epoch always waits."""
+    """Compare the time of waiting ops with the duration of their steps.
+
+    The result is a median, since the first batch of an epoch always waits.
+    """
     steps = [step for step in evidence.traced if step.duration_ns > 0]
     if not steps:
         return None
@@ -100,7 +111,10 @@ def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:
 
 
 def _between(evidence: Evidence) -> Report | None:
-    """Compare the pauses between steps with the time from step to step, by medians, which ignore pauses at epochs."""
+    """Compare the pauses between steps with the time from the start of a step to the next start.
+
+    Medians are compared, since they ignore the pauses between epochs.
+    """
     pauses, rounds = [], []
     for one, following in pairwise(evidence.timed):
         if one.usual and following.usual and one.ordinal + one.runs == following.ordinal:

@@ -62,7 +62,10 @@ def _processes(evidence: Evidence) -> Report | None:
 
 
 def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
-    """Return the op types that hold most bytes when they end; variables hold theirs forever and do not count."""
+    """Return the op types that hold the most bytes when their ops end, each with these bytes.
+
+    Variables do not count, since they hold theirs forever.
+    """
     kept: dict[str, int] = {}
     for node in evidence.nodes:
         if node.stats.residual_bytes > 0 and not node.facts.parameter_shape:

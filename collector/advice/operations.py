@@ -14,7 +14,7 @@ _FUSED_TOO: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report batch normalisation that is not fused, and ops on a GPU in the data format of CPUs."""
+    """Report batch normalization that is not fused, and ops on a GPU in the data format of CPUs."""
     reports = []
     fused = {_FUSED} if evidence.parity.exact else _FUSED_TOO
     norms = [node for node in evidence.nodes if _BATCH_NORM in node.name]

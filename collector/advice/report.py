@@ -18,7 +18,10 @@ class Report:
 
 
 class Checker(NamedTuple):
-    """A checker: name in messages, slug in docs/advice.md, heading, function; `in_tf_profiler`: TensorFlow has it."""
+    """A checker: its name in messages, its slug in docs/advice.md, its heading and its function.
+
+    `in_tf_profiler`: the TF profiler has this checker, too.
+    """
 
     name: str
     slug: str

@@ -18,13 +18,16 @@ EVER_NEW: Final = 0.75
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report functions that are retraced, late steps that run new ops, and functions first called late."""
+    """Report retraced functions, late steps with new ops, and functions first called late."""
     found = (_graphs(evidence), _nodes(evidence), _functions(evidence))
     return [report for report in found if report is not None]
 
 
 def _graphs(evidence: Evidence) -> Report | None:
-    """Check the largest function only: smaller ones are parts of it, and a model may have many equal ones."""
+    """Check whether the largest function was traced many times.
+
+    Smaller functions are not checked: they are parts of it, and a model may have many equal ones.
+    """
     largest = max(evidence.graphs, key=lambda one: one.nodes, default=None)
     if largest is None or largest.graphs < max(GRAPHS, _GRAPHS_A_STEP * len(evidence.new)):
         return None
@@ -39,7 +42,7 @@ def _graphs(evidence: Evidence) -> Report | None:
 
 
 def _nodes(evidence: Evidence) -> Report | None:
-    """Check the traced steps whose call ran before, of these the later half."""
+    """Check the traced steps whose call was traced before; only their later half counts."""
     known: set[tuple[int, int]] = set()
     again = []
     for call, nodes in evidence.new:

@@ -22,7 +22,10 @@ CHECKERS: Final = (
 
 
 def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Advice]:
-    """Return the advice of all checkers, or of those in ``names``; with exact parity, only of the TF profiler's."""
+    """Return the advice of all checkers, or of those in ``names``.
+
+    With exact parity, only the TF profiler's checkers run.
+    """
     asked = [
         one
         for one in CHECKERS

@@ -19,7 +19,11 @@ IDLE: Final = 0.3
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report the number of ops per step, the duration of the median op, and the share of the step without any op."""
+    """Report steps that spend more time on starting small ops than on running them.
+
+    The numbers are the ops per step, the duration of the median op, and the share of the step in
+    which no op runs.
+    """
     steps = [step for step in evidence.traced if step.executions and step.duration_ns > 0]
     if not steps:
         return []

@@ -30,7 +30,10 @@ _TODO: Final = {
 
 
 def way(one: OpExecution) -> str | None:
-    """Return the direction of a copy: hd, dh, dd, pp, or '' if unknown; None if the execution is no copy."""
+    """Return the direction of a copy (hd, dh, dd or pp), '' if unknown.
+
+    None if the execution is no copy.
+    """
     found = _COPY.search(one.device) or _COPY.search(one.node) or _COPY.search(one.op)
     if found:
         return (found[1] + found[2]).lower()

@@ -75,9 +75,10 @@ def _alike(steps: Sequence[Timed]) -> list[Timed]:
 
 
 def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:
-    """Return the cores that other processes used while ``steps`` ran, if the job lacked them; else None.
+    """Return the number of cores that other processes used while ``steps`` ran.
 
-    Samples are a second apart; each is weighted by its share of the steps' time.
+    None if it is unknown, or if the job did not lack these cores. Samples are a second apart; each
+    is weighted by its share of the steps' time.
     """
     weighted = [(_shared(one, steps), one) for one in load]
     whole = sum(weight for weight, _ in weighted)
@@ -116,7 +117,10 @@ def _median(steps: Sequence[Timed], number: int) -> float:
 
 
 def _interval(ordinals: Sequence[int]) -> int | None:
-    """Return the most common distance of neighbours; None unless enough distances are within one step of it."""
+    """Return the most common distance between neighbors in ``ordinals``.
+
+    None unless enough distances are within one step of it.
+    """
     if len(ordinals) < 3:
         return None
     distances = Counter(after - before for before, after in pairwise(ordinals))

@@ -1,4 +1,7 @@
-"""Raises alerts about the open jobs of a collector; a change of the load of a host alone raises none."""
+"""Raises alerts about the open jobs of a collector.
+
+A slowdown that the load of the host explains raises no alert.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
@@ -14,7 +17,8 @@ from .step_series import NS, Shift
 INTERVAL_NS: Final = NS
 #: A host is saturated when this share of its processors is busy.
 SATURATED: Final = 0.8
-#: Minimum slowdown factor on a saturated host, relative to the slowdown of the other jobs.
+#: Minimum slowdown factor if the host is saturated or the other jobs are slower, too. The slowdown
+#: of the other jobs is divided out.
 SATURATED_FACTOR: Final = 1.5
 #: Minimum duration of a shift on a saturated host (ns).
 SATURATED_NS: Final = 8 * NS
@@ -44,7 +48,10 @@ class Detector:
             self._hosts.pop(job.host, None)
 
     def spans(self, uid: int, entries: Iterable[Span], offset: int, now_ns: int) -> None:
-        """Add span entries of job ``uid``; ``offset`` converts their monotonic times to real times (ns)."""
+        """Add span entries of job ``uid``.
+
+        ``offset`` converts their monotonic times to real times (ns).
+        """
         if uid in self._jobs:
             self._jobs[uid].spans(entries, offset, now_ns)
 
@@ -86,9 +93,14 @@ class Detector:
     def _is_own(self, job: JobWatch, which: SeriesKey, shift: Shift, now_ns: int) -> bool:
         """Return whether ``shift`` has another cause than the load of the host.
 
-        It is the job's own if the other jobs are not slower, if its steps need more processor time,
-        or if even its fastest steps are slower than the other jobs' slowdown explains. On a
-        saturated host without other jobs, only the processor time counts.
+        If the other jobs are not slower, the cause is another one. If they are slower, too, their
+        slowdown is divided out. The steps must then still be slower by SATURATED_FACTOR. In
+        addition, the fastest steps must be slower by that factor, or the processor time per step
+        must have grown by OWN_WORK.
+
+        On a saturated host, the shift must always last SATURATED_NS and reach SATURATED_FACTOR. If
+        there are no other jobs on such a host, the processor time per step must also have grown by
+        OWN_WORK.
         """
         is_saturated = self._is_saturated(job.host, shift.since_ns)
         if is_saturated and now_ns - shift.since_ns < SATURATED_NS:

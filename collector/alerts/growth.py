@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from ..growth import steady_growth
 
 NS: Final = 1_000_000_000
-#: Seconds per point; the value of a point is the minimum memory in them.
+#: Seconds per point; the value of a point is the minimum memory in this time.
 POINT_S: Final = 5
 #: Ignored seconds after the first step.
 WARM_UP_S: Final = 30
@@ -15,7 +15,10 @@ _POINTS_MAX: Final = 720
 
 
 class Least(NamedTuple):
-    """Minimum growth over ``points`` points: ``size`` in bytes, and ``share`` of the initial memory."""
+    """Minimum growth for an alert, once there are ``points`` points.
+
+    The memory must grow by at least ``size`` bytes and by at least ``share`` of the initial memory.
+    """
 
     points: int
     size: float
@@ -35,7 +38,7 @@ class Rise(NamedTuple):
 
 
 class MemoryGrowth:
-    """The memory of a job's processes since its steps began."""
+    """The memory of a job's processes after the warm-up: up to _POINTS_MAX points."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[int, float]] = deque(maxlen=_POINTS_MAX)

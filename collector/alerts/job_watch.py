@@ -12,7 +12,7 @@ from .step_series import NS, Shift, Spike, StepSeries
 
 #: Maximum number of series of a job; further kinds and keys are not watched.
 SERIES_MAX: Final = 16
-#: Minimum share of the job's step time for a series to raise alerts.
+#: Minimum share of a series in the job's step time for its shifts to raise alerts.
 SHARE_MIN: Final = 0.1
 #: Minimum duration of a stall: a multiple of the usual step time, and a number of seconds.
 STALL_FACTOR: Final = 10.0
@@ -21,14 +21,15 @@ STALL_S: Final = 15
 HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: Counters of losses.
 _LOST: Final = ("dropped_records", "dropped_traces", "dropped_spans", "never_stored")
-#: Limits for times from jobs, which may be wrong: duration of a step, and its end after the present (ns).
+#: Limits for the times of an entry (ns), since those from a job may be wrong: the maximum total,
+#: and how far its end may be after the present.
 _LONGEST_NS: Final = 86_400 * NS
 _AHEAD_NS: Final = 60 * NS
 _UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
 
 class SeriesKey(NamedTuple):
-    """Identifies a series; traced steps take longer, so they are separate series."""
+    """The identity of a series; traced steps take longer, so they are separate series."""
 
     kind: int
     key: int
@@ -103,7 +104,11 @@ class JobWatch:
         return found
 
     def shifts(self, now_ns: int) -> list[tuple[SeriesKey, Shift]]:
-        """Return the series whose steps became slower, and their shifts; the series with the most time first."""
+        """Return the series whose steps became slower, each with its shift.
+
+        The series with the most step time comes first. Series with less than SHARE_MIN of the job's
+        step time are left out.
+        """
         found = []
         whole = sum(series.total_ns for series in self._series.values())
         for which, series in self._series.items():
@@ -119,16 +124,22 @@ class JobWatch:
             series.restart()
 
     def change(self, shift: Shift) -> float | None:
-        """Return this job's slowdown factor at the time of another job's ``shift``, None if it is unknown."""
+        """Return this job's slowdown factor at the time of another job's ``shift``.
+
+        None if it is unknown.
+        """
         leading = self._leading()
         return None if leading is None else self._series[leading].ratio(shift.from_ns, shift.since_ns)
 
     def least_factor(self, which: SeriesKey, shift: Shift) -> float:
-        """Return the least times of the steps since ``shift`` as a multiple of the usual time before."""
+        """Return the time of the fastest steps since ``shift``, as a multiple of the usual time.
+
+        The former is that of `StepSeries.least`, the latter that before the shift.
+        """
         return self._series[which].least(shift.since_ns) / shift.before_ns
 
     def work(self, which: SeriesKey, shift: Shift) -> float:
-        """Return the growth factor of the processor time per step at ``shift``; 0 if it is unknown."""
+        """Return the growth factor of the processor time per step at ``shift``, 0 if unknown."""
         series = self._series[which]
         before, now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
         rate_before, rate = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)

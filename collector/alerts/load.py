@@ -19,7 +19,11 @@ class CpuSeconds:
             self._samples.append((t_ns, cpu_s))
 
     def cores(self, from_ns: int, to_ns: int | None = None) -> float | None:
-        """Return the mean number of busy processors from ``from_ns`` to ``to_ns`` (default: now); None if unknown."""
+        """Return the mean number of busy processors from ``from_ns`` to ``to_ns``.
+
+        The default of ``to_ns`` is the time of the last sample. None if fewer than two samples lie
+        in this time.
+        """
         within = [one for one in self._samples if from_ns <= one[0] and (to_ns is None or one[0] <= to_ns)]
         if len(within) < 2:
             return None

@@ -13,7 +13,10 @@ NO_NAMES: Final[Names] = {}
 
 
 def sentence(alert: Alert, names: Names = NO_NAMES) -> str:
-    """Return one line that describes the alert with its numbers; an unknown slug is its own description."""
+    """Return one line that describes the alert with its numbers.
+
+    An unknown slug is its own description. ``names``: names of functions by key.
+    """
     write = _SENTENCES.get(alert.slug)
     return alert.slug if write is None else write(alert, _step(alert, names))
 

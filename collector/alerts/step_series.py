@@ -13,25 +13,29 @@ BASELINE: Final = 120
 BASELINE_MIN: Final = 20
 #: Ignored seconds at the start of a series, in which caches and allocators warm up.
 WARM_UP: Final = 3
-#: Minimum factor of a shift over the usual time, and over the slowest RECENT seconds of the baseline.
+#: Minimum factors of a shift: over the usual time, and over the slowest RECENT seconds of the
+#: baseline.
 SHIFT_FACTOR: Final = 1.25
 _ABOVE_BASELINE: Final = 1.1
 #: Seconds after which a shift without an alert becomes the usual time.
 PENDING_S: Final = 60
 #: Quantile of the baseline that all recent seconds but one must exceed.
 _QUANTILE: Final = 0.9
-#: Minimum duration of a spike: multiples of the usual and of the longest step, and an absolute time.
+#: Minimum duration of a spike: a multiple of the usual step time, a multiple of the longest step so
+#: far, and an absolute time (ns).
 SPIKE_FACTOR: Final = 10.0
 _SPIKE_OF_LONGEST: Final = 3.0
 SPIKE_NS: Final = NS // 2
-#: Interval between computations of the usual time (seconds).
+#: Interval between computations of the usual time (seconds with steps).
 _USUAL_AGE: Final = 10
 
 
 class Second(NamedTuple):
     """The steps that ended in one second.
 
-    Number of the second, mean and least time of the steps, their count, the first and its start.
+    ``number`` is the number of the second. ``mean_ns`` and ``least_ns`` are the mean and the least
+    time of the steps, ``steps`` is their count. ``step`` and ``start_ns`` are the ordinal and the
+    start of the first one.
     """
 
     number: int
@@ -43,9 +47,10 @@ class Second(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """Steps are slower from ``step`` on; the step began at ``since_ns``, the baseline at ``from_ns``.
+    """An increase of the step times from ``step`` on.
 
-    ``before_ns`` and ``now_ns`` are median step times.
+    This step began at ``since_ns``, the baseline at ``from_ns``. ``before_ns`` and ``now_ns`` are
+    the median step times of the baseline and of the last RECENT seconds.
     """
 
     step: int
@@ -89,13 +94,16 @@ class StepSeries:
 
     @property
     def usual_ns(self) -> float:
-        """Median of the mean times, up to _USUAL_AGE seconds old; 0 while there are too few seconds."""
+        """Median of the mean times of the seconds; 0 while there are too few seconds.
+
+        It is up to _USUAL_AGE seconds old.
+        """
         return self._usual_ns
 
     def add(
         self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, least_ns: int, longest_ns: int
     ) -> Spike | None:
-        """Add an entry of ``count`` steps that starts at ``step``; return the spike in it, if any."""
+        """Add an entry of ``count`` steps from ``step`` on; return the spike in it, if any."""
         self.total_ns += total_ns
         self.last = max(self.last, (end_ns, step))
         number = end_ns // NS
@@ -142,7 +150,11 @@ class StepSeries:
         return self._pending if is_new else None
 
     def _look(self) -> None:
-        """Update the current shift; it lasts until the steps are as fast as before, at most PENDING_S."""
+        """Update the current shift.
+
+        A shift ends when the median step time is below SHIFT_FACTOR times that of the baseline, or
+        after PENDING_S.
+        """
         if len(self._seconds) < BASELINE_MIN + RECENT:
             return
         now = self._medians[-1]
@@ -154,7 +166,10 @@ class StepSeries:
             self._pending = self._new_shift(now)
 
     def _new_shift(self, now: float) -> Shift | None:
-        """Compare the last RECENT seconds, with the median ``now``, with the baseline."""
+        """Return the shift from the baseline to the last RECENT seconds, None if there is none.
+
+        ``now`` is the median step time of these seconds.
+        """
         if now < _ABOVE_BASELINE * self._usual_ns:  # the common case: skip the expensive tests
             return None
         seconds = list(self._seconds)
@@ -170,17 +185,23 @@ class StepSeries:
         return Shift(first.step, first.start_ns, before, now, seconds[0].number * NS)
 
     def rate(self, from_ns: int, to_ns: int | None = None) -> float | None:
-        """Return the steps per second from ``from_ns`` to ``to_ns`` (default: now); None if there are none."""
+        """Return the steps per second from ``from_ns`` to ``to_ns``, None if there are none.
+
+        The default of ``to_ns`` is the end of the last complete second.
+        """
         first, end = from_ns // NS, self._seconds[-1].number + 1 if to_ns is None else to_ns // NS
         steps = sum(second.steps for second in self._seconds if first <= second.number < end)
         return steps / (end - first) if steps else None
 
     def least(self, since_ns: int) -> float:
-        """Return the median of the least times in each second since ``since_ns``; 0 without any."""
+        """Return the median of the least times in each second since ``since_ns``, 0 without any."""
         return median([second.least_ns for second in self._seconds if second.number > since_ns // NS] or [0])
 
     def ratio(self, from_ns: int, since_ns: int) -> float | None:
-        """Return the ratio of the median times after and before ``since_ns``; None if there are too few seconds."""
+        """Return the ratio of the median step times after and before ``since_ns``.
+
+        The time before begins at ``from_ns``. None if there are too few seconds on either side.
+        """
         self.close_until(since_ns)
         first, middle = from_ns // NS, since_ns // NS
         before = [second.mean_ns for second in self._seconds if first <= second.number < middle]
@@ -191,7 +212,10 @@ class StepSeries:
 
 
 def _first_above(seconds: Sequence[Second], level_ns: float) -> Second:
-    """Return the first second of the last run above ``level_ns``; a single lower second does not end a run."""
+    """Return the first second of the last run of seconds above ``level_ns``.
+
+    A single lower second does not end the run.
+    """
     first = seconds[-1]
     for at in range(len(seconds) - 1, 0, -1):
         if seconds[at].mean_ns > level_ns:

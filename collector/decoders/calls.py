@@ -1,4 +1,7 @@
-"""Assigns ops to function calls: a profiler session records all threads, but a step belongs to one thread."""
+"""Separates the ops of a step from those of function calls on other threads.
+
+A profiler session records all threads, but a step belongs to one thread.
+"""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -6,7 +9,7 @@ from typing import Final, NamedTuple
 from ...formats import layout
 from .proto.xplane_pb2 import XLine
 
-#: Events: a thread calls a function; an executor runs ops on a thread; tf.data calls one of its functions.
+#: Events: a thread calls a function; an executor runs ops on a thread; tf.data calls a function.
 FUNCTION_RUN: Final = b"FunctionRun"
 PROCESS: Final = b"ExecutorState::Process"
 _OF_DATA: Final = b"InstantiatedCapturedFunction::Run"
@@ -45,10 +48,11 @@ class _Run(NamedTuple):
 
 
 class Calls:
-    """The function calls in a session; ``caller`` identifies the step's thread (layout.XSPACE_HEAD).
+    """The function calls in a session.
 
-    A call without a start event was in progress when the session began. It belongs to another thread
-    if other threads call functions and no event of tf.data names it.
+    ``caller`` identifies the step's thread (layout.XSPACE_HEAD). A call without a start event was
+    in progress when the session began. It belongs to another thread if other threads call functions
+    and no event of tf.data names it.
     """
 
     def __init__(self, caller: int) -> None:
@@ -61,7 +65,10 @@ class Calls:
         self._data: set[int] = set()
 
     def begin(self, name: bytes, call: int, line: XLine, start_ps: int, within: int) -> None:
-        """Add the event ``name`` of ``call`` on the thread ``line``, inside the call ``within`` (0: none)."""
+        """Add the event ``name`` of ``call`` on the thread ``line``.
+
+        ``within``: the call that encloses the event, 0 if there is none.
+        """
         if name == _REGION:
             self._has_regions = True
         elif name != FUNCTION_RUN:
@@ -79,15 +86,19 @@ class Calls:
 
     @property
     def has_other_callers(self) -> bool:
-        """Whether other threads than the step's called functions; valid after all events were added."""
+        """Whether threads other than the step's called functions.
+
+        The result is valid after all events were added. Pool threads do not count. The result is
+        false if the step's thread is unknown or not in the session.
+        """
         return bool(self._line and self._knows_line and self._others)
 
     def belongs_to_other_thread(self, call: int, start_ns: int) -> bool:
-        """Whether an op with this call and start belongs to another thread; valid after all events were added.
+        """Whether an op with this call and start belongs to another thread.
 
-        An op of an unseen executor belongs to another thread. In older versions of TensorFlow, whose
-        pool threads record no start of work, this holds only if the op began before the first call of
-        the step's thread.
+        The result is valid after all events were added. An op of an unseen executor belongs to
+        another thread. In older versions of TensorFlow, whose pool threads record no start of work,
+        this holds only if the op began before the first call of the step's thread.
         """
         if not self.has_other_callers:
             return False

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ..store.schema import JOB_TABLES
 
-#: Python type and `array` code of the same memory layout, by Arrow type: converting through `array`
-#: takes a third of the time.
+#: Python type, and `array` code with the same memory layout, by Arrow type. Converting through
+#: `array` takes a third of the time.
 _CODES: Final = {
     pa.uint16(): (int, "H"),
     pa.uint32(): (int, "I"),
@@ -22,7 +22,10 @@ _EMPTY: Final = {name: pa.RecordBatch.from_pylist([], schema=schema) for name, s
 
 
 def from_columns(columns: Iterable[Sequence[Any]], table: str) -> pa.RecordBatch:
-    """Return rows of ``table`` from its columns; ArrowInvalid or OverflowError if a value does not fit."""
+    """Return rows of ``table`` from its columns.
+
+    ArrowInvalid or OverflowError if a value does not fit its column.
+    """
     arrays = [_array(values, *kind) for values, kind in zip(columns, _KINDS[table], strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=JOB_TABLES[table])
 

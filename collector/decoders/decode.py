@@ -1,4 +1,7 @@
-"""Decodes RunMetadata into rows of `ops` and `allocations`, by the C walker or by protobuf, with equal results."""
+"""Decodes RunMetadata into rows of `ops` and `allocations`.
+
+There are two decoders with equal results: the C walker, and protobuf with a loop in Python.
+"""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -25,10 +28,11 @@ ERRORS: Final = (
 
 
 class Decoded(NamedTuple):
-    """Result of one part: its number of rows, the base of their `start_ns` (real time, ns), or ``error``.
+    """The result of one part: facts about its rows and devices, or the reason for refusing it.
 
-    ``accelerator``: union of the flags devices.accelerator of its devices. ``error``: the reason for
-    refusing the part, None if it was decoded.
+    ``rows``: number of rows. ``base_ns``: the time from which their `start_ns` counts (real time,
+    ns). ``accelerator``: union of the flags devices.accelerator of its devices. ``error``: the
+    reason for refusing the part, None if it was decoded.
     """
 
     rows: int
@@ -54,26 +58,27 @@ class TooManyRowsError(DecodeError):
 
 
 class Decoder(Protocol):
-    """Decodes the RunMetadata of one job, many per call."""
+    """A decoder of the RunMetadata of one job, many per call."""
 
     name: str
     is_quick: bool
 
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
-        """Return the rows of all ``parts``, with the trace numbers ``traces``, and the result of each part in order.
+        """Return the rows of all ``parts``, and the result of each part in order.
 
-        A refused part leaves no row and no name, and does not affect the others. TooManyRowsError
-        if the caller must pass fewer parts; then, too, no name is left.
+        ``traces``: the trace number of each part. A refused part leaves no row and no name, and
+        does not affect the others. TooManyRowsError if the caller must pass fewer parts; then names
+        of some parts may be left in ``interner``.
         """
 
 
-#: Maximum of the estimated executions per byte; a usual execution has hundreds of bytes. Denser steps
-#: are counted before they are decoded.
+#: Maximum of the estimated executions per byte. An execution usually has hundreds of bytes; denser
+#: steps are counted before they are decoded.
 _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 
 class WalkerDecoder:
-    """Decodes by the C walker.
+    """A decoder that uses the C walker.
 
     The densest step so far determines the size of the buffer, since counting first takes a quarter
     longer.
@@ -107,7 +112,7 @@ class WalkerDecoder:
 
 
 class PythonDecoder:
-    """Decodes by protobuf and a loop in Python."""
+    """A decoder that uses protobuf and a loop in Python."""
 
     name = "python"
     is_quick = False
@@ -133,7 +138,10 @@ def decoder(kind: str = "auto") -> Decoder:
 
 
 def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
-    """Return the first ``rows`` rows of the columns in ``block``; each column begins at a multiple of 64 bytes."""
+    """Return the first ``rows`` rows of the columns in ``block``, which has room for ``room`` rows.
+
+    Each column begins at a multiple of 64 bytes.
+    """
     arrays, at = [], 0
     for kind, width in _TYPES:
         size = room * width

@@ -54,8 +54,9 @@ NO_MEMORY: Final = OpMemory()
 
 
 class Execution(NamedTuple):
-    """One op execution; times in ns, real time. `own_ns` excludes the ops nested in it on its thread.
+    """One op execution.
 
+    `start_ns`: start in real time. `own_ns`: duration without the ops nested in it on its thread.
     `call`: id of the function call that the op belongs to, 0 if there is none, or `calls.UNSEEN`.
     """
 
@@ -133,10 +134,10 @@ class SessionReader(Protocol):
 
 
 def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterator[Execution]:
-    """Yield the op executions of all planes, except in functions that other threads than the step's called.
+    """Yield the op executions of all planes, without those in function calls of other threads.
 
-    ``started_ns``: start of the session (real time), used if the XSpace has none; ``caller``: the
-    step's thread (layout.XSPACE_HEAD).
+    ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
+    step's thread (layout.XSPACE_HEAD); if it is unknown, nothing is left out.
     """
     began_ns = session_start(space) or started_ns
     for plane in space.planes:
@@ -157,7 +158,10 @@ def session_start(space: SessionReader) -> int:
 
 
 class _Named(NamedTuple):
-    """Parsed name of an event; `is_relevant`: whether events of this name on a host's thread are read."""
+    """The parsed name of an event.
+
+    `is_relevant`: whether events of this name are read on the threads of a host.
+    """
 
     name: bytes
     display: bytes
@@ -218,7 +222,10 @@ class _Plane:
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def _start_ps(self, line: XLine) -> int:
-        """Return the base of a line's event times (ps, real time); sessions may store it relative to their start."""
+        """Return the base of a line's event times (ps, real time).
+
+        Some sessions store it relative to their start.
+        """
         relative = line.timestamp_ns < self._began_ns // 2
         return (line.timestamp_ns + (self._began_ns if relative else 0)) * 1000
 
@@ -259,7 +266,10 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
 
 
 def _with_calls(plane: _Plane, found: Sequence[Execution]) -> Iterator[Execution]:
-    """Yield ``found``; an op of an unseen executor gets the call of the next PROPAGATE event on its thread, if any."""
+    """Yield ``found``, with the calls of unseen executors as far as an event names them.
+
+    An op of an unseen executor gets the call of the next PROPAGATE event on its thread, if any.
+    """
     threads = {row.thread for row in found if row.call == UNSEEN}
     named = {
         line.id & 0xFFFFFFFF: [
@@ -305,7 +315,10 @@ def _asynchronous(
 
 
 def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) -> Iterator[Execution]:
-    """Yield the ops of one thread, innermost first, without the time of nested ops; add its calls to ``calls``."""
+    """Yield the ops of one thread, innermost first; add the thread's function calls to ``calls``.
+
+    The time of an op excludes the ops nested in it.
+    """
     thread = line.id & 0xFFFFFFFF
     open_: list[_Open] = []
     #: Ends and calls of the active executors, innermost last.
@@ -332,7 +345,7 @@ def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) 
 
 
 def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
-    """Close the innermost open op; yield it unless it is an eager call with events of its ops."""
+    """Close the innermost open op; yield it unless it is an eager call whose ops have events."""
     last = open_.pop()
     device, node, label, eager = last.op
     wrapper = eager and last.inner_ops > 0
@@ -375,7 +388,11 @@ def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
 
 
 def _accelerator(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
-    """Yield the kernels and copies of a device; lines that XLA derives from them are duplicates, and skipped."""
+    """Yield the kernels and copies of a device.
+
+    If the device has streams, the other lines are skipped: XLA derives them from the streams. A
+    device without streams has its kernels in the line `XLA Ops`.
+    """
     device = plane.name + b"/stream:all"
     has_streams = any(line.name.startswith(b"Stream") for line in plane.lines)
     for line in plane.lines:

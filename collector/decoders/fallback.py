@@ -1,4 +1,7 @@
-"""The decoder in Python; tests compare the walker with it, so it follows node.h and walk.h rule by rule."""
+"""Decodes a RunMetadata in Python.
+
+Tests compare the C walker with this module, so it follows node.h and walk.h rule by rule.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -15,8 +18,8 @@ from .proto.run_metadata_pb2 import AllocationRecord, AllocatorMemoryUsed, NodeE
 
 OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
 
-#: Maximum number of node executions, and of allocations, in one RunMetadata: a few bytes make a row of
-#: hundreds.
+#: Maximum number of node executions, and of allocations, in one RunMetadata. A few of its bytes can
+#: make a row of hundreds of bytes.
 ROWS_MAX: Final = 1 << 18
 
 Row = tuple[int, ...]
@@ -39,7 +42,10 @@ class DecodedRows(NamedTuple):
 
 
 def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
-    """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status). Unless OK, nothing is added."""
+    """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status).
+
+    Unless the status is OK, no row and no name is added.
+    """
     message = RunMetadata()
     try:
         message.ParseFromString(part)
@@ -65,7 +71,10 @@ def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int
 
 
 def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
-    """Iterate over the GPU allocation records of each node execution; ParseError if they do not parse."""
+    """Return an iterator over the GPU allocation records of each node execution.
+
+    ParseError if a record does not parse.
+    """
     return iter(
         [
             [AllocationRecord.FromString(record) for use in _of_gpus(node.memory) for record in use.allocation_records]
@@ -86,7 +95,11 @@ def _rows(
     records: Iterator[list[AllocationRecord]],
     allocations: list[Row],
 ) -> Iterator[Row]:
-    """Yield the rows of a step, with absolute `start_ns`; append its allocations to ``allocations``."""
+    """Yield the rows of a step, with absolute `start_ns`.
+
+    The allocations of the step are appended to ``allocations``. _RefusedError if the step has too
+    many names or rows.
+    """
     count = 0
     for device in message.step_stats.dev_stats:
         if device.node_stats:
@@ -158,7 +171,10 @@ def _nanoseconds(nanos: int, micros: int) -> int:
 
 
 def _waited(start: int, scheduled: int) -> int:
-    """Return the wait of a node in ns, 0 if unknown. TF 1.15 stores ``scheduled`` times 1000, modulo 2**64."""
+    """Return the time from the scheduling of a node to its start in ns, 0 if unknown.
+
+    TF 1.15 stores ``scheduled`` times 1000, modulo 2**64.
+    """
     if start <= 0 or not scheduled:
         return 0
     if 0 < scheduled <= start:
@@ -168,7 +184,10 @@ def _waited(start: int, scheduled: int) -> int:
 
 
 def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
-    """Return the total, peak and live bytes, summed over all allocators, and the maximum bytes in use on a GPU."""
+    """Return the total, peak and live bytes, and the bytes in use on a GPU.
+
+    The first three are sums over all allocators, the last is the maximum over the GPU allocators.
+    """
     total = peak = live = in_use = 0
     for use in uses:
         total = _bounded(total + use.total_bytes)

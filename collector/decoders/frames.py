@@ -10,8 +10,8 @@ from ..errors import DecodeError
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
 from .columns import from_rows
 
-#: Maximum rows and bytes of text in the frames of one graph: a small record with indexes can make a
-#: large table.
+#: Maximum rows and bytes of text in the frames of one graph. A small record can make a large table,
+#: since its stacks are lists of indexes.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20
 
@@ -31,7 +31,10 @@ class FrameRows(NamedTuple):
 
 
 def frames(data: bytes | memoryview, graph: int) -> FrameRows:
-    """Return the rows of graph number ``graph``; DecodeError if ``data`` is malformed."""
+    """Return the rows of graph number ``graph``.
+
+    DecodeError if ``data`` is malformed or makes too large a table.
+    """
     try:
         record = json.loads(bytes(data))
         entries = _listed(record["frames"])
@@ -97,7 +100,11 @@ def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
 
 
 def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, ...]]:
-    """Return rows of OP_LOG; ``variables``: node name → shape of the variable behind a placeholder, else null."""
+    """Return rows of OP_LOG for ``variables``.
+
+    ``variables`` maps the name of each node to the shape of the variable behind it if the node is a
+    placeholder, else to None.
+    """
     if not isinstance(variables, dict):
         raise TypeError("not an object")
     return [(graph, str(name), 0, types, False, _shape(sizes)) for name, sizes in variables.items()]

@@ -1,4 +1,7 @@
-"""Decodes a GraphDef into rows of `graph_nodes`: the nodes of the main graph, without large constants."""
+"""Decodes a GraphDef into rows of `graph_nodes`.
+
+The rows are the nodes of the main graph, without large constants.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -21,9 +24,10 @@ _AT_ONCE: Final = 1024
 
 
 def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.Table:
-    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError if ``data`` is not a GraphDef.
+    """Return the GRAPH_NODES rows of graph number ``graph``.
 
-    Attributes above ``attribute_max`` bytes are left out; None keeps all.
+    Tensor and string attributes above ``attribute_max`` bytes are left out; None keeps all.
+    DecodeError if ``data`` is not a GraphDef.
     """
     try:
         nodes = parts(memoryview(data), _NODE)

@@ -97,13 +97,19 @@ class Interner:
 
     @classmethod
     def restored(cls, names: pa.Table | pa.RecordBatch, table: NameTable | None = None) -> "Interner":
-        """Return an interner with the stored NAMES table ``names``; FormatError if ids are missing."""
+        """Return an interner with the names in ``names``, a stored NAMES table.
+
+        FormatError if ids are missing.
+        """
         made = cls(table)
         made.restore(names)
         return made
 
     def restore(self, names: pa.Table | pa.RecordBatch) -> None:
-        """Add the rows of a stored NAMES table; FormatError if their ids do not continue the present ones."""
+        """Add the rows of a stored NAMES table.
+
+        FormatError if their ids do not continue the present ones.
+        """
         columns = (names.column(name).to_pylist() for name in ("kind", "id", "text"))
         for kind, number, text in sorted(zip(*columns, strict=True)):
             if kind not in KINDS or self.table.add(kind, text) != number:

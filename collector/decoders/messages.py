@@ -1,4 +1,7 @@
-"""Splits a protobuf message into its fields without copying; for messages too large to parse at once."""
+"""Splits a protobuf message into its fields without copying.
+
+This is for messages that are too large to parse at once.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,9 +15,10 @@ class CutShortError(ValueError):
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, start, content, end) of each field; ``content`` is 0 if the field has no length.
+    """Yield (number, start, content, end) of each field.
 
-    CutShortError if the message is truncated or invalid.
+    ``start`` and ``end`` are the offsets of the field. ``content`` is the offset of its content, 0
+    if the field is not length-delimited. CutShortError if the message is truncated or invalid.
     """
     at, size = 0, len(data)
     while at < size:
@@ -36,14 +40,20 @@ def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
 
 
 def parts(data: memoryview, number: int) -> Iterator[memoryview]:
-    """Yield the content of each length-delimited field ``number``; CutShortError on a truncated field."""
+    """Yield the content of each length-delimited field ``number``.
+
+    CutShortError if the message is truncated or invalid.
+    """
     for found, _, content, end in fields(data):
         if found == number and content:
             yield data[content:end]
 
 
 def without(data: memoryview, number: int) -> bytes:
-    """Return ``data`` without its length-delimited fields ``number``; CutShortError on a truncated field."""
+    """Return ``data`` without its length-delimited fields ``number``.
+
+    CutShortError if the message is truncated or invalid.
+    """
     return b"".join(data[start:end] for found, start, content, end in fields(data) if found != number or not content)
 
 

@@ -12,7 +12,7 @@ _MOST: Final = 1 << 17
 
 
 class Placement:
-    """Maps the nodes of a job's graphs to their CPUs; nodes on the first CPU are not stored."""
+    """The CPUs of the nodes in a job's graphs; nodes on the first CPU are not stored."""
 
     def __init__(self) -> None:
         """Start without nodes."""

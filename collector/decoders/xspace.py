@@ -26,7 +26,8 @@ BYTES_MAX: Final = 64 << 20
 
 _MAX: Final = (1 << 63) - 1
 _LINES: Final = XPlane.LINES_FIELD_NUMBER
-#: Number of rows that are converted to columns together: as Python numbers they take ten times the memory.
+#: Number of rows that are converted to columns together. As Python numbers, rows take ten times the
+#: memory.
 _ROWS_AT_ONCE: Final = 16_384
 
 
@@ -45,12 +46,13 @@ def xspace(
     placement: Placement | None = None,
     caller: int = 0,
 ) -> SessionRows:
-    """Return the op executions of a session that recorded the step of number ``trace``.
+    """Return the op executions of a session that recorded the step with trace number ``trace``.
 
-    ``start_ns``: start of the session (real time); ``placement``: the CPUs of nodes; ``caller``: the
-    step's thread (layout.XSPACE_HEAD).
+    ``start_ns``: start of the session (real time). ``placement``: the CPUs of nodes. ``caller``:
+    the step's thread (layout.XSPACE_HEAD).
 
-    DecodeError if ``data`` is not an XSpace or too large; then no name is left in ``interner``.
+    DecodeError if ``data`` is not an XSpace, is too large or has too many names; then no name is
+    left in ``interner``.
     """
     placement = placement or Placement()
     try:
@@ -75,7 +77,10 @@ class _Parts:
     """An XSpace that parses one plane, and one of its lines, at a time."""
 
     def __init__(self, data: bytes | memoryview) -> None:
-        """Count the events in ``data``; DecodeError if there are too many, CutShortError if it is malformed."""
+        """Find the planes in ``data`` and check its size.
+
+        DecodeError if it has too many bytes or events, CutShortError if it is malformed.
+        """
         if len(data) > BYTES_MAX:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
         self._planes = list(parts(memoryview(data), XSpace.PLANES_FIELD_NUMBER))

@@ -14,8 +14,9 @@ _OPEN_FILES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
 def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
-    """Write ``data``, whole or in pieces, to ``path``: replace a file atomically, write into a device or pipe.
+    """Write ``data``, whole or in pieces, to ``path``.
 
+    A file is replaced atomically. A device, a pipe or an open file of the process is written into.
     TfprofError ``io`` on failure.
     """
     pieces = (data,) if isinstance(data, bytes) else data
@@ -32,7 +33,10 @@ def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
 
 
 def _is_special(given: str, target: Path) -> bool:
-    """Whether to write into the file instead of replacing it: a device, a pipe, or an open file of the process."""
+    """Return whether to write into the file instead of replacing it.
+
+    That is so for a device, a pipe, and an open file of the process.
+    """
     return given.startswith(_OPEN_FILES) or (target.exists() and not target.is_file())
 
 

@@ -68,7 +68,10 @@ class GpuMemory:
 
 
 def _point(at: int, in_use: int, sizes: dict[str, int]) -> Point:
-    """Return a point with its largest holders, skipping those that exceed the rest of the bytes in use."""
+    """Return a point with its largest holders.
+
+    A holder of more bytes than are left of the bytes in use is skipped.
+    """
     largest = sorted(
         (MemoryHolder(size, node) for node, size in sizes.items() if size > 0),
         key=lambda holder: (-holder.bytes, octets(holder.node)),

@@ -27,7 +27,10 @@ _RUNS: Final = {**FIELDS, "run_count": "runs"}
 
 
 def whole(text: str) -> str:
-    """Return ``text`` as valid UTF-8; other bytes, such as half a character of a truncated name, are replaced."""
+    """Return ``text`` as valid UTF-8; other bytes are replaced.
+
+    A truncated name may end with such bytes, the first half of a character.
+    """
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -104,7 +107,10 @@ def _call(branch: Branch) -> dict[str, Any]:
 
 
 def op_message(view: OpView) -> Any:
-    """Return the op view as a MultiGraphNodeProto: a chain in which each entry is the child of the one before."""
+    """Return the op view as a MultiGraphNodeProto.
+
+    It is a chain: each entry is the child of the entry before it.
+    """
     root = message = MultiGraphNodeProto(name=ROOT, **_fields(view.total, FIELDS, "total_"))
     for entry in view.entries:
         numbers = _fields(entry.own, FIELDS) | _fields(entry.running, FIELDS, "total_")

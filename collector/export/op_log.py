@@ -10,9 +10,9 @@ from .code_defs import CodeDefs
 
 
 def op_log(names: Iterable[str], nodes: Sequence[Node], *, literal: bool = False) -> Any:
-    """Return an OpLogProto with an entry for each of ``names`` that has operations, types or a Python stack.
+    """Return an OpLogProto of those ``names`` that have operations, types or a Python stack.
 
-    ``literal``: as for ``CodeDefs``.
+    ``literal``: as for `CodeDefs`.
     """
     by_name = {node.name: node.facts for node in nodes}
     codes, message = CodeDefs(literal=literal), OpLogProto()

@@ -44,7 +44,10 @@ _Chain = tuple[int, Any] | None
 
 
 class _Tables:
-    """The strings, functions, locations and samples so far, numbered in the order of their first use."""
+    """The strings, functions, locations and samples so far.
+
+    Strings, functions and locations are numbered in the order of their first use.
+    """
 
     def __init__(self, select: str) -> None:
         self.strings: dict[bytes, int] = {b"": 0}
@@ -96,7 +99,10 @@ def _frame(place: Place) -> Frame:
 
 
 def _made(branch: Branch) -> Iterator[Node]:
-    """Yield the picked nodes of the leaf calls below a shown call; these leaf calls may be hidden."""
+    """Yield the picked nodes of a shown call's leaf calls, or of the call itself if it is a leaf.
+
+    The leaf calls may be hidden.
+    """
     ahead: list[Any] = [branch.entry]
     while ahead:
         call: Call = ahead.pop()

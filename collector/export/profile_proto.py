@@ -1,4 +1,4 @@
-"""A job as a ProfileProto, as the TF profiler would write it for the same graph and traced steps."""
+"""A job as a ProfileProto, as the TF profiler writes it for the same graph and traced steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -38,7 +38,7 @@ class Recorded(Protocol):
 
 
 def pieces(recorded: Recorded) -> Iterator[bytes]:
-    """Yield a serialised ProfileProto in pieces.
+    """Yield a serialized ProfileProto in pieces.
 
     Nodes are numbered in graph order, then in the order of their first execution. Operation counts
     are those of the TF profiler.
@@ -123,9 +123,10 @@ class _Writer:
                 made.output_memory[slot].ptr = pointer
 
     def _put_out(self, record: MemoryRecord) -> Mapping[int, Output]:
-        """Return the output memory of an execution; if only the sum is known, the first allocated output gets it.
+        """Return the output memory of an execution by slot.
 
-        The TF profiler never writes an execution without output memory.
+        If only the sum is known, the first allocated output gets it: the TF profiler never writes
+        an execution without output memory.
         """
         if record.output_memory or not record.output:
             return record.output_memory
@@ -134,7 +135,7 @@ class _Writer:
 
 @lru_cache(maxsize=1 << 12)
 def _allocated(signature: bytes) -> int:
-    """Return the first slot of an output signature with its own memory, 0 if unknown."""
+    """Return the first slot of an output signature that has its own memory, 0 if unknown."""
     try:
         return next((output.slot for output in decode(signature) if output.allocated), 0)
     except FormatError:

@@ -1,4 +1,7 @@
-"""Timelines for chrome://tracing in the TF profiler's form: flame graphs of trees, and the executions of a step."""
+"""Timelines for chrome://tracing in the TF profiler's form.
+
+A scope or code view becomes a flame graph. For a graph view, the executions of one step are drawn.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +22,7 @@ WARNING: Final = (
     "Trace file is over 200MB. Chrome might not be able to display it. "
     "Consider to use filters (e.g. -min_micros 1000 or -account_type_regexes .*gpu:0) to reduce the size."
 )
-#: Lines printed before the timeline of a graph.
+#: The line printed before the timeline of a graph.
 GENERATING: Final = "generating trace file."
 _LINE: Final = "*" * 54
 
@@ -48,9 +51,10 @@ def written(path: str) -> str:
 
 
 def scope_timeline(view: TreeView) -> bytes:
-    """Draw a scope or code view as a flame graph: children below their parent, side by side, as wide as their times.
+    """Return a scope or code view as a flame graph.
 
-    It starts at 0; positions are no points in time. Entries without time are left out.
+    Children are side by side below their parent, each as wide as its time. The graph starts at 0;
+    positions are no points in time. Entries without time are left out.
     """
     events = TraceEvents()
     named = 0
@@ -73,10 +77,11 @@ def scope_timeline(view: TreeView) -> bytes:
 def graph_timeline(
     view: TreeView, entries: Mapping[str, Entry], persistent: Mapping[str, int], parity: Parity = DEFAULT
 ) -> GraphTimeline:
-    """Draw the executions of a graph view's shown nodes in one step: devices, lanes, flows between devices, memory.
+    """Return the executions of a graph view's shown nodes in one step, drawn as a timeline.
 
-    ``entries``: entries of the step by node; ``persistent``: bytes that a node keeps on its GPU,
-    maximum of all steps.
+    It has devices with their lanes, flows between devices, and the memory of GPUs. ``entries``:
+    entries of the step by node; ``persistent``: bytes that a node keeps on its GPU, the maximum of
+    all steps.
     """
     drawing = _Drawing(entries)
     memory: dict[str, GpuMemory] = {}
@@ -122,7 +127,10 @@ class _Bar:
 
 
 class _Drawing:
-    """The executions of a step by device and start; of executions with the same start only the first is drawn."""
+    """The executions of a step by device and start.
+
+    Of executions with the same device and start, only the first is drawn.
+    """
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
@@ -193,7 +201,10 @@ def _in_lanes(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _is_free(lane: list[_Bar], start: int) -> bool:
-    """Whether a lane is free at ``start``: its last bar that does not end there decides."""
+    """Return whether a lane is free at ``start``.
+
+    The last bar that does not end at ``start`` decides: the lane is free if it ends before.
+    """
     for bar in reversed(lane):
         if bar.end != start:
             return bar.end < start
@@ -209,7 +220,10 @@ def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, 
 
 
 def _holders(point: Point, parity: Parity) -> dict[str, int | str]:
-    """Return the arguments of a counter: the same names at every point; only the name of number 00 may be missing."""
+    """Return the arguments of the counter of the largest holders at ``point``.
+
+    The names are the same at every point, except that number 00 is missing without a holder.
+    """
     texts: dict[str, int | str] = {f"Top Allocation {at:02d}": "N/A" for at in range(1, LISTED)}
     texts |= {f"Top Allocation {at:02d}": _held(holder, parity) for at, holder in enumerate(point.holders)}
     texts["Not Displayed"] = f"{point.rest / 1e6:.2f} MB"

@@ -56,7 +56,7 @@ class TraceEvents:
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` as a JSON string in ASCII; invalid UTF-8 is converted like jsoncpp does."""
+    """Return ``text`` as a JSON string in ASCII; invalid UTF-8 is converted as jsoncpp does it."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return '"' + "".join(map(_escaped, _characters(text.encode("utf-8", "surrogateescape")))) + '"'
@@ -73,7 +73,10 @@ def _escaped(point: int) -> str:
 
 
 def _characters(data: bytes) -> Iterable[int]:
-    """Yield code points like jsoncpp, which uses six bits of every continuation byte without checking it."""
+    """Yield the code points of ``data`` as jsoncpp decodes them.
+
+    Jsoncpp uses six bits of every continuation byte without checking it.
+    """
     at = 0
     while at < len(data):
         first = data[at]

@@ -1,4 +1,7 @@
-"""The exporters of `tfprof profile-proto`, which write whole jobs: a row for each, and a module of that name here."""
+"""The exporters of `tfprof profile-proto`, which write whole jobs.
+
+Each has a row here, and a module of the same name in this folder.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
@@ -10,7 +13,10 @@ Data = Callable[[JobReader, tuple[int, int] | None, str, Sequence[int] | None], 
 
 
 class JobFile(NamedTuple):
-    """An option that names a file to write; the function `data` in module ``name`` returns its bytes."""
+    """An option that names a file to write.
+
+    The function `data` of the module ``name`` returns the bytes of the file.
+    """
 
     name: str
     flags: tuple[str, ...]
@@ -18,7 +24,11 @@ class JobFile(NamedTuple):
 
     @property
     def data(self) -> Data:
-        """The function that returns the bytes for a job, steps, a version of TensorFlow, and kinds of steps."""
+        """The function that returns the bytes of the file, in pieces.
+
+        Its arguments are a job, the first and the last step, a version of TensorFlow, and kinds of
+        steps.
+        """
         made: Data = load(f"{__package__}.{self.name}:data")
         return made
 

@@ -12,16 +12,17 @@ from ..store.protocols import JobReader
 def profile_proto(
     job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> Any:
-    """Return the ProfileProto that ``pieces`` serialises."""
+    """Return the ProfileProto that `pieces` serializes."""
     return ProfileProto.FromString(b"".join(pieces(job, steps, compat, kinds)))
 
 
 def pieces(
     job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> Iterator[bytes]:
-    """Yield a serialised ProfileProto of ``job`` in pieces; for arguments and errors see ``RecordedJob.of``.
+    """Yield a serialized ProfileProto of ``job`` in pieces.
 
-    ``compat``: 1.15 records which output an input comes from; newer versions take the first.
+    Arguments and errors are those of `RecordedJob.of`. ``compat``: 1.15 records which output an
+    input comes from; newer versions take the first.
     """
     return pieces_of(RecordedJob.of(job, steps, compat, kinds))
 

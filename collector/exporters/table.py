@@ -1,4 +1,8 @@
-"""The exporters of `-output`: their rows are in tfviews/output.py, each function in the module of that name here."""
+"""The exporters of `-output`.
+
+Their rows are in tfviews/output.py. The function of each is `files` in the module of its name in
+this folder.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -17,6 +21,9 @@ def outputs(view: str) -> frozenset[str]:
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
-    """Yield the files of the exporter that the answer's options name; RefusedOutputError if it cannot make them."""
+    """Yield the files of the exporter that the answer's options name.
+
+    RefusedOutputError if the exporter cannot make them.
+    """
     make: Callable[[QueryEngine, Answer], Iterator[File]] = load(f"{__package__}.{answer.options.output.type}:files")
     return make(engine, answer)

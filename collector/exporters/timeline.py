@@ -1,4 +1,8 @@
-"""`-output timeline`: flame graphs of scope and code views, and the executions of each step of a graph view."""
+"""The exporter of `-output timeline`.
+
+It draws a scope or code view as a flame graph. For a graph view, it draws the executions of each
+step.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,9 +15,10 @@ from ..tfviews.output import File
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
-    """Yield the timeline of a scope or code view, or a timeline for each step that a graph view covers.
+    """Yield the timeline of a scope or code view, or one for each step of a graph view.
 
-    Raises RefusedOutputError for a graph view of several jobs or of one device.
+    The steps are those that the graph view covers. RefusedOutputError for a graph view of several
+    jobs or of one device.
     """
     options = answer.options
     if answer.view.name != "graph":

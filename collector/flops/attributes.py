@@ -1,4 +1,4 @@
-"""Reads facts about a graph's nodes from their NodeDefs: parameter shapes, output shapes, inputs."""
+"""Reads facts about nodes from NodeDefs: parameter and output shapes, inputs, data formats."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,11 @@ DATA_FORMAT: Final = "data_format"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Shapes and inputs of one node; ``inputs`` and ``slots``: source nodes and their output slots, by position."""
+    """Facts from the NodeDef of one node.
+
+    ``inputs``: names of the source nodes by position; ``slots``: the output slot of the source for
+    each input.
+    """
 
     parameter_shape: Shape = ()
     output_shapes: tuple[Shape, ...] = ()
@@ -28,14 +32,17 @@ class Attributes:
 
 
 def shape_of(proto: Any) -> Shape:
-    """Return a TensorShapeProto in the form of the TF profiler: a scalar is (1,), an unknown rank ()."""
+    """Return the shape in a TensorShapeProto, in the form of the TF profiler.
+
+    A scalar is (1,), and an unknown rank is ().
+    """
     if proto.unknown_rank:
         return ()
     return tuple(dim.size for dim in proto.dim) or (1,)
 
 
 def attributes(node_def: bytes) -> Attributes:
-    """Parse a serialised NodeDef; a malformed one has no attributes."""
+    """Parse a serialized NodeDef; a malformed one has no attributes."""
     try:
         node = graph_pb2.NodeDef.FromString(node_def)
     except DecodeError:
@@ -53,7 +60,11 @@ def attributes(node_def: bytes) -> Attributes:
 
 
 def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) -> dict[str, NodeFacts]:
-    """Return the facts about each node, from (name, serialised NodeDef); the first node of a name counts."""
+    """Return the facts about each node by name.
+
+    ``definitions``: pairs of name and serialized NodeDef. If several nodes have one name, the first
+    counts.
+    """
     read: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:
         if name not in read:
@@ -75,8 +86,9 @@ def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) ->
 def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], parity: Parity) -> tuple[Shape, ...]:
     """Return the shape of each input, as the TF profiler determines it.
 
-    Newer versions use the first output of the source. Old parity uses the output slot; if several
-    inputs come from one source, the slot of the last one counts for all.
+    Newer versions use the first output of the source. TensorFlow 1.15 (old parity) uses the output
+    slot; if several inputs come from one source, the slot of the last one counts for all. An
+    unknown shape is ().
     """
     slots = dict(zip(of.inputs, of.slots, strict=True)) if parity.old else {}
     shapes = []

@@ -1,4 +1,7 @@
-"""Infers the number of examples in a batch from the bytes of its tensors, since profiler windows lack shapes."""
+"""Infers the number of examples in a batch from the bytes of its tensors.
+
+This is necessary for profiler windows, which record no shapes.
+"""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +13,8 @@ from .registry import Dims
 #: Ops that return the batches of a data set.
 ITERATORS: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 
-#: Bytes of an element, by number of a DataType; the types of handles, which have no fixed size.
+#: Bytes of an element by number of its DataType, then the types of handles, which have no fixed
+#: size.
 _WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
 _RESOURCE, _VARIANT = 20, 21
 
@@ -18,7 +22,9 @@ _RESOURCE, _VARIANT = 20, 21
 class BatchCandidate(NamedTuple):
     """A candidate for a batch: tensors of a graph.
 
-    ``examples``: number of examples, 0 if all sizes are fixed, None if the bytes do not fit the shapes.
+    ``parts``: the tensors whose rank is known, with their shapes; an open first size is the number
+    of examples. ``examples``: the number of examples, 0 if all sizes are fixed. It is None if the
+    bytes do not fit the shapes, or if a type, a rank or a size other than the first is unknown.
     """
 
     graph: int
@@ -35,7 +41,10 @@ def batch_of_iterator(node: Definition, size: int) -> BatchCandidate:
 
 
 def batch_of_arguments(placeholders: Sequence[Definition], size: int) -> BatchCandidate:
-    """Return the batch in the arguments of a function, which have ``size`` bytes; handles are excluded."""
+    """Return the batch in the arguments of a function.
+
+    The arguments have ``size`` bytes. Handles, which are resources and variants, are excluded.
+    """
     kinds = [node.attrs["dtype"].type if "dtype" in node.attrs else 0 for node in placeholders]
     data = [(node, kind) for node, kind in zip(placeholders, kinds, strict=True) if kind not in {_RESOURCE, _VARIANT}]
     shapes = [node.outputs[0] if node.outputs else None for node, _ in data]
@@ -53,7 +62,11 @@ def _batch(
 
 
 def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
-    """Return the number of examples for which the tensors have ``size`` bytes; all other sizes must be known."""
+    """Return the number of examples for which the tensors have ``size`` bytes.
+
+    A first size may be open: it is the number of examples. Return 0 if all sizes are fixed. Return
+    None if the bytes do not fit the shapes, or if another size is unknown.
+    """
     fixed = example = 0
     for kind, dims in zip(kinds, shapes, strict=True):
         rest = dims[1:] if dims[:1] == (-1,) else dims

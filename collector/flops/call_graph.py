@@ -17,7 +17,11 @@ _PLACEHOLDER: Final = "Placeholder"
 
 
 class _Call(NamedTuple):
-    """A type of call: the number of called graphs, and of leading inputs that are not passed to them."""
+    """A type of call: how many graphs it calls, and which of its inputs it passes to them.
+
+    ``graphs``: the maximum number of called graphs; ``skipped``: the number of leading inputs that
+    are not passed.
+    """
 
     graphs: int = 1
     skipped: int = 0
@@ -36,13 +40,20 @@ class CallGraph:
     """The calls between a job's graphs."""
 
     def __init__(self, nodes: Mapping[Key, Definition]) -> None:
-        """Match each call with the graphs whose placeholders fit its arguments in number and shapes."""
+        """Match each call with the graphs whose placeholders fit its arguments.
+
+        The number of placeholders must be equal to that of the arguments, and their shapes must be
+        compatible.
+        """
         self._nodes = nodes
         functions = _functions(nodes.values())
         self._targets = {key: self._found(node, functions) for key, node in nodes.items() if node.op in _CALLS}
 
     def passed(self, key: Key) -> Iterator[tuple[int, Key]]:
-        """Yield (position of the data input, placeholder) for each argument that a node passes to a graph."""
+        """Yield (position of the data input, placeholder) for each argument of a call.
+
+        An argument is a data input of the node ``key`` that is passed to a called graph.
+        """
         for target in self._targets.get(key, ()):
             yield from enumerate(target, _CALLS[self._nodes[key].op].skipped)
 
@@ -93,7 +104,10 @@ class CallGraph:
 
 
 def _takes(taken: Dims | None, given: Dims | None) -> bool:
-    """Whether a placeholder of shape ``taken`` accepts a tensor of shape ``given``; it may be less specific."""
+    """Return whether a placeholder of shape ``taken`` accepts a tensor of shape ``given``.
+
+    The shape of the placeholder may be less specific.
+    """
     if taken is None or given is None:
         return taken is None
     return len(taken) == len(given) and all(one in {-1, other} for one, other in zip(taken, given, strict=True))

@@ -1,4 +1,7 @@
-"""Evaluates small integer tensors: constants, and shapes that graphs compute; shapes may have open sizes."""
+"""Evaluates small integer tensors: constants, and shapes that graphs compute.
+
+The shapes may have open sizes.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,19 +21,23 @@ _LONGEST, _DEEPEST = 64, 32
 
 
 class _OpInputs(NamedTuple):
-    """One op to evaluate, with the value of each data input, None if unknown."""
+    """One op to evaluate, with what is known about its data inputs, by position.
+
+    ``values``: the sizes in an input; ``constants``: the elements of an input that is a small
+    constant. Both are None if unknown.
+    """
 
     node: Definition
     values: list[Sizes | None]
     constants: list[Sizes | None]
 
     def constant(self, position: int) -> int | None:
-        """Return the value of a constant scalar input."""
+        """Return the value of an input that is a constant of one element, else None."""
         values = self.constants[position] if position < len(self.constants) else None
         return values[0] if values is not None and len(values) == 1 else None
 
     def mask(self, name: str) -> int:
-        """Return the first bit of a mask, 0 or 1."""
+        """Return the first bit of the mask in the attribute ``name``: 0 or 1."""
         return int(self.node.attrs[name].i) & 1 if name in self.node.attrs else 0
 
 
@@ -38,7 +45,10 @@ class Values:
     """The values of a job's nodes, each computed once."""
 
     def __init__(self, nodes: Mapping[Key, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:
-        """``shape``: function that returns the sizes of an output, open ones as numbers below -1."""
+        """Prepare the evaluation of ``nodes``.
+
+        ``shape``: function that returns the sizes of an output, open ones as numbers below -1.
+        """
         self._nodes = nodes
         self._shape = shape
         self._constants: dict[Key, Sizes | None] = {}
@@ -52,7 +62,10 @@ class Values:
         return self._constants[key]
 
     def value(self, graph: int, source: InputSource, depth: int = 0) -> Sizes | None:
-        """Return the sizes in a tensor, -1 for unknown ones; None if its value is not a known shape."""
+        """Return the sizes in a tensor; None if its value is not a known shape.
+
+        Open sizes are numbers below -1, unknown sizes are -1.
+        """
         key = graph, source
         if key not in self._values:
             self._values[key] = None  # ends the recursion if the value depends on itself

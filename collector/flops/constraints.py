@@ -10,10 +10,10 @@ Equal = tuple[Sizes, Sizes]
 
 
 class Op(NamedTuple):
-    """One op: sizes of its data inputs and outputs (None: unknown rank), and the known values of inputs.
+    """One op, with its attributes and what is known about its data inputs and its outputs.
 
-    ``constants``: elements of small constants, by input; ``values``: elements of shapes that the
-    graph computes, by input.
+    ``inputs`` and ``outputs``: their sizes, None for an unknown rank. ``constants``: elements of
+    small constants, by input. ``values``: elements of shapes that the graph computes, by input.
     """
 
     attrs: Mapping[str, Any]
@@ -64,7 +64,10 @@ def equal_first_sizes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal
 
 
 def shapes(*pairs: tuple[int, int]) -> Relation:
-    """Return a rule: the shapes of each pair are equal. Positions ≥ 0 are inputs; -1, -2, … are outputs."""
+    """Return a rule: the shapes of each pair are equal.
+
+    Positions from 0 are inputs; -1, -2, … are outputs.
+    """
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:
@@ -74,7 +77,10 @@ def shapes(*pairs: tuple[int, int]) -> Relation:
 
 
 def batches(*pairs: tuple[int, int]) -> Relation:
-    """Return a rule: the first sizes of each pair are equal. Positions as in ``shapes``."""
+    """Return a rule: the first sizes of each pair are equal.
+
+    Positions are as in `shapes`.
+    """
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:

@@ -16,7 +16,11 @@ from .shapes import Nodes, StepShapes
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Operations of one execution of a node; ``total``: of all its executions, if their counts differ."""
+    """The operations of a node.
+
+    ``one``: those of one execution, the maximum if executions differ. ``total``: those of all
+    executions if they differ, else None.
+    """
 
     one: int
     total: int | None = None
@@ -39,7 +43,10 @@ class Ran:
         self._infos: dict[str, LabelInfo | None] = {}
 
     def info(self, name: str) -> LabelInfo | None:
-        """Return op type and inputs of the execution called ``name``; None if its op has no formula."""
+        """Return op type and inputs of the execution called ``name``.
+
+        Return None if its op has no formula.
+        """
         if name not in self._infos:
             info = parsed_label(self.samples[name].label) if name in self.samples else None
             known = self.nodes.named(name)
@@ -50,10 +57,14 @@ class Ran:
 
 
 class Counting:
-    """Adds up the operations in traces."""
+    """The sum of the operations in traces."""
 
     def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT) -> None:
-        """``op_log``: counts of one execution, which take precedence; ``varying``: nodes with executions in `add`."""
+        """Count the executions of the nodes in ``ran``.
+
+        ``op_log``: counts of one execution by node, which take precedence. ``varying``: the nodes
+        whose executions are passed to `add`; of all other nodes, the sample execution is counted.
+        """
         self._ran = ran
         self._nodes = ran.nodes
         self._op_log = op_log
@@ -78,7 +89,10 @@ class Counting:
     def _turns(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
-        """Return shapes for each execution with ``signature`` separately; None if they do not differ."""
+        """Return separate shapes for each execution with ``signature``, and 1 as its number.
+
+        Return None if the shapes do not differ between executions.
+        """
         info = self._ran.info(name)
         if not any(
             shapes.varies_by_iteration(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]
@@ -139,7 +153,7 @@ class Counting:
         return self._numbers[key]
 
 
-# -- as TensorFlow's Python layer counts ------------------------------------------------------------
+# -- as TensorFlow's Python layer counts -----------------------------------------------------------
 
 
 def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:

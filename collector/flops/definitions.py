@@ -35,7 +35,7 @@ class Definition:
 
 
 def complete(dims: Dims | None) -> bool:
-    """Whether all sizes of a shape are known."""
+    """Return whether the rank and all sizes of a shape are known."""
     return dims is not None and min(dims, default=0) >= 0
 
 
@@ -51,7 +51,10 @@ def source(text: str) -> InputSource:
 
 
 def definitions(rows: Iterable[tuple[int, str, str, bytes]]) -> list[Definition]:
-    """Parse graph nodes from (graph, name, op, serialised NodeDef); a malformed one has no attributes."""
+    """Parse graph nodes from (graph, name, op, serialized NodeDef).
+
+    A node with a malformed NodeDef has no attributes, inputs and outputs.
+    """
     return [_definition(*row) for row in rows]
 
 

@@ -10,10 +10,11 @@ Dims = tuple[int, ...]
 
 
 def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
-    """Return the operations of an Einsum with fully known shapes; ValueError if shapes and equation differ.
+    """Return the operations of an Einsum with fully known shapes.
 
-    With two inputs, each combination of labels is one multiplication, and one addition if the
-    equation sums over a label. With one input, only additions count, as for a sum.
+    With several inputs, each combination of labels is one multiplication, and one addition if the
+    equation sums over a label. With one input, only additions count, as for a sum. Raises
+    ValueError if shapes and equation differ.
     """
     left, _, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}

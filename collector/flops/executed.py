@@ -1,4 +1,4 @@
-"""Reads recorded facts about executions: output shapes, ops in timeline labels, original names of nodes."""
+"""Reads recorded facts about executions: output shapes, labels, original names of nodes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,10 @@ class EquivalentSteps(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def recorded(signature: bytes) -> Outputs:
-    """Return the shapes in an output signature by slot, None for an output without a shape."""
+    """Return the shapes in an output signature by slot, None for an output without a shape.
+
+    Outputs after a missing slot are left out.
+    """
     shapes: dict[int, Dims | None] = {}
     for output in _outputs(signature):
         if 0 <= output.slot <= len(shapes):
@@ -69,7 +72,10 @@ def by_slot(signature: bytes) -> Mapping[int, Dims | None]:
 
 
 def in_order(signature: bytes) -> list[Dims]:
-    """Return the shapes in an output signature by position, as TensorFlow's Python does; () if a shape is missing."""
+    """Return the shapes in an output signature by position, as TensorFlow's Python does.
+
+    A missing shape is ().
+    """
     return [_dims(output.shape) or () for output in _outputs(signature)]
 
 
@@ -92,13 +98,19 @@ def _dims(shape: bytes | None) -> Dims | None:
 
 @lru_cache(maxsize=1 << 16)
 def fed(name: str) -> InputSource | None:
-    """Return the placeholder output that the feed node ``name`` replaces; None if it is not a feed node."""
+    """Return the output of the placeholder that the feed node ``name`` replaces.
+
+    Return None if ``name`` is not the name of a feed node.
+    """
     match = _ARGUMENT.fullmatch(name)
     return InputSource(match[1], int(match[2])) if match else None
 
 
 def originals(name: str) -> list[str]:
-    """Return possible names of the node that TensorFlow's graph optimizer replaced by the node ``name``."""
+    """Return possible names of the node that TensorFlow's graph optimizer replaced by ``name``.
+
+    The list is empty if ``name`` is not the name of such a replacement.
+    """
     match = _OPTIMIZED.fullmatch(name) if "Optimizer/" in name else None
     if match is None:
         return []
@@ -107,14 +119,17 @@ def originals(name: str) -> list[str]:
 
 
 class LabelInfo(NamedTuple):
-    """Content of a timeline label: the op and its inputs; ``inputs`` is None if the label has only the op."""
+    """The op in a timeline label, and its inputs; they are None if the label lacks them."""
 
     op: str
     inputs: tuple[InputSource, ...] | None
 
 
 def parsed_label(label: str) -> LabelInfo | None:
-    """Parse a timeline label: `name = Op(inputs)` from TensorFlow's executor, the op alone from a profiler window."""
+    """Parse a timeline label; return None if it contains no op.
+
+    TensorFlow's executor writes `name = Op(inputs)`, a profiler window only the op.
+    """
     match = _LABEL.fullmatch(label)
     if match:
         inputs = match["inputs"]

@@ -39,9 +39,10 @@ def float_ops(
     outputs: Sequence[Dims | None],
     parity: Parity,
 ) -> int | None:
-    """Return the operations of one execution; None without a formula, or if a necessary shape is unknown.
+    """Return the operations of one execution.
 
-    ``inputs`` and ``outputs``: shapes by position; control inputs are None.
+    ``inputs`` and ``outputs``: shapes by position; control inputs are None. Return None if ``op``
+    has no formula, or if a necessary shape or attribute is unknown.
     """
     found = formula(op, parity)
     if found is None:
@@ -61,7 +62,10 @@ def formula(op: str, parity: Parity) -> Formula | None:
 
 
 def _per_element(times: int) -> Formula:
-    """Return a formula for element-wise ops; output and first input have the same shape, so one of them suffices."""
+    """Return a formula for element-wise ops: ``times`` operations per element.
+
+    Output and first input have the same shape, so one of them suffices.
+    """
 
     def of(call: FormulaArguments) -> int:
         try:
@@ -89,9 +93,8 @@ def _terms(call: FormulaArguments) -> int:
 def _contraction(call: FormulaArguments) -> int:
     """Count a matrix product, also a batch of them.
 
-    The summed dimension is the size of one matrix divided by the dimension that it has in common
-    with the result. This holds for transposed and adjoint matrices, too, and one of the two matrices
-    suffices.
+    The summed dimension is the size of one matrix divided by the dimension that it shares with the
+    result. This holds for transposed and adjoint matrices, too. One of the two matrices suffices.
     """
     result = call.output()
     found = set()
@@ -115,9 +118,9 @@ def _forward(taken: int) -> Formula:
 def _gradient(taken: int, kernel: Callable[[FormulaArguments], Dims], otherwise: Formula | None = None) -> Formula:
     """Return a formula for the gradient of a convolution: the count of the forward convolution.
 
-    Input 2 is the gradient of its output. The count does not depend on padding and data format,
-    unlike that of TensorFlow's formula ``otherwise``, which is used if the shape of input 2 is
-    unknown.
+    Input 2 is the gradient of the convolution's output. The count does not depend on padding and
+    data format, unlike that of TensorFlow's formula ``otherwise``, which is used if the shape of
+    input 2 is unknown.
     """
 
     def of(call: FormulaArguments) -> int:
@@ -137,7 +140,10 @@ def _normalization(call: FormulaArguments) -> int:
 
 
 def _normalization_gradient(call: FormulaArguments) -> int:
-    """Count its gradient: two sums, the normalized input, its product with the gradient; more while training."""
+    """Count the gradient of a batch normalization; it has more operations in training.
+
+    It consists of two sums, the normalized input, and the product of the latter with the gradient.
+    """
     return size(call.output()) * (9 if call.truth("is_training", default=True) else 6)
 
 
@@ -160,7 +166,10 @@ def _fused(contraction: Formula, others: int = 2) -> Formula:
 
 
 def _with_bias_gradient(call: FormulaArguments) -> int:
-    """Count the gradients of a convolution's kernel and bias; that of the bias is a sum over all other dimensions."""
+    """Count the gradients of a convolution's kernel and bias.
+
+    The gradient of the bias is a sum over all dimensions but the last.
+    """
     return BETTER["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
 
 
@@ -172,7 +181,7 @@ def _unary_composition(call: FormulaArguments) -> int:
 
 
 def _convolution_of(kernel: int) -> Formula:
-    """Return a formula for a convolution whose kernel is the input at position ``kernel``, not 1."""
+    """Return a formula for a convolution whose kernel is input ``kernel`` instead of input 1."""
     return lambda call: size(call.output()) * math.prod(call.input(kernel)[:3]) * 2
 
 
@@ -277,6 +286,9 @@ _OF_QUANTIZED: Final[Mapping[str, Formula]] = {
 
 
 def _quantized(op: str) -> Formula | None:
-    """Return the formula of a quantized op, that of its contraction; fused element-wise ops are ignored."""
+    """Return the formula of a quantized op, None for another op.
+
+    It is the formula of the contraction; fused element-wise ops are ignored.
+    """
     match = _QUANTIZED.fullmatch(op)
     return _OF_QUANTIZED[match[2]] if match else None

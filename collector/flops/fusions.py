@@ -10,7 +10,8 @@ from .kernels import FUSED
 from .registry import size
 from .shapes import Nodes, StepShapes
 
-#: Ending of the name of a fused chain of element-wise ops; the name begins with that of the last op.
+#: Ending of the name of a fused chain of element-wise ops; the name begins with that of the last
+#: op.
 COMPOSED: Final = "/unary_ops_composition"
 
 _COMPOSITION: Final = "_UnaryOpsComposition"
@@ -40,7 +41,10 @@ _Formula = Callable[[Definition, str, Outputs, Outputs], int | None]
 
 
 class Fusions:
-    """Counts fused ops, assuming that nodes of the graph that did not run were fused into nodes that ran."""
+    """The counts of fused ops.
+
+    Nodes of the graph that did not run are assumed to be fused into nodes that ran.
+    """
 
     def __init__(
         self, nodes: Nodes, samples: Mapping[str, Sample], op_log: Mapping[str, int], formula: _Formula
@@ -51,10 +55,11 @@ class Fusions:
         self._formula = formula
 
     def count(self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of all nodes fused into ``node``; None if it is not fused, or the graph lacks the nodes.
+        """Return the count of all nodes fused into ``node``.
 
         ``scope``: prefix of the names in the node's function body; ``info`` and ``outputs``: the op
-        that ran, and its output shapes.
+        that ran, and its output shapes. Return None if ``node`` is not fused, if the graph lacks
+        the fused nodes, or if a necessary shape is unknown.
         """
         if info.op == _COMPOSITION:
             return self._composition(node, scope, outputs, shapes)
@@ -67,7 +72,10 @@ class Fusions:
     def _from_first(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        """Return the count of a fused op that has the name of its first node, and element-wise ops on its outputs."""
+        """Return the count of a fused op that has the name of its first node.
+
+        The other parts are element-wise ops on the outputs of this node.
+        """
         number = self._part(node, shapes.inputs(node, info), outputs)
         if number is None or not outputs or not complete(outputs[0]):
             return None
@@ -83,7 +91,10 @@ class Fusions:
         return any(part.op in {"Add", "AddV2"} for part in self._after(node, scope))
 
     def _after(self, node: Definition, scope: str) -> Iterator[Definition]:
-        """Yield the nodes after ``node`` that did not run, or ran as an op that only returns its input."""
+        """Yield the nodes after ``node`` that may be fused into it.
+
+        They did not run, or ran as an op that only returns its input.
+        """
         seen: set[str] = set()
         ahead = [node]
         while ahead:
@@ -101,7 +112,10 @@ class Fusions:
     def _from_last(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        """Return the count of a fused op that has the name of its last node; None if no node was fused into it."""
+        """Return the count of a fused op that has the name of its last node.
+
+        Return None if no node was fused into it, or if the count of an op of _BULK is unknown.
+        """
         layer = info.op in _LAYERS
         parts = self._before(node, scope, _IN_LAYERS if layer else _ABSORBED)
         if not parts or not (layer or any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts)):

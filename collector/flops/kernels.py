@@ -16,7 +16,10 @@ FUSED: Final = frozenset(
 
 
 def op_type(kernel: str) -> str:
-    """Return the op type that ``kernel`` implements; ``kernel`` itself if it is not of a library."""
+    """Return the op type that ``kernel`` implements.
+
+    Return ``kernel`` itself if it is not the kernel of a library.
+    """
     match = _ONEDNN.fullmatch(kernel)
     if match is None:
         return kernel
@@ -24,11 +27,14 @@ def op_type(kernel: str) -> str:
 
 
 def of_library(kernel: str) -> bool:
-    """Whether ``kernel`` is of a library, so that its op type has another name."""
+    """Return whether ``kernel`` is of a library, so that its op type has another name."""
     return _ONEDNN.fullmatch(kernel) is not None
 
 
 def labelled(label: str) -> tuple[str, str] | None:
-    """Return the node and the kernel in an executor's timeline label; None if it has none."""
+    """Return the node and the kernel in an executor's timeline label.
+
+    Return None if the label is not from an executor.
+    """
     match = _LABEL.fullmatch(label)
     return (match[1], match[2]) if match else None

@@ -24,7 +24,10 @@ from .constraints import (
 
 
 def equal_products(op: str, of: Op) -> Iterator[Equal]:
-    """Yield the equal products of sizes of one op; of a malformed op, those before a missing input."""
+    """Yield the equal products of sizes of one op.
+
+    For a malformed op, yield only those that do not need a missing input.
+    """
     relation = TABLE.get(op)
     if relation is not None:
         with suppress(IndexError):
@@ -75,7 +78,11 @@ def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
 
 
 def _reshape(op: Op) -> Iterator[Equal]:
-    """Yield that the number of elements is equal; if the known sizes match, so do the open ones, in order."""
+    """Yield that a reshape keeps the number of elements.
+
+    The output also has the shape in the value of input 1. If the products of the known sizes are
+    equal, the open sizes are equal, too, in order.
+    """
     before, after = op.input(0), op.output()
     yield from equal_shapes(op.value(1), after)
     if before is None or after is None:
@@ -122,7 +129,7 @@ def _reduce(op: Op) -> Iterator[Equal]:
 
 
 def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[Equal]:
-    """Yield that shapes equal that of the output, except along one axis."""
+    """Yield that ``shapes`` equal the shape of the output, except along ``axis``."""
     output = op.output()
     if axis is None or not output:
         return

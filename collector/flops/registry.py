@@ -1,4 +1,4 @@
-"""The formulas that TensorFlow registers under "flops": operation counts from attributes and shapes.
+"""The formulas that TensorFlow registers under "flops": counts from attributes and shapes.
 
 One operation is one addition, multiplication, comparison, …; a multiply-add counts as two.
 """
@@ -12,11 +12,14 @@ Dims = tuple[int, ...]
 
 
 class UnknownError(Exception):
-    """A formula needs a shape or an attribute that is unknown."""
+    """An unknown shape or attribute that a formula needs."""
 
 
 class FormulaArguments(NamedTuple):
-    """Arguments of a formula: AttrValues by name, and shapes by position; control inputs are None."""
+    """Arguments of a formula: AttrValues by name, and shapes by position.
+
+    A shape is None for a control input and for an unknown rank.
+    """
 
     attrs: Mapping[str, Any]
     inputs: Sequence[Dims | None]
@@ -31,7 +34,7 @@ class FormulaArguments(NamedTuple):
         return _whole(self.outputs, position)
 
     def ints(self, name: str) -> list[int]:
-        """Return a list attribute."""
+        """Return an attribute that is a list of integers; UnknownError without it."""
         if name not in self.attrs:
             raise UnknownError(name)
         return list(self.attrs[name].list.i)
@@ -97,7 +100,10 @@ def pool(call: FormulaArguments) -> int:
 
 
 def average_pool_gradient(call: FormulaArguments) -> int:
-    """Count the gradient of an average pooling: a product and a sum for each output and element of its window."""
+    """Count the gradient of an average pooling.
+
+    It is a product and a sum for each output and element of its window.
+    """
     return math.prod(call.ints("ksize")) * size(call.input(1)) * 2
 
 
@@ -110,7 +116,10 @@ def max_pool_gradient(call: FormulaArguments) -> int:
 def _convolution_gradient(
     image: Callable[[FormulaArguments], Dims], kernel: Callable[[FormulaArguments], Dims]
 ) -> Formula:
-    """Return TensorFlow's formula from forward image and kernel; it assumes an output of the size image / strides."""
+    """Return TensorFlow's formula for a gradient, from forward image and kernel.
+
+    The formula assumes an output of the size image / strides.
+    """
 
     def of(call: FormulaArguments) -> int:
         dims = image(call)
@@ -132,13 +141,19 @@ def _matmul(call: FormulaArguments) -> int:
 
 
 def _batch_matmul(call: FormulaArguments) -> int:
-    """Count BatchMatMul as TensorFlow does; it reads `transpose_a`, an attribute that only MatMul has."""
+    """Count BatchMatMul as TensorFlow does.
+
+    TensorFlow reads `transpose_a`, an attribute that only MatMul has.
+    """
     rows = -2 if call.truth("transpose_a") else -1
     return call.input(0)[rows] * size(call.output()) * 2
 
 
 def _convolution(taken: int) -> Formula:
-    """Return a formula for a forward convolution; each output reads the first ``taken`` dimensions of the kernel."""
+    """Return TensorFlow's formula for a forward convolution.
+
+    Each output reads the first ``taken`` dimensions of the kernel.
+    """
 
     def of(call: FormulaArguments) -> int:
         call.input(0)  # must be known, although the formula does not use it
@@ -148,7 +163,10 @@ def _convolution(taken: int) -> Formula:
 
 
 def window(call: FormulaArguments, taken: int) -> int:
-    """Count a multiply-add for each output and element of the kernel's first ``taken`` dimensions."""
+    """Count a multiply-add for each output and each element of the kernel that it reads.
+
+    An output reads the first ``taken`` dimensions of the kernel.
+    """
     return size(call.output()) * math.prod(call.input(1)[:taken]) * 2
 
 

@@ -44,10 +44,10 @@ class OpenSizes:
             self._relate(*pair)
 
     def solved(self, seen: Iterable[RecordedShape], examples: int = 0) -> "Solved":
-        """Return the sizes that follow from recorded shapes; if shapes contradict each other, the first counts.
+        """Return the sizes that follow from recorded shapes.
 
-        ``examples``: default for first sizes in the bodies of loops, since tensors that pass through
-        lists have no recorded shapes.
+        If shapes contradict each other, the first counts. ``examples``: default for first sizes in
+        the bodies of loops, since tensors that pass through lists have no recorded shapes.
         """
         sizes = dict(self._sizes)
         for graph, name, slot, dims in seen:

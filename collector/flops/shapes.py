@@ -1,4 +1,7 @@
-"""Shapes of outputs in traced steps: recorded, from the graph, or inferred; or as TensorFlow's Python has them."""
+"""Shapes of outputs in traced steps: recorded, from the graph, or inferred.
+
+`filled` completes the shapes of a graph as TensorFlow's Python does.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +20,8 @@ from .flops import OF_OUTPUT, formula
 from .registry import Dims
 from .shape_solver import OpenSizes, RecordedShape, Solved
 
-#: Two ops replace a batch normalization in inference: one keeps the name, the other gets this ending.
+#: Two ops replace a batch normalization in inference: one keeps the name, the other gets this
+#: ending.
 _SCALED: Final = "/Mul"
 _NORMALIZATIONS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
@@ -26,7 +30,10 @@ class Nodes:
     """The nodes of a job's graphs; different graphs may have nodes of the same name."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
-        """Add nodes in the order in which the job sent them; the first node of a name in each graph counts."""
+        """Add nodes in the order in which the job sent them.
+
+        If several nodes of a graph have one name, the first counts.
+        """
         self.by_key: dict[tuple[int, str], Definition] = {}
         self.by_name: dict[str, list[Definition]] = {}
         for node in definitions:
@@ -34,11 +41,19 @@ class Nodes:
                 self.by_name.setdefault(node.name, []).append(node)
 
     def named(self, name: str) -> list[Definition]:
-        """Return the nodes that an execution called ``name`` may belong to, including those in function bodies."""
+        """Return the nodes that an execution called ``name`` may belong to.
+
+        If no node has this name, they are the nodes in function bodies that were inlined under it.
+        """
         return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
 
     def rewritten(self, name: str, op: str) -> list[Definition]:
-        """Return the nodes that an optimizer replaced by node ``name``, if ``op`` has an output of the same shape."""
+        """Return the nodes that an optimizer replaced by node ``name``, which runs ``op``.
+
+        Only nodes that can be counted with the shapes of the replacement are returned: the count of
+        ``op`` depends only on the output, or the node has the same op. For the second op of a batch
+        normalization in inference, the normalization is returned.
+        """
         found = next(filter(None, (self.by_name.get(original) for original in originals(name))), None)
         if found is None:
             return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
@@ -54,7 +69,12 @@ class Nodes:
         return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
 
     def batches(self, name: str, size: int) -> list[BatchCandidate]:
-        """Return candidates for a batch of ``size`` bytes: the outputs of node ``name``, or arguments of functions."""
+        """Return candidates for a batch of ``size`` bytes.
+
+        They are the outputs of the iterators called ``name``. If ``name`` is the op type of an
+        iterator and none of them fits, they are also the arguments of functions that no graph
+        calls.
+        """
         found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
         if any(batch.examples is not None for batch in found) or name not in ITERATORS:
             return found
@@ -87,7 +107,10 @@ def open_nodes(nodes: Nodes, ran_names: Iterable[str], parity: Parity = DEFAULT)
 
 
 def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that return batches; the bytes of their outputs determine the batch size."""
+    """Return those of ``names`` that return batches.
+
+    The bytes of their outputs determine the batch size.
+    """
     return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.named(name))]
 
 
@@ -104,12 +127,15 @@ def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
 
 
 class StepShapes:
-    """The shapes of one traced step: recorded, else according to the graph, else inferred from others."""
+    """The shapes of one traced step: recorded, else from the graph, else inferred from others."""
 
     def __init__(
         self, nodes: Nodes, rows: Sequence[ExecutionRow], orders: Mapping[str, Sequence[bytes]] | None = None
     ) -> None:
-        """``rows``: the recorded outputs of nodes with open shapes; ``orders``: see EquivalentSteps."""
+        """Take the recorded shapes from ``rows``, the outputs of nodes with open shapes.
+
+        ``orders``: see EquivalentSteps.
+        """
         self._nodes = nodes
         self.turn = -1, 0  # current execution, number of executions
         self._turns = _turns(orders or {})
@@ -126,12 +152,16 @@ class StepShapes:
         self._ran = nodes.calls.reached(batch.graph for batch in self._batches if batch.examples is not None)
 
     def named(self, name: str) -> list[Definition]:
-        """Return the nodes that an execution called ``name`` may belong to, if possible in graphs with this batch."""
+        """Return the nodes that an execution called ``name`` may belong to.
+
+        If several nodes have the name, only those in graphs that ran with the batch of this step
+        are returned, if there are any.
+        """
         known = self._nodes.named(name)
         return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
     def varies_by_iteration(self, node: Definition, info: LabelInfo | None = None) -> bool:
-        """Whether inputs of a node have different shapes in different iterations of a loop."""
+        """Return whether the shapes of a node's inputs differ between iterations of a loop."""
         return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, info))
 
     def at(self, turn: int, turns: int) -> "StepShapes":
@@ -149,7 +179,10 @@ class StepShapes:
         return node.inputs if info is None or info.inputs is None else info.inputs
 
     def inputs(self, node: Definition, info: LabelInfo | None = None) -> Outputs:
-        """Return the shapes of a node's inputs, the recorded ones if any; control inputs are None."""
+        """Return the shapes of a node's inputs; control inputs are None.
+
+        The inputs are those in ``info`` if it has any, else those in the graph.
+        """
         sources = self._sources(node, info)
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
@@ -193,7 +226,7 @@ def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[
 
 
 class Agreed:
-    """Collects the shapes of outputs that graphs leave open; sizes that differ between steps become -1."""
+    """The shapes of outputs that graphs leave open; sizes that differ between steps are -1."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._wanted = {
@@ -217,7 +250,7 @@ class Agreed:
         return {source: dims for source, dims in found.items() if dims is not None}
 
 
-# -- as TensorFlow's Python completes shapes --------------------------------------------------------
+# -- as TensorFlow's Python completes shapes -------------------------------------------------------
 
 
 def merged(known: Dims | None, other: Dims) -> Dims:
@@ -236,10 +269,10 @@ def _merged(one: int, other: int) -> int:
 
 
 def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> dict[str, Outputs]:
-    """Return the output shapes of a graph's nodes; partly known shapes are merged with recorded ones.
+    """Return the output shapes of a graph's nodes; partly known ones are merged with recorded ones.
 
-    ``first``: (node, output signature) in the order of their first appearance. Merged shapes are not
-    propagated to consumers. A size, once set, is never changed.
+    ``first``: (node, output signature) in the order of their first appearance. Merged shapes are
+    not propagated to consumers. A size, once set, is never changed.
     """
     outputs = {name: definition.outputs for name, definition in graph.items()}
     for name, signature in first:

@@ -28,7 +28,10 @@ class Skipped(NamedTuple):
 
 
 class Checkpoint:
-    """The checkpoint at ``prefix``; TfprofError ``io`` if it cannot be read, BadFileError if it is none."""
+    """The checkpoint at ``prefix``.
+
+    TfprofError ``io`` if it cannot be read, BadFileError if it is none.
+    """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix.removesuffix(_INDEX)
@@ -48,7 +51,11 @@ class Checkpoint:
         return list(self._entries)
 
     def tensor(self, name: str) -> Tensor | Skipped:
-        """Return the tensor ``name``; BadFileError if its data is missing."""
+        """Return the tensor ``name``, or Skipped if it cannot be imported.
+
+        BadFileError if the checkpoint is damaged or its data is incomplete, TfprofError ``io`` if
+        the file with the data cannot be read, NotRepresentableError above 2 GiB.
+        """
         entry = self._entries[name]
         if entry.slices:
             return Skipped(name, "it is partitioned")
@@ -85,7 +92,11 @@ class Checkpoint:
 
 
 def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]) -> Iterator[Rows]:
-    """Yield the types of the nodes with a tensor, then the rows of each tensor; tensors without a node are ignored."""
+    """Yield the types of the nodes with a tensor, then the rows of each tensor.
+
+    ``names``: the names of the nodes; tensors without a node are ignored. ``skipped`` is called
+    with each tensor that cannot be imported.
+    """
     mine = [name for name in checkpoint.names if name in names]
     yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in mine], "op_log")}
     for name in mine:

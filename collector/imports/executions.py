@@ -1,7 +1,7 @@
 """Splits an entry of a ProfileProto into executions.
 
-An entry holds the executions of one node in one step. The TF profiler would make the same entry from
-the resulting executions.
+An entry holds the executions of one node in one step. The TF profiler would make the same entry
+from the resulting executions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from .steps import COLON
 
 Pair = tuple[int, int]
 
-#: Substring of the names of GPU allocators, by which the TF profiler recognises them.
+#: Substring of the names of GPU allocators, by which the TF profiler recognizes them.
 _GPU_ALLOCATOR: Final = "GPU"
 _ALLOCATOR: Final = "cpu"
 
@@ -50,7 +50,10 @@ class _Entry:
 
 
 def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield (device, NodeExecStats) of ``node`` in ``step``; NotRepresentableError if the entry cannot be split."""
+    """Yield (device, NodeExecStats) for each execution of ``node`` in ``step``.
+
+    NotRepresentableError if the entry cannot be split.
+    """
     entry = _Entry(node, step, path)
     _check(entry)
     own = entry.pairs.get(entry.own, [])
@@ -130,7 +133,11 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
 
 
 def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
-    """Add outputs with the sizes in ``memory``: the last output of each slot, and the total of all outputs."""
+    """Add outputs to ``stats`` that have the sizes in ``memory``.
+
+    ``memory`` contains the last output of each slot, and the total of all outputs. If the total is
+    not their sum, one more output has the difference.
+    """
     known = memory.output_memory
     rest = signed(memory.output_bytes - sum(one.bytes for one in known.values()))
     if rest and not known:
@@ -143,7 +150,11 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
 
 
 def _unrecorded(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
-    """Return start and duration of executions that the entry has no times of: copies, and work of the host."""
+    """Return start and duration of executions whose times the entry lacks: copies, and host work.
+
+    They account for the entry's first start and last end. ``has_room``: whether the entry has a
+    device for them.
+    """
     pairs = [pair for pairs in entry.pairs.values() for pair in pairs]
     begins, ends = entry.exec.all_start_micros, entry.exec.latest_end_micros
     recorded = min((start for start, _ in pairs), default=0), max([0, *(start + lasted for start, lasted in pairs)])

@@ -31,7 +31,10 @@ class NotRepresentableError(TfprofError):
 
 
 def contents(path: str) -> bytes:
-    """Return the bytes of the file at ``path``; TfprofError ``io`` if unreadable, BadFileError if too large."""
+    """Return the bytes of the file at ``path``.
+
+    TfprofError ``io`` if it cannot be read, BadFileError if it is too large.
+    """
     try:
         with Path(path).open("rb") as file:
             if file.seekable() and file.seek(0, 2) > BYTES_MAX:
@@ -49,12 +52,18 @@ def contents(path: str) -> bytes:
 
 
 def is_text(data: bytes) -> bool:
-    """Whether ``data`` may be text: the tags and lengths of a binary message are control characters."""
+    """Whether ``data`` may be text: its beginning has no control characters.
+
+    A binary message has some, since tags and lengths are control characters.
+    """
     return not _CONTROL.search(data[:_LOOK])
 
 
 def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
-    """Return the message of ``kind`` in ``data``, trying ``forms`` in order; BadFileError if none parses."""
+    """Return the message of ``kind`` in ``data``, trying ``forms`` in order.
+
+    BadFileError if ``data`` parses in none of them.
+    """
     reasons = {}
     for form in forms:
         message = kind()
@@ -69,7 +78,10 @@ def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (
 
 
 def has_unknown_fields(messages: Iterable[Message]) -> bool:
-    """Whether ``messages`` have unknown fields; bytes of another message that parse by accident have some."""
+    """Whether any of ``messages`` has unknown fields.
+
+    The bytes of another kind of message may parse by accident; the result then has unknown fields.
+    """
     return any(len(UnknownFieldSet(message)) for message in messages)
 
 

@@ -10,14 +10,20 @@ from .files import TEXT, BadFileError, is_text, parsed
 
 
 def graph(data: bytes, path: str) -> pa.RecordBatch:
-    """Return the nodes of the GraphDef in ``data``, text or binary; BadFileError if it is neither or has no nodes."""
+    """Return the nodes of the GraphDef in ``data``, text or binary.
+
+    BadFileError if ``data`` is neither, has no nodes, or has a node without a name or a type.
+    """
     if is_text(data):
         data = parsed(data, GraphDef, path, (TEXT,)).SerializeToString()
     return nodes(data, path)
 
 
 def nodes(data: bytes, path: str) -> pa.RecordBatch:
-    """Return the nodes of the binary GraphDef in ``data``; BadFileError if it is invalid or has no nodes."""
+    """Return the nodes of the binary GraphDef in ``data``.
+
+    BadFileError if it is invalid, has no nodes, or has a node without a name or a type.
+    """
     try:
         rows = graph_nodes(data, 0, attribute_max=None)
     except DecodeError:

@@ -17,7 +17,10 @@ class _NodeRow:
 
 
 class OpLog(NamedTuple):
-    """The rows of an op log by table, and the number of ignored entries, those without a node in the graph."""
+    """The rows of an op log by table.
+
+    ``strangers``: number of ignored entries, whose nodes the graph lacks.
+    """
 
     rows: Rows
     strangers: int
@@ -27,7 +30,7 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
     """Return the facts in an OpLogProto about the nodes ``names``, as the TF profiler reads them.
 
     Several entries of one node are merged: all types, the last number of operations other than 0,
-    the first stack. BadFileError if the message is empty or another one.
+    the first stack. BadFileError if the message is empty or of another kind.
     """
     if not message.ByteSize() or has_unknown_fields((message, *message.log_entries)):
         raise BadFileError(

@@ -1,4 +1,7 @@
-"""Splits a ProfileProto into graph, op log and traced steps; the TF profiler would make the same profile from them."""
+"""Splits a ProfileProto into graph, op log and traced steps.
+
+The TF profiler would make the same profile from them.
+"""
 
 from collections.abc import Collection, Iterator
 from typing import Any, Final
@@ -22,7 +25,10 @@ POSITIONS_MAX: Final = 1 << 16
 
 
 class ProfileFile:
-    """The ProfileProto in ``data``; BadFileError if it is none, NotRepresentableError if the store cannot hold it."""
+    """The ProfileProto in ``data``.
+
+    BadFileError if ``data`` is none, NotRepresentableError if the store cannot represent it.
+    """
 
     def __init__(self, data: bytes, path: str) -> None:
         self._path = path
@@ -31,7 +37,7 @@ class ProfileFile:
         self._check()
 
     def graph(self) -> pa.RecordBatch:
-        """Return all nodes as rows of `graph_nodes`, also those that ran without being in a graph."""
+        """Return all nodes as rows of `graph_nodes`, including those that are not in a graph."""
         plain = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])
         return nodes(plain.SerializeToString(), self._path)
 
@@ -49,7 +55,10 @@ class ProfileFile:
         return {"op_log": from_rows(rows, "op_log"), **stacks.rows()}
 
     def steps(self) -> Iterator[ImportedStep]:
-        """Yield the steps in ascending order, each as a RunMetadata from which the TF profiler would make it again."""
+        """Yield the steps in ascending order, each as a RunMetadata.
+
+        The TF profiler would make the same step from it.
+        """
         misses = self._message.miss_accelerator_stream
         for number in sorted(set(self._message.steps)):
             message = RunMetadata()
@@ -132,7 +141,10 @@ class ProfileFile:
         return b"%s:%d" % (escaped, slot) if slot else escaped
 
     def _complete(self, definition: Any, node: ProfileNode) -> None:
-        """Set the shapes of ``node`` as attributes of ``definition``, unless set: there the TF profiler reads them."""
+        """Set the shapes of ``node`` as attributes of ``definition``, unless they are set.
+
+        The TF profiler reads shapes from these attributes.
+        """
         outputs = {slot: tuple(shape.int64_values) for slot, shape in node.output_shapes.items()}
         if outputs and not 0 <= min(outputs) <= max(outputs) < POSITIONS_MAX:
             raise self._no_place(node, "its outputs have impossible positions")

@@ -16,7 +16,10 @@ _Stack = tuple[tuple[str, int, str, int, str], ...]
 
 
 class Stacks:
-    """The stacks of one file, each stored once; ``strings``: its table of texts; ``path``: its name in errors."""
+    """The stacks of one file, each stored once.
+
+    ``strings``: the file's table of texts. ``path``: the file's name in errors.
+    """
 
     def __init__(self, strings: Mapping[int, bytes], path: str) -> None:
         self._strings = {0: NONE, **strings}
@@ -50,7 +53,11 @@ class Stacks:
         )
 
     def _text(self, written: bytes, number: int) -> str:
-        """Return a text: ``written`` in older files, entry ``number`` of the table in newer ones."""
+        """Return a text of a frame.
+
+        Older files contain the text itself, ``written``; newer ones refer to entry ``number`` of
+        their table.
+        """
         if written:
             return text_of(written, self._path)
         if number not in self._strings:

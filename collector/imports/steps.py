@@ -1,4 +1,7 @@
-"""Converts RunMetadata into rows of a traced step, by the decoder of live jobs, with further facts."""
+"""Converts a RunMetadata into the rows of a traced step.
+
+The decoder is that of live jobs. Imported steps have the memory of each output, too.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -18,16 +21,17 @@ from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknow
 
 Tables = dict[str, pa.Table]
 
-#: Character that replaces colons in the node names of a profile: names in RunMetadata end at a colon.
-#: No name may contain it.
+#: Character that replaces colons in the node names of a profile, since names in RunMetadata end at
+#: a colon. No name may contain it.
 COLON: Final = "\ufdd0"
 
 
 class ImportedStep(NamedTuple):
-    """One step of an import: its number, its RunMetadata serialised and parsed, and its name in errors.
+    """One step of an import: its number and its RunMetadata.
 
-    ``accelerator``: flags (devices.accelerator), None if they follow from the message. ``escaped``:
-    COLON replaces colons in names.
+    ``data`` is the serialized RunMetadata, ``message`` the parsed one, ``path`` the file's name in
+    errors. ``accelerator``: flags (devices.accelerator), None if they follow from the message.
+    ``escaped``: whether COLON replaces colons in names.
     """
 
     number: int
@@ -50,7 +54,10 @@ def step(number: int, data: bytes, path: str) -> ImportedStep | None:
 
 
 def _is_something_else(message: Any) -> bool:
-    """Whether another message was parsed by accident: one without executions, but with unknown fields."""
+    """Whether another kind of message was parsed by accident.
+
+    Such a message has unknown fields and no executions.
+    """
     devices = message.step_stats.dev_stats
     if any(device.node_stats for device in devices):
         return False
@@ -58,7 +65,7 @@ def _is_something_else(message: Any) -> bool:
 
 
 class StepTables:
-    """Makes the rows of one job's steps, in order."""
+    """The converter of one job's steps into rows, in order."""
 
     def __init__(self) -> None:
         self._interner = Interner()
@@ -66,7 +73,10 @@ class StepTables:
         self._count = 0
 
     def rows(self, step: ImportedStep) -> Tables:
-        """Return the rows of ``step`` by table; NotRepresentableError if it exceeds the limits of a step."""
+        """Return the rows of ``step`` by table.
+
+        NotRepresentableError if it exceeds the limits of a step.
+        """
         trace, self._count = self._count, self._count + 1
         ops, allocations, parts = self._decoder.run_metadata([step.data], [trace], self._interner)
         if parts[0].error is not None:
@@ -137,7 +147,10 @@ def _trace(step: ImportedStep, trace: int, part: Decoded) -> Trace:
 
 
 def extent(message: Any) -> tuple[int, int]:
-    """Return start and end of the executions in a RunMetadata (real time, ns); 0 if there are none."""
+    """Return start and end of the executions in a RunMetadata (real time, ns).
+
+    Both are 0 without an execution that has a start time.
+    """
     begun = [
         (node.all_start_micros, node.all_start_micros + max(0, node.all_end_rel_micros, node.op_end_rel_micros))
         for device in message.step_stats.dev_stats
@@ -156,7 +169,8 @@ _NS: Final = 1000
 class Coverage:
     """Share of a graph's nodes that ran, as the TF profiler counts it.
 
-    A node that is not in the graph counts from the second time on that it runs.
+    A node outside of the graph is added to the nodes when it first runs, and counts as run from its
+    second execution on.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -164,7 +178,7 @@ class Coverage:
         self._covered: set[str] = set()
 
     def add(self, message: Any) -> float:
-        """Add the nodes in the RunMetadata ``message``, and return the share of nodes that have run."""
+        """Add the nodes in the RunMetadata ``message``; return the share of nodes that have run."""
         for device in message.step_stats.dev_stats:
             for node in device.node_stats:
                 name = node_name(node)

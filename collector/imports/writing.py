@@ -23,9 +23,10 @@ _GRAPH_ROWS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """The content of the files; ``known``: rows of tables besides the graph and the steps, in pieces.
+    """The content of the files of an import.
 
-    ``facts`` go into the job's identity: `op_log` and `slots` if the files have them.
+    ``known``: rows of tables besides the graph and the steps, in pieces. ``facts``: entries of the
+    job's identity, which say whether the files have an op log (`op_log`) and input slots (`slots`).
     """
 
     name: str
@@ -45,9 +46,10 @@ class Imported:
 
 
 def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[ImportedStep], None]) -> Imported:
-    """Write ``source`` into ``store`` as a job of state `imported`; call ``on_step`` before each step is written.
+    """Write ``source`` into ``store`` as a job of state `imported`.
 
-    After any exception, no part of the job is left in the store.
+    ``on_step`` is called before each step is written. After any exception, no part of the job is
+    left in the store.
     """
     with staged(store, host) as writer:
         for rows in source.known:

@@ -1,4 +1,7 @@
-"""Guards the detector of alerts: after an internal error in it, a job has no alerts but is stored as before."""
+"""Guards the detector of alerts against its own internal errors.
+
+After such an error the job gets no more alerts, but is stored as before.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,7 +12,11 @@ from ..records import Span
 
 
 class GuardedDetector:
-    """A detector whose errors are caught; ``failed`` is called with a job's uid and the exception."""
+    """A detector whose errors are caught.
+
+    After an error the job is no longer watched, and ``failed`` is called with the job's uid and the
+    exception. The uid is 0 for an error in a sample of a host.
+    """
 
     def __init__(self, failed: Callable[[int, Exception], None]) -> None:
         self._detector = Detector()
@@ -24,7 +31,10 @@ class GuardedDetector:
         self._detector.close(uid)
 
     def spans(self, uid: int, spans: Iterable[Span], offset: int, now_ns: int) -> None:
-        """Add stored span entries of job ``uid``; ``offset`` converts monotonic times to real times (ns)."""
+        """Add stored span entries of job ``uid``.
+
+        ``offset`` converts monotonic times to real times (ns).
+        """
         self._fenced(uid, self._detector.spans, uid, spans, offset, now_ns)
 
     def sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
@@ -40,7 +50,7 @@ class GuardedDetector:
         self._fenced(0, self._detector.sample_host, host, t_ns, values)
 
     def alerts(self, now_ns: int) -> list[tuple[int, Alert]]:
-        """Return the new alerts by uid."""
+        """Return the new alerts, each with the uid of its job."""
         found: list[tuple[int, Alert]] = []
         for uid in self._detector.due(now_ns):
             self._fenced(uid, self._add_alerts, uid, now_ns, found)

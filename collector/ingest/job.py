@@ -21,16 +21,17 @@ from .rows import UNDECODABLE, RowMaker
 from .sequence import Sequence
 from .worker_process import Worker, WorkerSlot
 
-#: Limits of estimated decoding times (seconds) and of sizes (bytes). A message up to AT_ONCE_S is
-#: decoded on arrival. A longer one is decoded in slices of SLICE_S between the slices of other jobs.
-#: A record above LARGE_S or LARGE_BYTES is decoded in a worker process.
+#: Limits of estimated decoding times (seconds) and of sizes (bytes). A message of up to AT_ONCE_S
+#: and LARGE_BYTES is decoded on arrival if no other record of its job waits. Other messages are
+#: decoded in slices of SLICE_S, between the slices of other jobs. A record above LARGE_S or
+#: LARGE_BYTES is decoded in a worker process.
 AT_ONCE_S: Final = 0.015
 SLICE_S: Final = 0.05
 LARGE_S: Final = 0.1
 LARGE_BYTES: Final = 8 << 20
 #: States of an ended job, in CLOSE.
 END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
-#: The keys of CLOSE that are not counters.
+#: The keys of CLOSE that are not counters of the agent.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
 #: The collector's counter of records and span entries that did not arrive or could not be stored.
 LOST: Final = "never_stored"
@@ -43,7 +44,7 @@ Tables = Mapping[str, Rows]
 
 
 class Shared(NamedTuple):
-    """Shared by all jobs: the worker slot, the callback for internal errors, and the detector."""
+    """What all jobs share: the worker slot, the callback for internal errors, and the detector."""
 
     slot: WorkerSlot
     failed: Callable[[int, Exception | str], None]
@@ -112,7 +113,11 @@ class OpenJob:
         self._end = None
 
     def note_removed(self, about: int, last: int) -> None:
-        """Count the messages of type ``about`` up to ``last`` as lost: they were in a store that was removed."""
+        """Count the entries up to number ``last`` as lost: their store was removed.
+
+        ``about``: the wire type of the entries, RECORDS or SPANS. Entries that this store has do
+        not count.
+        """
         if last <= self.writer.acked(about):
             return
         self._count_missing(last - self.writer.acked(about), _REMOVED[about], slug="store-removed")
@@ -147,7 +152,10 @@ class OpenJob:
         self._waiting_bytes = 0
 
     def pump(self) -> list[Head]:
-        """Store a slice of the waiting records, and after the last one the job's end; return the acks."""
+        """Store a slice of the waiting records, or a worker's rows, and return the acks.
+
+        After the last waiting record, also store the job's end.
+        """
         self.retry()
         before = len(self._waiting)
         if self._work is not None:
@@ -236,7 +244,10 @@ class OpenJob:
         return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
-        """Store the job's end and return the ack of CLOSE; if that fails, the agent sends CLOSE again."""
+        """Store the job's end and return the ack of CLOSE.
+
+        If that fails, the agent sends CLOSE again.
+        """
         self._end = None
         if self._events or self._alerts:
             self._append({}, 0, 0)
@@ -260,7 +271,10 @@ class OpenJob:
         return self._maker.cost(record) > LARGE_S or len(record.body) > LARGE_BYTES
 
     def _store(self, batch: list[Record]) -> None:
-        """Decode and store ``batch``, the first waiting records; a record with an internal error becomes an event."""
+        """Decode and store ``batch``, the first waiting records.
+
+        A record that causes an internal error becomes an event.
+        """
         mark = self._maker.mark()
         try:
             tables = self._decoded(batch)
@@ -281,7 +295,10 @@ class OpenJob:
                 self._store([record])
 
     def _decoded(self, batch: list[Record]) -> Tables:
-        """Return the rows of ``batch``; halve ``batch`` as long as it makes too many rows."""
+        """Return the rows of ``batch``.
+
+        While ``batch`` makes too many rows, its second half is removed from it.
+        """
         while True:
             try:
                 return self._maker.make(batch, time.time_ns())

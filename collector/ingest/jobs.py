@@ -23,7 +23,8 @@ from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, integer, sample_row
 from .rows import RowMaker
 from .worker_process import WorkerSlot
 
-#: Maximum number of remembered ended jobs: a repeated CLOSE is acked, late samples are dropped.
+#: Maximum number of remembered ended jobs. If such a job sends CLOSE again, it is acked; its late
+#: samples are dropped.
 ENDED_MAX: Final = 4_096
 #: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20
@@ -84,7 +85,10 @@ class OpenJobs:
 
     @property
     def lag_s(self) -> float:
-        """Largest delay in seconds from the end of a step to the store, over the open jobs' last records."""
+        """Largest delay in seconds from the end of a step until it was stored.
+
+        Only the last stored record of each open job counts.
+        """
         return max((job.lag_s for job in self.open.values()), default=0.0)
 
     @property
@@ -132,7 +136,11 @@ class OpenJobs:
         return job.take(head, body)
 
     def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
-        """Store the samples of ``host`` and of the jobs on it; samples of ended jobs are dropped."""
+        """Store the samples of ``host`` and of the jobs on it, and return the answers.
+
+        Samples of ended jobs are dropped. If a job is unknown, nothing is stored, and the answers
+        are a REOPEN for each unknown job.
+        """
         values = document(body)
         t_ns = integer(values, "t_ns", -1)
         of_jobs, of_host = values.get("jobs", {}), values.get("host", {})
@@ -152,7 +160,10 @@ class OpenJobs:
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
 
     def retry(self) -> Iterator[JobAnswers]:
-        """Append again the rows of failed appends; yield REOPEN for jobs whose folder was removed."""
+        """Append again the rows of failed appends.
+
+        Yield REOPEN for jobs whose folder was removed.
+        """
         for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
             try:
                 self.open[uid].retry()
@@ -222,7 +233,10 @@ class OpenJobs:
             self._drop_if_removed(uid)
 
     def _drop_if_removed(self, uid: int) -> bool:
-        """Drop job ``uid`` if its folder was removed; return whether it was. The agent opens it again."""
+        """Drop job ``uid`` if its folder was removed; return whether it was.
+
+        The agent opens the job again.
+        """
         job = self.open.get(uid)
         if job is None or not job.writer.is_gone:
             return False
@@ -236,20 +250,24 @@ class OpenJobs:
         return True
 
     def _report_removed(self, job: OpenJob) -> None:
-        """Count in the new folder the messages of ``job`` that were stored in the removed folder."""
+        """Record in the new folder of ``job`` what was lost with its removed folder."""
         for about, last in self._removed.get(job.uid, {}).items():
             job.note_removed(about, last)
         self._removed.pop(job.uid, None)
 
     def close(self) -> None:
-        """Discard waiting records; the next collector receives them again, since they are not acked."""
+        """Discard the waiting records.
+
+        They are not acked, so the next collector receives them again.
+        """
         for job in self.open.values():
             job.drop()
 
     def hand_over_counters(self, at_most: int) -> None:
         """Pass new counters of at most ``at_most`` jobs to the store, the longest waiting first.
 
-        The store replaces a file for each of them, so many jobs are written less often each.
+        The store replaces a file for each job, so the more jobs there are, the less often each is
+        written.
         """
         for uid in list(self.open):
             if at_most <= 0:

@@ -1,4 +1,4 @@
-"""Routes orders from a client to the agent of the job, and answers back to the client (docs/wire.md)."""
+"""Routes orders from clients to the agents of jobs, and the answers back (docs/wire.md)."""
 
 import json
 from collections import OrderedDict
@@ -48,8 +48,8 @@ class _Route(NamedTuple):
 class OrderRoutes:
     """The client and the agent of each order.
 
-    ``peers``: the agents by connection. ``senders``: by job, the last connection that sent a message
-    about it. The content of orders is not stored.
+    ``peers``: the agents by connection. ``senders``: by job, the last connection that sent a
+    message about it. The content of orders is not stored.
     """
 
     def __init__(self, jobs: OpenJobs, peers: Mapping[bytes, Peer], senders: Mapping[int, bytes]) -> None:
@@ -77,7 +77,10 @@ class OrderRoutes:
         return [(agent, (Head(wire.ORDER, head.uid, 0, 0, head.last), bytes(body)))]
 
     def answer(self, agent: bytes, head: Head, body: memoryview) -> list[tuple[bytes, tuple[Head, bytes]]]:
-        """Return the answer to the client of the order; nothing if another agent sent it."""
+        """Return the answer for the client of the order.
+
+        Nothing if the order is unknown or went to another agent.
+        """
         _check_size(body)
         answer = orders.answer_of(head.uid, document(body))
         route = self._routes.get(head.last)
@@ -86,7 +89,10 @@ class OrderRoutes:
         return [(route.client, _message(head.last, answer))]
 
     def _agent(self, uid: int) -> bytes:
-        """Return the connection of the agent of job ``uid``; TfprofError if no agent can receive the order."""
+        """Return the connection of the agent of job ``uid``.
+
+        TfprofError if no agent can receive the order.
+        """
         if self._jobs.has_ended(uid):
             raise JobGoneError("the job has ended")
         agent = self._senders.get(uid)

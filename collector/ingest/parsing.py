@@ -1,4 +1,4 @@
-"""Converts a job's records into rows of its tables; pure functions."""
+"""Converts what a job sends into rows of its tables; pure functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -60,7 +60,7 @@ class Trace(NamedTuple):
 
 
 def saturated(value: int) -> int:
-    """Return ``value`` saturated to 64 bits with a sign; a job may report any number."""
+    """Return ``value`` saturated to a signed 64-bit integer; a job may report any number."""
     return max(-INT64_MAX, min(INT64_MAX, value))
 
 
@@ -164,12 +164,18 @@ def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
-    """Return the text ``name``, truncated; lone surrogates, which UTF-8 cannot encode, are replaced."""
+    """Return the text ``name``, truncated to TEXT_MAX characters.
+
+    Lone surrogates, which UTF-8 cannot encode, are replaced.
+    """
     return str(values.get(name, ""))[:TEXT_MAX].encode("utf-8", "replace").decode()
 
 
 def integer(values: Mapping[str, Any], name: str, default: int) -> int:
-    """Return the integer ``name``, saturated to 64 bits with a sign, or ``default`` if it is absent."""
+    """Return the integer ``name``, or ``default`` if it is absent.
+
+    It is saturated to a signed 64-bit integer. FormatError if it is not an integer.
+    """
     value = values.get(name, default)
     if type(value) is not int:  # JSON's true is an int, too
         raise FormatError(f"{name} is not an integer")
@@ -198,7 +204,10 @@ def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
 
 
 def sample_row(values: Mapping[str, Any], t_ns: int, table: str) -> pa.RecordBatch:
-    """Return one sample as a row of ``table``; absent numbers become 0; FormatError if one is out of range."""
+    """Return one sample as a row of ``table``.
+
+    Absent numbers become 0. FormatError if a value does not fit its column.
+    """
     row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in _SAMPLED[table])
     try:
         return from_rows([row], table)

@@ -59,9 +59,10 @@ class Receiver:
         self._socket = self._bound(address)
 
     def turn(self, timeout_ms: int) -> bool:
-        """Poll for messages, answer a bounded number, store some waiting records; return whether any arrived.
+        """Answer some messages and store some waiting records; return whether messages arrived.
 
-        Answers are sent together, since each of them wakes an agent, but at least every FLUSH_BYTES.
+        Waits up to ``timeout_ms`` for the first message. Answers are sent together, since each of
+        them wakes an agent, but at least every FLUSH_BYTES.
         """
         received = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
         if received:
@@ -188,7 +189,11 @@ class Receiver:
         return [(answer, b"") for answer in self._jobs.samples(self._peers[peer].host, head, body)]
 
     def order(self, uid: int, order: Order) -> None:
-        """Give the collector's own ``order`` to job ``uid``; an event of the job records the result."""
+        """Send the collector's own ``order`` to the agent of job ``uid``.
+
+        An event of the job records the result. Without an agent that can receive it, the order is
+        dropped.
+        """
         head = Head(wire.ORDER, uid, 0, 0, secrets.randbits(62) | 1)
         body = json.dumps(order.document()).encode()
         for peer, message in self._orders.order(_NOBODY, head, memoryview(body)):
@@ -211,7 +216,10 @@ class Receiver:
         raise FormatError(f"no message is of type {head.type}")
 
     def _welcomed(self, peer: bytes) -> list[Answer]:
-        """Return WELCOME for an unknown peer, which may not know that the collector was replaced."""
+        """Return WELCOME for an unknown peer, nothing for a known one.
+
+        An unknown peer may not know that the collector was replaced.
+        """
         if peer in self._peers:
             return []
         self._remember(peer, Peer(socket.gethostname(), None))  # the socket is local, so is the agent

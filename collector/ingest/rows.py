@@ -28,7 +28,8 @@ from .parsing import (
     trace_rows,
 )
 
-#: Estimated decoding time (seconds): per byte of a RunMetadata by the walker; else per record and per byte.
+#: Estimated decoding times (seconds): per byte of a RunMetadata that the walker decodes; for any
+#: other record, per record and per byte.
 _WALKED_BYTE_S: Final = 3e-9
 _RECORD_S: Final = 0.2e-3
 _BYTE_S: Final = 0.5e-6
@@ -45,13 +46,16 @@ class MakerMark(NamedTuple):
 
 
 class RowMaker:
-    """Makes rows of one job: numbers traces and interns names, continuing where the store ends.
+    """A maker of one job's rows, which numbers traces and interns names.
 
-    An undecodable step leaves its trace number unused.
+    It continues where the store ends. An undecodable step leaves its trace number unused.
     """
 
     def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, nodes: pa.Table | None = None) -> None:
-        """Continue after ``names``, from ``next_trace``; ``nodes``: names and devices in the job's graphs."""
+        """Continue after the stored ``names``, with the trace number ``next_trace``.
+
+        ``nodes``: names and devices of the nodes in the job's graphs.
+        """
         self._decoder = decoder
         self._interner = Interner.restored(names)
         self._placement = Placement()
@@ -70,7 +74,7 @@ class RowMaker:
         return MakerMark(self._interner.mark(), self.next_trace)
 
     def rollback(self, mark: MakerMark) -> None:
-        """Restore the state of ``mark``: the rows since then are not stored."""
+        """Restore the state of ``mark``, since the rows made after it are not stored."""
         self._interner.rollback(mark.names)
         self.next_trace = mark.next_trace
 
@@ -83,9 +87,10 @@ class RowMaker:
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
-        """Return the rows of ``records`` by table; an undecodable record becomes an event at ``now_ns``.
+        """Return the rows of ``records`` by table.
 
-        TooManyRowsError if several records together make too many rows; the maker is unchanged.
+        An undecodable record becomes an event at ``now_ns``. TooManyRowsError if several records
+        together make too many rows; the caller can then pass fewer of them.
         """
         made = RowTables(now_ns)
         for kind, group in groupby(records, key=lambda record: record.kind):

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """Result for a message: its first new number (0: all repeated), and how many numbers before it are lost.
+    """Result for a message: its first new number, and how many numbers before it are lost.
 
-    ``doubtful``: the message follows a gap that the agent may still fill.
+    ``fresh`` is 0 if all numbers are repeated. ``doubtful``: the message follows a gap that the
+    agent may still fill.
     """
 
     fresh: int = 0
@@ -18,8 +19,8 @@ class Sequence:
     """The numbers received so far; `last` is the highest.
 
     A message after a gap is doubtful the first time: the missing messages may have been refused
-    while the store was full, and then the agent sends them again. The agent sends in order, from the
-    lowest unacked number, so the same gap a second time is a loss.
+    while the store was full, and then the agent sends them again. The agent sends in order, from
+    the lowest unacked number, so the same gap a second time is a loss.
     """
 
     def __init__(self, last: int) -> None:
@@ -27,7 +28,10 @@ class Sequence:
         self._doubted = 0
 
     def admit(self, first: int, last: int) -> Verdict:
-        """Check a message with the numbers ``first`` to ``last``; they count as received unless it is doubtful."""
+        """Check a message with the numbers ``first`` to ``last``.
+
+        The numbers count as received unless the message is doubtful.
+        """
         if last <= self.last:
             return Verdict()
         lost = max(0, first - self.last - 1)

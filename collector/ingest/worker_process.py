@@ -21,14 +21,16 @@ import pyarrow as pa
 from ..records import Record
 from .rows import RowMaker, Tables
 
-#: Maximum memory of collector, worker and rows together; minimum of the worker; maximum of the rows (bytes).
+#: Limits of memory (bytes): the maximum of collector, worker and rows together; the minimum that a
+#: worker may use; the maximum of the rows.
 MEMORY_MAX: Final = 240 << 20
 PROCESS_MEMORY_MIN: Final = 32 << 20
 ROWS_BYTES_MAX: Final = 32 << 20
 #: Limits of the worker's CPU time and wall time, which is longer on a busy machine (seconds).
 CPU_S: Final = 20
 WALL_S: Final = 60.0
-#: Maximum bytes of records that wait for the worker, all jobs together; a single record may exceed it.
+#: Maximum bytes of records that wait to be decoded, all jobs together; one job may have half of
+#: them. A single message may exceed the maximum.
 WAITING_MAX: Final = 32 << 20
 #: Bytes of waiting records that each job may have regardless of the other jobs.
 JOB_WAITING_MIN: Final = 1 << 20
@@ -49,7 +51,10 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class WorkerResult(NamedTuple):
-    """Result of a worker: rows and the next trace number, or the reason and traceback of a failure."""
+    """Result of a worker: rows and the next trace number, or a failure.
+
+    ``why``: the reason of the failure, empty if there was none. ``trace``: its traceback, if known.
+    """
 
     tables: Tables
     next_trace: int
@@ -58,7 +63,7 @@ class WorkerResult(NamedTuple):
 
 
 class WorkerSlot:
-    """The one worker process that all jobs share, and the number of bytes that wait for it."""
+    """The one worker process that all jobs share, and the size of their waiting records (bytes)."""
 
     def __init__(self) -> None:
         self._waiting = 0
@@ -70,7 +75,10 @@ class WorkerSlot:
         return self._work is not None
 
     def start(self, maker: RowMaker, records: Sequence[Record], now_ns: int) -> "Worker | None":
-        """Start a worker on ``records``; None while another one runs. OSError if fork fails."""
+        """Start a worker on ``records`` and return it, None while another one runs.
+
+        OSError if fork fails.
+        """
         if self._work is not None:
             return None
         self._work = Worker(maker, records, now_ns)

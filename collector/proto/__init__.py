@@ -1,1 +1,4 @@
-"""Generated protobuf modules of the messages that users read and write: profiles, op logs, views, options, pprof."""
+"""Generated protobuf modules of the messages that users read and write.
+
+These are profiles, op logs, views, options and pprof files.
+"""

@@ -1,1 +1,4 @@
-"""Answers questions about jobs: reads the store, builds the nodes that views fold, and returns documents."""
+"""Answers questions about jobs.
+
+Reads the store, builds the nodes that views fold, and returns documents.
+"""

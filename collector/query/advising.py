@@ -13,7 +13,7 @@ from .evidence import gather
 
 
 class JobAdvice(NamedTuple):
-    """The advice about one job; `has_steps`: whether any of its steps was traced."""
+    """The advice about one job; ``has_steps``: whether any of its steps was traced."""
 
     job: JobReader
     advice: list[Advice]
@@ -26,7 +26,10 @@ class JobAdvice(NamedTuple):
 
 
 def advise(selection: Selection, names: Collection[str] | None = None) -> list[JobAdvice]:
-    """Return the advice of the checkers ``names`` (None: all) about each job; UsageError for parts of jobs."""
+    """Return the advice of the checkers ``names`` (None: all) about each job.
+
+    UsageError if ``selection`` is limited to some steps or a device.
+    """
     if selection.steps is not None or selection.device is not None:
         raise UsageError("advice is about whole jobs: omit steps and device")
     return [_of_job(job, selection.parity, names) for job in selection.jobs]

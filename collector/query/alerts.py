@@ -1,4 +1,7 @@
-"""Alerts of jobs with the ops that explain them: compares traced steps before and after the change."""
+"""Reads the alerts of jobs, with the ops that explain them.
+
+To find these ops, compares traced steps before and after the change.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +24,11 @@ COMPARED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class JobAlert:
-    """An alert of ``job``; ``ops`` compares ``before`` traced steps with ``since`` later ones."""
+    """An alert of ``job``, and the sentence ``text`` that describes it.
+
+    ``ops`` are the ops that take longer since the change. ``before`` and ``since`` are the numbers
+    of traced steps before and after it that were compared.
+    """
 
     job: JobReader
     alert: Alert
@@ -38,7 +45,7 @@ def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
 
 
 def stored_alerts(job: JobReader) -> list[JobAlert]:
-    """Return the alerts of ``job`` in the order in which they were found, without the ops that explain them."""
+    """Return the alerts of ``job`` in order of detection, without the ops that explain them."""
     names = functions_of(job.info)
     alerts = (Alert(**row) for row in job.table("alerts").to_pylist())
     return [JobAlert(job, alert, sentence(alert, names)) for alert in alerts]

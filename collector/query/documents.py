@@ -114,7 +114,10 @@ def _watched(one: "WatchedJob") -> dict[str, Any]:
 
 
 def steps_document(job: JobReader, listed: int | None) -> dict[str, Any]:
-    """Return the step times of a job: by kind, and the last ``listed`` entries one by one (None: all)."""
+    """Return the step times of a job by kind, and its last entries one by one.
+
+    ``listed`` is the number of these entries, None for all.
+    """
     found = step_groups(job.table("spans"), listed, functions_of(job.info))
     groups = [
         {
@@ -220,7 +223,10 @@ def alerts_document(found: Sequence["JobAlert"]) -> dict[str, Any]:
 
 
 def view_document(answer: Answer) -> dict[str, Any]:
-    """Return the options of a view and the steps that it covers; the rows are in the view's message."""
+    """Return the options of a view and the steps that it covers.
+
+    The rows are in the view's message.
+    """
     selection, jobs = answer.selection, [job.info.hex for job in answer.selection.jobs]
     return {
         "view": answer.view.name,

@@ -51,9 +51,11 @@ VIEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects what a view covers: jobs, traced steps (first, last), device, kinds of steps; and the parity.
+    """What a view covers: jobs, traced steps, a device and kinds of steps; and the parity.
 
-    ``kinds``: None for the main kind of the jobs.
+    ``steps`` are the first and the last one, None for all. ``device`` is a pattern, None for all
+    devices. ``kinds`` None means the main kind of the jobs; with exact parity and all steps, it
+    means all kinds.
     """
 
     jobs: tuple[JobReader, ...]
@@ -65,7 +67,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a query; ``profile``: the nodes that the view folded, None if nothing was traced yet."""
+    """The result of a query.
+
+    ``profile`` has the nodes that the view folded. It is None if nothing was traced yet.
+    """
 
     selection: Selection
     view: View
@@ -91,7 +96,11 @@ class Answer:
         return bool(folded.entries if isinstance(folded, OpView) else folded.kept)
 
     def values(self) -> dict[str, Any]:
-        """Return the lookup of variables' values, if the view shows them and the options select them."""
+        """Return the keyword argument `values` of functions that print a view or make its message.
+
+        Its value is a function that looks up variables' values. The result is empty unless the view
+        shows them and the options select them.
+        """
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
         from .tensors import tensors  # noqa: PLC0415  # few queries need them
@@ -114,14 +123,18 @@ def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
 
 @dataclass(slots=True)
 class QueryEngine:
-    """Answers queries. The nodes of ended jobs are cached; running jobs are read each time."""
+    """The engine that answers queries, with a cache of nodes.
+
+    Nodes are cached only if all their jobs have ended. Those of running jobs are read each time.
+    """
 
     _cache: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
 
     def ask(self, selection: Selection, view: str, options: Options, *, whole: bool = False) -> Answer:
-        """Return the answer of ``view``; ``whole``: with every fact in the message, not only those in the text.
+        """Return the answer of ``view``.
 
-        Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
+        ``whole``: read every fact in the message, not only those in the text. Raises
+        NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
         """
         chosen = VIEWS[view]
         found = self.profile(selection, options.step, needs(chosen, options, whole=whole))
@@ -131,7 +144,10 @@ class QueryEngine:
     def profile(
         self, selection: Selection, step: int, wanted: frozenset[str], *, averaged: bool = True
     ) -> Profile | None:
-        """Return the selected nodes with the facts ``wanted``; ``averaged`` over each node's steps, or sums."""
+        """Return the selected nodes with the facts ``wanted``, None if nothing was traced yet.
+
+        ``averaged``: averages over each node's steps, else sums.
+        """
         ended = all(job.info.state != RUNNING for job in selection.jobs)
         key = (
             tuple((job.info.uid, job.info.total) for job in selection.jobs),

@@ -94,7 +94,10 @@ def _last(
 
 
 def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
-    """Return the main kind of step of the job, and its latest steps on the thread with the most step time."""
+    """Return the main kind of step of the job, and its latest steps on one thread.
+
+    It is the thread with the most time in steps of this kind. Without timed steps, the kind is ''.
+    """
     there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
     kind = leading(there, of_names(words(job.info).get("times")))
     if kind is None:
@@ -107,7 +110,10 @@ def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
 
 
 def _first_calls(spans: pa.Table) -> tuple[float, ...]:
-    """Return the time of each function's first call, as a share of the time from the first span to the last."""
+    """Return the time of each function's first call, between 0 and 1.
+
+    0 is the start of the job's first span, 1 the start of its last span.
+    """
     calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
     first: list[Any] = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
     if not first:
@@ -147,7 +153,7 @@ def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]
 
 
 def _kept(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
-    """Return the memory left by each traced step, by number of the step."""
+    """Return the memory after each traced step, sorted by number of the step."""
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
     found = (
         StepMemory(step_of[trace], residual, in_use)
@@ -164,7 +170,10 @@ def _new(job: JobReader) -> tuple[NewNodes, ...]:
 
 
 def _graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
-    """Return the sets of identical graphs; only the largest one gets a line, since only that is reported."""
+    """Return the sets of identical graphs.
+
+    Only the set with the most nodes per graph gets a line, since only that set is reported.
+    """
     rows = job.identical_graphs()
     largest = max(rows, key=lambda row: row[1], default=None)
     return tuple(IdenticalGraphs._make((*row[:3], _line(job, nodes, row[3]) if row is largest else "")) for row in rows)

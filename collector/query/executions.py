@@ -31,7 +31,11 @@ def read(job: JobReader, traces: Collection[int]) -> dict[str, Steps]:
 def by_step(
     job: JobReader, steps: Collection[int] | None = None, kinds: Sequence[int] | None = None, *, apart: bool = True
 ) -> Iterator[tuple[int, dict[str, Entry]]]:
-    """Yield each traced step in ``steps`` (None: all), ascending, with its entries by node, in batches."""
+    """Yield each traced step in ``steps``, ascending, with its entries by node.
+
+    ``steps`` None means all. ``kinds`` and ``apart`` select the steps, too (`kinds.resolved`).
+    Executions are read in batches of several steps.
+    """
     known = _steps(job, kinds, apart)
     wanted = sorted(known) if steps is None else sorted(set(steps) & set(known))
     for batch in _batches(wanted, known):
@@ -43,7 +47,10 @@ def by_step(
 
 
 def persistent_bytes(job: JobReader, kinds: Sequence[int] | None = None, *, apart: bool = True) -> dict[str, int]:
-    """Return the bytes that each node keeps on a GPU across steps: the maximum of all steps, without zeros."""
+    """Return the bytes that each node keeps on a GPU across steps.
+
+    They are the maximum of all steps. Nodes without any are left out.
+    """
     steps = {number: step for step, traces in _steps(job, kinds, apart).items() for number, _ in traces}
     return job.at_one_moment(lambda one: _persistent(one, steps))
 

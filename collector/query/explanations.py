@@ -74,7 +74,10 @@ _UNSEEN: Final = (
 
 
 def _never(job: JobReader) -> str:
-    """Explain why no step of an ended job was traced: none ran, none was selected, or none could be recorded."""
+    """Explain why no step of an ended job was traced.
+
+    Either none ran, or none was selected, or none could be recorded.
+    """
     counts, values = counts_of(job.info), words(job.info)
     number = sum(counts.get(name, 0) for name in STEPS)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
@@ -102,13 +105,19 @@ def _missed(number: int) -> str:
 
 
 def missed(job: JobReader) -> str | None:
-    """Return how many steps could not be traced because another thread was being traced; None for none."""
+    """Return a sentence with the number of steps that could not be traced, None if there are none.
+
+    A step cannot be traced while TensorFlow records that of another thread.
+    """
     number = words(job.info).get("missed")
     return _missed(number) if number else None
 
 
 def first_warning(job: JobReader) -> str | None:
-    """Return the first unusual event of a job, and the command that lists more; None if there was none."""
+    """Return the first unusual event of a job, and the command that lists more.
+
+    None if there was none.
+    """
     unusual = [event for event in events(job.table("events")) if not event.usual]
     if not unusual:
         return None
@@ -185,12 +194,18 @@ def kinds_of(answer: Answer) -> list[tuple[str, int]]:
 
 
 def left_out(answer: Answer) -> str | None:
-    """Return the kinds of steps that an answer covers, and those that it leaves out; None if it leaves out none."""
+    """Return the kinds of steps that an answer covers, and those that it leaves out, as text.
+
+    None if it leaves out none, and with exact parity.
+    """
     return None if answer.profile is None or answer.selection.parity.exact else of_kinds(answer.profile)
 
 
 def of_kinds(profile: Profile) -> str | None:
-    """Return the kinds of steps that a profile covers, and those that it leaves out; None if it leaves out none."""
+    """Return the kinds of steps that a profile covers, and those that it leaves out, as text.
+
+    None if it leaves out none.
+    """
     mine, others = (
         ", ".join(f"{number} {kind}" for kind, number in kinds.items()) for kinds in (profile.kinds, profile.others)
     )
@@ -198,7 +213,10 @@ def of_kinds(profile: Profile) -> str | None:
 
 
 def hint(answer: Answer) -> str | None:
-    """Return the options that show the user's own lines only; None if lines are selected, or none is the user's."""
+    """Return a hint at the options that show the user's own lines only.
+
+    None if the view is not the code view, if lines are selected, or if none is the user's.
+    """
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
     from ..tfviews.own_files import own_files  # noqa: PLC0415  # only the code view needs it

@@ -1,4 +1,7 @@
-"""Reads the static facts about a job's nodes: from its graphs, its op log, and the recorded shapes."""
+"""Reads the static facts about a job's nodes.
+
+They come from its graphs, its op log, its Python stacks, and the recorded shapes.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +44,11 @@ NO_JOB_FACTS: Final = JobFacts({}, {})
 
 
 class SelectedTraces(NamedTuple):
-    """Traces of a job: all of them, the selected numbers (None: all), and the ROLLUP of the selected ones."""
+    """The traces of a job, and which of them are selected.
+
+    ``traces`` has all traces. ``chosen`` are the selected numbers, None for all. ``rollup`` is the
+    ROLLUP of the selected traces.
+    """
 
     traces: pa.Table
     chosen: Sequence[int] | None
@@ -85,7 +92,11 @@ def job_facts(
 def _with_stacks(
     facts: Mapping[str, NodeFacts], job: JobReader, names: pa.Table, parity: Parity
 ) -> dict[str, NodeFacts]:
-    """Return ``facts`` with Python stacks; nodes that replace a loop get those of its body."""
+    """Return ``facts`` with Python stacks.
+
+    A node that TensorFlow inlined from the body of a function gets the stack of the node in the
+    body. With exact parity it gets none.
+    """
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
     if not parity.exact:
         bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
@@ -133,7 +144,11 @@ def _logged(name: str, fact: NodeFacts, log: _OpLog, parity: Parity) -> NodeFact
 def _without_parameters(
     rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, NodeFacts], log: _OpLog
 ) -> dict[str, NodeFacts]:
-    """Return the nodes without parameters: variables of optimizers and metrics, and all ops that are no variables."""
+    """Return the facts of nodes that have no parameters, without their parameter shapes.
+
+    These are the variables of optimizers and metrics, and all ops that are no variables. Nodes
+    without a parameter shape are left out.
+    """
     variables = {name for _, name, op, _ in rows if op in _VARIABLES} | log.shapes.keys()
     none = (facts.keys() - variables) | (facts.keys() & log.state)
     return {name: replace(facts[name], parameter_shape=()) for name in none if facts[name].parameter_shape}
@@ -152,7 +167,11 @@ def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, NodeFacts]) -> dic
 
 
 def _registered(found: Iterable[Definition], reader: ShapeReader, parity: Parity) -> dict[str, Count]:
-    """Return the counts of TensorFlow's registry; shapes missing in the first traces are searched in all."""
+    """Return the operations of one execution of each node that TensorFlow's registry can count.
+
+    Shapes that the graph leaves open are read from the first traces, and those missing there from
+    all traces.
+    """
     nodes = Nodes(found)
     first = {name: each[0] for name, each in nodes.by_name.items()}
     outputs = {name: node.outputs for name, node in first.items()}
@@ -171,7 +190,11 @@ def _counted(
     needs: Collection[str],
     parity: Parity,
 ) -> JobFacts:
-    """Return recorded facts: operations step by step, and input shapes that the graph leaves open."""
+    """Return the facts with what the selected traces recorded.
+
+    As ``needs`` requires, these are the operations, counted step by step, and the input shapes that
+    the graph leaves open. If the job has no traces, the operations are counted from the graph.
+    """
     nodes = Nodes(found)
     if not steps.traces.num_rows:
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
@@ -199,7 +222,10 @@ def _counted(
 def _with_inputs(
     nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[InputSource, Dims]
 ) -> dict[str, NodeFacts]:
-    """Return ``facts`` with input shapes, taken from the actual output slot; recorded ones fill in open sizes."""
+    """Return ``facts`` with input shapes, each from the output slot that the input uses.
+
+    Where the graph leaves sizes open, ``outputs`` has the recorded shapes.
+    """
     changed = {}
     for name, (node, *_) in nodes.by_name.items():
         dims = (_known_dims(nodes, node, source, outputs) for source in node.inputs)

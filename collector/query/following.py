@@ -54,11 +54,11 @@ class _Followed:
 
 
 class Following:
-    """Follows the selected jobs to their ends; `look` never waits.
+    """The selected jobs, followed to their ends; `look` never waits.
 
     A name selects all running jobs of that name. The id of a launch, and ``last``, select all jobs
     of the launch, including later ones. ``past`` is the number of past lines of each job that come
-    first, None for all.
+    first, None for all. ``each``: a line for every entry (`StepLines`).
     """
 
     def __init__(
@@ -163,7 +163,10 @@ class Following:
             yield from (JobChange("warning", row, event=event) for event in events(news["events"]) if not event.usual)
 
     def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[JobChange]:
-        """Check whether a silent job has a collector; the agent of a running job starts another one."""
+        """Yield a change if the collector of a silent job has ended or is back.
+
+        The agent of a running job starts another collector.
+        """
         if now_ns - max(one.heard_ns, one.checked_ns) < _CHECK_NS:
             return
         one.checked_ns = now_ns

@@ -40,17 +40,21 @@ def names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
 
 
 def includes(kinds: Collection[int], kind: int) -> bool:
-    """Return whether ``kinds`` include ``kind``; the kind of all functions includes each function."""
+    """Return whether ``kinds`` include ``kind``.
+
+    The kind of all functions includes each function.
+    """
     return kind in kinds or span_kind(kind) in kinds
 
 
 def resolved(
     jobs: Sequence[tuple[JobReader, pa.Table]], asked: Sequence[int] | None, *, apart: bool = True
 ) -> tuple[int, ...]:
-    """Return the kinds to select from the traces of jobs: ``asked``, or (None) the main kind of the jobs.
+    """Return the kinds to select from the traces of jobs: ``asked``, or else the main kind.
 
-    ``apart``: each function is a separate kind; otherwise all functions together are one.
-    UsageError ``no-such-kind`` if there are traces, but none of a kind in ``asked``.
+    ``asked`` None means the main kind of the jobs. ``apart``: each function is a separate kind;
+    otherwise all functions together are one. UsageError ``no-such-kind`` if there are traces, but
+    none of a kind in ``asked``.
     """
     there = counted(table for _, table in jobs)
     if asked is not None:
@@ -78,7 +82,10 @@ def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
 
 
 def _traced_times(table: pa.Table) -> dict[int, int]:
-    """Return the time in traced steps of each span kind; of imported jobs, no other time is known."""
+    """Return the time in traced steps of each span kind, ns.
+
+    For imported jobs, no other time is known.
+    """
     rows: list[Any] = table.group_by("kind").aggregate([("duration_ns", "sum")]).to_pylist()
     return {row["kind"]: row["duration_ns_sum"] for row in rows}
 
@@ -98,7 +105,7 @@ def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequenc
 
 
 def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
-    """Return whether a node of a gradient ran in the first of ``traces``."""
+    """Return whether a node that computes a gradient ran in the first of ``traces``."""
     if not traces.num_rows:
         return False
     ran = set(listed(job.rollup(listed(traces, "trace")[:1]), "node"))
@@ -120,7 +127,10 @@ def of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
 def of_job(
     job: JobReader, columns: Sequence[str], asked: Sequence[int] | None = None, *, apart: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
-    """Return the selected traces of one job, with at least ``columns``, and their kinds (``resolved``)."""
+    """Return the selected traces of one job, and their kinds (`resolved`).
+
+    The table has at least ``columns``.
+    """
     table = job.table("traces", tuple(dict.fromkeys((*columns, *COLUMNS))))
     kinds = resolved([(job, table)], asked, apart=apart)
     return of_kinds(table, kinds), kinds

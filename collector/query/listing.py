@@ -29,7 +29,7 @@ STATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Selects jobs by state, name and start.
+    """A selection of jobs by state, name and start.
 
     A job is selected if it is in any of ``states``, its name matches any of ``names`` (patterns),
     and it started at ``since_ns`` (real time) or later. An empty collection selects all.
@@ -54,7 +54,11 @@ EVERY: Final = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A listed job; ``traced``: number of its stored traced steps of the main kind, None if they cannot be read."""
+    """A listed job.
+
+    ``traced`` is the number of its stored traced steps of the main kind. It is None if they cannot
+    be read.
+    """
 
     job: JobReader
     row: JobRow

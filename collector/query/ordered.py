@@ -19,9 +19,11 @@ from .selection import host_of
 def chosen(
     store: StoreReader, selectors: Sequence[str], everything: bool, hosts: Sequence[str], names: Sequence[str]
 ) -> list[OrderedJob]:
-    """Return the jobs that match ``selectors``, or all running jobs that match ``hosts`` and ``names`` (patterns).
+    """Return the jobs that ``selectors`` name, or without selectors all running jobs.
 
-    UsageError without any selection, NoSuchJobError if no job matches.
+    ``hosts`` and ``names`` (patterns, case is ignored) limit these jobs, unless they are empty.
+    UsageError if nothing selects jobs, or if both ``everything`` and ``selectors`` are given.
+    NoSuchJobError if no job is left.
     """
     if not (selectors or everything or hosts or names):
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --host, --name")
@@ -49,9 +51,9 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
 
 
 def top_of(job: JobReader, answer: OrderAnswer) -> OrderedOps | None:
-    """Return the ops of the steps that were traced between the times of ``answer``, of the leading kind.
+    """Return the ops of the traced steps of an order, of the leading kind.
 
-    None if no traced step of that time is stored.
+    These are the steps that began between the times of ``answer``. None if no such step is stored.
     """
     rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
     rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]

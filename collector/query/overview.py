@@ -29,7 +29,7 @@ from .explanations import missed, untraced
 from .ranked import ranked
 from .surroundings import host_samples
 
-#: Number of points in a curve over the whole job.
+#: Maximum number of points in a curve over the whole job.
 CURVE: Final = 32
 #: Maximum number of functions with separate step times.
 _FUNCTIONS: Final = 16
@@ -39,7 +39,12 @@ _REPEATED: Final = "expensive"
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """The timed steps of one kind: the spread of the untraced ones (else of the traced ones), and a curve over time."""
+    """The timed steps of one kind: their number and spread, and a curve of their times.
+
+    The spread covers the usual steps, which are neither traced nor setup steps. If there are none,
+    it covers traced and setup steps, and ``traced`` is true. Failed steps never count. ``curve``
+    has mean times over the whole job.
+    """
 
     kind: str
     count: int
@@ -92,7 +97,10 @@ class Overview:
 
 
 def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Overview:
-    """Return the summary of the job ``selector``, with advice if ``advised``; NoSuchJobError unless one job matches."""
+    """Return the summary of the job ``selector``, with advice if ``advised``.
+
+    NoSuchJobError unless one job matches.
+    """
     job, now_ns = store.job(selector), time.time_ns()
     rows = job_rows([one.info for one in store.jobs()], now_ns)
     row = next(one for one in rows if one.uid == job.info.hex)

@@ -1,4 +1,7 @@
-"""Reads the nodes that views fold: those of one job, or of several, over the selected traced steps."""
+"""Reads the nodes that views fold.
+
+They are those of one job or of several, over the selected traced steps.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,12 +36,13 @@ _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps.
+    """The nodes of one job, or of several, in name order with their statistics.
 
-    ``missing_stream``: in some step, a GPU ran ops, but the times of its kernels were not recorded.
-    ``uncounted``: number of nodes whose operations could not be counted because a shape is unknown.
-    ``kinds``: number of traced steps by the name of their kind; ``others``: the same for kinds that
-    are not selected. ``of``: the jobs, with the numbers of their selected traces.
+    ``traces``: number of traced steps that they cover. ``missing_stream``: in some step, a GPU ran
+    ops, but the times of its kernels were not recorded. ``uncounted``: number of nodes whose
+    operations could not be counted because a shape is unknown. ``kinds``: number of traced steps by
+    the name of their kind; ``others``: the same for kinds that are not selected. ``of``: the jobs,
+    with the numbers of their selected traces.
     """
 
     nodes: list[Node]
@@ -89,17 +93,17 @@ def profile(
     needs: Collection[str] = EVERYTHING,
     parity: Parity = DEFAULT,
 ) -> Profile | None:
-    """Read the nodes of jobs, over one traced step, over those from ``steps[0]`` to ``steps[1]``, or over all (-1).
+    """Return the nodes of jobs over the selected traced steps, None if nothing was traced yet.
 
-    Nodes of several jobs are merged by name, and their numbers of traced steps add up. ``device``:
-    only nodes that ran on a matching device, with their times there: a part of its name, or a
-    pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps; None: the main kind of the
-    jobs. With exact parity and all steps, None means all kinds, since the TF profiler has no kinds.
-    ``averaged``: averages over a node's traced steps, else sums. ``needs``: the required facts
-    about nodes.
+    ``step`` is the number of one step, -1 for all. ``steps`` are the first and the last step, None
+    for all. Nodes of several jobs are merged by name, and their numbers of traced steps add up.
+    ``device``: only nodes that ran on a matching device, with their times there. It is a part of
+    the device's name, or a pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps;
+    None: the main kind of the jobs. With exact parity and all steps, None means all kinds, since
+    the TF profiler has no kinds. ``averaged``: averages over a node's traced steps, else sums.
+    ``needs``: the required facts about nodes.
 
-    Returns None if nothing was traced yet. Raises UsageError ``no-such-step``, ``no-such-kind``,
-    ``no-such-device``.
+    Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
     if kinds is None and parity.exact and step < 0 and steps is None:
         kinds = layout.STEP_KINDS
@@ -151,7 +155,10 @@ def _chosen(
 
 
 def misses_streams(traces: pa.Table) -> bool:
-    """Whether some step has a GPU, but no stream; the TF profiler loses this fact when it reads a file."""
+    """Return whether some step has a GPU, but no stream, so that its kernels' times are missing.
+
+    The TF profiler loses this fact when it reads a file.
+    """
     seen_kinds: list[Any] = traces["accelerator"].to_pylist()
     return any(seen & GPU and not seen & STREAMS for seen in seen_kinds)
 
@@ -245,7 +252,10 @@ def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
 
 
 def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
-    """Return the kernels of nodes that ran as a kernel of a library, by name; the nodes keep their op types."""
+    """Return the kernels of nodes that ran as a kernel of a library, by name of the node.
+
+    The nodes keep their op types.
+    """
     is_label = pc.and_(
         pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())), pc.match_substring(names["text"], "_Mkl")
     )
@@ -262,9 +272,10 @@ def _with_kernel(node: Node, kernel: str) -> Node:
 
 
 def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
-    """Return op types from timeline labels, by node id: of nodes that are in no graph, or ran as another op.
+    """Return the op types in timeline labels that differ from those of the graph, by node id.
 
-    TensorFlow adds nodes, folds constants, and fuses a convolution into the Relu that follows it.
+    The nodes are in no graph, or ran as another op. TensorFlow adds nodes, folds constants, and
+    fuses a convolution into the Relu that follows it.
     """
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
     op_of = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))
@@ -274,7 +285,11 @@ def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
 
 
 def _counted(node: Node, found: "JobFacts") -> Node:
-    """Return ``node`` with the operations of all its executions, counted step by step if they differ."""
+    """Return ``node`` with the operations of all its executions.
+
+    These are the sum over all steps if the executions differ. Otherwise they are the operations of
+    one execution times the number of executions. A node without an entry counts as one execution.
+    """
     count = found.counts.get(node.name)
     if count is None:
         return node
@@ -287,7 +302,11 @@ def _counted(node: Node, found: "JobFacts") -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """The part of a rollup on matching devices: its rows with the nodes' own rows, names of nodes and devices."""
+    """The part of a rollup on matching devices.
+
+    ``rollup`` has its rows, and the nodes' own rows. ``nodes`` and ``devices`` are the names of its
+    nodes and devices.
+    """
 
     rollup: pa.Table
     nodes: frozenset[str]
@@ -295,7 +314,7 @@ class _Ran:
 
 
 def matching(devices: Mapping[int, str], pattern: str) -> dict[int, str]:
-    """Return those of ``devices`` whose lower-case name matches ``pattern``."""
+    """Return those of ``devices`` (names in lower case) whose name matches ``pattern``."""
     pattern = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     return {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
 

@@ -18,9 +18,9 @@ class Ranked(NamedTuple):
 
 
 def ranked(job: JobReader, steps: tuple[int, int] | None = None, kinds: Sequence[int] | None = None) -> Ranked | None:
-    """Return the op types of the traced steps that ``profile`` selects by ``steps`` and ``kinds``; None without any.
+    """Return the op types of the selected traced steps, None if there are none.
 
-    Raises UsageError as ``profile`` does.
+    ``steps`` and ``kinds`` select the steps as in `profile`. Raises UsageError as `profile` does.
     """
     found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
     if found is None or not found.traces:

@@ -1,4 +1,7 @@
-"""Reads the content of the TF profiler's files from a job: nodes, and their executions in selected traces."""
+"""Reads the content of the TF profiler's files from a job.
+
+The content is the nodes, and their executions in selected traces.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +32,10 @@ Steps = tuple[int, int]
 def exact_nodes(
     job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> list[Node]:
-    """Return the nodes of ``job`` with the TF profiler's facts; StoreError ``no-data`` if nothing was traced."""
+    """Return the nodes of ``job`` with the TF profiler's facts.
+
+    StoreError ``no-data`` if nothing was traced.
+    """
     found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True))
     if found is None:
         raise StoreError(untraced(job), slug="no-data")
@@ -122,7 +128,10 @@ class RecordedJob:
         )
 
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
-        """Yield the entries of the nodes in ``order``, several nodes at a time; nodes that did not run have none."""
+        """Yield the entries of the nodes in ``order``, several nodes at a time.
+
+        Nodes that did not run have none.
+        """
         part: list[str] = []
         rows = 0
         for name in order:
@@ -143,7 +152,10 @@ class RecordedJob:
 
 @dataclass(frozen=True, slots=True)
 class OpLogNodes:
-    """The nodes of a job by name, in graph order, and whether their stacks are ``literal`` (``RecordedJob``)."""
+    """The nodes of a job, and their names in graph order.
+
+    ``literal``: as for `RecordedJob`.
+    """
 
     names: Sequence[str]
     nodes: Sequence[Node]

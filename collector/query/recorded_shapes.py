@@ -14,13 +14,13 @@ from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from ..tfviews.nodes import raw, texts
 
 T = TypeVar("T")
-#: Number of traces read at once, and of traces searched first for a sample execution of each node.
+#: Number of traces read at once, and of traces searched first for executions.
 _AT_ONCE: Final = 256
 _SAMPLED: Final = 64
 
 
 class ShapeReader:
-    """Reads the recorded outputs of some traces of a job."""
+    """A reader of the recorded outputs of some traces of a job."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class ShapeReader:
         return list(map(self.name, numbers))
 
     def equivalent_steps(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
-        """Yield the sets of traces in which the nodes of ``varying`` ran equally often with the same outputs.
+        """Yield the sets of traces with equal outputs of the nodes ``varying``.
 
-        For ``sized`` nodes, the bytes of the outputs must be equal, too. Yields nothing if no such
-        node ran.
+        In the traces of a set, these nodes ran equally often with the same outputs. For ``sized``
+        nodes, the bytes of the outputs must be equal, too. Yields nothing if no such node ran.
         """
         which = self._which(varying)
         if which is None:
@@ -75,7 +75,10 @@ class ShapeReader:
                 yield EquivalentSteps(kinds[number], rows[number], orders.get(number, {}))
 
     def _orders(self, rows: Mapping[int, Sequence[ExecutionRow]], which: Executed) -> dict[int, dict[str, list[bytes]]]:
-        """Return by trace the output signatures of each node with several executions, in order of their start."""
+        """Return the output signatures of each node with several executions, by trace and name.
+
+        The signatures of a node are in order of the start of its executions.
+        """
         several = {
             trace: {name for name, count in Counter(row.node for row in found).items() if count > 1}
             for trace, found in rows.items()
@@ -100,7 +103,10 @@ class ShapeReader:
         return rows
 
     def samples(self, ran: Iterable[str]) -> dict[str, Sample]:
-        """Return a sample execution of each node in ``ran``, preferably from the first traces of each kind of step."""
+        """Return a sample execution of each node in ``ran``.
+
+        If possible, it is from the first trace of a kind of step.
+        """
         wanted, first = set(ran), self._first_traces()
         found = self._samples(wanted, first) if first else {}
         missing = wanted - found.keys()
@@ -125,7 +131,10 @@ class ShapeReader:
         }
 
     def first(self, names: Collection[str], *, early: bool = False) -> Iterator[tuple[str, bytes]]:
-        """Yield the output signatures of nodes in order of first occurrence; ``early``: only in the first traces."""
+        """Yield (name, output signature) of each node, its signatures in order of first occurrence.
+
+        A signature may be yielded twice. ``early``: read only the first traces.
+        """
         if not any(name in self._nodes for name in names):
             return
         by_node: dict[int, list[tuple[int, int]]] = {}
@@ -140,7 +149,10 @@ class ShapeReader:
                 yield self.name(node), self._signatures.get(outputs, b"")
 
     def _which(self, names: Collection[str]) -> Executed | None:
-        """Return the executions of ``names`` on CPUs and GPUs in the selected traces; None if no name is known."""
+        """Return the executions of ``names`` on CPUs and GPUs in the selected traces.
+
+        None if no name is known.
+        """
         if not any(name in self._nodes for name in names):
             return None
         return Executed(self._among(names), self._devices, self._chosen)
@@ -154,9 +166,10 @@ class ShapeReader:
 def read_shapes(
     job: JobReader, names: pa.Table, traces: pa.Table, chosen: Sequence[int] | None, action: Callable[[ShapeReader], T]
 ) -> T:
-    """Return the result of ``action`` on a reader of a consistent state of ``job``; it may be called again.
+    """Return the result of ``action`` on a reader of one snapshot of ``job``.
 
-    ``names``: the job's NAMES; ``traces`` and ``chosen``: as for ShapeReader.
+    ``action`` may be called more than once. ``names``: the job's NAMES; ``traces`` and ``chosen``:
+    as for ShapeReader.
     """
     nodes = texts(names, NODE)
 

@@ -21,7 +21,7 @@ class Removable(NamedTuple):
 def named(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
     """Return the jobs that ``selectors`` name.
 
-    StoreError ``job-running`` if one runs, NoSuchJobError if a selector matches none.
+    StoreError ``job-running`` if one runs, NoSuchJobError unless each selector means one job.
     """
     wanted = {store.job(selector).info.uid for selector in selectors}
     found = [one for one in listed(store, now_ns) if one.job.info.uid in wanted]
@@ -31,7 +31,10 @@ def named(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Remo
 
 
 def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> list[Removable]:
-    """Return the jobs that ``wanted`` selects, that ended before ``before_ns`` (real time), and that do not run."""
+    """Return the jobs that ``wanted`` selects and that ended before ``before_ns`` (real time).
+
+    Jobs that may still run are left out.
+    """
     return [
         Removable(one, _size(catalog.job_folder(store.path, one.job.info.uid)))
         for one in listed(store, now_ns, wanted)
@@ -56,12 +59,18 @@ def _check(folder: Path, store: LocalStore) -> None:
 
 
 def _runs(info: catalog.JobInfo) -> bool:
-    """Whether a job may run: a stale one has no collector, but its live process gets another one."""
+    """Return whether a job may run.
+
+    A stale job has no collector. If its process is alive, it gets another collector.
+    """
     return info.state == catalog.RUNNING or (info.state == catalog.STALE and _is_alive(info))
 
 
 def _is_alive(info: catalog.JobInfo) -> bool:
-    """Whether the job's process is alive on this host; its start time tells it from another one with the same pid."""
+    """Return whether the job's process is alive on this host.
+
+    The start time tells it from another process with the same pid.
+    """
     try:
         stat = Path(f"/proc/{info.identity.get('pid')}/stat").read_text()
         return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")

@@ -1,4 +1,7 @@
-"""Facts about nodes that a query may require beyond the rollup: graphs, operation counts, shapes, Python stacks."""
+"""Names of the facts about nodes that a query may require beyond the rollup.
+
+They stand for graphs, operation counts, shapes and Python stacks.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Answers in tfprof's own layout: rows in order of time, with the spread over steps, without negligible entries."""
+"""Answers in tfprof's own layout.
+
+The rows are in order of time, with the spread over steps, without negligible entries.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +34,10 @@ class Screen:
 
 
 def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> Screen:
-    """Return the screen of ``view``; NoSuchStepError, and UsageError ``no-such-device``."""
+    """Return the screen of ``view``.
+
+    Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
+    """
     chosen, asked = VIEWS[view], _ordered(options)
     wanted = needs(chosen, asked, whole=False) | (frozenset() if "select" in options.given else {STACKS})
     profile = engine.profile(selection, asked.step, wanted, averaged=False)
@@ -58,7 +64,11 @@ def _ordered(options: Options) -> Options:
 
 
 def _scaled(options: Options, view: str, steps: int) -> Options:
-    """Return ``options`` with minima multiplied by ``steps``, since the numbers are sums over these steps."""
+    """Return ``options`` with minima multiplied by ``steps``.
+
+    The numbers of a row are sums over these steps. Exceptions are parameters, and occurrences in
+    the op view, which do not grow with the steps.
+    """
     of_nodes = {"min_params", *(("min_occurrence",) if view == "op" else ())}
     minima = {name: getattr(options, name) for name in MINIMA if name not in of_nodes}
     return replace(options, **{name: least * steps for name, least in minima.items()})
@@ -76,7 +86,10 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> Rows:
 
 
 def _limit(options: Options, whole: Stats) -> Limit:
-    """Return the limit for a row: a share of any selected counter; no limit with minima or values of variables."""
+    """Return the limit for a row: a share of any selected counter.
+
+    There is no limit if the options give minima or select the values of variables.
+    """
     if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
         return Limit((), whole)
     names = {"runs" if name == "occurrence" else name for name in {*options.select, primary(options)}}

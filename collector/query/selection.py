@@ -45,10 +45,11 @@ def check(selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[in
 def choose(
     store: StoreReader, selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()
 ) -> list[JobReader]:
-    """Return the jobs that ``selectors`` name, each once; without selectors, all jobs of ``hosts`` and ``pids``.
+    """Return the jobs that ``selectors`` name, each once.
 
-    Selectors apply only to jobs of ``hosts`` (names; `*` and `?` are wildcards) and ``pids``.
-    Raises NoSuchJobError if a selector matches no job or several, UsageError if nothing is given.
+    Without selectors, returns all jobs of ``hosts`` and ``pids``. Selectors apply only to jobs of
+    ``hosts`` (names; `*` and `?` are wildcards) and ``pids``. Raises NoSuchJobError if there is no
+    such job, or if a selector matches no job or several. Raises UsageError if nothing is given.
     """
     check(selectors, hosts, pids)
     if not hosts and not pids:

@@ -10,7 +10,7 @@ from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
 from .profile import Profile, matching
 
-#: Maximum number of steps of a job that are read; of more steps, an evenly spaced selection is read.
+#: Maximum number of steps of a job that are read. If there are more, evenly spaced ones are read.
 MOST: Final = 50
 
 
@@ -30,7 +30,11 @@ class NodeTimes(NamedTuple):
 
 
 def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
-    """Return the times of nodes in the steps of ``profile``; ``device``: on matching devices, as for ``profile``."""
+    """Return the times of nodes in the steps of ``profile``.
+
+    Of each job, at most MOST steps are read. ``device``: only times on matching devices, as for
+    `profile`.
+    """
     parts = [(job, spaced(traces)) for job, traces in profile.of]
     steps = sum(len(traces) for _, traces in parts)
     nodes: dict[str, list[int]] = {}
@@ -51,7 +55,10 @@ def spaced(traces: Sequence[int]) -> Sequence[int]:
 
 
 def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
-    """Return (name, position in ``traces``, us) of each time on a node's canonical device and on streams."""
+    """Return (name, position in ``traces``, us) of the times of nodes.
+
+    These are the times on a node's canonical device and on streams.
+    """
     names = job.table("names")
     devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
     wanted = set(devices if device is None else matching(devices, device))

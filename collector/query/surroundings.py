@@ -1,4 +1,7 @@
-"""The environment of a job: samples of its host, use of the CPUs, and its memory while steps ran."""
+"""Reads the environment of a job.
+
+It consists of samples of the job's host, the use of the CPUs, and the job's memory while steps ran.
+"""
 
 from itertools import pairwise
 from typing import Any, Final
@@ -26,7 +29,10 @@ def host_samples(job: JobReader, samples: pa.Table) -> pa.Table:
 
 
 def steady(spans: pa.Table) -> tuple[int, int] | None:
-    """Return the ends of the warm-up and of the last step in real ns; None if there are only warm-up steps."""
+    """Return the ends of the warm-up and of the last step in real ns.
+
+    None if there are only warm-up steps.
+    """
     kinds = set(layout.STEP_KINDS)
     columns: Any = (spans[name].to_pylist() for name in ("start_ns", "total_ns", "count", "kind"))
     steps = sorted((start + total, count) for start, total, count, kind in zip(*columns, strict=True) if kind in kinds)
@@ -39,14 +45,20 @@ def steady(spans: pa.Table) -> tuple[int, int] | None:
 
 
 def levels(samples: pa.Table, during: tuple[int, int]) -> tuple[Level, ...]:
-    """Return the memory of the processes at each sample within ``during``, without samples after their end."""
+    """Return the memory of the processes at each sample within ``during``.
+
+    Samples after the end of the processes are left out.
+    """
     columns: Any = (samples[name].to_pylist() for name in ("t_ns", "rss_bytes"))
     first, last = during
     return tuple(sorted(Level(t_ns, rss) for t_ns, rss in zip(*columns, strict=True) if rss and first <= t_ns <= last))
 
 
 def load(samples: pa.Table, around: pa.Table) -> tuple[Load, ...]:
-    """Return the use of the CPUs between neighbouring samples of a job; ``around``: the samples of its host."""
+    """Return the use of the CPUs between neighboring samples of a job.
+
+    ``around``: the samples of its host. Only samples that both tables have count.
+    """
     cores = cpus(around)
     times: set[Any] = set(samples["t_ns"].to_pylist()) & set(around["t_ns"].to_pylist())
     if not cores or len(times) < 2:

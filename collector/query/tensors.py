@@ -8,7 +8,10 @@ from ..tfviews.tensors import Tensor, Values
 
 
 def tensors(jobs: Iterable[JobReader]) -> Values:
-    """Return a function that looks up a node's value by name; of several jobs, the first that has the value counts."""
+    """Return a function that looks up a node's value by name.
+
+    Of several jobs, the first that has the value counts.
+    """
     found: dict[str, Tensor] = {}
     for job in jobs:
         table = job.table("tensors")

@@ -36,7 +36,7 @@ _SAMPLES: Final = 6
 _ALERTS: Final = 10
 #: Maximum number of kinds of steps of a job with a pace; each function is one.
 _KINDS: Final = 50
-#: An older sample is not used.
+#: An older sample is not used. A job is idle after a longer time without a step.
 _OLD_NS: Final = 10 * SECOND_NS
 #: Number of points in a trend.
 TREND: Final = 8
@@ -57,7 +57,11 @@ _HOST_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Current resource use of a job's processes: busy cores, resident bytes, bytes a second; None if unknown."""
+    """Current resource use of a job's processes; unknown values are None.
+
+    ``cpu_cores`` is the number of busy cores, ``memory_bytes`` the resident memory. The other
+    fields are rates of I/O.
+    """
 
     cpu_cores: float | None = None
     memory_bytes: int | None = None
@@ -273,7 +277,10 @@ class Watch:
 
 
 def _kind(row: JobRow, one: _Running) -> int:
-    """Return the main kind of step, from the job's record or else by time; of functions, the one with the most time."""
+    """Return the main kind of step, from the job's record or else by time.
+
+    Of functions, return the one with the most time. -1 if no step of the kind is known.
+    """
     spans: dict[int, int] = {}
     for kind, time_ns in one.times.items():
         spans[span_kind(kind)] = spans.get(span_kind(kind), 0) + time_ns
@@ -298,7 +305,10 @@ def _use(samples: Sequence[tuple[Any, ...]], now_ns: int) -> Use:
 
 
 def _idle(one: _Running, row: JobRow, pace: Pace, now_ns: int) -> int | None:
-    """Return the time since the last step of any kind, if the job's main kind has stopped; else None."""
+    """Return the time since the last step of any kind, None unless the job's main kind has stopped.
+
+    None also if this time is at most _OLD_NS.
+    """
     if row.phase != RUNNING or pace.per_s != 0.0:
         return None
     paces = [keeper.last_ns for keeper in one.paces.values() if keeper.last_ns is not None]
@@ -306,7 +316,7 @@ def _idle(one: _Running, row: JobRow, pace: Pace, now_ns: int) -> int | None:
     return idle if idle > _OLD_NS else None
 
 
-# -- sorting and filtering ----------------------------------------------------------------------------
+# -- sorting and filtering -----------------------------------------------------------------------
 
 
 def _least(value: float | None) -> float:
@@ -314,7 +324,10 @@ def _least(value: float | None) -> float:
 
 
 def _slowness(one: WatchedJob) -> float:
-    """Return the rank of a job: jobs without a step come first, then slow ones, then those with another alert."""
+    """Return how slow a job is, for sorting.
+
+    Jobs whose steps have stopped come first, then slow ones, then those with another alert.
+    """
     if one.idle_ns is not None:
         return 1e9 + one.idle_ns
     change = one.pace.change or 0.0
@@ -344,7 +357,10 @@ def ordered(jobs: Sequence[WatchedJob], order: str, *, backwards: bool = False) 
 
 
 def like(jobs: Sequence[WatchedJob], text: str) -> list[WatchedJob]:
-    """Return the jobs with ``text`` in their name, user, host, id or state; `*` matches anything."""
+    """Return the jobs with ``text`` in their name, user, host, id or state.
+
+    `*` matches anything; case is ignored.
+    """
     pattern = f"*{text.strip().lower()}*"
     return [one for one in jobs if any(fnmatchcase(word.lower(), pattern) for word in _words(one.row))]
 

@@ -1,4 +1,7 @@
-"""Advice as text: findings with the user's line and the remedy, or with exact parity the TF profiler's form."""
+"""Advice as text: findings with the user's line and the remedy.
+
+With exact parity the text has the TF profiler's form.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +18,10 @@ _TODO: Final = "  what to do: "
 
 
 def lines(advice: Iterable[Advice], width: int | None = None, *, exact: bool = False) -> Iterator[str]:
-    """Yield the advice, at most ``width`` wide; ``exact``: in the TF profiler's form, which lists every checker."""
+    """Yield the advice, at most ``width`` wide.
+
+    ``exact``: in the TF profiler's form, which lists every checker and is not wrapped.
+    """
     if exact:
         yield from _exact(advice)
         return

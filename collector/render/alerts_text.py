@@ -14,7 +14,10 @@ _WIDTH: Final = 100
 
 
 class Block(NamedTuple):
-    """One alert: its time of detection (real ns), the job's title, the sentence, the slug and the ops."""
+    """One alert: its time, the title of the job, the sentence, the slug, the changed ops, a note.
+
+    `found_ns` is the time of its detection (real ns).
+    """
 
     found_ns: int
     job: str

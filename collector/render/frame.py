@@ -1,4 +1,7 @@
-"""The text around the rows of a view: notice of a missing stream, explanation of columns, legend."""
+"""The text around the rows of a view: notice, explanation of columns, legend.
+
+The notice says that an accelerator's stream was not recorded.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple

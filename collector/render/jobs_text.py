@@ -53,7 +53,10 @@ def framework(row: JobRow) -> str:
 
 
 def state(row: JobRow) -> str:
-    """Return the state of a job, with exit status or signal: starting, running, exited 1, killed SIGKILL."""
+    """Return the state of a job, with its exit status or signal.
+
+    Examples: starting, running, exited 1, killed SIGKILL.
+    """
     if row.phase == STARTING:
         return STARTING
     if row.signal:

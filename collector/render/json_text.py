@@ -1,4 +1,7 @@
-"""Messages of views as JSON, in pieces and without recursion: trees may be deeper than the stack allows."""
+"""Messages of views as JSON, in pieces.
+
+The code does not recurse, since trees may be deeper than the stack allows.
+"""
 
 import json
 from collections.abc import Iterator
@@ -50,9 +53,10 @@ def _listed(field: FieldDescriptor, value: Any) -> Any:
 
 
 def chunks(message: Any) -> Iterator[str]:
-    """Yield the JSON of a GraphNodeProto or MultiGraphNodeProto, with the proto's field names, one entry per line.
+    """Yield the JSON of a GraphNodeProto or MultiGraphNodeProto, one entry per line.
 
-    Numbers and strings are present even if 0 or empty; int64 values are numbers.
+    Keys are the proto's field names. Numbers and strings are present even if 0 or empty; int64
+    values are numbers.
     """
     ahead: list[Any] = [message]
     first = True

@@ -39,7 +39,10 @@ def ended(row: JobRow, median_ns: float | None) -> str:
 
 
 def steps(line: StepLine) -> str:
-    """Return the line for one or more steps: the end of the last one, kind and numbers, time of a step, and marks."""
+    """Return the line for one or more steps.
+
+    It contains the end of the last step, kind and numbers, the time of a step, and marks.
+    """
     several = line.entries > 1
     whole = line.last - line.first + 1 == line.count
     number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if whole else f"to {line.last}"

@@ -14,7 +14,10 @@ from .report_text import ops_table
 
 
 def lines(job: OrderedJob, order: Order, answer: OrderAnswer, ops: OrderedOps | None, width: int) -> Iterator[str]:
-    """Yield a line for ``answer``; after the end of ``order``, also the ``ops`` of its traced steps."""
+    """Yield a line for ``answer``, and a table of ``ops``.
+
+    ``ops``: the ops of the traced steps, known after the end of ``order``; None for no table.
+    """
     who = clean(f"{job.id} {job.info.name}".rstrip())
     if answer.state == orders.REFUSED:
         yield f"{who}: not obeyed: {clean(answer.text)} [{clean(answer.slug)}]"
@@ -34,7 +37,10 @@ def _steps(ops: OrderedOps) -> str:
 def document(
     job: OrderedJob, answer: OrderAnswer, before: Mapping[str, Any] | None, ops: OrderedOps | None
 ) -> dict[str, Any]:
-    """Return the JSON object of ``job`` after ``answer``; ``before`` is the object after the previous answer."""
+    """Return the JSON object of ``job`` after ``answer``.
+
+    ``before`` is the object after the previous answer, None for the first one.
+    """
     info = job.info
     values: dict[str, Any] = {
         "id": job.id,

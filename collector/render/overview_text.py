@@ -95,7 +95,11 @@ def _stage(stage: Stage) -> str:
 
 
 def _is_shown(stage: Stage) -> bool:
-    """Return whether a stage is shown: not an empty one, and no short wait, since steps are stored with a delay."""
+    """Return whether a stage is shown.
+
+    The end of a job is not shown if it took no time. A short wait is not shown, since steps are
+    stored with a delay.
+    """
     return stage.name not in {ENDING, WAITING} or stage.total_ns >= (_IDLE_NS if stage.name == WAITING else 1)
 
 
@@ -170,7 +174,10 @@ def _cut(line: str, width: int) -> str:
 
 
 def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
-    """Join ``parts`` with dots into lines of at most ``width``; lines after the first are indented."""
+    """Join ``parts`` with dots into lines of at most ``width``.
+
+    Lines after the first are indented.
+    """
     found: list[str] = []
     for part in map(clean, filter(None, parts)):
         longer = f"{found[-1]} · {part}" if found else part

@@ -70,7 +70,10 @@ def _cells(op: TopOp, has_memory: bool) -> list[str]:
 
 
 def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
-    """Return the table of ``ops``; without recorded memory its column shows `-`, since 0 would be wrong."""
+    """Return the table of the first OPS of ``ops``.
+
+    Without recorded memory, the column of memory shows `-`, since 0 would be wrong.
+    """
     rows = [_cells(op, any(one.bytes for one in ops)) for op in ops[:OPS]]
     if any(op.line for op in ops[:OPS]):
         return render(_COLUMNS, rows, "  ", width)

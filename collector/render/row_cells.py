@@ -1,4 +1,8 @@
-"""The columns of the views' default text: the cell of a row, and the rule that hides an uninformative column."""
+"""The columns of the views' default text.
+
+A column has a function that returns the cell of a row, and a rule that hides it if it is
+uninformative.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
@@ -35,7 +39,11 @@ _SOME: Final = 20
 
 
 class CellContext(NamedTuple):
-    """Context of the cells: number of steps, the whole for shares, and the counter that rows are sorted by."""
+    """Values that cells need beside their row.
+
+    `steps`: number of steps; `whole`: the whole for shares; `primary`: the counter that rows are
+    sorted by.
+    """
 
     steps: int
     whole: Stats
@@ -114,7 +122,10 @@ def _share(number: str) -> ShownColumn:
 
 
 def _self(view: str) -> ShownColumn:
-    """Return the column of own time; it is shown if some entry with entries below has a relevant own time."""
+    """Return the column of own time.
+
+    It is shown if some entry with entries below it has a relevant own time.
+    """
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)

@@ -8,10 +8,10 @@ DOTS: Final = "…"
 
 
 def shortened(text: str, width: int) -> str:
-    """Return ``text`` in at most ``width`` characters, leaving out whole parts between slashes if that is enough.
+    """Return ``text`` in at most ``width`` characters.
 
-    The indentation shows the depth in the tree; it is kept as far as half of the width remains for
-    the name.
+    Whole parts between slashes are left out if that is enough. The indentation shows the depth in
+    the tree; it is kept as far as half of the width remains for the name.
     """
     if len(text) <= width:
         return text
@@ -20,7 +20,10 @@ def shortened(text: str, width: int) -> str:
 
 
 def shortened_distinctly(texts: Sequence[str], width: int) -> list[str]:
-    """Return ``texts`` shortened; where different texts would look the same, their ends are shown instead."""
+    """Return ``texts`` shortened to ``width``.
+
+    Where different texts would look the same, their ends are shown instead.
+    """
     short = [shortened(text, width) for text in texts]
     originals: dict[str, set[str]] = defaultdict(set)
     for text, seen in zip(texts, short, strict=True):

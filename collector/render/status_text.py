@@ -50,7 +50,7 @@ def _failures(status: Mapping[str, Any]) -> int | None:
 
 
 def _first_failure(status: Mapping[str, Any]) -> str:
-    """Return the last line of the first traceback; the status file and the log contain all of it."""
+    """Return the last line of the first traceback in the status file; the log has all of it."""
     return clean((str(status.get("first_failure") or "").splitlines() or [""])[-1])
 
 

@@ -68,7 +68,10 @@ def _step(step: StepEntry) -> list[str]:
 
 
 def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield a row for the steps of each kind that have no entry: they were only counted, or dropped."""
+    """Yield a row for the steps of each kind that have no entry.
+
+    These steps were only counted, or their entries were dropped.
+    """
     with_entry: Counter[str] = Counter()
     for group in steps.groups:
         with_entry[group.kind] += group.count
@@ -78,7 +81,10 @@ def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str
 
 
 def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence for each kind of which not all steps were timed; ``counts``: number of steps by kind."""
+    """Yield a sentence for each kind of which not all steps were timed.
+
+    ``counts``: number of steps by kind.
+    """
     for kind, number in steps.timed.items():
         if number < counts.get(kind, 0):
             calls = sum(group.kind == kind for group in steps.groups)
@@ -87,7 +93,7 @@ def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary], width: int | None) -> Iterator[str]:
-    """Yield the groups, the timed steps, the cost of tracing, the events of the job, and the single steps."""
+    """Yield the groups, the timed steps, the cost of tracing, the events, and the single steps."""
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]
         yield from render(_GROUPS, [*rows, *_without_entry(steps, counts)], width=width)

@@ -1,4 +1,7 @@
-"""Plain text tables: columns as wide as their widest cell, two spaces apart, numbers right-aligned."""
+"""Plain text tables.
+
+Columns are as wide as their widest cell and two spaces apart. Numbers are right-aligned.
+"""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -25,7 +28,10 @@ class Column(NamedTuple):
 
 
 def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
-    """Return ``widths`` reduced to fit into ``room``: the widest column that may be shortened goes first."""
+    """Return ``widths`` reduced to fit into ``room``, if possible.
+
+    The widest column that may be shortened is reduced first.
+    """
     widths = list(widths)
     while sum(widths) > room:
         spare = [(width, at) for at, width in enumerate(widths) if columns[at].least and width > columns[at].least]
@@ -41,7 +47,10 @@ def _least(natural: int, column: Column, *, fair: bool) -> int:
 
 
 def _chosen(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
-    """Return the positions of the columns that fit; the others are dropped, the highest ``spare`` first."""
+    """Return the positions of the columns that are shown.
+
+    Columns are dropped until the others fit, those with the highest ``spare`` first.
+    """
     chosen = list(range(len(columns)))
     while chosen:
         last = max(chosen, key=lambda at: columns[at].spare)
@@ -64,7 +73,10 @@ def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]
 def render(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "", width: int | None = None
 ) -> list[str]:
-    """Return the lines of a table, headings first if any column has one, at most ``width`` wide if possible."""
+    """Return the lines of a table, headings first if any column has one.
+
+    They are at most ``width`` wide if possible.
+    """
     heads = [column.title for column in columns]
     cells = [[clean(text) for text in row] for row in rows]
     lines = [heads, *cells] if any(heads) else cells

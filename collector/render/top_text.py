@@ -41,7 +41,11 @@ _COLUMNS: Final = (
 
 
 class JobNow(NamedTuple):
-    """The current state of a job: its record, pace, CPU, memory, I/O, devices, time since the last step, alert."""
+    """The current state of a job.
+
+    `idle_ns`: time since the last step, if unusually long; `alert`: slug of the latest alert, if it
+    is recent.
+    """
 
     row: JobRow
     pace: Pace
@@ -81,7 +85,10 @@ def _change(one: JobNow) -> str:
 
 
 def _time(one: JobNow) -> str:
-    """Return the current step time, or the time since the last step; for an ended job the mean of all steps."""
+    """Return the current step time; for an ended job, the mean of all steps.
+
+    If the job has made no step for long, return the time since the last step instead.
+    """
     if one.idle_ns is not None:
         return f">{numbers.duration(one.idle_ns)}"
     return numbers.duration(one.row.step_ns if one.row.phase == ENDED else one.pace.step_ns)
@@ -122,7 +129,10 @@ def lines(jobs: Sequence[JobNow], width: int | None) -> TopTable:
 
 
 def summary(at_ns: int, jobs: Sequence[JobNow], hosts: Sequence[HostNow], damaged: int) -> list[str]:
-    """Return the parts of the line above the table, the most important first: time, number of jobs, hosts."""
+    """Return the parts of the line above the table: time, number of jobs, hosts.
+
+    The most important part comes first.
+    """
     states = Counter(one.row.phase for one in jobs)
     counts = [f"{states[phase]} {phase}" for phase in ("running", "starting", "ended") if states[phase]]
     counts += [f"{damaged} damaged"] if damaged else []

@@ -1,4 +1,7 @@
-"""The scope, graph and code view as text: rows in the TF profiler's form, indented below their parents."""
+"""The scope, graph and code view as text in the TF profiler's form.
+
+Rows are indented below their parents.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -44,7 +47,10 @@ def _devices(branch: Branch) -> Iterator[str]:
 
 
 def _op_types(scope: str) -> Cell:
-    """Return the cell of op types; ``scope`` is the type of entries without a node, such as the root."""
+    """Return the cell of op types.
+
+    ``scope`` is the type of entries without a node, such as the root.
+    """
 
     def cell(branch: Branch) -> Iterator[str]:
         yield "|".join(kind for node in branch.nodes for kind in node.op_types) or scope

@@ -18,7 +18,10 @@ _ONCE: Final = {"device": "on {}", "line": "all made at {}"}
 
 
 def _same(shown: ShownColumn, rows: Sequence[Row], context: CellContext) -> str | None:
-    """Return the common value of a column, if it may move above the table; rows without a device do not count."""
+    """Return the value that all rows have in a column, if it may move above the table.
+
+    None if they have several, or if the column may not move. Rows without a device do not count.
+    """
     texts = {shown.cell(row, context) for row in rows} - ({""} if shown.name == "device" else set())
     return texts.pop() if shown.name in _ONCE and len(texts) == 1 else None
 
@@ -64,7 +67,10 @@ _ENTRIES: Final = {
 
 
 def left_out(view: str, options: Options, rows: Rows) -> str:
-    """Return the number of entries without a row and the options that show them; '' if all have one."""
+    """Return the number of entries without a row, and the options that show them.
+
+    The text is empty if all entries have a row.
+    """
     number = primary(options)
     what = "that took no time" if number.endswith("micros") else "without any"
     parts = []

@@ -1,4 +1,7 @@
-"""The text that the TF profiler prints around a view on standard output, with the table of options."""
+"""The text that the TF profiler prints around a view on standard output.
+
+It includes the table of options.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,1 +1,4 @@
-"""The folder of a store: write-ahead log, segments, rollups, and reading them while they are written."""
+"""The folder of a store: write-ahead logs, segments and rollups.
+
+It can be read while it is written.
+"""

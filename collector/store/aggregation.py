@@ -1,4 +1,7 @@
-"""Aggregates op executions by node and device, and converts the inputs and outputs of the C part."""
+"""Aggregates op executions by node and device.
+
+Also converts the inputs and outputs of the C part.
+"""
 
 import importlib
 from types import ModuleType
@@ -106,7 +109,10 @@ def by_run(columns: Columns, begins: Any) -> Columns:
 
 
 def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
-    """Return `first_bucket` and `histogram` of ``rows`` rows, with ``counts`` added at ``row`` and ``bucket``."""
+    """Return the columns `first_bucket` and `histogram` of ``rows`` rows.
+
+    Each element of ``counts`` is added to the ``bucket`` of the ``row`` at the same position.
+    """
     width = integer(pc.max(bucket).as_py() + 1 if len(bucket) else 1)
     cells = pa.table({"cell": pc.add(pc.multiply(row, width), bucket), "count": counts})
     summed = cells.group_by("cell", use_threads=False).aggregate([("count", "sum")])
@@ -120,7 +126,10 @@ def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
 
 
 def durations(column: Columns) -> tuple[Any, Any]:
-    """Return for each execution its duration in µs, 1 instead of 0, and whether it has a start time."""
+    """Return the duration of each execution in µs, and whether it has a start time.
+
+    A duration of 0 counts as 1. ``column``: `base` and the INPUTS of each execution, by name.
+    """
     start = pc.add(column["base"], column["start_ns"])
     end = pc.add(start, pc.add(column["op_start_ns"], column["op_end_ns"]))
     start_us = floor_divided(start, 1000)

@@ -1,4 +1,4 @@
-"""The jobs of a store: their records (`job.json`), and the selectors that name them on a command line."""
+"""The records of jobs (`job.json`), and the selectors that name jobs on a command line."""
 
 import fcntl
 import json
@@ -18,7 +18,8 @@ from .schema import READABLE, STORE_VERSION
 
 STORE_FILE: Final = "store.json"
 JOB_FILE: Final = "job.json"
-#: Tags that users gave the job. They have their own file: the collector may replace the job's record at any time.
+#: Tags that users gave the job. They have their own file, since the collector may replace the job's
+#: record at any time.
 TAGS_FILE: Final = "tags.json"
 RUNNING: Final = "running"
 STALE: Final = "stale"
@@ -29,9 +30,10 @@ LAST: Final = "last"
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")
-#: Maximum number of candidates in an error.
+#: Maximum number of jobs that an error lists.
 _LISTED = 8
-#: Attempts to write a file: a collector that opens the job may remove the temporary file as a leftover.
+#: Attempts to write a file. A collector that opens the job may remove the temporary file as a
+#: leftover.
 _TRIES: Final = 3
 
 
@@ -65,7 +67,10 @@ class JobInfo:
 
     @property
     def has_input_slots(self) -> bool:
-        """Whether the job's profile records which output of its source each input uses; only imports have this."""
+        """Whether the job records which output of its source each input uses.
+
+        Only imported jobs may have this.
+        """
         return bool(self.identity.get("slots"))
 
     def dump(self) -> bytes:
@@ -74,7 +79,10 @@ class JobInfo:
 
 
 def load(folder: Path) -> JobInfo:
-    """Return the record in ``folder``; FileNotFoundError if there is none, StoreError if it is damaged."""
+    """Return the record in ``folder``.
+
+    FileNotFoundError if there is none, StoreError if it is damaged or of an unreadable version.
+    """
     path = folder / JOB_FILE
     document = _json(path)
     _checked_version(document, path)
@@ -108,10 +116,10 @@ def tags(folder: Path) -> tuple[str, ...]:
 
 
 def change_tags(folder: Path, change: Callable[[tuple[str, ...]], Sequence[str]]) -> tuple[str, ...]:
-    """Replace the tags of the job in ``folder`` with the result of ``change``, and return the new tags.
+    """Replace the tags of the job in ``folder`` with the result of ``change``, and return it.
 
-    Concurrent changes wait for each other. StoreError if the file cannot be written, NoSuchJobError
-    if the job was removed.
+    ``change`` gets the current tags. Concurrent changes wait for each other. StoreError if the file
+    cannot be written, NoSuchJobError if the job was removed.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -164,9 +172,10 @@ def file_name(host: str) -> str:
 
 
 def make(store: Path) -> None:
-    """Create the store unless it exists; StoreError if it has another version or cannot be written.
+    """Create the store unless it exists.
 
-    A store of an older readable version is raised to STORE_VERSION.
+    A store of an older readable version is raised to STORE_VERSION. StoreError if the version is
+    not readable, or if the store cannot be written.
     """
     durable.make_folder(store, linked=True)
     for folder in (jobs_folder(store), store / "hosts", store / "collectors"):
@@ -234,13 +243,17 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
 
 
 def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
-    """Return all jobs that match ``selector`` (see ``select``), in the order in which they were opened."""
+    """Return all jobs that match ``selector`` (see ``select``), in the order of their opening."""
     jobs = sorted(infos, key=lambda info: info.opened_ns)
     return jobs[-1:] if selector == LAST else [info for info in jobs if _matches(info, selector)]
 
 
 def with_stale_state(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
-    """Return ``info``, with state `stale` if it is running and ``holder`` of ``host``'s lock is not its collector."""
+    """Return ``info``, with state `stale` if the job is running but its collector has ended.
+
+    ``holder``: the holder of the lock of ``host``'s collector, None if nobody holds it. The jobs of
+    other hosts stay unchanged.
+    """
     if info.state != RUNNING or info.collector.get("host") != host:
         return info
     alive = holder is not None and holder.get("id") == info.collector.get("id")

@@ -50,7 +50,10 @@ def flat(column: Any) -> Any:
 
 
 def flat_table(table: pa.Table) -> pa.Table:
-    """Return ``table`` with one chunk per column; columns are copied one at a time to save memory."""
+    """Return ``table`` with one chunk per column.
+
+    Columns are copied one at a time to save memory.
+    """
     schema, columns = table.schema, table.columns
     del table
     for number in range(len(columns)):
@@ -99,7 +102,10 @@ def floor_divided(column: Any, divisor: int) -> Any:
 
 
 def lists(row: Any, position: Any, values: Any, rows: int) -> Any:
-    """Return ``rows`` lists: each of ``values`` at its row and position, 0 at the other positions before the last."""
+    """Return ``rows`` lists, with each of ``values`` at its ``row`` and ``position``.
+
+    Each list ends with its last value. Positions without a value are 0.
+    """
     last = (
         pa.table({"row": row, "position": position}).group_by("row", use_threads=False).aggregate([("position", "max")])
     )

@@ -37,7 +37,10 @@ class Devices:
 
     @property
     def flags(self) -> bytes:
-        """By device id: 1 for a CPU or GPU, to which nodes can belong, else 0; ids beyond the end count as 0."""
+        """By device id: 1 for a CPU or GPU, to which nodes can belong, else 0.
+
+        Ids beyond the end count as 0.
+        """
         known: list[Any] = self._canonical.to_pylist()
         flags = bytearray(max(known, default=-1) + 1)
         for number in known:
@@ -61,12 +64,18 @@ def is_canonical(name: bytes) -> bool:
 
 
 def host_device(name: bytes) -> bytes:
-    """Return the host CPU of the lower-case device ``name``, as in the TF profiler; a CPU is its own host."""
+    """Return the host CPU of the lower-case device ``name``, as in the TF profiler.
+
+    Any device but a GPU is its own host.
+    """
     return _GPU.sub(b"cpu:0", name)
 
 
 def accelerator(name: bytes) -> int:
-    """Return the flags GPU and STREAMS of the device ``name``; a step with GPU alone has no kernel times."""
+    """Return the flags GPU and STREAMS of the device ``name``, 0 if it is not a GPU.
+
+    A step whose devices have GPU but not STREAMS has no kernel times.
+    """
     lower = name.lower()
     return (GPU | STREAMS * (b"stream:all" in lower)) if b"gpu" in lower else 0
 

@@ -59,7 +59,10 @@ def make_folder(path: Path, *, linked: bool = False) -> None:
 
 
 def _is_private(group: int) -> bool:
-    """Whether this user is the only member of ``group``, so that its write permission is harmless."""
+    """Whether this user is the only member of ``group``.
+
+    If so, the group's write permission is harmless.
+    """
     try:
         user, members = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
@@ -68,7 +71,11 @@ def _is_private(group: int) -> bool:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open or create a file for writing; StoreError ``store-foreign`` if it does not belong to this user."""
+    """Open or create a file for writing, and return its descriptor.
+
+    StoreError ``store-foreign`` unless it is a regular file of this user without further hard
+    links.
+    """
     descriptor = os.open(path, flags | os.O_CREAT | _SAFELY, _MODE)
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink <= 1:
@@ -78,7 +85,10 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def read(path: Path) -> bytes:
-    """Return the content of ``path``; OSError if it is not a regular file, since reading a pipe could block."""
+    """Return the content of ``path``.
+
+    OSError if it is not a regular file, since reading a pipe could block.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -108,7 +118,10 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 def replace(path: Path, data: bytes | memoryview) -> None:
-    """Replace the content of ``path`` atomically; after an OSError it is unchanged and no temporary file is left."""
+    """Replace the content of ``path`` atomically.
+
+    After an OSError the content is unchanged, and no temporary file is left.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFELY, _MODE)
     try:

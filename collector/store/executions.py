@@ -21,13 +21,19 @@ _KEPT: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persiste
 
 
 def executions(snapshot: Snapshot, wanted: Collection[int], columns: Sequence[str]) -> Executions:
-    """Return the executions of the traces with the numbers ``wanted``, with ``columns`` of `ops`."""
+    """Return the executions of the traces with the numbers ``wanted``.
+
+    ``columns``: the columns of `ops` to return.
+    """
     traces = sorted(wanted)
     numbers = pa.array(traces, pa.uint32())
     sealed = list(generations(snapshot, traces))
 
     def rows(name: str, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of a table that may belong to the traces; all rows of the log are included."""
+        """Return the rows of a table that may belong to the traces.
+
+        All rows of the log are included.
+        """
         groups = (snapshot.groups(name, one.generation, one.traces, columns) for one in sealed)
         return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
 
@@ -46,7 +52,7 @@ def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
 
 
 def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
-    """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
+    """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
     traces = snapshot.table("traces", _STARTS)
     return [row for ops in _parts(snapshot) for row in _persistent(ops, traces)]
 

@@ -21,9 +21,10 @@ _YOUNG_S: Final = 60.0
 
 @contextlib.contextmanager
 def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
-    """Provide the writer of a new job; the job appears in ``store`` after the block, unless it raises.
+    """Provide the writer of a new job.
 
-    The caller closes the writer within the block. StoreError if the store cannot be written.
+    The job appears in ``store`` after the block, unless the block raises. The caller closes the
+    writer within the block. StoreError if the store cannot be written.
     """
     catalog.make(store)
     _sweep(store)

@@ -29,7 +29,10 @@ class Lock:
 
 
 def take(path: Path, holder: dict[str, Any]) -> Lock:
-    """Lock ``path`` and write ``holder`` into it; StoreError ``store-in-use`` names the current holder."""
+    """Lock ``path`` and write ``holder`` into it.
+
+    StoreError ``store-in-use`` names the current holder.
+    """
     with store_errors(path):
         descriptor = open_own(path, os.O_RDWR)
         try:

@@ -49,15 +49,16 @@ static void add_sums(sums *to, const rollup *from, size_t at) {
     to->output_bytes += more.output_bytes;
 }
 
-/* Set `first` to the first bucket of a row's histogram and `size` to their number; false if it is empty. */
+/* Set `first` to the first bucket of a row's histogram and `size` to the number of its buckets.
+ * Return false if it is empty. */
 static bool histogram_of(const rollup *part, size_t at, int64_t *first, int64_t *size) {
     memcpy(first, &part->columns[FIRST_BUCKET][at], sizeof *first);
     *size = part->offsets[at + 1] - part->offsets[at];
     return *size > 0;
 }
 
-/* Set the offsets and allocate the histograms of the result. False if they are too large, or if memory
- * is exhausted. */
+/* Set the offsets and allocate the histograms of the result. Return false if they are too large, or
+ * if memory is exhausted. */
 static bool lay_out(merged *to, const rollup *parts, size_t count) {
     int64_t first, size, end = 0;
     for (const rollup *part = parts; part < parts + count; part++)

@@ -82,7 +82,10 @@ def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def _buffers(part: pa.Table, groups: Any) -> tuple[memoryview, ...]:
-    """Return the arguments of `_sums.merge` for a rollup; ``groups``: the row of the result for each of its rows."""
+    """Return the arguments of `_sums.merge` for the rollup ``part``.
+
+    ``groups``: for each row of ``part``, its row in the result.
+    """
     histograms = flat(part["histogram"])
     others = (groups, flat(part["canonical"]), histograms.offsets, histograms.values)
     return tuple(map(aggregation.values_of, (*others, *(flat(part[name]) for name in aggregation.RESULTS))))

@@ -12,7 +12,7 @@ _WORD: Final = 1 << 32
 
 
 class OpOutput(NamedTuple):
-    """One output; ``shape`` is a serialised TensorShapeProto (empty: a scalar), None if unknown.
+    """One output; ``shape`` is a serialized TensorShapeProto (empty: a scalar), None if unknown.
 
     ``described``: the output has a tensor_description; ``allocated``: its tensor_description has an
     allocation_description.

@@ -18,7 +18,7 @@ Rows = pa.RecordBatch | pa.Table
 
 
 class Executed(NamedTuple):
-    """Selects executions by nodes, devices and traces (ascending); None selects all."""
+    """A selection of executions by nodes, devices and ascending traces; None selects all."""
 
     nodes: Collection[int] | None
     devices: Collection[int] | None = None
@@ -28,8 +28,8 @@ class Executed(NamedTuple):
 class Executions(NamedTuple):
     """The executions of some traces, and the tables that describe them.
 
-    ``ops`` may include executions of other traces; ``traces``, ``allocations`` and ``output_memory``
-    do not. ``canonical``: node -> its canonical device in the whole job.
+    ``ops`` may include executions of other traces; ``traces``, ``allocations`` and
+    ``output_memory`` do not. ``canonical``: node -> its canonical device in the whole job.
     """
 
     ops: pa.Table
@@ -44,10 +44,11 @@ class RecordedOutputs(Protocol):
     """Queries of the outputs of one job's executions, on one snapshot."""
 
     def kinds(self, which: Executed, sized: Collection[int] | None) -> dict[int, int]:
-        """Return first trace of a kind -> number of traces of that kind, ascending.
+        """Return first trace of a kind -> number of traces of that kind, by first trace.
 
-        Traces are of one kind if the executions ``which`` have the same outputs equally often. For
-        the nodes ``sized`` (None: all) the bytes of the outputs must also be equal.
+        Traces are of one kind if the executions ``which`` of each node have the same outputs
+        equally often. For the nodes ``sized`` (None: all) the bytes of the outputs must also be
+        equal.
         """
         ...
 
@@ -56,14 +57,19 @@ class RecordedOutputs(Protocol):
     ) -> Iterable[tuple[int, int, int, int, int]]:
         """Return (trace, node, outputs, bytes, runs), distinct and sorted.
 
-        Bytes are 0 for nodes that are not in ``sized`` (None: all).
+        There is one tuple for each trace, node and outputs. ``runs`` is their number of executions,
+        and ``bytes`` the largest size of the outputs in one of them. Bytes are 0 for nodes that are
+        not in ``sized`` (None: all).
         """
         ...
 
     def in_order(
         self, traces: Collection[int], which: Executed, among: Collection[int] | None
     ) -> Iterable[tuple[int, int, int]]:
-        """Return (trace, node, outputs) of each execution of the nodes ``among``, by trace, node and start."""
+        """Return (trace, node, outputs) of each execution, by trace, node and start.
+
+        ``among``: the nodes whose executions are returned, None for all.
+        """
         ...
 
     def one_each(self, traces: Collection[int] | None, which: Executed) -> Iterable[tuple[int, int, int]]:
@@ -71,16 +77,26 @@ class RecordedOutputs(Protocol):
         ...
 
     def first_seen(self, which: Executed, before: int | None) -> Iterable[tuple[int, int, int]]:
-        """Return (node, outputs, first trace with them), by trace; ``before``: only traces with lower numbers."""
+        """Return (node, outputs, first trace with them), by trace.
+
+        ``before``: only traces with lower numbers count, None for all traces. Executions without
+        outputs are left out.
+        """
         ...
 
     def in_trace(self, node: int, trace: int) -> Sequence[int]:
-        """Return the outputs of each execution of a node in one trace, in stored order: on each device, by end."""
+        """Return the outputs of each execution of a node in one trace, in stored order.
+
+        Executions on one device are stored in the order of their ends.
+        """
         ...
 
 
 class JobReader(Protocol):
-    """Reads one job, or the samples of one host. Each call reads the current content and may raise StoreError."""
+    """A reader of one job, or of the samples of one host.
+
+    Each call reads the current content and may raise StoreError.
+    """
 
     @property
     def info(self) -> JobInfo:
@@ -92,19 +108,31 @@ class JobReader(Protocol):
         ...
 
     def at_one_moment(self, action: "Callable[[JobReader], T]") -> T:
-        """Return the result of ``action`` on one snapshot of the job; it may be called more than once."""
+        """Return the result of ``action`` on one snapshot of the job.
+
+        ``action`` may be called more than once.
+        """
         ...
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a table of schema.JOB_TABLES, or only ``columns``; in order of arrival, except `ops`."""
+        """Return a table of schema.JOB_TABLES, or only ``columns`` of it.
+
+        Rows are in order of arrival, except those of `ops`.
+        """
         ...
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
-        """Return the ROLLUP of ``traces``, or of all; nodes have the canonical devices of the whole job."""
+        """Return the ROLLUP of ``traces``, None for all.
+
+        Nodes have the canonical devices of the whole job.
+        """
         ...
 
     def times(self, traces: Iterable[int]) -> pa.Table:
-        """Return the time of each node on each device in each of ``traces``: columns trace, node, device, us."""
+        """Return the time of each node on each device in each of ``traces``.
+
+        The columns are trace, node, device and us.
+        """
         ...
 
     def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
@@ -116,7 +144,7 @@ class JobReader(Protocol):
         ...
 
     def persistent_allocations(self) -> Iterable[tuple[int, int, int, int]]:
-        """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
+        """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
         ...
 
     def host_samples(self) -> pa.Table:
@@ -136,7 +164,11 @@ class JobReader(Protocol):
         ...
 
     def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
-        """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start; ns."""
+        """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
+
+        Executions are in the order of traces and starts. Times are in ns and count from the trace's
+        `base_ns`.
+        """
         ...
 
     def window_labels(self) -> dict[int, int]:
@@ -144,10 +176,11 @@ class JobReader(Protocol):
         ...
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs.
+        """Return (graphs, nodes, name, graph) of each set of identical graphs.
 
-        Graphs are identical if their nodes have the same names and ops. ``nodes`` is the number of
-        nodes of each graph; name and graph are examples.
+        Graphs are identical if their nodes have the same names and ops. ``graphs`` is the number of
+        graphs in the set, and ``nodes`` the number of nodes of each graph. ``name`` is the name of
+        one of the nodes, and ``graph`` the number of one of the graphs, as examples.
         """
         ...
 
@@ -156,7 +189,10 @@ class JobReader(Protocol):
         ...
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
-        """Return the result of ``action`` on one snapshot of the outputs; ``highest`` is the highest node id."""
+        """Return the result of ``action`` on one snapshot of the outputs.
+
+        ``highest``: the highest node id. ``action`` may be called more than once.
+        """
         ...
 
 
@@ -177,7 +213,10 @@ class StoreReader(Protocol):
         ...
 
     def job(self, selector: str) -> JobReader:
-        """Return the job that matches ``selector`` (catalog.select); NoSuchJobError unless exactly one matches."""
+        """Return the job that ``selector`` means (catalog.select).
+
+        NoSuchJobError if it means none or several.
+        """
         ...
 
     def host(self, name: str) -> JobReader:
@@ -186,7 +225,10 @@ class StoreReader(Protocol):
 
 
 class JobWriter(Protocol):
-    """Writes one job, or the samples of one host. A failure is a StoreError and changes nothing."""
+    """A writer of one job, or of the samples of one host.
+
+    A failure is a StoreError and changes nothing.
+    """
 
     @property
     def info(self) -> JobInfo:
@@ -199,7 +241,10 @@ class JobWriter(Protocol):
         ...
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and ``last`` as the last number of wire type ``about``; all or nothing."""
+        """Store rows by table, and ``last`` as the last number of wire type ``about``.
+
+        Either everything is stored, or nothing.
+        """
         ...
 
     def acked(self, about: int) -> int:
@@ -227,12 +272,15 @@ class JobWriter(Protocol):
         ...
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
-        """Store the state and the body of CLOSE at the job's end. The writer stays usable."""
+        """Store the job's end: its state and the body of CLOSE.
+
+        The writer stays usable.
+        """
         ...
 
 
 class StoreWriter(Protocol):
-    """Writes the jobs of one host in a store; the host's collector is the only writer."""
+    """A writer of the jobs of one host in a store; the host's collector is the only writer."""
 
     @property
     def path(self) -> Path:
@@ -270,7 +318,7 @@ class StoreWriter(Protocol):
         ...
 
     def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
-        """Do all due work, then raise the first StoreError; pass other exceptions to ``failed``."""
+        """Do the due work, then raise the first StoreError; pass other exceptions to ``failed``."""
         ...
 
     def close(self) -> None:

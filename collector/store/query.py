@@ -15,9 +15,10 @@ from .snapshot import Snapshot
 
 @contextmanager
 def sql_session(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
-    """Provide a function that answers SQL queries about the job's tables and ``rollup``; UsageError for wrong SQL.
+    """Provide a function that answers SQL queries about the job's tables and ``rollup``.
 
-    A table is opened when a query names it: opening all of them takes longer than most queries.
+    It raises UsageError for wrong SQL. A table is opened when a query names it: opening all of them
+    takes longer than most queries.
     """
     with duckdb.connect() as connection:
         offered: set[str] = set()
@@ -39,7 +40,10 @@ def sql_session(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[
 
 
 def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
-    """Raise FileNotFoundError if the collector has merged a file of ``tables`` away; the caller then tries again."""
+    """Raise FileNotFoundError if the collector has merged a file of ``tables`` away.
+
+    The caller then tries again.
+    """
     for name in tables:
         for _, path in snapshot.segments(name) if name != "rollup" else ():
             path.stat()

@@ -43,7 +43,10 @@ def last_traces(ask: Ask) -> list[tuple[int, int, int]]:
 
 
 def timeline(ask: Ask, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
-    """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start."""
+    """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
+
+    See the protocol.
+    """
     return _rows(
         ask(
             f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
@@ -58,7 +61,7 @@ def window_labels(ask: Ask) -> dict[int, int]:
 
 
 def identical_graphs(ask: Ask) -> list[tuple[int, int, str, int]]:
-    """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs."""
+    """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
     return _rows(ask(_IDENTICAL_GRAPHS))
 
 

@@ -1,4 +1,7 @@
-"""Readers of a store. They need read access to the folder, but no lock and no daemon."""
+"""Readers of a store.
+
+They need read access to the folder, but no lock and no daemon.
+"""
 
 import os
 import socket
@@ -21,7 +24,10 @@ T = TypeVar("T")
 
 
 class LocalJob:
-    """One job, or the samples of one host; each call reads the current content, sealed and in the log."""
+    """One job, or the samples of one host.
+
+    Each call reads the current content, sealed and in the log.
+    """
 
     def __init__(self, folder: Path, info: JobInfo, moment: Snapshot | None = None) -> None:
         """Read ``folder``; ``moment``: a snapshot to read instead of the current content."""
@@ -32,15 +38,16 @@ class LocalJob:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name`` of schema.JOB_TABLES, or only ``columns``.
 
-        Sealed ``ops`` are sorted by (node, device, trace) within each row group; all other rows are in
-        order of arrival.
+        Sealed ``ops`` are sorted by (node, device, trace) within each row group; all other rows are
+        in order of arrival.
         """
         return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
-        """Return the ROLLUP of the traces with the numbers ``traces``, or of all; unknown numbers are ignored.
+        """Return the ROLLUP of the traces with the numbers ``traces``, None for all.
 
-        Nodes have the canonical devices of the whole job, as in the TF profiler.
+        Unknown numbers are ignored. Nodes have the canonical devices of the whole job, as in the TF
+        profiler.
         """
         if traces is None:
             return self.with_snapshot(trace_ranges.rollup_of_all)
@@ -48,7 +55,10 @@ class LocalJob:
         return self.with_snapshot(lambda snapshot: trace_ranges.rollup_of_traces(snapshot, wanted))
 
     def times(self, traces: Iterable[int]) -> pa.Table:
-        """Return the time of each node on each device in each of ``traces``: columns trace, node, device, us."""
+        """Return the time of each node on each device in each of ``traces``.
+
+        The columns are trace, node, device and us.
+        """
         wanted = sorted(set(traces))
         return self.with_snapshot(lambda snapshot: trace_ranges.times_by_trace(snapshot, wanted))
 
@@ -65,7 +75,7 @@ class LocalJob:
         return self.with_snapshot(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
 
     def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
-        """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
+        """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
         return self.with_snapshot(executions.persistent_allocations)
 
     def host_samples(self) -> pa.Table:
@@ -92,7 +102,10 @@ class LocalJob:
         return self.with_sql(questions.last_traces)
 
     def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
-        """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start; ns."""
+        """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
+
+        See the protocol.
+        """
         return self.with_sql(partial(questions.timeline, traces=traces))
 
     def window_labels(self) -> dict[int, int]:
@@ -100,7 +113,7 @@ class LocalJob:
         return self.with_sql(questions.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs."""
+        """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
         return self.with_sql(questions.identical_graphs)
 
     def graph_names(self, graph: int) -> set[str]:
@@ -108,17 +121,26 @@ class LocalJob:
         return self.with_sql(partial(questions.graph_names, graph=graph))
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
-        """Return the result of ``action`` on one snapshot of the outputs; ``highest``: the highest node id."""
+        """Return the result of ``action`` on one snapshot of the outputs.
+
+        ``highest``: the highest node id. ``action`` may be called more than once.
+        """
         from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
 
         return self.with_sql(lambda ask: action(LocalOutputs(ask, highest)))
 
     def query(self, sql: str) -> pa.Table:
-        """Return the result of ``sql`` over the job's tables and ``rollup``; UsageError if the query is wrong."""
+        """Return the result of ``sql`` over the job's tables and ``rollup``.
+
+        UsageError if the query is wrong.
+        """
         return self.with_sql(lambda ask: ask(sql))
 
     def with_sql(self, action: Callable[[Ask], T]) -> T:
-        """Return the result of ``action``, which runs SQL on one snapshot; it may be called more than once."""
+        """Return the result of ``action``, which runs SQL on one snapshot.
+
+        ``action`` may be called more than once.
+        """
         from .query import sql_session  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
 
         def answer(snapshot: Snapshot) -> T:
@@ -128,11 +150,17 @@ class LocalJob:
         return self.with_snapshot(answer)
 
     def at_one_moment(self, action: Callable[[JobReader], T]) -> T:
-        """Return the result of ``action`` on one snapshot of the job; it may be called more than once."""
+        """Return the result of ``action`` on one snapshot of the job.
+
+        ``action`` may be called more than once.
+        """
         return self.with_snapshot(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
 
     def with_snapshot(self, action: Callable[[Snapshot], T]) -> T:
-        """Return the result of ``action`` on a snapshot of existing files; it may be called more than once."""
+        """Return the result of ``action`` on a snapshot of the job.
+
+        If files of the snapshot disappear meanwhile, ``action`` is called again on a new one.
+        """
         return with_stable_snapshot(self.folder, action) if self._moment is None else action(self._moment)
 
 
@@ -140,9 +168,10 @@ class LocalStore:
     """A store folder, read only."""
 
     def __init__(self, path: str | os.PathLike[str], host: str | None = None) -> None:
-        """Open the store at ``path``; ``host``: the host on which it is read, by default this one.
+        """Open the store at ``path``.
 
-        StoreError ``store-missing``, ``store-version``.
+        ``host``: the host on which it is read, by default this one. StoreError, for example
+        ``store-missing`` or ``store-version``, if it cannot be read.
         """
         self.path = Path(path)
         self._host = host or socket.gethostname()
@@ -162,7 +191,11 @@ class LocalStore:
         return self._read()[1]
 
     def job(self, selector: str) -> LocalJob:
-        """Return the job that matches ``selector`` (catalog.select); NoSuchJobError unless exactly one matches."""
+        """Return the job that ``selector`` means (catalog.select).
+
+        NoSuchJobError if it means none or several. If it occurs in the error of a damaged job, that
+        StoreError is raised instead.
+        """
         jobs, errors = self._read()
         by_uid = {job.info.uid: job for job in jobs}
         try:
@@ -182,7 +215,10 @@ class LocalStore:
             raise NoSuchJobError(f"the store has no samples of host {name}") from None
 
     def with_stale_state(self, info: JobInfo) -> JobInfo:
-        """Return ``info``, a record that was just read, with the state `stale` if its collector has ended."""
+        """Return ``info``, with the state `stale` if its collector has ended.
+
+        ``info`` must be a record that was just read.
+        """
         return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
     def _read(self) -> tuple[list[LocalJob], list[StoreError]]:
@@ -200,5 +236,5 @@ class LocalStore:
 
 
 def open_reader(path: str | os.PathLike[str], host: str | None = None) -> StoreReader:
-    """Return a reader of the store at ``path``; StoreError ``store-missing``, ``store-version``."""
+    """Return a reader of the store at ``path``; StoreError as in ``LocalStore``."""
     return LocalStore(path, host)

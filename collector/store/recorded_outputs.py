@@ -10,10 +10,10 @@ from .schema import NONE_ID
 
 
 class LocalOutputs:
-    """Implements ``protocols.RecordedOutputs`` for a job of this store."""
+    """An implementation of ``protocols.RecordedOutputs`` for a job of this store."""
 
     def __init__(self, ask: Callable[[str], pa.Table], highest: int) -> None:
-        """``ask`` runs an SQL query; ``highest`` is the highest node id."""
+        """Query with ``ask``, which runs SQL; ``highest`` is the highest node id."""
         self._ask = ask
         self._highest = highest
 
@@ -30,7 +30,7 @@ class LocalOutputs:
     def of_traces(
         self, traces: Collection[int], which: Executed, sized: Collection[int] | None
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yield (trace, node, outputs, size, runs), distinct and sorted."""
+        """Yield (trace, node, outputs, size, runs), distinct and sorted; see the protocol."""
         size = self._size(sized)
         found = self._ask(f"""
             SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
@@ -41,7 +41,7 @@ class LocalOutputs:
     def in_order(
         self, traces: Collection[int], which: Executed, among: Collection[int] | None
     ) -> Iterator[tuple[int, int, int]]:
-        """Yield (trace, node, outputs) of each execution of the nodes ``among``, by start."""
+        """Yield (trace, node, outputs) of each execution, by start; see the protocol."""
         found = self._ask(f"""
             SELECT trace, node, outputs FROM ops
             WHERE trace IN ({_listed(traces)}) AND {self._where(which)} AND {self._among(among)}
@@ -57,7 +57,7 @@ class LocalOutputs:
         return _rows(found, "node", "outputs", "label")
 
     def first_seen(self, which: Executed, before: int | None) -> Iterator[tuple[int, int, int]]:
-        """Yield (node, outputs, first trace with them), by trace; ``before``: only traces with lower numbers."""
+        """Yield (node, outputs, first trace with them), by trace; see the protocol."""
         early = "" if before is None else f" AND trace < {before}"
         found = self._ask(f"""
             SELECT node, outputs, min(trace) AS trace FROM ops
@@ -66,12 +66,15 @@ class LocalOutputs:
         return _rows(found, "node", "outputs", "trace")
 
     def in_trace(self, node: int, trace: int) -> list[int]:
-        """Return the outputs of each execution of a node in one trace, in stored order: on each device, by end."""
+        """Return the outputs of each execution of a node in one trace; see the protocol."""
         found = self._ask(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
         return [outputs for (outputs,) in _rows(found, "outputs")]
 
     def _size(self, sized: Collection[int] | None) -> str:
-        """Return the SQL expression of a row's output bytes, 0 for nodes not in ``sized``; '' if ``sized`` is empty."""
+        """Return the SQL expression of a row's output bytes; '' if ``sized`` is empty.
+
+        The bytes are 0 for nodes that are not in ``sized`` (None: all).
+        """
         if sized is not None and not sized:
             return ""
         return f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END"
@@ -86,7 +89,10 @@ class LocalOutputs:
         return " AND ".join(conditions)
 
     def _among(self, nodes: Collection[int] | None) -> str:
-        """Return the SQL condition that selects the rows of ``nodes``: a bit set; a list takes twice as long."""
+        """Return the SQL condition that selects the rows of ``nodes``, None for all.
+
+        It tests a bit set, since a list takes twice as long.
+        """
         return "true" if nodes is None else _bit("node", nodes, self._highest)
 
 
@@ -99,7 +105,10 @@ def _within(traces: Sequence[int]) -> str:
 
 
 def _bit(column: str, numbers: Iterable[int], highest: int) -> str:
-    """Return the SQL condition that ``column`` is one of ``numbers``; no value may exceed ``highest``."""
+    """Return the SQL condition that ``column`` is one of ``numbers``.
+
+    ``highest``: the maximum of both; a higher value in ``column`` may match by mistake.
+    """
     size = 1 << highest.bit_length()
     bits = bytearray(b"0" * size)
     for number in numbers:

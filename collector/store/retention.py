@@ -15,7 +15,11 @@ _ABANDONED_S = 86_400
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for ended jobs: maximum age in seconds, maximum total size in bytes; None for no limit."""
+    """Limits for ended jobs; None for no limit.
+
+    ``max_age_s``: maximum age in seconds. ``max_bytes``: maximum total size in bytes, to which
+    running jobs count, too.
+    """
 
     max_age_s: float | None = None
     max_bytes: int | None = None
@@ -45,10 +49,11 @@ def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int) -> list[int]
 
 
 def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collection[int] = ()) -> list[int]:
-    """Remove expired jobs and return their uids; the collector of ``host`` calls it, and has ``written`` open.
+    """Remove expired jobs and return their uids.
 
-    Running jobs of other hosts and damaged jobs stay. A running job of this host that is not in
-    ``written`` counts as ended after a day without a write.
+    The collector of ``host`` calls it; ``written``: the uids of the jobs that it has open. Running
+    jobs of other hosts and damaged jobs stay. A running job of this host that is not in ``written``
+    counts as ended after a day without a write.
     """
     for rest in catalog.jobs_folder(store).glob(f"{_REMOVED}*"):
         shutil.rmtree(rest, ignore_errors=True)

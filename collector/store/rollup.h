@@ -34,7 +34,8 @@ typedef struct {
     const int64_t *in[INPUTS];
 } ops;
 
-/* Facts about nodes and devices: the canonical device of each node, and whether a device can be canonical. */
+/* Facts about nodes and devices: the canonical device of each node, and whether a device can be
+ * canonical. */
 typedef struct {
     const uint32_t *canonical;
     size_t nodes;
@@ -78,7 +79,8 @@ static unsigned bucket_of(int64_t ns) { return (unsigned)floor(log2((double)(ns 
 
 static int64_t wrapped(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 
-/* Add one execution to the sums of its run, and set `lasted` to its duration; false if it has no start time. */
+/* Add one execution to the sums of its run, and set `lasted` to its duration. Return false if it
+ * has no start time. */
 static bool add(sums *to, const ops *from, size_t at, int64_t *lasted) {
 #define IN(name) (from->in[name][at])
     int64_t start = wrapped(IN(BASE), IN(START)), start_us = floor_us(start);

@@ -1,4 +1,7 @@
-"""Aggregates ops by node and device (schema.ROLLUP), by the C part or by pyarrow, with equal results."""
+"""Aggregates ops by node and device (schema.ROLLUP).
+
+This is done by the C part or by pyarrow, with equal results.
+"""
 
 from types import ModuleType
 from typing import Any, Final
@@ -45,7 +48,10 @@ def sorted_by_node(ops: pa.Table, devices: Devices) -> pa.Table:
 
 
 def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:
-    """Return the ROLLUP of ``ops``, sorted by ``sorted_by_node``; ``canonical`` is a result of ``canonical_after``."""
+    """Return the ROLLUP of ``ops``, which must be sorted as by ``sorted_by_node``.
+
+    ``traces``: their rows of TRACES. ``canonical``: a result of ``canonical_after``.
+    """
     if not ops.num_rows:
         return EMPTY
     columns = {name: flat(ops[name]) for name in ("node", "trace", *aggregation.INPUTS)}
@@ -79,7 +85,10 @@ def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -
 
 
 def canonical_of(total: pa.Table) -> Any:
-    """Return the canonical device of each node id in ``total``, in the form that ``canonical_after`` takes."""
+    """Return the canonical device of each node id in ``total``.
+
+    The result has the form that ``canonical_after`` takes.
+    """
     rows = total.filter(pc.equal(total["device"], NONE))
     return _indexed_by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
 
@@ -87,7 +96,8 @@ def canonical_of(total: pa.Table) -> Any:
 def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     """Return the rows with device NONE_ID.
 
-    ``node`` and ``trace``: one row for each accounted device, node and trace, sorted by node.
+    ``node`` and ``trace``: one row for each node, device and trace that counts, sorted by node.
+    Every device counts, except a CPU or GPU that is not the canonical device of the node.
     """
     if not len(node):
         return EMPTY
@@ -117,7 +127,10 @@ def _indexed_by_node(node: Any, device: Any, size: int) -> Any:
 
 
 def _order(node: Any, device: Any, trace: Any) -> Any:
-    """Return the indexes that sort by (node, device, trace); a counting sort suffices, since ids are dense."""
+    """Return the indexes that sort by (node, device, trace).
+
+    Ids are dense, so a counting sort suffices.
+    """
     devices = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
     key = pc.add(pc.multiply(node.cast(pa.uint64()), devices), device.cast(pa.uint64()))
     if _all_neighbours(pc.greater_equal, trace):  # usual; traces of profiler windows may arrive in another order

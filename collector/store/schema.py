@@ -1,11 +1,14 @@
-"""The tables of a store: column names, types and units, for write-ahead log and segments alike (docs/store.md)."""
+"""The tables of a store: column names, types and units (docs/store.md).
+
+The write-ahead log and the segments have the same tables.
+"""
 
 from typing import Final
 
 import pyarrow as pa
 
-#: 1: first. 2: all outputs of ops; accelerators of traces; allocations, output memory and op logs; lines of frames.
-#: 3: alerts.
+#: Version of the stores that this build writes. Version 2 added all outputs of ops; accelerators of
+#: traces; allocations, output memory and op logs; lines of frames. Version 3 added alerts.
 STORE_VERSION: Final = 3
 #: Versions of stores that this build reads. A writer raises the version of a store that it opens.
 READABLE: Final = (2, 3)
@@ -70,7 +73,8 @@ TRACES = pa.schema(
     ]
 )
 
-#: Interned strings. kind: NODE, DEVICE, LABEL, ALLOCATOR or OUTPUTS; ids are dense for each kind and job.
+#: Interned strings. kind: NODE, DEVICE, LABEL, ALLOCATOR or OUTPUTS; ids are dense for each kind
+#: and job.
 NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
 NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 
@@ -99,7 +103,7 @@ GRAPH_NODES = pa.schema(
         ("name", _TEXT),
         ("op", _TEXT),
         ("device", _TEXT),  # requested
-        ("node_def", _BYTES),  # serialised NodeDef, large constants cut out
+        ("node_def", _BYTES),  # serialized NodeDef, large constants cut out
     ]
 )
 
@@ -197,7 +201,8 @@ STATE: Final = "_tfprof_state"
 #: encoded as in the checkpoint.
 TENSORS = pa.schema([("name", _TEXT), ("dtype", _U32), ("shape", pa.list_(_I64)), ("data", _BYTES)])
 
-#: One row per alert, columns as in alerts.alert.Alert. `before` and `now`: ns, bytes or entries, by `slug`.
+#: One row per alert, columns as in alerts.alert.Alert. `before` and `now` are in ns, bytes or
+#: entries, depending on `slug`.
 ALERTS = pa.schema(
     [
         ("found_ns", _I64),  # real time, like since_ns
@@ -213,8 +218,8 @@ ALERTS = pa.schema(
 
 #: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
 #: device. It has one row for each node and device, and one row for each node with device NONE_ID.
-#: The latter sets only `canonical` and `traces`, the number of traces in which the TF profiler would
-#: have an entry for the node.
+#: The latter sets only `canonical` and `traces`, the number of traces in which the TF profiler
+#: would have an entry for the node.
 ROLLUP = pa.schema(
     [
         ("node", _U32),
@@ -240,7 +245,8 @@ ROLLUP = pa.schema(
     ]
 )
 
-#: The tables of a job, by name. The position is the table's id in the log, so new tables go to the end.
+#: The tables of a job, by name. The position is the table's id in the log, so new tables go to the
+#: end.
 JOB_TABLES: Final = {
     "ops": OPS,
     "traces": TRACES,

@@ -70,7 +70,7 @@ class LogState:
 
 
 def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> JobInfo:
-    """Write ``contents`` as the generation after the last sealed one, and return the new record of the job.
+    """Write ``contents`` as the next generation, and return the new record of the job.
 
     The last step, the replacement of the record, commits the generation. A StoreError before it
     changes nothing.

@@ -36,12 +36,15 @@ def parse_name(name: str) -> tuple[str, int] | None:
 
 
 def encode(name: str, table: pa.Table, metadata: Mapping[str, int] | None = None) -> memoryview:
-    """Return the bytes of the segment of table ``name``."""
+    """Return the bytes of the segment of table ``name``, with ``metadata``."""
     return encode_parts(name, [table], metadata)
 
 
 def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, int] | None = None) -> memoryview:
-    """Return the bytes of the segment of table ``name``; each of ``parts`` begins a new row group."""
+    """Return the bytes of the segment of table ``name``, with ``metadata``.
+
+    Each of ``parts`` begins a new row group.
+    """
     schema = _required(SCHEMAS[name])
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
@@ -53,7 +56,10 @@ def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, in
 
 
 def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the segment of table ``name`` at ``path``; FileNotFoundError, or StoreError if it is damaged."""
+    """Return the segment of table ``name`` at ``path``, or only ``columns`` of it.
+
+    FileNotFoundError if there is none, StoreError if it is damaged.
+    """
     schema = SCHEMAS[name]
     wanted = list(schema.names if columns is None else columns)
     try:
@@ -70,10 +76,10 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
 
 
 def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield ``columns`` of the row groups that may have any of the ascending ``traces``; errors as in ``read``.
+    """Yield ``columns`` of the row groups that may have any of the ascending ``traces``.
 
     Row groups that may share a trace are in one table, so no trace is in two tables. Rows keep the
-    order of the segment.
+    order of the segment. Errors are those of ``read``.
     """
     schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
     try:
@@ -88,7 +94,10 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
 
 
 def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
-    """Return the row groups that may have any of ``traces``; those that may share a trace are in one list."""
+    """Return lists of the row groups that may have any of ``traces``.
+
+    Row groups that may share a trace are in one list.
+    """
     lots: list[list[int]] = []
     end = -1
     for group in range(known.num_row_groups):
@@ -114,7 +123,10 @@ def _span(known: pq.FileMetaData, group: int, column: int) -> tuple[int, int]:
 
 
 def metadata(path: Path) -> dict[str, int]:
-    """Return the ``metadata`` of a segment (see ``encode``); FileNotFoundError, or StoreError if it is damaged."""
+    """Return the ``metadata`` of a segment (see ``encode``).
+
+    FileNotFoundError if there is none, StoreError if it is damaged.
+    """
     try:
         found = pq.read_metadata(path).metadata or {}
         return {key.decode(): int(value) for key, value in found.items()}

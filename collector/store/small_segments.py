@@ -1,4 +1,4 @@
-"""Merges the trailing segments of small tables into the new one, so that a long job has few files."""
+"""Merges trailing segments of small tables into the new one, so that long jobs have few files."""
 
 import contextlib
 from collections.abc import Iterable, Sequence
@@ -25,12 +25,18 @@ class MergedSegment(NamedTuple):
 
 
 def is_merged(name: str) -> bool:
-    """Whether segments of table ``name`` are merged; if so, the job's record lists the segments in force."""
+    """Whether segments of table ``name`` are merged.
+
+    If so, the job's record lists the segments in force.
+    """
     return name not in _APART
 
 
 def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
-    """Return those of ``generations`` whose segments of table ``name`` are in force, oldest first."""
+    """Return the generations whose segments of table ``name`` are in force, oldest first.
+
+    ``generations``: those of which a segment of the table exists.
+    """
     if is_merged(name):
         return list(info.parts.get(name, ()))
     if name == segment.TOTAL_NAME:
@@ -39,10 +45,11 @@ def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
 
 
 def merged_segment(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> MergedSegment:
-    """Merge the trailing segments of ``parts``, newest first, while each is no larger than the result.
+    """Merge ``table`` and the trailing segments of ``parts`` into one segment.
 
-    A row is rewritten at most once per doubling of the table. A damaged segment stays in force;
-    readers report it.
+    Segments are added newest first, while each is no larger than the result so far, and the result
+    is no larger than FULL_BYTES. Thus a row is rewritten at most once per doubling of the table. A
+    damaged segment stays in force; readers report it.
     """
     data = segment.encode(name, table)
     size, taken, before = len(data), [table], list(parts)

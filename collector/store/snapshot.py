@@ -32,7 +32,10 @@ class Snapshot:
     """The committed content of a job: its record, its segments and its logs."""
 
     def __init__(self, folder: Path) -> None:
-        """Read ``folder``; FileNotFoundError if it changes meanwhile or does not exist, StoreError if it is damaged."""
+        """Read ``folder``.
+
+        FileNotFoundError if it changes meanwhile or does not exist, StoreError if it is damaged.
+        """
         self.folder = folder
         self.info = catalog.load(folder)
         self._files = files(folder)
@@ -46,7 +49,7 @@ class Snapshot:
         return [wal.decode(path.read_bytes(), path) for _, path in logs]
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
-        """Return the last generation and the path of each sealed segment of table ``name``, oldest first."""
+        """Return (last generation, path) of each sealed segment of table ``name``, oldest first."""
         force = small_segments.in_force(self.info, name, self._files.segments.get(name, ()))
         return [(number, self.folder / segment.file_name(name, number)) for number in force]
 
@@ -80,9 +83,10 @@ class Snapshot:
 
 
 def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
-    """Return the result of ``action`` on a snapshot of ``folder``; call it again if files disappeared meanwhile.
+    """Return the result of ``action`` on a snapshot of ``folder``.
 
-    NoSuchJobError if the job was removed, StoreError if it is damaged.
+    If files disappear meanwhile, ``action`` is called again on a new snapshot. NoSuchJobError if
+    the job was removed, StoreError if it is damaged.
     """
     deadline = time.monotonic() + _PATIENCE_S
     lacking = 0
@@ -103,7 +107,10 @@ def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
 
 
 def _record(folder: Path) -> tuple[int, int] | None:
-    """Return inode and time of a job's record, which change when it is replaced; None if there is none."""
+    """Return inode and time of a job's record, None if there is none.
+
+    They change when the record is replaced.
+    """
     try:
         found = (folder / catalog.JOB_FILE).stat()
     except FileNotFoundError:

@@ -5,8 +5,8 @@
 
 #include "merging.h"
 
-/* Return (node, device, canonical, RESULTS columns, offsets of the histograms, histograms); the
- * columns and the histograms are concatenated, and the last offset is the end of the last histogram. */
+/* Return (node, device, canonical, RESULTS columns, offsets of the histograms, histograms). The
+ * columns and the histograms are concatenated. The last offset is the end of the last histogram. */
 static PyObject *columns_of(const table *of) {
     size_t size = of->size;
     PyObject *ids[3] = {NULL}, *words = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(sums)));
@@ -87,8 +87,8 @@ done:
     return result;
 }
 
-/* canonical(node, device, known, flags): the first device of each node, in order of arrival, that can
- * be canonical. A node that has a canonical device in `known` keeps it. */
+/* canonical(node, device, known, flags): the first device of each node, in order of arrival, that
+ * can be canonical. A node that has a canonical device in `known` keeps it. */
 static PyObject *canonical_function(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_buffer node, device, before, flags;
     if (!PyArg_ParseTuple(args, "y*y*y*y*", &node, &device, &before, &flags)) return NULL;

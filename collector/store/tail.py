@@ -14,7 +14,7 @@ from .wal import Contents, read_from
 
 
 class _Stamp(NamedTuple):
-    """Identifies one content of a file."""
+    """The identity of one content of a file."""
 
     inode: int
     changed_ns: int
@@ -27,14 +27,18 @@ class _Stamp(NamedTuple):
 
 
 class Tail:
-    """Follows the rows of a job; `new_rows` is cheap if there are none.
+    """A follower of the rows of a job; `new_rows` is cheap if there are none.
 
-    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. A job that
-    was removed and stored again starts from its first row.
+    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. This
+    needs tables in order of arrival, so `ops` cannot be followed. A job that was removed and stored
+    again starts from its first row.
     """
 
     def __init__(self, folder: Path, tables: Sequence[str]) -> None:
-        """Follow ``tables`` of the job or host in ``folder``; the first `new_rows` returns all stored rows."""
+        """Follow ``tables`` of the job or host in ``folder``.
+
+        The first `new_rows` returns all stored rows.
+        """
         self.folder = folder
         self._tables = tuple(tables)
         self._stamp: _Stamp | None = None
@@ -49,9 +53,10 @@ class Tail:
         return self._info
 
     def new_rows(self) -> dict[str, pa.Table]:
-        """Return the rows since the last call by table, in order of arrival; tables without new rows are left out.
+        """Return the rows since the last call by table, in order of arrival.
 
-        NoSuchJobError if the job was removed, StoreError if it is damaged.
+        Tables without new rows are left out. NoSuchJobError if the job was removed, StoreError if
+        it is damaged.
         """
         try:
             return self._rows_of_log()
@@ -81,7 +86,10 @@ class Tail:
         return self._taken_from(read_from(path, self._end))
 
     def _whole(self) -> dict[str, pa.Table]:
-        """Return the new rows by counting all rows: on the first call, and after a sealing of the followed log."""
+        """Return the new rows, which are found by counting all rows.
+
+        Used on the first call, and if the followed log was sealed or replaced.
+        """
         stamp = None
         with contextlib.suppress(OSError):
             stamp = _Stamp.of(self.folder / catalog.JOB_FILE)

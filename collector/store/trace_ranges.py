@@ -1,7 +1,7 @@
 """Rollups of some traces.
 
-A generation whose traces are all selected contributes its rollup; of other generations the rows are
-filtered.
+A generation whose traces are all selected contributes its rollup; of other generations, the ops of
+the selected traces are aggregated.
 """
 
 from bisect import bisect_left, bisect_right
@@ -37,7 +37,7 @@ def rollup_of_all(snapshot: Snapshot) -> pa.Table:
 
 
 def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
-    """Return the ROLLUP of the ascending ``traces``, with the canonical devices of the whole job."""
+    """Return the ROLLUP of ascending ``traces``, with the canonical devices of the whole job."""
     if not traces:
         return segment.SCHEMAS[segment.ROLLUP_NAME].empty_table()
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(device_rows(snapshot.table("names")))
@@ -56,7 +56,10 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
 
 
 def times_by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
-    """Return the time of each node on each device in each of the ascending ``traces``: trace, node, device, us."""
+    """Return the time of each node on each device in each of the ascending ``traces``.
+
+    The columns are trace, node, device and us.
+    """
     known, devices = snapshot.table("traces", _TRACES), Devices(device_rows(snapshot.table("names")))
     lots = [_of(snapshot.unsealed("ops", _TIMES), traces)]
     for one in generations(snapshot, traces) if traces else ():
@@ -77,7 +80,10 @@ def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
 
 
 def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
-    """Return ``rollup`` with the final canonical devices: a node may get its device in a later generation."""
+    """Return ``rollup`` with the final canonical devices.
+
+    A node may get its canonical device in a later generation.
+    """
     of_node = pc.equal(flat(rollup["device"]), NONE)
     column = pc.if_else(of_node, canonical.take(flat(rollup["node"])), NONE)
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
@@ -94,7 +100,10 @@ class Sealed(NamedTuple):
 
 
 def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
-    """Yield the generations that may have any of the ascending ``traces``; later ones have higher trace numbers."""
+    """Yield the generations that may have any of the ascending ``traces``, at least one.
+
+    Later generations have higher trace numbers.
+    """
     segments = snapshot.segments(segment.ROLLUP_NAME)
     begin = bisect_left(segments, traces[0], key=lambda each: segment.metadata(each[1])["last_trace"])
     for generation, path in segments[begin:]:

@@ -17,7 +17,7 @@ from .schema import JOB_TABLES
 WAL_VERSION: Final = 1
 MAGIC: Final = b"TFPWAL"
 HEADER: Final = struct.Struct("<6sH")
-#: Length of the payload, CRC-32 of everything after it, table, flags, reserved, about, last.
+#: Length of the payload, CRC-32 of everything after the CRC, table, flags, reserved, about, last.
 FRAME: Final = struct.Struct("<IIHHIQQ")
 MORE: Final = 1
 NO_TABLE: Final = 0xFFFF
@@ -34,7 +34,8 @@ _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 #: No threads: the columns of a batch are small, and passing them to a thread costs twice as much as
 #: decompressing them.
 _READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
-#: Minimum bytes of a compressed batch: a smaller one hardly shrinks, and compression takes six times as long.
+#: Minimum bytes of a compressed batch: a smaller one hardly shrinks, and compression takes six
+#: times as long.
 _COMPRESSED_FROM: Final = 4096
 #: Bytes of payloads that are decoded together: about a thousand rows, or one append.
 _GROUP_BYTES: Final = 64 << 10
@@ -51,18 +52,27 @@ class Append(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The valid content of the log at ``path``: its appends in order, and the end of the last one."""
+    """The valid content of the log at ``path``.
+
+    ``appends``: its appends in order. ``end``: the end of the last one.
+    """
 
     path: Path
     appends: list[Append]
     end: int
 
     def table(self, name: str) -> pa.Table:
-        """Return table ``name`` in order of arrival; StoreError if a payload is not a batch of it."""
+        """Return table ``name`` in order of arrival.
+
+        StoreError if a payload is not a batch of the table.
+        """
         return self._decoded(name, self.appends)
 
     def pieces(self, name: str, rows: int) -> Iterator[pa.Table]:
-        """Yield table ``name`` in order of arrival, in pieces of whole appends with at least ``rows`` rows."""
+        """Yield table ``name`` in order of arrival, in pieces of at least ``rows`` rows.
+
+        Each piece consists of whole appends. The last piece may have fewer rows.
+        """
         parts: list[pa.Table] = []
         found = 0
         for appends in self._groups(name):
@@ -75,7 +85,11 @@ class Contents(NamedTuple):
             yield pa.concat_tables(parts)
 
     def _groups(self, name: str) -> Iterator[list[Append]]:
-        """Yield the appends in groups, in order; a group is large enough that its overhead is small."""
+        """Yield the appends in groups, in order.
+
+        Each group but the last has at least _GROUP_BYTES of table ``name``, so the overhead is
+        small.
+        """
         group: list[Append] = []
         size = 0
         for append in self.appends:
@@ -113,7 +127,10 @@ def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | me
 
 
 def decode(data: bytes | memoryview, path: Path) -> Contents:
-    """Return the valid content of ``data``, the log at ``path``; StoreError if it is not a log of this version."""
+    """Return the valid content of ``data``, the bytes of the log at ``path``.
+
+    StoreError if it is not a log of this version.
+    """
     head = bytes(data[: HEADER.size])
     if not any(head) or (len(head) < HEADER.size and _HEAD.startswith(head)):  # the header did not reach the disk
         return Contents(path, [], 0)
@@ -215,7 +232,10 @@ class Log:
 
 
 def _put_whole(descriptor: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
-    """Write ``pieces`` at offset ``at``, in one call if the kernel accepts all bytes; return their end."""
+    """Write ``pieces`` at offset ``at``, and return their end.
+
+    One call suffices if the kernel accepts all bytes.
+    """
     wanted = sum(len(piece) for piece in pieces)
     written = os.pwritev(descriptor, pieces, at)
     if written < wanted:

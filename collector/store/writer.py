@@ -1,4 +1,7 @@
-"""The writer of a store: appends, acks, seals (docs/store.md). A store has one writer per host."""
+"""The writer of a store: appends, acks, seals (docs/store.md).
+
+A store has one writer per host.
+"""
 
 import math
 import os
@@ -24,8 +27,8 @@ from .wal import Log, decode, encode
 SEAL_ROWS: Final = 100_000
 SEAL_BYTES: Final = 16 << 20
 SEAL_SECONDS: Final = 600.0
-#: Appends after which a generation is sealed. Sealing them blocks the other jobs, for a third of a
-#: second.
+#: Appends after which a generation is sealed. Sealing so many of them blocks the other jobs for a
+#: third of a second.
 SEAL_APPENDS: Final = 2_000
 #: Seconds between fsyncs of a log, and between writes of counters.
 SYNC_SECONDS: Final = 5.0
@@ -36,7 +39,10 @@ SYNCS_A_TICK: Final = 8
 
 
 class LocalJobWriter:
-    """Writes the tables of one job or host; ``LocalStoreWriter`` opens it. A StoreError means that nothing changed."""
+    """A writer of the tables of one job or host; ``LocalStoreWriter`` opens it.
+
+    A StoreError means that nothing changed.
+    """
 
     def __init__(self, folder: Path, uid: int, collector: Mapping[str, Any]) -> None:
         """Open or create ``folder``, and recover the log of an interrupted collector."""
@@ -57,11 +63,12 @@ class LocalJobWriter:
         self._recover()
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and ``last`` as the last number of wire type ``about``; all or nothing.
+        """Store rows by table, and ``last`` as the last number of wire type ``about``.
 
-        When it returns, the rows survive the death of this process and may be acked. StoreError
-        ``store-full`` or ``store-unwritable``: nothing is stored, and the append can be retried.
-        StoreError ``store-removed``: every further append fails, too.
+        Either everything is stored, or nothing. When it returns, the rows survive the death of this
+        process and may be acked. StoreError ``store-full`` or ``store-unwritable``: nothing is
+        stored, and the append can be retried. StoreError ``store-removed``: every further append
+        fails, too.
         """
         log = self._opened()
         log.append(encode(tables, about, last))
@@ -104,7 +111,10 @@ class LocalJobWriter:
         self._stale_record = True
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
-        """Seal everything and store the job's end: its state and the body of CLOSE. The writer can still be used."""
+        """Seal everything and store the job's end: its state and the body of CLOSE.
+
+        The writer can still be used.
+        """
         self.seal()
         self._save(replace(self.info, state=state, end=dict(end or {}), closed_ns=time.time_ns()))
 
@@ -138,7 +148,10 @@ class LocalJobWriter:
         return True
 
     def sync_if_due(self, now: float) -> bool:
-        """Fsync the log and write counters, at most every `SYNC_SECONDS`; return whether anything was due."""
+        """Fsync the log and write counters if that is due; return whether it was.
+
+        It is due every `SYNC_SECONDS` at most.
+        """
         dirty = self._log is not None and self._log.dirty
         if now - self.synced < SYNC_SECONDS or not (dirty or self._stale_record):
             return False
@@ -193,7 +206,10 @@ class LocalJobWriter:
 
 
 class LocalStoreWriter:
-    """Writes all jobs of this host in a store; holds the collector's lock until ``close``."""
+    """A writer of all jobs of one host in a store.
+
+    It holds the collector's lock until ``close``.
+    """
 
     def __init__(self, path: str | os.PathLike[str], host: str) -> None:
         """Open or create the store at ``path``.
@@ -222,7 +238,10 @@ class LocalStoreWriter:
         return durable.Identity.of(self.path) != self._identity
 
     def renew(self) -> None:
-        """Recreate and lock a removed store; open writers stay as they are. StoreError as on opening."""
+        """Recreate and lock a removed store; open writers stay as they are.
+
+        StoreError as on opening.
+        """
         catalog.make(self.path)
         held = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
         self._lock.release()
@@ -236,7 +255,7 @@ class LocalStoreWriter:
 
     @property
     def lost_hosts(self) -> list[LocalJobWriter]:
-        """Return the writers of host samples whose folder is gone."""
+        """Writers of host samples whose folder is gone."""
         return [writer for writer in self._open.values() if not writer.info.uid and writer.is_gone]
 
     def release(self, uid: int) -> None:
@@ -246,10 +265,11 @@ class LocalStoreWriter:
             writer.release()
 
     def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
-        """Run the due work: fsync some logs, longest waiting first, and seal at most one generation.
+        """Run the due work: fsync some logs, and seal at most one generation.
 
-        ``now``: monotonic clock in seconds. Raises the first StoreError after the work for all jobs;
-        passes any other exception to ``failed``, with the job's uid.
+        Logs that have waited longest are synced first. ``now``: monotonic clock in seconds. Raises
+        the first StoreError after the work for all jobs; passes any other exception to ``failed``,
+        with the job's uid.
         """
         failures = []
         syncs, sealed = 0, False
@@ -287,5 +307,8 @@ class LocalStoreWriter:
 
 
 def open_writer(path: str | os.PathLike[str], host: str) -> StoreWriter:
-    """Open or create the store at ``path`` for the collector of ``host``; StoreError as in ``LocalStoreWriter``."""
+    """Open or create the store at ``path`` for the collector of ``host``.
+
+    StoreError as in ``LocalStoreWriter``.
+    """
     return LocalStoreWriter(path, host)

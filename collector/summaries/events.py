@@ -14,7 +14,10 @@ _USUAL: Final = frozenset({"outside-steps", "order-given", "order-ended"})
 
 @dataclass(frozen=True, slots=True)
 class EventSummary:
-    """An event that occurred ``count`` times, with its last text; times are real ns (slugs: docs/errors.md)."""
+    """An event that occurred ``count`` times, with its last text.
+
+    ``slug``: see docs/errors.md. ``first_ns`` and ``last_ns`` are real time.
+    """
 
     slug: str
     text: str
@@ -24,7 +27,7 @@ class EventSummary:
 
     @property
     def usual(self) -> bool:
-        """Whether it occurs in healthy jobs, too."""
+        """Whether the event is harmless: it occurs in healthy jobs, too."""
         return self.slug in _USUAL
 
     @property

@@ -1,4 +1,7 @@
-"""Resource use of a job's processes and of its host: rates and levels from one sample per second."""
+"""Resource use of a job's processes and of its host.
+
+The rates and levels come from one sample per second.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +32,11 @@ class Series:
 
 
 class _Source(NamedTuple):
-    """Definition of a series: the columns, and whether they are levels or counters (shown as rates)."""
+    """The definition of a series: its name, and the columns whose sum it shows.
+
+    A column with a minus sign is subtracted. ``rate``: whether the columns are counters, which are
+    shown as rates; otherwise they are levels.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -63,10 +70,11 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 
 
 def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
-    """Return the growth of ``totals`` per second; an amount above ``most`` is moved to earlier intervals.
+    """Return the growth of ``totals`` per second in each interval between two ``times`` (ns).
 
-    Growth can exceed ``most``: CPU time is counted in ticks and read just after the clock, and a
-    process that is found late adds all its time at once.
+    An amount above ``most`` per second is moved to earlier intervals. Growth can exceed ``most``:
+    CPU time is counted in ticks and read just after the clock, and a process that is found late
+    adds all its time at once. A decrease counts as 0.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
     steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]
@@ -90,7 +98,10 @@ def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> l
 
 
 def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
-    """Return the samples in an interval of real time (ns), and the one before, which the first rate needs."""
+    """Return the samples in an interval of real time (ns), and the last one before it.
+
+    The first rate of the interval needs the sample before it.
+    """
     times, first, last = samples["t_ns"], pa.scalar(first_ns), pa.scalar(last_ns)
     before = samples.filter(pc.less(times, first)).sort_by("t_ns")
     inside = samples.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
@@ -118,7 +129,11 @@ def cpus(samples: pa.Table) -> int | None:
 
 
 class Usage(NamedTuple):
-    """Resource use of a job's processes: mean number of busy cores, most memory of any sample; None if unknown."""
+    """Resource use of a job's processes.
+
+    ``cpu_cores``: mean number of busy cores. ``memory_bytes``: most memory of any sample. Each is
+    None if unknown.
+    """
 
     cpu_cores: float | None
     memory_bytes: int | None

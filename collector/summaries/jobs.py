@@ -16,10 +16,10 @@ SHORTEST: Final = 4
 _LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: Factor by which the estimated cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
-#: Time in steps (ns) below which a job is short, so that the unconditional traces dominate its
-#: cost.
+#: Time in steps (ns) below which a job is short: its cost is mainly that of its first steps, which
+#: are always traced.
 SHORT_NS: Final = 60 * 10**9
-#: Phases of a job: no step counted yet, steps counted, over.
+#: Phases of a job besides `catalog.RUNNING`: it runs and has no span yet; it is over.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
 
@@ -85,7 +85,7 @@ def words(info: JobInfo) -> dict[str, Any]:
 
 
 def counts_of(info: JobInfo) -> dict[str, int]:
-    """Return the number of spans of each kind in a job, including those that were only counted."""
+    """Return the number of spans of each kind in a job, including those that were not recorded."""
     counts = words(info).get("counts")
     return {name: _whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
 
@@ -101,9 +101,10 @@ def functions_of(info: JobInfo) -> dict[int, str]:
 
 
 def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
-    """Return a job's main kind of step, from its latest words, and the number of successful steps.
+    """Return a job's main kind of step, and the number of its successful steps of that kind.
 
-    A session run that meets the end of the data fails; users do not count it as a step.
+    ``values``: the latest words of the job. Failed steps are left out, since a session run fails at
+    the end of the data, and users do not count it as a step. Without steps, the result is ("", 0).
     """
     counts = of_names(values.get("counts"))
     kind = leading(counts, of_names(values.get("times")))
@@ -112,7 +113,10 @@ def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def cost(values: Mapping[str, Any]) -> float | None:
-    """Return the share of the time in steps spent on profiling, as measured by the job; None without steps."""
+    """Return the cost of profiling as a share of the time in steps, None without steps.
+
+    The job measures both times; the time in steps excludes what tracing added to it.
+    """
     spent, untouched = _whole(values, "self_ns") + _whole(values, "extra_ns"), _untouched_ns(values)
     return spent / untouched if untouched > 0 else None
 
@@ -130,7 +134,10 @@ def phase_of(state: str, counts: Mapping[str, int]) -> str:
 
 
 def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
-    """Return the mean time of a step of a kind, including failed steps; None without steps or times."""
+    """Return the mean time of a step of a kind, None without steps or times.
+
+    Failed steps count, too.
+    """
     counts, times = (values.get(name) for name in ("counts", "times"))
     if not isinstance(counts, Mapping) or not isinstance(times, Mapping):
         return None
@@ -158,7 +165,10 @@ def over_budget(row: JobRow) -> str | None:
 
 
 def _share(trace: str) -> float:
-    """Return the budget of a policy as a share of the time, 0 if it has none; without a policy, the default."""
+    """Return the budget in the policy ``trace`` as a share of the time in steps.
+
+    It is 0 if the policy has no budget. An empty ``trace`` means the default policy.
+    """
     word, _, value = (trace or str(SETTINGS["trace"].default)).partition("=")
     try:
         return float(value.removesuffix("%")) / 100 if word == "budget" else 0.0

@@ -21,7 +21,8 @@ NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 #: Prefix of the name of a kind that is one function.
 _OF: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_AT: Final = 16
-#: Names of functions in kinds; other functions go by their keys, since longer names may have been cut.
+#: Functions whose kinds have their names; other kinds of functions have the keys instead. A longer
+#: name may have been truncated.
 _NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 _NO_NAMES: Final[Mapping[int, str]] = {}
 
@@ -93,6 +94,10 @@ def of_names(numbers: object) -> dict[int, int]:
 
 
 def leading(present: Mapping[int, object], times: Mapping[int, int]) -> int | None:
-    """Return the main kind among those ``present``: the one with the most time; without times, the first."""
+    """Return the main kind among those ``present``, None if there is none.
+
+    It is the kind with the most weighted time, in which training counts more (step_kinds.leading).
+    Without times, it is the first kind in the order of layout.STEP_KINDS.
+    """
     known = {kind: times[kind] for kind in present if times.get(kind)}
     return step_kinds.leading(known) if known else next((kind for kind in layout.STEP_KINDS if kind in present), None)

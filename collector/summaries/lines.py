@@ -10,16 +10,18 @@ from .kinds import named, of_span
 SECOND_NS: Final = 10**9
 #: Maximum number of steps of a kind in a second that get a line each; more steps share one line.
 MOST: Final = 10
-#: A second is complete when a later one has begun, or after this time, since entries arrive about two seconds late.
+#: A second is complete when a step has ended in a later one, or after this time. Entries arrive
+#: about two seconds late.
 _WAIT_NS: Final = 4 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """``count`` spans of one kind, numbered from ``first`` to ``last``; times in ns, ``end_ns`` is real time.
+    """A line for ``count`` spans of one kind, numbered from ``first`` to ``last``.
 
-    ``entries``: number of recorded entries; ``timed``: number of spans that were timed. ``end_ns``
-    is the end of the last span. The times are 0 if no span was timed.
+    ``entries``: number of recorded entries. ``timed``: number of spans that were timed. ``end_ns``:
+    end of the last span (real time). ``mean_ns``, ``min_ns`` and ``max_ns`` are 0 if no span was
+    timed.
     """
 
     kind: str
@@ -41,7 +43,10 @@ Row = Mapping[str, Any]
 
 
 def _end(row: Row) -> int:
-    """Return the end of the last span of an entry; the start of a sampled entry is that of its last span."""
+    """Return the end of the last span of an entry.
+
+    The start of a sampled entry is that of its last span, the only one that was timed.
+    """
     count = row["count"] if row["flags"] & layout.FLAG_SAMPLED else 1
     return int(row["start_ns"] + row["total_ns"] // max(1, count))
 
@@ -77,9 +82,10 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
 
 
 class StepLines:
-    """Makes lines of the entries of a job as they arrive; ``each``: a line for every entry, however many there are.
+    """The lines of a job's entries, which are made as the entries arrive.
 
-    ``functions``: the names of functions by key, as far as they are known.
+    ``each``: whether every entry has its own line at once, however many there are. ``functions``:
+    the names of functions by key, as far as they are known.
     """
 
     def __init__(self, *, each: bool = False) -> None:
@@ -89,7 +95,10 @@ class StepLines:
         self._newest_ns = 0
 
     def add(self, rows: Iterable[Row], now_ns: int) -> list[StepLine]:
-        """Add rows of SPANS; return the lines of the seconds that are complete at ``now_ns``, in order of time."""
+        """Add rows of SPANS; return the lines of the seconds that are complete at ``now_ns``.
+
+        The lines are in order of time.
+        """
         for row in rows:
             end_ns = _end(row)
             self._newest_ns = max(self._newest_ns, end_ns)

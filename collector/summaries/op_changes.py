@@ -6,14 +6,17 @@ from typing import Final
 
 from .top import TopOp
 
-#: Maximum number of ops that are listed, and the minimum share of the growth of each.
+#: Maximum number of ops that are listed, and the share of all growth that each exceeds.
 LISTED: Final = 3
 _SHARE_MIN: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class OpChange:
-    """An op type on a device, its median time per step (us) before and after, and its line with the most time."""
+    """An op type on a device, with its median time per step before and now.
+
+    ``line``: the user's line with the most time of these ops.
+    """
 
     op: str
     device: str
@@ -23,7 +26,10 @@ class OpChange:
 
 
 def op_changes(before: Sequence[TopOp], since: Sequence[TopOp]) -> tuple[OpChange, ...]:
-    """Return the LISTED ops with the largest growth, each with more than _SHARE_MIN of all growth."""
+    """Return up to LISTED ops with the largest growth of their median time, largest first.
+
+    Each has more than _SHARE_MIN of the growth of all ops that take longer.
+    """
     old = {(one.op, one.device): one.median_us for one in before}
     changes = [
         OpChange(one.op, one.device, old.get((one.op, one.device), 0.0), one.median_us, one.line) for one in since

@@ -9,7 +9,11 @@ from .top import TopOp
 
 @dataclass(frozen=True, slots=True)
 class OrderedJob:
-    """A job that gets an order: its record, its shortest unique id, and whether its process may run."""
+    """A job that gets an order.
+
+    ``info``: its record. ``id``: its shortest unique id. ``runs``: whether its process may be
+    running.
+    """
 
     info: JobInfo
     id: str
@@ -18,7 +22,11 @@ class OrderedJob:
 
 @dataclass(frozen=True, slots=True)
 class OrderedOps:
-    """The ops of the ``steps`` traced steps of ``kind`` from ``first`` to ``last``, those with most time first."""
+    """The ops of the traced steps of one kind, those with the most time first.
+
+    ``steps``: number of traced steps. ``first`` and ``last``: numbers of the first and the last of
+    them among all steps of ``kind``.
+    """
 
     kind: int
     first: int

@@ -1,4 +1,4 @@
-"""Step times over time: a curve over a whole job, and the current pace compared with the usual one."""
+"""Step times over time: a curve over a whole job, and the current pace beside the usual one."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -16,23 +16,25 @@ SECOND_NS: Final = 10**9
 PART_NS: Final = 5 * SECOND_NS
 #: Maximum number of parts with steps that are kept.
 _KEPT: Final = 120
-#: Number of latest parts that are the present, and minimum number of earlier parts for the usual time.
+#: Number of latest parts that make the current step time, and minimum number of earlier parts that
+#: make a usual one.
 _NOW: Final = 3
 _USUAL_LEAST: Final = 3
 #: Maximum number of parts in one value of a trend.
 _OF_TREND: Final = 3
-#: Maximum number of rows in the median of a part; later rows are ignored.
+#: Maximum number of rows in the median of a part; the times of later rows are ignored.
 _ROWS: Final = 256
-#: Time without a step (ns), and the same in usual steps, after which the rate is 0; both must have passed.
+#: The rate is 0 if both this time (ns) and this many current step times have passed since the last
+#: step.
 _IDLE_NS: Final = 10 * SECOND_NS
 _IDLE_STEPS: Final = 5
 
 
 def curve(spans: pa.Table, slices: int) -> list[float]:
-    """Return the mean step time in ns of each of ``slices`` equal parts of the time that SPANS of one kind cover.
+    """Return the mean step time (ns) in each of ``slices`` equal parts of the time of ``spans``.
 
-    Traced, failed and setup steps are left out, since their times are not representative. Parts
-    without steps are left out, too.
+    ``spans``: SPANS of one kind. Traced, failed and setup steps are left out, since their times are
+    not representative. Parts without steps are left out, too.
     """
     usual = spans.filter(pc.invert(flagged(spans, UNUSUAL)))
     if not usual.num_rows:
@@ -92,7 +94,10 @@ class _Part:
         self._middle: float | None = None
 
     def add(self, row: SpanRow) -> None:
-        """Count the steps of a row; their mean counts unless they are traced, failed or setup steps."""
+        """Add the steps of a row to the count, and their mean to the times.
+
+        The mean of traced, failed or setup steps is left out.
+        """
         self.count += row.steps
         if not row.flags & UNUSUAL and len(self.means) < _ROWS:
             self.means.append(row.total_ns / row.steps)
@@ -107,7 +112,10 @@ class _Part:
 
 
 class PaceKeeper:
-    """Computes the pace of the steps of one kind from their spans as they arrive; it keeps the last ten minutes."""
+    """The pace of the steps of one kind, which is computed from their spans as they arrive.
+
+    It covers the last ten minutes with steps.
+    """
 
     def __init__(self) -> None:
         self._parts: deque[_Part] = deque(maxlen=_KEPT)
@@ -134,7 +142,7 @@ class PaceKeeper:
                 self._end_ns = end
 
     def _found(self, number: int) -> _Part:
-        """Return the part with ``number``, or else the last one before it, or else the first one."""
+        """Return the part with ``number``, else the last one before it, else the first one."""
         return next((part for part in reversed(self._parts) if part.number <= number), self._parts[0])
 
     def pace(self, now_ns: int, values: int) -> Pace:
@@ -146,7 +154,10 @@ class PaceKeeper:
         return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(middles, values))
 
     def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:
-        """Return the steps a second in the last parts with steps; 0 if the last step was long ago."""
+        """Return the steps a second in the latest parts.
+
+        It is 0 if the last step was long ago, None without steps.
+        """
         if self._end_ns is None:
             return None
         if now_ns - self._end_ns > max(_IDLE_NS, _IDLE_STEPS * (step_ns or 0)):

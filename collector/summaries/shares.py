@@ -12,7 +12,10 @@ Times = Mapping[str, Sequence[int]]
 
 
 class Share(NamedTuple, Generic[K]):
-    """A group: its minimum, median and maximum time per step in us, and its share of the sum of medians."""
+    """The minimum, median and maximum time per step of a group of nodes.
+
+    ``share``: its share of the sum of the medians of all groups.
+    """
 
     key: K
     least_us: int
@@ -22,9 +25,10 @@ class Share(NamedTuple, Generic[K]):
 
 
 def shares(groups: Iterable[tuple[K, str]], times: Times) -> list[Share[K]]:
-    """Return the groups with any time, largest median first; ``groups`` are pairs (key, name of a node).
+    """Return the groups with any time, largest median first.
 
-    If no group runs in at least half of the steps, shares refer to the sums instead.
+    ``groups`` are pairs (key, name of a node). If no group runs in at least half of the steps,
+    shares refer to the sums instead of the medians.
     """
     sums: dict[K, list[int]] = {}
     for key, name in groups:

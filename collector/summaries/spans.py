@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from ...formats import layout
 from .steps import NO_NAMES, Names, call, of_kinds
 
-#: Kinds outside of a fit, each with its kind of steps if it has any.
+#: Kinds of spans outside of a fit, in the order of the tree. The batches of an evaluation or a
+#: prediction follow it.
 _OTHERS: Final = (
     layout.EVALUATE,
     layout.TEST_BATCH,
@@ -65,7 +66,10 @@ def _single(depth: int, row: Mapping[str, Any]) -> Phase:
 
 
 def _epochs(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[Phase]:
-    """Return epochs with their batches below; these are removed from ``batches``."""
+    """Return the lines of ``epochs``, each followed by that of its batches, if it has any.
+
+    ``batches``: sums of batches by the ordinal of their epoch. Those of ``epochs`` are removed.
+    """
     phases = []
     for epoch in epochs:
         phases.append(_single(1, epoch))
@@ -108,5 +112,8 @@ def _others(spans: pa.Table, names: Names) -> list[Phase]:
 
 
 def phases(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[Phase]:
-    """Fold SPANS into the lines of a tree, parents first; ``live``: the job runs, so open spans may still end."""
+    """Fold SPANS into the lines of a tree, parents first.
+
+    ``live``: whether the job runs; otherwise a fit that has not ended is labeled `unfinished`.
+    """
     return [*_fits(spans, live), *_others(spans, names)]

@@ -1,4 +1,4 @@
-"""The spread of a set of times, in which one row may represent many short ones."""
+"""The spread of step times; one row may represent many short steps."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +14,10 @@ _FAILED: Final[Any] = pa.scalar(layout.FLAG_FAILED, pa.uint16())
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Number, percentiles, extremes and mean of times in ns; ``timed`` of them were measured, the others estimated."""
+    """The number, percentiles, extremes, mean and sum of times.
+
+    ``timed``: number of times that were measured; the others are estimates.
+    """
 
     count: int
     p50_ns: float
@@ -32,9 +35,9 @@ def _sum(values: Any) -> int:
 
 
 def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
-    """Return the smallest time that at least ``percent`` of all ``count`` times do not exceed.
+    """Return the smallest time that at least ``percent`` % of all ``count`` times do not exceed.
 
-    ``times`` are sorted; ``ends`` are their cumulative numbers.
+    ``times`` are sorted, and each may count several times; ``ends`` are the cumulative counts.
     """
     number = -(-percent * count // 100)
     before = _sum(pc.less(ends, pa.scalar(number, pa.float64())))
@@ -42,7 +45,7 @@ def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
 
 
 def spread(spans: pa.Table) -> Spread | None:
-    """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None if there are none.
+    """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None without rows.
 
     A row with ``count`` steps counts as that many of its mean duration; in a sampled row, one step
     was timed.

@@ -1,4 +1,4 @@
-"""The stages of a job and their times: its start; its fits, evaluations and runs; the time after them."""
+"""The stages of a job and their times: the start, the fits, evaluations and runs, and the end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ WAITING: Final = "no step since"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of a job: its name, the number and total time of its spans; ``running``: it has not ended."""
+    """A stage of a job: its name, and the number and total time of its spans.
+
+    ``running``: whether the stage has not ended.
+    """
 
     name: str
     count: int
@@ -54,7 +57,10 @@ def _of_phases(phases: Sequence[Phase]) -> list[Stage]:
 
 
 def _below(phases: Sequence[Phase]) -> int:
-    """Return the time of the epochs before the next phase of depth 0; of a running epoch, the time of its batches."""
+    """Return the total time of the epochs before the next phase of depth 0.
+
+    A running epoch has the time of its batches.
+    """
     total, open_epoch = 0, False
     for phase in phases:
         if not phase.depth:

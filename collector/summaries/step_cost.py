@@ -1,4 +1,7 @@
-"""Cost of tracing a step: traced steps compared with untraced neighbours of the same kind and key."""
+"""Cost of tracing a step: traced steps compared with untraced neighbors.
+
+Neighbors have the same kind, key and thread.
+"""
 
 from itertools import groupby
 from statistics import median
@@ -8,15 +11,16 @@ import pyarrow as pa
 
 from ...formats import layout
 
-#: Minimum number of traced steps that have enough neighbours.
+#: Minimum number of traced steps that have enough neighbors.
 PAIRS: Final = 5
-#: Entries on each side of a traced step that are its neighbours, and the minimum number of them.
+#: Number of entries on each side of a traced step that are its neighbors if untraced, and minimum
+#: number of neighbors.
 _BESIDE: Final = 4
 _NEEDED: Final = 2
 
 
 class StepCost(NamedTuple):
-    """Median extra time of ``pairs`` traced steps over their neighbours, in ns and as a share."""
+    """Median extra time of ``pairs`` traced steps over their neighbors, in ns and as a share."""
 
     ns: float
     share: float

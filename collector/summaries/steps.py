@@ -60,7 +60,11 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Groups by importance, and single steps by time; ``timed``: number of timed steps of each kind."""
+    """A job's steps in groups, and its latest entries in order of their start.
+
+    The groups are in order of their kinds' importance, then of their total time, largest first.
+    ``rows``: number of all entries. ``timed``: number of timed steps of each kind.
+    """
 
     groups: tuple[StepGroup, ...]
     steps: tuple[StepEntry, ...]
@@ -69,7 +73,11 @@ class Steps:
 
 
 def call(kind: int, key: int, names: Names = NO_NAMES) -> str:
-    """Return the label of a call among those of its kind: the name of its key, else the content of the key."""
+    """Return the label of a call among those of its kind.
+
+    The key of a session run contains the numbers of its feeds, fetches and targets. Any other key
+    is labeled by its name in ``names``, or else by its number; key 0 has no label.
+    """
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
         return names.get(key, f"#{key}") if key else ""
     parts = ((key >> 28, "feed"), (key >> 24 & _MOST, "fetch"), (key >> 20 & _MOST, "target"))
@@ -130,7 +138,10 @@ def _step(row: dict[str, Any]) -> StepEntry:
 
 
 def steps(spans: pa.Table, last: int | None, names: Names = NO_NAMES) -> Steps:
-    """Fold SPANS into groups of steps and a list of the ``last`` ones (None: all); ``names``: labels of keys."""
+    """Fold SPANS into groups of steps, and a list of the ``last`` entries (None: of all).
+
+    ``names``: names of calls by key.
+    """
     taken = of_kinds(spans, layout.STEP_KINDS).combine_chunks()
     keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     groups = []

@@ -14,9 +14,11 @@ StackOf = Callable[[Node], Stack | None]
 
 @dataclass(frozen=True, slots=True)
 class TopOp:
-    """One op type on one device: times per step in us, mean calls and bytes per step, and the slowest line.
+    """One op type on one device: its times, calls and bytes per step, and its slowest line.
 
-    `share` refers to the median step.
+    ``least_us``, ``median_us`` and ``most_us`` are the minimum, median and maximum of the steps.
+    ``share`` refers to the medians, as in shares.Share. ``calls`` and ``bytes`` are means.
+    ``line``: the user's line with the most time of these ops.
     """
 
     op: str

@@ -32,7 +32,10 @@ def accounts(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
 
 
 def match_counts(patterns: tuple[str, ...]) -> Callable[[Node], int]:
-    """Return a function that counts the patterns matching a node: its weight in the op and the code view."""
+    """Return a function that counts the patterns matching a node.
+
+    This count is the weight of the node in the op view and the code view.
+    """
     if Matcher(patterns).everything:
         return lambda _node: 1
     singles = [Matcher((pattern,)) for pattern in patterns]

@@ -1,4 +1,7 @@
-"""Groups the nodes that TensorFlow added to a user's graph: one for each op type, in a separate scope."""
+"""Groups the nodes that TensorFlow added to a user's graph, by op type.
+
+The groups are in a separate scope.
+"""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +29,10 @@ _NAMES: Final = re.compile(
 
 
 def is_added(node: Node) -> bool:
-    """Whether TensorFlow added ``node``: no graph of the job has it, and its name or type looks like TensorFlow's."""
+    """Return whether TensorFlow added ``node``.
+
+    It did if no graph of the job has the node, and its name or op type looks like TensorFlow's.
+    """
     return not node.in_graph and (_NAMES.fullmatch(node.name) is not None or node.op.startswith("_"))
 
 

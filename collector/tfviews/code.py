@@ -1,4 +1,7 @@
-"""The code view: a tree of the Python calls that created the nodes; gradients stand beside their forward ops' calls."""
+"""The code view: a tree of the Python calls that created the nodes.
+
+Gradients stand beside the calls of their forward ops.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +45,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class CallTree:
-    """All calls, callers first, and by forward op the gradient nodes whose forward op has no stack."""
+    """All calls, and the gradient nodes whose forward op has no stack.
+
+    `places`: the calls, callers first; `lost`: the gradient nodes by forward op.
+    """
 
     places: list[Place]  # the first one is the root
     lost: dict[str, list[Node]]
@@ -56,7 +62,10 @@ class Call(AccountedNode):
     def __init__(
         self, place: Place, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
     ) -> None:
-        """Count each picked node with its weight; ``whole``: account calls without picked nodes, too."""
+        """Count each picked node with its weight.
+
+        ``whole``: account calls without picked nodes, too.
+        """
         stats = [node.stats for node, times in picked for _ in range(times)]
         own = NOTHING if not stats else stats[0] if len(stats) == 1 else sums(stats)
         nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
@@ -69,12 +78,18 @@ def _name(node: Node) -> bytes:
 
 
 def basename(file: str) -> str:
-    """Return the part after the last `/`; empty for a URL without a path (`gs://bucket`), as in the TF profiler."""
+    """Return the part after the last `/`, as in the TF profiler.
+
+    It is empty for a URL without a path (`gs://bucket`).
+    """
     return "" if _HOST_ONLY.fullmatch(file) else file.rpartition("/")[2]
 
 
 def frame_text(frame: Frame) -> str:
-    """Return the text of a call: file, line and function; a long name is truncated, even within a character."""
+    """Return the text of a call: file, line and function.
+
+    A long function name is truncated, even within a character.
+    """
     function = frame.function
     if len(raw := octets(function)) >= _LONG:
         function = raw[:_CUT].decode("utf-8", "surrogateescape") + "..."
@@ -91,7 +106,7 @@ def forward_name(name: str) -> str | None:
 
 
 class _Builder:
-    """Adds nodes to their calls; each distinct stack is looked up once."""
+    """A call tree under construction; each distinct stack is looked up once."""
 
     def __init__(self) -> None:
         self.places = [Place()]
@@ -143,7 +158,11 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
 
 
 def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> AccountedNode:
-    """Return the root above the accounted calls: those with picked nodes and their callers, or all."""
+    """Return the root above the calls with picked nodes and their callers.
+
+    ``patterns`` decide which nodes are picked. A caller without picked nodes is accounted only if
+    they match everything.
+    """
     whole, count_of = Matcher(patterns).everything, match_counts(patterns)
     for place in reversed(places[1:]):  # callees before callers
         picked = [(node, times) for node in place.nodes if (times := count_of(node))]
@@ -168,11 +187,11 @@ def _shows(options: Options) -> Callable[[AccountedNode], bool]:
 
 
 def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
-    """Fold nodes in name order into the code view: its `nodes` are those with a stack, none without code traces.
+    """Fold nodes in name order into the code view.
 
-    `unreached` counts gradient nodes whose forward ops have no stack. As in the TF profiler,
-    trimming a call drops its callees, totals always cover hidden entries, too, and -min_occurrence
-    has no effect.
+    Its `nodes` is the number of nodes with a stack, 0 without code traces. `unreached` counts
+    gradient nodes whose forward ops have no stack. As in the TF profiler, trimming a call drops its
+    callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
     """
     traced = [node for node in nodes if node.facts.stack]
     tree, picked = call_tree(traced, parity), match_counts(options.account_type_regexes)

@@ -42,10 +42,11 @@ _NOTHING: Final[Mapping[int, Output]] = {}
 
 
 class MemoryRecord(NamedTuple):
-    """The memory of one execution, in bytes; `micros`: its end in real time. `output_memory` is by slot.
+    """The memory of one execution, in bytes.
 
-    `outputs`: id of the output signature; a live job records the bytes of all outputs together, not
-    of each.
+    `micros`: the end of the execution in real time, in µs. `output_memory`: bytes and addresses of
+    outputs, by slot. `outputs`: id of the output signature; a live job records the bytes of all
+    outputs together, not of each.
     """
 
     micros: int
@@ -126,12 +127,12 @@ def entries(
     allocations: pa.Table,
     output_memory: pa.Table,
 ) -> dict[str, Steps]:
-    """Return the TF profiler's entries by node name and step, from the rows of ``ops`` with a trace in ``traces``.
+    """Return the TF profiler's entries by node name and step.
 
-    ``ops`` has COLUMNS of OPS in stored order; ``traces`` has at least `trace`, `step` and
-    `base_ns`; traces of one step add up. ``canonical`` maps node ids to device ids in the whole job
-    (nodes.canonical_devices). A node that ran only on CPUs or GPUs other than its canonical device
-    has no entry.
+    They are made from the rows of ``ops`` with a trace in ``traces``. ``ops`` has COLUMNS of OPS in
+    stored order. ``traces`` has at least `trace`, `step` and `base_ns`; traces of one step add up.
+    ``canonical`` maps node ids to device ids in the whole job (nodes.canonical_devices). A node
+    that ran only on CPUs or GPUs other than its canonical device has no entry.
     """
     devices = _devices(names)
     own = {node: devices[device].name for node, device in canonical.items() if device in devices}
@@ -216,7 +217,10 @@ def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
 
 
 def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Output]]:
-    """Return the outputs of executions by (trace, node, device, execution) and slot; the last row of a slot counts."""
+    """Return the outputs by slot of each execution (trace, node, device, execution).
+
+    If a slot has several rows, the last one counts.
+    """
     found: dict[tuple[int, int, int, int], dict[int, Output]] = {}
     columns: Any = (
         table[name].to_pylist() for name in ("trace", "node", "device", "execution", "slot", "bytes", "ptr")

@@ -1,4 +1,7 @@
-"""The graph view: each node has its inputs below it; a node appears where a walk from the outputs first meets it."""
+"""The graph view: each node has its inputs below it.
+
+A node appears once, where a walk from the outputs first meets it.
+"""
 
 from collections.abc import Sequence
 
@@ -10,7 +13,11 @@ from .tree import AccountedNode, TreeView, root_of, tree_view
 
 
 def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
-    """Walk depth first from nodes without consumers; return the nodes met, and their consumers' positions or -1."""
+    """Walk depth first from nodes without consumers, and return the nodes in order.
+
+    Also return for each node the position of the consumer through which the walk met it, -1 for a
+    start.
+    """
     known = {node.name: node for node in nodes}
     consumed = {name for node in nodes for name in node.facts.inputs}
     ahead = [(name, -1) for name in reversed(known) if name not in consumed]

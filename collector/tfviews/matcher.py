@@ -1,4 +1,7 @@
-"""Regular expressions with the TF profiler's semantics: RE2 on UTF-8, matching whole names in linear time."""
+"""Regular expressions with the TF profiler's semantics: RE2 on UTF-8.
+
+They match whole names, in linear time.
+"""
 
 from functools import lru_cache
 from typing import Any, Final

@@ -1,4 +1,7 @@
-"""Node statistics as TensorFlow's own profiler counts them: a fold of the rollup over a graph's nodes."""
+"""Node statistics as TensorFlow's own profiler counts them.
+
+They are computed from the rollup and a graph's nodes.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +61,11 @@ Shape = tuple[int, ...]
 
 
 class Frame(NamedTuple):
-    """One frame of the Python stack that created a node; `start_line`: the function's first line, -1 if unknown."""
+    """One frame of the Python stack that created a node.
+
+    `start_line`: the function's first line, -1 if unknown; `text`: the source line, empty if
+    unknown.
+    """
 
     file: str
     line: int
@@ -87,11 +94,12 @@ NO_FACTS: Final = NodeFacts()
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of one or several jobs, with its counters; `devices` are lower case, empty if it never ran.
+    """A node of one or several jobs, with its counters.
 
-    `entries`: the number of selected traced steps with an entry of the node; None if the whole job
-    has none. `in_graph`: whether a graph of the job has the node, or no graph is known; otherwise
-    TensorFlow added it, or it ran outside of graphs.
+    `devices`: its canonical devices in lower case, empty if it ran on no CPU or GPU. `entries`: the
+    number of selected traced steps with an entry of the node; None if the whole job has none.
+    `in_graph`: whether a graph of the job has the node, or no graph is known; otherwise TensorFlow
+    added it, or it ran outside of graphs.
     """
 
     name: str
@@ -109,7 +117,10 @@ class Node:
 
 
 def average(total: int, entries: int) -> int:
-    """Divide like the TF profiler: integers in unsigned 64 bits, so a negative total of several steps wraps."""
+    """Divide ``total`` by ``entries`` like the TF profiler, as unsigned integers of 64 bits.
+
+    A negative total of several entries wraps. Return 0 without entries.
+    """
     if entries <= 0:
         return 0
     return total // entries if total >= 0 else signed((total % _WRAP) // entries)
@@ -126,7 +137,7 @@ class _Sums:
         self.cpu: list[tuple[int, list[int]]] = []
 
     def stats(self, devices: Mapping[int, str], device: str) -> Stats:
-        """Return the sums, without rows of CPUs and GPUs other than ``device``."""
+        """Return the sums over the rows of ``device`` and of accelerator streams."""
         taken = [fields for number, fields in self.cpu if devices[number] == device]
         fields = taken[0] if len(taken) == 1 else [sum(column) for column in zip(_NO_FIELDS, *taken, strict=True)]
         runs, cpu, *sizes = fields
@@ -138,7 +149,10 @@ _NO_FIELDS: Final = (0,) * len(_FIELDS)
 
 
 def device_names(names: pa.Table) -> dict[int, str]:
-    """Return the names of devices by id, in lower case like the TF profiler: only ASCII letters change."""
+    """Return the names of devices by id, in lower case like the TF profiler.
+
+    Only ASCII letters change.
+    """
     return {
         number: octets(text).lower().decode("utf-8", "surrogateescape") for number, text in texts(names, DEVICE).items()
     }
@@ -175,7 +189,10 @@ def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
 
 
 def _ops(table: pa.Table) -> dict[str, str]:
-    """Return the op of each graph node by name; of several nodes with one name, the first counts."""
+    """Return the op of each graph node by name.
+
+    If several nodes have one name, the first counts.
+    """
     names: list[Any] = table["name"].to_pylist()
     ops: list[Any] = table["op"].to_pylist()
     return dict(zip(reversed(names), reversed(ops), strict=True))
@@ -186,7 +203,10 @@ def _counted(name: str) -> bool:
 
 
 def canonical_devices(total: pa.Table) -> dict[int, int]:
-    """Return the canonical device of each node in ``total`` (a ROLLUP), both by id; NONE_ID for none."""
+    """Return the canonical device of each node in ``total`` (a ROLLUP).
+
+    Both are ids; NONE_ID stands for no device.
+    """
     rows = total.filter(pc.equal(total["device"], pa.scalar(NONE_ID, pa.uint32())))
     return dict(zip(integers(rows["node"]), integers(rows["canonical"]), strict=True))
 
@@ -200,12 +220,13 @@ def sums(
     facts: Mapping[str, NodeFacts] | None = None,
     total: pa.Table | None = None,
 ) -> list[Node]:
-    """Return every node of a job in name order, with its sums over the traced steps, without parameters and float_ops.
+    """Return every node of a job in name order, with its sums over the selected steps.
 
-    ``rollup`` covers the selected steps, ``total`` the whole job (default: ``rollup``): op and
-    canonical device are those of the whole job. ``names`` and ``graph`` have columns of NAMES and
-    GRAPH_NODES. A node's op is that of the graph, else its name. ``op_types`` replaces it, by id,
-    with the op that ran instead: a fused Conv2D has the name of its last op, a Relu.
+    Parameters and float_ops are 0. ``rollup`` covers the selected steps, ``total`` the whole job
+    (default: ``rollup``): op and canonical device are those of the whole job. ``names`` and
+    ``graph`` have columns of NAMES and GRAPH_NODES. A node's op is that of the graph, else its
+    name. ``op_types`` replaces it, by id, with the op that ran instead: a fused Conv2D has the name
+    of its last op, a Relu.
     """
     devices = device_names(names)
     known, types, known_facts = _ops(graph), op_types or {}, facts or {}
@@ -230,7 +251,10 @@ def sums(
 
 
 def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
-    """Merge the results of ``sums`` for several jobs by name; static facts are those of the first job."""
+    """Merge the results of ``sums`` for several jobs by name.
+
+    Op and static facts of a node are those of the first job that has them.
+    """
     nodes: dict[str, Node] = {}
     for node in chain.from_iterable(jobs):
         known = nodes.get(node.name)
@@ -248,9 +272,11 @@ def _together(first: Node, second: Node) -> Node:
 
 
 def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
-    """Return ``nodes`` with parameters and float_ops; ``averaged``: averages over entries instead of sums.
+    """Return ``nodes`` with parameters and float_ops.
 
-    With exact parity, float_ops are those of one execution times the number of runs, at least one.
+    ``averaged``: return averages over entries instead of sums. With exact parity, float_ops are
+    those of one execution times the number of runs, or times one if the node has no entry in the
+    whole job. Without it, float_ops are already among the sums.
     """
     return [
         Node(

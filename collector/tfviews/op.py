@@ -19,7 +19,11 @@ __all__ = ["ROOT", "OpTypeEntry", "OpView", "op_view"]
 
 @dataclass(frozen=True, slots=True)
 class OpTypeEntry:
-    """One op type: its picked nodes, their sums, and their sums plus those of all accounted entries after it."""
+    """One op type, with its picked nodes.
+
+    ``own``: the sums of the nodes. ``running``: these, plus the sums of all accounted entries after
+    this one; with -account_displayed_op_only, only of the shown ones.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -34,10 +38,11 @@ class OpTypeEntry:
 
 @dataclass(frozen=True, slots=True)
 class OpView:
-    """The shown entries in order, the total for percentages, and the numbers of accounted entries not shown.
+    """The shown entries in order, and counts of the others.
 
-    ``before``: entries before the start; ``after``: entries after the end (by depth or trim);
-    ``hidden``: entries that a minimum or a name hides.
+    ``total``: the whole for percentages. ``accounted``: number of accounted entries. Of these,
+    ``before`` lie before the start, ``after`` lie after the end (by depth or trim), and ``hidden``
+    are hidden by a minimum or a name. ``op_types``: number of all op types.
     """
 
     entries: tuple[OpTypeEntry, ...]
@@ -95,9 +100,10 @@ def _start(entries: Sequence[OpTypeEntry], patterns: tuple[str, ...]) -> int:
 
 
 def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
-    """Return the filter: minima apply to running totals, except occurrence to the number of nodes.
+    """Return the filter by minima and names.
 
-    Older versions compare the latter as unsigned: a negative minimum hides everything.
+    Minima apply to running totals; that of occurrence applies to the number of nodes. Older
+    versions compare this number as unsigned, so a negative minimum hides everything.
     """
     fewest = options.min_occurrence % (1 << 64) if parity.old else options.min_occurrence
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)

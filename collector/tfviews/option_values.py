@@ -51,7 +51,10 @@ def invalid(name: str, value: object, hint: str = "") -> UsageError:
 
 
 def pieces(value: str) -> list[str]:
-    """Split a comma-separated value like the TF profiler's shell: drop quotes around pieces, and empty pieces."""
+    """Split a comma-separated value like the TF profiler's shell.
+
+    Quotes around pieces, and empty pieces, are dropped.
+    """
     return [piece for raw in value.split(",") if (piece := raw.strip().strip("'\""))]
 
 

@@ -72,7 +72,10 @@ class Options:
 
     @property
     def minima(self) -> list[tuple[str, int]]:
-        """Counters with their minima; 0 hides totals that wrapped to negative numbers, as in the TF profiler."""
+        """Counters with their minima.
+
+        As in the TF profiler, a minimum of 0 hides totals that wrapped to negative numbers.
+        """
         return [(counter, getattr(self, option)) for option, counter in MINIMA.items()]
 
 
@@ -210,7 +213,10 @@ def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
 
 
 def _senseless(options: Options) -> Iterator[UsageError]:
-    """Yield an error for each senseless value in ``options``; the TF profiler accepts such values."""
+    """Yield an error for each senseless value in ``options``.
+
+    The TF profiler accepts such values.
+    """
     for option in TABLE:
         value = getattr(options, option.name)
         if option.kind is NUMBER and value < option.least:
@@ -247,11 +253,12 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, 
 
 
 def from_dict(given: Mapping[str, Any]) -> Options:
-    """Build options from the dict of a ProfileOptionBuilder, with the defaults of TensorFlow's Python.
+    """Build options from the dict of a ProfileOptionBuilder.
 
-    Unlike in Options, the default of lists is empty. Unknown keys are ignored; orders, columns and
-    regexes are not checked. `dump_to_file`, the older form of `output`, takes precedence over it.
-    Raises UsageError on a value of the wrong type, and on a bad `output`.
+    The defaults are those of TensorFlow's Python: unlike in Options, the default of lists is empty.
+    Unknown keys are ignored; orders, columns and regexes are not checked. `dump_to_file`, the older
+    form of `output`, takes precedence over it. Raises UsageError on a value of the wrong type, and
+    on a bad `output`.
     """
     if not isinstance(given, Mapping):
         raise UsageError(

@@ -1,4 +1,7 @@
-"""Sorts entries like the TF profiler: newer TensorFlow sorts stably, older versions use libstdc++'s std::sort."""
+"""Sorts entries like the TF profiler.
+
+Newer TensorFlow sorts stably; older versions use libstdc++'s std::sort.
+"""
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -39,7 +42,11 @@ def _above(one: Any, other: Any) -> bool:
 
 
 def _sort(items: list[Any], less: _Less) -> None:
-    """std::sort of GCC 4.7 and later: quicksort down to pieces of 16, heap sort if too deep, then insertion sort."""
+    """Sort ``items`` like std::sort of GCC 4.7 and later.
+
+    It is a quicksort down to pieces of 16 items, or a heap sort where the recursion is too deep,
+    and then an insertion sort of all items.
+    """
     pieces = [(0, len(items), 2 * (len(items).bit_length() - 1))]
     while pieces:
         first, last, depth = pieces.pop()
@@ -56,7 +63,10 @@ def _sort(items: list[Any], less: _Less) -> None:
 
 
 def _partition(items: list[Any], first: int, last: int, less: _Less) -> int:
-    """Move the median of second, middle and last item to the front, split by it; return the start of the upper part."""
+    """Split items by a median, and return the start of the upper part.
+
+    The median is that of the second, the middle and the last item. It is moved to the front first.
+    """
     median = _median(items, first + 1, first + (last - first) // 2, last - 1, less)
     items[first], items[median] = items[median], items[first]
     pivot = items[first]
@@ -98,7 +108,10 @@ def _heap_sort(items: list[Any], first: int, last: int, less: _Less) -> None:
 
 
 def _sift(items: list[Any], first: int, top: int, size: int, item: Any, less: _Less) -> None:
-    """Sift the hole at ``top`` down to a leaf, then ``item`` up from there, like std::__adjust_heap."""
+    """Sift the hole at ``top`` down to a leaf, then ``item`` up from there.
+
+    This is what std::__adjust_heap does.
+    """
     hole = child = top
     while child < (size - 1) // 2:
         child = 2 * (child + 1)

@@ -19,9 +19,10 @@ class File(NamedTuple):
 
 
 class OutputFile(NamedTuple):
-    """A type of `-output` that writes files, with the exporter of that name (collector/exporters/NAME.py).
+    """A type of `-output` that writes files.
 
-    ``views``: the views that support it; ``refusal``: the message about other views, the TF profiler's if it has one;
+    The exporter of that name (collector/exporters/NAME.py) makes the files. ``views``: the views
+    that support it; ``refusal``: the message about other views, the TF profiler's if it has one;
     ``about``: a remark for the help.
     """
 
@@ -80,7 +81,10 @@ class OutputChoice(NamedTuple):
 
 
 def _outfile(kind: str, text: str) -> str:
-    """Return the file in the options after the colon, '' without one; the last of repeated keys counts."""
+    """Return the file in the options after the colon, '' without one.
+
+    If a key is repeated, the last one counts.
+    """
     outfile = ""
     for piece in filter(None, text.split(",")):
         key, _, value = piece.partition("=")

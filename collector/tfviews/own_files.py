@@ -1,4 +1,4 @@
-"""Finds the user's own lines in stacks: those outside of installed packages and of Python itself."""
+"""Finds the user's own lines in stacks: those outside of installed packages and Python itself."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -36,28 +36,38 @@ def stacks_of(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
 
 
 def is_own(frame: Frame) -> bool:
-    """Whether a call is in one of the user's files."""
+    """Return whether a call is in one of the user's files."""
     return not _FOREIGN.fullmatch(frame.file)
 
 
 def own_frame(stack: tuple[Frame, ...] | None) -> Frame | None:
-    """Return the innermost of the user's calls in ``stack``, else the script's; None if there is neither."""
+    """Return the innermost of the user's calls in ``stack``.
+
+    If there is none, return the outermost call at the top level of a script; if there is none
+    either, return None.
+    """
     inside = next(filter(is_own, reversed(stack or ())), None)
     return inside or next((frame for frame in stack or () if frame.function == _SCRIPT and frame.file[:1] != "<"), None)
 
 
 def own_line(stack: tuple[Frame, ...] | None) -> str:
-    """Return the innermost of the user's lines in ``stack``, as `train.py:12`; '' if there is none."""
+    """Return the innermost of the user's lines in ``stack``, as `train.py:12`.
+
+    Return '' if `own_frame` finds none.
+    """
     frame = own_frame(stack)
     return f"{basename(frame.file)}:{frame.line}" if frame else ""
 
 
 def own_place(stack: tuple[Frame, ...] | None) -> str:
-    """Return the innermost of the user's lines with its function, as `train.py:12 (step)`; '' if there is none."""
+    """Return the innermost of the user's lines with its function, as `train.py:12 (step)`.
+
+    The top level of a script is shown without a function. Return '' if `own_frame` finds no line.
+    """
     frame = own_frame(stack)
     return f"{own_line(stack)} ({frame.function})" if frame and frame.function != _SCRIPT else own_line(stack)
 
 
 def has_own_line(node: Node) -> bool:
-    """Whether the stack of ``node`` contains one of the user's lines."""
+    """Return whether the stack of ``node`` contains one of the user's lines."""
     return any(map(is_own, node.facts.stack or ()))

@@ -17,7 +17,7 @@ PARTS: Final = 200
 #: A child counts as its whole scope if at most one part in this many is missing.
 _NEARLY: Final = 20
 
-#: Times in us by node, one for each selected step.
+#: Times in µs by node, one for each selected step.
 Times = dict[str, list[int]]
 #: Looks up the user's line that created a node.
 Line = Callable[[Node], str]
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     """One row: its own numbers, the totals with all entries below, and its description.
 
     `name` is relative to the row above it, `key` the full name. `op` and `line` are the op type and
-    the user's line with most of its time; `times` are in us, one for each selected step.
+    the user's line with most of its time; `times` are in µs, one for each selected step.
     """
 
     name: str
@@ -59,17 +59,20 @@ class Rows:
 
 
 class Limit(NamedTuple):
-    """The limit for a row: an entry needs a share of 1/PARTS in any of `counters`; no counters mean no limit."""
+    """The limit for a row: an entry needs a share of 1/PARTS in any of `counters`.
+
+    Without counters, there is no limit.
+    """
 
     counters: tuple[int, ...]
     whole: Stats
 
     def nothing(self, stats: Stats) -> bool:
-        """Whether all selected counters of an entry are 0."""
+        """Return whether all selected counters of an entry are 0."""
         return bool(self.counters) and not any(stats[at] > 0 for at in self.counters)
 
     def small(self, stats: Stats) -> bool:
-        """Whether an entry is below the limit."""
+        """Return whether an entry is below the limit."""
         return bool(self.counters) and not any(
             stats[at] > 0 and stats[at] * PARTS >= self.whole[at] for at in self.counters
         )
@@ -123,7 +126,10 @@ def _most(weights: dict[str, int]) -> str:
 
 
 def lines_of(nodes: Iterable[Node]) -> Line:
-    """Return a function that looks up the user's line of one of ``nodes``; a gradient gets its forward op's line."""
+    """Return a function that looks up the user's line of one of ``nodes``.
+
+    A gradient gets the line of its forward op.
+    """
     stack_of = stacks_of(nodes)
     known: dict[int, str] = {}  # by identity: nodes share their stacks and keep them alive
 
@@ -140,7 +146,11 @@ def lines_of(nodes: Iterable[Node]) -> Line:
 
 
 def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
-    """Return a row for each op type above the limit, and a last one for all others with any time."""
+    """Return a row for each op type above the limit, and a last one for all others.
+
+    Op types whose selected counters are all 0 get no row. A single op type below the limit keeps
+    its own row.
+    """
     nothing = [entry for entry in view.entries if limit.nothing(entry.own)]
     small = [entry for entry in view.entries if limit.small(entry.own) and not limit.nothing(entry.own)]
     if len(small) == 1:
@@ -169,26 +179,29 @@ def _is_own(branch: Branch) -> bool:
 
 
 class Judge(NamedTuple):
-    """Decides which entries of a tree get a row; `own`: only the user's own calls get one."""
+    """The rules that decide which entries of a tree get a row.
+
+    `own`: only the user's own calls get one.
+    """
 
     view: str
     limit: Limit
     own: bool = False
 
     def nothing(self, branch: Branch) -> bool:
-        """Whether all selected counters of an entry are 0."""
+        """Return whether all selected counters of an entry are 0."""
         return self.limit.nothing(self._numbers(branch))
 
     def library(self, branch: Branch) -> bool:
-        """Whether an entry is hidden because it is a call in a library."""
+        """Return whether an entry is hidden because it is a call in a library."""
         return self.own and not _is_own(branch)
 
     def keeps(self, branch: Branch) -> bool:
-        """Whether an entry gets a row."""
+        """Return whether an entry gets a row."""
         return not self.limit.small(self._numbers(branch)) and not self.library(branch)
 
     def joins(self, top: Branch, child: Branch) -> bool:
-        """Whether nearly all of ``top`` is in ``child``, so that one row can show both."""
+        """Return whether nearly all of ``top`` is in ``child``, so that one row can show both."""
         if self.view != "scope" or not self.limit.counters:
             return False
         return all((top.total[at] - child.total[at]) * _NEARLY <= top.total[at] for at in self.limit.counters)
@@ -292,14 +305,20 @@ def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: L
 def _of_node(
     branch: Branch, summary_of_top: tuple[str, str, Sequence[int]], line: Line
 ) -> tuple[str, str, Sequence[int]]:
-    """Return op type, line and times of an entry of the graph view; op type and line are the node's own."""
+    """Return op type, line and times of an entry of the graph view.
+
+    Op type and line are the node's own; the row of all added nodes has none.
+    """
     if not branch.nodes or branch.name == ADDED:
         return "", "", summary_of_top[2]
     return branch.nodes[0].op, line(branch.nodes[0]), summary_of_top[2]
 
 
 def with_rest(rows: Rows, whole: Stats, limit: Limit) -> Rows:
-    """Return ``rows`` with shares of ``whole``, and a row for nodes without a call if they reach the limit."""
+    """Return ``rows`` with shares of ``whole``, and a row for nodes without a call.
+
+    There is no such row if these nodes do not reach the limit.
+    """
     rest = Stats(*map(sub, whole, rows.whole))
     if limit.small(rest) or not any(rest):
         return replace(rows, whole=whole)

@@ -16,9 +16,10 @@ _ROOM: Final = 1 << 62
 
 
 def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
-    """Return the stack of each node by name, outermost frame first, from rows of FRAMES and STACKS in order of arrival.
+    """Return the stack of each node by name, outermost frame first.
 
-    If several graphs have a name, the first counts. Equal stacks and equal frames are shared.
+    ``frames`` and ``nodes``: rows of FRAMES and STACKS in order of arrival. If several graphs have
+    a name, the first counts. Equal stacks and equal frames are shared.
     """
     known = _by_number(frames) if frames.num_rows else {}
     columns: list[list[Any]] = [nodes[name].to_pylist() for name in ("name", "graph", "stack")]

@@ -41,10 +41,10 @@ class TreeView:
     """The shown tree, and the counts of entries that are not shown.
 
     `nodes`: number of nodes; `accounted`: names of those that match -account_type_regexes;
-    `unreached`: number of nodes in cycles without an outside consumer. `kept`: number of accounted
-    entries, including scopes and frames. Of these, `before` lie outside -start_name_regexes,
-    `below` are too deep or below a trimmed entry, `hidden` are hidden by minima or names, and
-    `shown` are shown.
+    `unreached`: number of nodes in cycles without an outside consumer (graph view), or of gradient
+    nodes whose forward op has no stack (code view). `kept`: number of accounted entries, including
+    scopes and frames. Of these, `before` lie outside -start_name_regexes, `below` are too deep or
+    below a trimmed entry, `hidden` are hidden by minima or names, and `shown` are shown.
     """
 
     root: Branch
@@ -120,7 +120,10 @@ def started(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -> Sequ
 
 
 def shows(options: Options) -> Callable[[AccountedNode], bool]:
-    """Return the filter of scope and graph view: runs, parameters and float_ops by own numbers, others by totals."""
+    """Return the filter of the scope view and the graph view.
+
+    Minima of runs, parameters and float_ops apply to own numbers, the others to totals.
+    """
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     named = not show.everything or bool(options.hide_name_regexes)
     leasts = dict(options.minima) | {"runs": options.min_occurrence}

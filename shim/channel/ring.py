@@ -206,7 +206,10 @@ class Channel(object):
             raise ChannelError(self.broken[1], self.broken[0])
 
     def abandon(self) -> None:
-        """Close the descriptor and keep the memory, as for the parent's channel in a forked child."""
+        """Close the descriptor, unless the program has closed it, and keep the memory.
+
+        A forked child does so with its parent's channel.
+        """
         if _inode(self._fd) == self._inode:
             os.close(self._fd)
 

@@ -78,7 +78,10 @@ class Orders(object):
             lock.release()
 
     def traced(self) -> None:
-        """Count a traced step under an order in force; steps traced after its end are the standing policy's."""
+        """Count a traced step under the order in force.
+
+        A step traced after the end of the order is not counted: it belongs to the standing policy.
+        """
         if self._words[_OVER] != self.generation:
             self._words[_TRACED] += 1
 

@@ -35,7 +35,7 @@ class _KeyStats(object):
     def __init__(self) -> None:
         self.seen = 0
         self.first = 0  # number of FIRST traces so far
-        self.postponed = False  # whether one of them was postponed in favour of steps of other kinds
+        self.postponed = False  # whether one of them was postponed in favor of steps of other kinds
         self.base: deque[int] = deque(maxlen=HISTORY)  # untraced
         self.traced: deque[int] = deque(maxlen=SAMPLES)
         self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, without an estimate of their extra time yet

@@ -56,8 +56,9 @@ class Tracker(_Counted):
     is empty, ``next()`` gives the ordinal. Such a step is plain when ``ordinal < trigger and
     words[POLICY] == generation and key in known``; it is measured without further calls and its
     time goes to ``timed``. For any other step ``level`` decides. ``put`` writes the span: (kind,
-    start, duration, ordinal, key, flags, parent, count). Before the first step and in a forked
-    child there is no channel: ``trigger`` is 0, ``left`` is empty and ``level`` opens the channel, as ``open`` does.
+    start, duration, ordinal, key, flags, parent, count, others). Before the first step and in a
+    forked child there is no channel: ``trigger`` is 0, ``left`` is empty and ``level`` opens the
+    channel, as ``open`` does.
     """
 
     __slots__ = (

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class _OptionsSink(object):
-    """Stands for the session in which a graph function makes its callable, and keeps the options."""
+    """A stand-in for the session in which a graph function makes its callable.
+
+    It keeps the options of the callable.
+    """
 
     __slots__ = ("options",)
 
@@ -38,7 +41,8 @@ def options_of(made: Any, caller: FrameType) -> Any:
     pairs = list(zip(known["_feed_symbols"], known["_symbol_vals"]))
     if any(to.dtype != value.dtype for to, value in pairs):
         return None  # Keras would add a cast to the job's graph
-    # Keras's own code makes the options, for a copy of the function, so that the job's is unchanged.
+    # Keras's own code makes the options. It works on a copy, so that the job's function is
+    # unchanged.
     twin = object.__new__(type(owner))
     vars(twin).update(known)
     sink = _OptionsSink()

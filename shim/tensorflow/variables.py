@@ -56,11 +56,11 @@ class _Variable(object):
 
 
 def of_graph(graph: Any, ops: list[Any], seen: dict[str, list[str]]) -> dict[str, dict[str, Sizes]]:
-    """Return the nodes of the graph's variables by key, if their keys have changed since they were ``seen``.
+    """Return the nodes of the graph's variables whose keys have changed, by key.
 
-    ``seen`` maps nodes to keys; it is updated. The values are sizes. ``ops`` are the new ops of the
-    graph. A variable that cannot be examined is left out; it affects neither other variables nor the
-    frames of nodes.
+    ``seen`` maps nodes to the keys that they had before; it is updated. ``ops`` are the new ops of
+    the graph. The values are sizes, all of them unknown here. A variable that cannot be examined is
+    left out; it affects neither other variables nor the frames of nodes.
     """
     found: dict[str, dict[str, Sizes]] = {}
     roles = _of_collections(graph)
@@ -111,9 +111,10 @@ def _made(ops: list[Any]) -> list[str]:
 def captured(graph: Any, seen: dict[str, tuple[str, str]], weights: Weights) -> dict[str, dict[str, Sizes]]:
     """Return the placeholders of parameters in a function's graph by key, with their sizes.
 
-    Untrained ones are frozen weights or moving statistics. ``seen`` holds key and placeholder of the
-    variables of any graph that were returned before; it is updated. Such a variable is returned
-    again, with the same placeholder, if its model has frozen or thawed it meanwhile.
+    Parameters that are not trained are frozen weights or moving statistics. ``seen`` holds key and
+    placeholder of the variables of any graph that were returned before; it is updated. Such a
+    variable is returned again, with the same placeholder, if its model has frozen or thawed it
+    meanwhile.
     """
     found: dict[str, dict[str, Sizes]] = {}
     inner = _placeholders(graph) or {}

@@ -2,7 +2,8 @@
 
 import re
 
-#: Addresses, and numbers (clocks, ports, process ids) with the spaces that TensorFlow pads them with.
+#: Addresses, and numbers (clocks, ports, process ids) with the spaces that TensorFlow puts before
+#: them.
 _VARYING = re.compile(r" *(?:0x[0-9a-f]+|\d+)")
 
 

@@ -1,4 +1,7 @@
-"""Attaching to interpreters that are built in another way, or that see other files and process numbers than tfprof."""
+"""Attaching to interpreters that are built in another way, or are in other namespaces.
+
+There they see other files and process numbers than tfprof.
+"""
 
 import json
 import os
@@ -18,7 +21,7 @@ from tfprof.collector.store.reader import LocalStore
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOOP = Path(__file__).parent / "jobs" / "attach_loop.py"
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
-#: More of them by hand: TFPROF_TEST_ATTACHES=40.
+#: Number of attachments to each interpreter; for more of them: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 INTERPRETERS = [
     path
@@ -87,7 +90,7 @@ def start():
 
 
 def check(job):
-    """Attach some times; the job does what is asked once each time, and goes on."""
+    """Attach ATTACHES times; each time the job runs the code once, and then goes on."""
     assert targets.refusal_of(job.pid) is None
     assert [job.count() for _ in range(ATTACHES)] == [str(number + 1) for number in range(ATTACHES)]
     job.end()

@@ -172,7 +172,10 @@ def test_a_stopped_group_continues_on_a_signal_to_the_group_or_the_launcher(to: 
 
 @pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
 def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(then: int) -> None:
-    """The launcher stops, too, so that a shell sees it; it must not stay so when the job goes on, or is killed."""
+    """The launcher stops, too, so that a shell sees it.
+
+    It must not stay stopped when the job goes on, or is killed.
+    """
     run = subprocess.Popen([*RUN, sys.executable, "-c", "print('up', flush=True); input()"], stdin=-1, stdout=-1)
     try:
         assert run.stdout.readline() == b"up\n"

@@ -62,7 +62,7 @@ class TraceViewer:
         return texts
 
     def colours(self) -> int:
-        """Return the number of colours in the tracks."""
+        """Return the number of colors in the tracks."""
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:

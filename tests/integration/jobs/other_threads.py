@@ -1,4 +1,4 @@
-"""Calls two functions at the same time, each in a thread of its own, with ops of different types."""
+"""Calls two functions at the same time, each in its own thread, with ops of different types."""
 
 import os
 import threading

@@ -1,4 +1,7 @@
-"""Invalid command lines of every command, option and setting: each is refused in one line with one slug."""
+"""Invalid command lines of every command, option and setting.
+
+Each is refused in one line with one slug.
+"""
 
 import os
 import re

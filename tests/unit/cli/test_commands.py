@@ -33,7 +33,10 @@ def tables() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a job that trained, a job that was killed before it was traced, and a running job."""
+    """A store with three jobs.
+
+    One job trained, one was killed before it was traced, and one is running.
+    """
     path = tmp_path_factory.mktemp("made") / "store"
     counters = {"traced": 2, "counts": {"batch": 4, "epoch": 1, "fit": 1, "run": 7}, "step_ns": 100, "self_ns": 1}
     write_job(path, TRAIN, tables(), counters=counters, end={"status": 0})

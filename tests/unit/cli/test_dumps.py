@@ -14,7 +14,7 @@ LAUNCH = "00000000000000aa"
 
 
 def launch(store: Path, *jobs: int, steps: int = 2) -> None:
-    """Store jobs of one launch, each with ``steps`` runs, of which the 4th, the 7th, … were traced."""
+    """Store jobs of one launch, each with ``steps`` traced runs: the 4th, the 7th, and so on."""
     for number, uid in enumerate(jobs):
         tables = traced(GRAPH, [run_metadata([b"a"])] * steps)
         tables["traces"] = rows("traces", [trace(at, 4 + 3 * at, 1, 0) for at in range(steps)])
@@ -23,7 +23,10 @@ def launch(store: Path, *jobs: int, steps: int = 2) -> None:
 
 
 def dumped(store: Path, folder: Path, steps: str, *more: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Return the messages about profiles at the end of the launch, with paths relative to ``folder``."""
+    """Return the messages about profiles at the end of the launch.
+
+    Their paths are relative to ``folder``.
+    """
     given = [LAUNCH, "--store", str(store), "--dump-steps", steps, "--dump-dir", str(folder), *more]
     assert report.main(given) == 0
     lines = capsys.readouterr().out.replace(f"{folder}/", "").splitlines()

@@ -22,7 +22,10 @@ LOG = OpLogProto(log_entries=[{"name": b"y", "float_ops": 7, "types": [b"mine"]}
 
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in a folder with files to import, and a store; returns exit status, stdout, stderr."""
+    """Run a command in a folder with files to import; returns exit status, stdout, stderr.
+
+    The store is in the same folder.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
     Path("graph").write_bytes(GRAPH.SerializeToString())

@@ -1,4 +1,7 @@
-"""The views in tfprof's own layout: sorted by time, without empty entries, as wide as the terminal."""
+"""The views in tfprof's own layout.
+
+They are sorted by time, have no empty entries, and are as wide as the terminal.
+"""
 
 from pathlib import Path
 

@@ -6,7 +6,10 @@ MOVED = 6
 
 
 def lines(table: bytes) -> dict[int, int | None]:
-    """Return the line of each instruction by its offset, None for no line, from a table of Python 3.10."""
+    """Return the line of each instruction by its offset, None for no line.
+
+    ``table`` is a line table of Python 3.10.
+    """
     found: dict[int, int | None] = {}
     at = line = 0
     for size, increment in zip(table[::2], table[1::2], strict=True):

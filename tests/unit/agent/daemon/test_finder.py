@@ -18,7 +18,8 @@ from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
 from tfprof.formats.version import CHANNEL_VERSION
 
-#: A finder searches the processes of the host, so that a fixed number would find those of other tests.
+#: A random number: a finder searches all processes of the host, so a fixed number would find those
+#: of other tests.
 LAUNCH = int.from_bytes(os.urandom(7), "little") + 1
 
 SCRIPT = """

@@ -19,7 +19,7 @@ from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
-#: The samples with the name of a GPU's allocator, whose allocation records are decoded.
+#: The samples with the name of a GPU's allocator: only its allocation records are decoded.
 ON_GPU = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMPLES]
 BOTH = pytest.mark.parametrize("kind", ["walker", "python"])
 
@@ -85,7 +85,8 @@ def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, te
 def _wrapped(content: bytes, depth: int) -> bytes:
     """Return ``content`` within a message of some depth.
 
-    That is the outermost message (0), an output's allocation (6), or an allocation record of a GPU (7).
+    At ``depth`` 0 that is the outermost message, at 6 an output's allocation, and at 7 an
+    allocation record of a GPU.
     """
     if depth == 7:
         return _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, content)))

@@ -197,7 +197,11 @@ def _call(number: int, *ops: str, start: int = 0) -> list[tuple[object, ...]]:
 
 
 def _mixed(caller: int, *more: tuple[object, ...], region: bool = True) -> set[str]:
-    """Return the ops that belong to the step of thread OWN, while thread OTHER calls a function, too."""
+    """Return the ops that belong to the step of thread ``caller``.
+
+    The threads OWN and OTHER call functions at the same time. Thread 11 has the events ``more``,
+    too. ``region``: the threads of TensorFlow show where a region starts.
+    """
     regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * region
     plane = Plane()
     plane.line((b"FunctionRun", 10, 90, {b"id": 1}), (b"Mine:Mul", 5, 6), name=b"python", thread=OWN)

@@ -1,6 +1,6 @@
 """The walker does not read or write outside its buffers.
 
-It is compiled with the address and undefined-behaviour sanitizers, and fed damaged steps.
+It is compiled with the address and undefined-behavior sanitizers, and fed damaged steps.
 """
 
 import os
@@ -34,7 +34,10 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _on_gpu(sample: Path, folder: Path) -> Path:
-    """Return a copy of ``sample`` with the name of a GPU's allocator, whose allocation records are decoded."""
+    """Return a copy of ``sample`` in ``folder``, with the name of a GPU's allocator.
+
+    Only the allocation records of such an allocator are decoded.
+    """
     copy = folder / sample.name
     copy.write_bytes(sample.read_bytes().replace(b"\x0a\x03cpu", b"\x0a\x03GPU"))
     return copy

@@ -1,4 +1,7 @@
-"""pprof files of code views made by hand; an integration test compares them with TensorFlow's files."""
+"""pprof files of code views, from nodes made by hand.
+
+An integration test compares such files with TensorFlow's.
+"""
 
 import gzip
 from typing import Any

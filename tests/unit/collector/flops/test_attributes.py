@@ -13,7 +13,7 @@ def shape(*dims: int) -> graph_pb2.TensorShapeProto:
 
 
 def defined(*definitions: graph_pb2.NodeDef) -> list[tuple[str, bytes]]:
-    """Return (name, serialised NodeDef) of each node."""
+    """Return (name, serialized NodeDef) of each node."""
     return [(definition.name, definition.SerializeToString()) for definition in definitions]
 
 

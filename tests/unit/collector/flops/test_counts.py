@@ -114,7 +114,11 @@ def test_nodes_with_unknown_shapes_are_left_out_and_their_number_is_returned() -
 
 
 def windows(batch: int) -> list[Graph]:
-    """Return graphs of two functions with nodes of the same names: one of open batches, and one of ``batch``."""
+    """Return the graphs of two callers, each followed by the graph of the function that it calls.
+
+    The nodes of both callers have the same names, and so have those of both functions. The batches
+    of the first caller are of any size, those of the second one of size ``batch``.
+    """
     variables = node("v", "Placeholder", (), (), dtype=RESOURCE)
     graphs: list[Graph] = []
     for size, more in ((-1, []), (batch, [variables])):
@@ -171,7 +175,7 @@ def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
     assert agreed.outputs()[InputSource("x", 0)] == (-1, 8, 8, 6)
 
 
-# -- as TensorFlow's Python layer counts ------------------------------------------------------------
+# -- as TensorFlow's Python layer counts -----------------------------------------------------------
 
 
 def exactly(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:

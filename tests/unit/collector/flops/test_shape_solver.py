@@ -18,7 +18,11 @@ FEED = node("x", "Placeholder", (), (-1, 12, 12, 6))
 
 
 def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **seen: Any) -> dict[str, Any]:
-    """Return the shape of each first output by name, after ``seen``; default: x of the first graph has a batch of 7."""
+    """Return the shape of each node's first output by name.
+
+    ``seen`` has the recorded shapes by node. Without it, `x` is recorded, the first node of the
+    first graph, with the batch size ``batch``. ``examples``: see `solved`.
+    """
     nodes = Nodes(read(*graphs))
     first = graphs[0][0].attr["_output_shapes"].list.shape[0]
     feed = (batch, *[dim.size for dim in first.dim][1:])

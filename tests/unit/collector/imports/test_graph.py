@@ -8,7 +8,10 @@ from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 
 
 def large() -> GraphDef:
-    """Return a graph with large attributes, and with fields that decoders/proto/graph.proto does not declare."""
+    """Return a graph with large attributes.
+
+    It also has fields that decoders/proto/graph.proto does not declare.
+    """
     message = GraphDef()
     node = message.node.add(name="weights", op="Const")
     node.attr["value"].tensor.tensor_content = bytes(5000)

@@ -16,7 +16,7 @@ CPU, GPU, STREAM, COPY = "/device:cpu:0", "/device:gpu:0", "/device:gpu:0/stream
 
 
 def profile(canonical: str = CPU, **entry: Any) -> ProfileProto:
-    """Return a profile of two nodes: `a` with ``entry`` in step 3, and `b`, whose input 0 is `a`."""
+    """Return a profile of two nodes: `a` with ``entry`` in step 3, and `b` with `a` as input 0."""
     message = ProfileProto(steps=[3])
     for number, name in enumerate((b"a", b"b")):
         node = message.nodes[number]

@@ -17,7 +17,10 @@ def varint(number: int) -> bytes:
 
 
 def block(pairs: list[tuple[bytes, bytes]]) -> bytes:
-    """Return a block in which each key, except every 16th, shares a prefix with the key before it."""
+    """Return a block of ``pairs``.
+
+    Each key, except every 16th, shares a prefix with the key before it.
+    """
     data, last, restarts = b"", b"", []
     for at, (key, value) in enumerate(pairs):
         shared = 0

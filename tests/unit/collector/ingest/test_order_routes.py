@@ -1,4 +1,4 @@
-"""Routes of orders through a collector to the agent of the job, and of answers back to the client."""
+"""Routes of orders through a collector to the job's agent, and of answers to the client."""
 
 import json
 import time
@@ -39,7 +39,10 @@ class Served:
         return self.peers[-1]
 
     def agent(self, versions: list[int] | None, name: str = "a1", uid: int = UID) -> WireAgent:
-        """Return an agent that has greeted, with wire ``versions`` or none, and opened job ``uid``."""
+        """Return an agent that has sent a greeting and opened job ``uid``.
+
+        The greeting has the wire ``versions``, or none.
+        """
         made = self.peer(name)
         more = {} if versions is None else {"wire": versions}
         self.ask(made, Head(wire.GREETING), json.dumps({"agent": name, "host": "node9", **more}).encode())

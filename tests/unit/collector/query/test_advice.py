@@ -74,11 +74,11 @@ def test_every_checker_has_a_section_in_the_documentation() -> None:
     assert re.findall(r"^## `(.+)`$", page, re.MULTILINE) == [checker.slug for checker in CHECKERS]
 
 
-# -- checkers of the TF profiler ----------------------------------------------------------------------------------
+# -- checkers of the TF profiler -------------------------------------------------------------------
 
 
 def kernel(name: str, start_us: int, took_us: int) -> list[Ran]:
-    """Return an op of a GPU: scheduled for a µs, then a kernel."""
+    """Return an op of a GPU: it is scheduled for 1 µs, and a kernel starts at the same time."""
     return [Ran(name, start_us, 1, GPU), Ran(name, start_us, took_us, STREAM)]
 
 
@@ -175,7 +175,10 @@ def test_exact_parity_names_ops_and_scopes_in_the_tf_profilers_words(tmp_path: P
 
 
 def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
-    """Return FRAMES and STACKS: each (node, line) was created by its own line, called from main.py:1."""
+    """Return the tables of frames and stacks for nodes of main.py.
+
+    ``frames``: (node, line that created it); each of these lines was called from line 1.
+    """
     made = [
         {"stack": at, "position": position, "file": "main.py", "line": line, "function": "f"}
         for at, (_, own) in enumerate(frames)
@@ -504,7 +507,10 @@ OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)
 
 
 def on_host(store: Path, cores: float, own: float, times: Iterable[float]) -> LocalJob:
-    """Return a job on a host with two CPUs, of which ``cores`` are busy and ``own`` are used by the job."""
+    """Return a job on a host with two CPUs, of which ``cores`` are busy.
+
+    The job itself uses ``own`` of them, and has runs of ``times`` (ms).
+    """
     at = [START_NS + SECOND * (second - 1) for second in range(10)]
     write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(at)])
     samples = [{"t_ns": t_ns, "cpu_user_s": own * second, "rss_bytes": 1} for second, t_ns in enumerate(at)]

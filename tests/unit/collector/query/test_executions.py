@@ -15,7 +15,8 @@ from tfprof.collector.tfviews.entries import Entry
 from tfprof.formats import layout
 
 CPU, GPU = (stored.DEVICES[number].decode().lower() for number in (stored.CPU, stored.GPU))
-#: The step of each trace; trace OTHER is of another kind. Generations are sealed after the traces 1, 3 and 5.
+#: The step of each trace; trace OTHER is of another kind. Generations are sealed after the traces
+#: 1, 3 and 5.
 STEPS = (0, 10, 20, 20, 3, 40, 50, 20)
 OTHER = 6
 SEALED_AFTER = (1, 3, 5)
@@ -23,9 +24,10 @@ NODES = 3
 
 
 def ops(trace: int) -> list[dict[str, int]]:
-    """Return two executions of node 0 on the CPU, and one of node 1 on the GPU.
+    """Return two executions of node 0 on the CPU, and two of node 1 on the GPU.
 
-    Node 1 keeps more bytes from trace to trace.
+    The first one of node 1 keeps more bytes from trace to trace. The second one has no start, so
+    its bytes do not count.
     """
     kept = {"persistent_bytes": trace, "start_ns": 7}
     return [

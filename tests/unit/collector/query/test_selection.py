@@ -14,7 +14,10 @@ A, B, C, D = 0xAA00000000000001, 0xBB00000000000002, 0xBB00000000000003, 0xDD000
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
-    """Four jobs: a and b on node7, c and d on node8; b and c have the same name, d and a the same pid."""
+    """Four jobs: a and b on node7, c and d on node8.
+
+    b and c have the same name, d and a the same pid.
+    """
     path = tmp_path_factory.mktemp("selection") / "store"
     for uid, name, host, pid in (
         (A, "a.py", "node7", 1),

@@ -28,7 +28,10 @@ def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
 def run(
     writer: LocalStoreWriter, uid: int, *stretches: tuple[int, float], name: str = "train.py", samples: int = 10
 ) -> None:
-    """Store a job that runs until NOW; ``stretches``: (number of steps, ms per step), the last one ends at NOW."""
+    """Store a job that runs until NOW.
+
+    ``stretches``: (number of steps, ms per step); the last one ends at NOW.
+    """
     job = writer.job(uid)
     job.identity({**IDENTITY, "name": name, "host": HOST})
     at = 300_000 - sum(number * ms for number, ms in stretches)

@@ -30,7 +30,10 @@ def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12
 
 
 def rolled_up(ops, known=NONE_KNOWN):
-    """Return the canonical devices after ``ops``, and the rollup of ``ops``; trace 4 has no base."""
+    """Return the canonical devices after ``ops``, and the rollup of ``ops``.
+
+    Trace 4 is not in TRACES, so it has no base.
+    """
     canonical = canonical_after(ops, DEVICES, known)
     return canonical, rollup_of(sorted_by_node(ops, DEVICES), TRACES, DEVICES, canonical)
 

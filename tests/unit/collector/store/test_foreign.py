@@ -1,4 +1,7 @@
-"""A store in a folder that another user prepared: nothing is written through links and pipes in it."""
+"""A store in a folder that another user prepared.
+
+Nothing is written through links and pipes in it.
+"""
 
 import grp
 import os
@@ -18,7 +21,7 @@ SUB_FOLDERS = ("jobs", "hosts", "collectors")
 
 @pytest.fixture
 def victim(tmp_path):
-    """Return a file of the user that an attacker wants overwritten."""
+    """A file of the user that an attacker wants overwritten."""
     path = tmp_path / "victim"
     path.write_text("precious")
     yield path

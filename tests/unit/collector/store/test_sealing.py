@@ -30,7 +30,10 @@ class Crash(BaseException):
 
 
 class Trap:
-    """Counts the calls that change the disk; call number ``at`` raises ``error``, and after a Crash all later calls."""
+    """A counter of the calls that change the disk.
+
+    Call number ``at`` raises ``error``. After a `Crash` all later calls raise it, too.
+    """
 
     NAMES = (
         (os, "open"),

@@ -6,7 +6,10 @@ from tfprof.formats import layout
 
 
 def kept(*stretches: tuple[int, int, int]) -> tuple[PaceKeeper, int]:
-    """Return a keeper and the end of the last step; stretches: (number of steps, ms per step, ms between starts)."""
+    """Return a keeper and the end of the last step.
+
+    ``stretches``: (number of steps, ms per step, ms between starts).
+    """
     keeper, now = PaceKeeper(), START_NS
     for number, took, every in stretches:
         keeper.add(SpanRow(now + n * every * MS, took * MS, 1, 0) for n in range(number))

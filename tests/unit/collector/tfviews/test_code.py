@@ -1,4 +1,7 @@
-"""The code view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
+"""The code view's rules, on nodes made by hand.
+
+An integration test compares the view with TensorFlow's own.
+"""
 
 from dataclasses import replace
 

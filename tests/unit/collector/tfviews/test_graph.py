@@ -1,4 +1,7 @@
-"""The graph view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
+"""The graph view's rules, on nodes made by hand.
+
+An integration test compares the view with TensorFlow's own.
+"""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,7 @@
-"""The op view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
+"""The op view's rules, on nodes made by hand.
+
+An integration test compares the view with TensorFlow's own.
+"""
 
 from fakes.nodes import node
 from tfprof.collector.tfviews.nodes import Stats

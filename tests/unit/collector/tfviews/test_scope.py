@@ -1,4 +1,7 @@
-"""The scope view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
+"""The scope view's rules, on nodes made by hand.
+
+An integration test compares the view with TensorFlow's own.
+"""
 
 from fakes.nodes import node
 from tfprof.collector.tfviews.options import Options
