@@ -55,7 +55,7 @@ class SelfStats:
         """
         self.failures += 1
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
-        self._first_failure = self._first_failure or f"job {uid:016x}: {text}"[:_TRACE_MAX]
+        self._first_failure = self._first_failure or f"job {uid:016x}: {text[-_TRACE_MAX:]}"
         if self.failures <= _LOGGED_MAX:
             _log(f"tfprof: job {uid:016x}: {text} [internal]")
 

@@ -24,7 +24,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                 _text(
                     evidence,
                     "Maybe use faster FusedBatchNorm instead of BatchNorm",
-                    f"batch normalisation is computed by {len(norms)} ops, {norms[0].name} among them;"
+                    f"batch normalization is computed by {len(norms)} ops, {norms[0].name} among them;"
                     " one fused op is faster.",
                 ),
                 {"nodes": len(norms), "micros": sum(node.stats.micros for node in norms), "example": norms[0].name},

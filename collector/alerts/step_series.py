@@ -105,7 +105,7 @@ class StepSeries:
     ) -> Spike | None:
         """Add an entry of ``count`` steps from ``step`` on; return the spike in it, if any."""
         self.total_ns += total_ns
-        self.last = max(self.last, (end_ns, step))
+        self.last = max(self.last, (end_ns, step + count - 1))
         number = end_ns // NS
         if self._open and number > self._open[0]:
             self._close_second()

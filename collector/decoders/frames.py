@@ -10,7 +10,7 @@ from ..errors import DecodeError
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
 from .columns import from_rows
 
-#: Maximum rows and bytes of text in the frames of one graph. A small record can make a large table,
+#: Maximum rows and characters of text in the frames of one graph. A small record can make a large table,
 #: since its stacks are lists of indexes.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20

@@ -27,7 +27,8 @@ def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
     summed = not set(sizes) <= set(right) or (_ELLIPSIS in left and _ELLIPSIS not in right)
     if len(inputs) > 1:
         return combinations * 2 if summed else combinations
-    return math.prod(inputs[0]) - math.prod(output) if summed else 0
+    results = math.prod(sizes[label] for label in set(right.replace(_ELLIPSIS, "")))
+    return combinations - results * (math.prod(broadcast) if _ELLIPSIS in right else 1) if summed else 0
 
 
 def _named(term: str, dims: Dims) -> tuple[str, Dims, Dims]:

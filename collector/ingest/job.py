@@ -257,14 +257,17 @@ class OpenJob:
         return Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)
 
     def _next_batch(self) -> list[Record]:
-        """Return the waiting records to decode next, together."""
+        """Return the waiting records to decode next, together; a large one is alone."""
         batch: list[Record] = []
         cost = 0.0
         for record in self._waiting:
             cost += self._maker.cost(record)
-            if batch and (cost > SLICE_S or self._is_large(record)):
+            is_large = self._is_large(record)
+            if batch and (cost > SLICE_S or is_large):
                 break
             batch.append(record)
+            if is_large:
+                break
         return batch
 
     def _is_large(self, record: Record) -> bool:
@@ -299,10 +302,12 @@ class OpenJob:
 
         While ``batch`` makes too many rows, its second half is removed from it.
         """
+        mark = self._maker.mark()
         while True:
             try:
                 return self._maker.make(batch, time.time_ns())
             except TooManyRowsError:
+                self._maker.rollback(mark)
                 del batch[len(batch) // 2 :]
 
     def _start_worker(self, batch: list[Record]) -> None:

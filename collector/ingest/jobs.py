@@ -360,7 +360,6 @@ class OpenJobs:
         writer = self._store.host(host)
         if number <= writer.acked(wire.SAMPLES):
             return
-        self._detector.sample_host(host, t_ns, values)
         try:
             writer.append({"host_samples": row}, wire.SAMPLES, number)
         except StoreError:
@@ -368,6 +367,7 @@ class OpenJobs:
                 raise
             self._store.forget(writer)
             self._store.host(host).append({"host_samples": row}, wire.SAMPLES, number)
+        self._detector.sample_host(host, t_ns, values)
 
 
 def _line(error: Exception | str) -> str:

@@ -38,13 +38,13 @@ JOB_WAITING_MIN: Final = 1 << 20
 _TRACEBACK_MAX: Final = 8_000
 _DONE, _FAILED, _NO_MEMORY, _TOO_MUCH = 0, 70, 71, 72
 _NEEDS_MEMORY: Final = f"the collector would take more than {MEMORY_MAX >> 20} MiB of memory to decode it"
-_NEEDS_TIME: Final = f"it takes more than {CPU_S} s to decode"
+_NEEDS_TIME: Final = f"it takes more than {CPU_S} s of CPU time to decode"
 _WHY: Final = {
     _NO_MEMORY: _NEEDS_MEMORY,
     -signal.SIGSEGV: _NEEDS_MEMORY,  # libraries that do not check malloc's result
     -signal.SIGABRT: _NEEDS_MEMORY,
     -signal.SIGXCPU: _NEEDS_TIME,
-    -signal.SIGKILL: _NEEDS_TIME,
+    -signal.SIGKILL: "the process that decoded it was killed, as by a lack of memory",
     _TOO_MUCH: f"it makes more than {ROWS_BYTES_MAX >> 20} MiB of rows",
 }
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -130,10 +130,12 @@ class Worker:
         if not pid and time.monotonic() < self._ends:
             return None
         if not pid:
-            os.kill(self._pid, signal.SIGKILL)
-            _, status = os.waitpid(self._pid, 0)
+            self.kill()
+            return WorkerResult({}, 0, f"it takes more than {WALL_S:.0f} s to decode")
         try:
             return self._read(os.waitstatus_to_exitcode(status))
+        except (OSError, ValueError, LookupError, MemoryError, pa.ArrowException) as error:
+            return WorkerResult({}, 0, f"its rows cannot be read: {type(error).__name__}: {error}")
         finally:
             os.close(self._result)
 

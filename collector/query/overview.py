@@ -162,7 +162,8 @@ def _of_kind(name: str, spans: pa.Table) -> StepTimes | None:
     times = spread(usual if usual.num_rows else whole)
     if times is None:
         return None
-    return StepTimes(name, int(pc.sum(whole["count"]).as_py()), times, not usual.num_rows, curve(spans, CURVE))
+    is_traced = not usual.num_rows and bool(pc.any(flagged(whole, layout.FLAG_TRACED)).as_py())
+    return StepTimes(name, int(pc.sum(whole["count"]).as_py()), times, is_traced, curve(spans, CURVE))
 
 
 def _ops(job: JobReader) -> TopOps:

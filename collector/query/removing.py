@@ -33,13 +33,15 @@ def named(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Remo
 def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> list[Removable]:
     """Return the jobs that ``wanted`` selects and that ended before ``before_ns`` (real time).
 
-    Jobs that may still run are left out.
+    Jobs that may still run are left out. A job whose end is unknown has ended when its data was
+    last written.
     """
-    return [
-        Removable(one, _size(catalog.job_folder(store.path, one.job.info.uid)))
-        for one in listed(store, now_ns, wanted)
-        if one.row.ended_ns is not None and one.row.ended_ns < before_ns and not _runs(one.job.info)
-    ]
+    found = []
+    for one in listed(store, now_ns, wanted):
+        folder = catalog.job_folder(store.path, one.job.info.uid)
+        if not _runs(one.job.info) and (one.row.ended_ns or _written_ns(folder)) < before_ns:
+            found.append(Removable(one, _size(folder)))
+    return found
 
 
 def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
@@ -76,6 +78,14 @@ def _is_alive(info: catalog.JobInfo) -> bool:
         return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")
     except (OSError, ValueError, IndexError):
         return False
+
+
+def _written_ns(folder: Path) -> int:
+    """Return the time of the last change of a file in ``folder``, 0 if there is none."""
+    try:
+        return max((path.stat().st_mtime_ns for path in folder.iterdir()), default=0)
+    except OSError:
+        return 0
 
 
 def _size(folder: Path) -> int:

@@ -92,7 +92,7 @@ SPANS = pa.schema(
         ("max_ns", _I64),
         ("key", _U32),
         ("thread", _U32),
-        ("parent", _U64),  # ordinal + 1 of the enclosing epoch, 0 for none
+        ("parent", _U64),  # ordinal of the enclosing epoch, 0 for none
     ]
 )
 

@@ -72,7 +72,7 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
     """Return the growth of ``totals`` per second in each interval between two ``times`` (ns).
 
-    An amount above ``most`` per second is moved to earlier intervals. Growth can exceed ``most``:
+    An amount above ``most`` per second is moved to earlier intervals; what fits none is left out. Growth can exceed ``most``:
     CPU time is counted in ticks and read just after the clock, and a process that is found late
     adds all its time at once. A decrease counts as 0.
     """

@@ -45,10 +45,9 @@ Row = Mapping[str, Any]
 def _end(row: Row) -> int:
     """Return the end of the last span of an entry.
 
-    The start of a sampled entry is that of its last span, the only one that was timed.
+    The spans of an entry that was not sampled may be apart, so that this is too early for them.
     """
-    count = row["count"] if row["flags"] & layout.FLAG_SAMPLED else 1
-    return int(row["start_ns"] + row["total_ns"] // max(1, count))
+    return int(row["start_ns"] + row["total_ns"])
 
 
 def _kind(row: Row) -> int:

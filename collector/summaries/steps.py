@@ -79,7 +79,7 @@ def call(kind: int, key: int, names: Names = NO_NAMES) -> str:
     is labeled by its name in ``names``, or else by its number; key 0 has no label.
     """
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
-        return names.get(key, f"#{key}") if key else ""
+        return names.get(key, f"#{key:x}") if key else ""
     parts = ((key >> 28, "feed"), (key >> 24 & _MOST, "fetch"), (key >> 20 & _MOST, "target"))
     return ", ".join(f"{number}{'+' * (number == _MOST)} {_plural(word, number)}" for number, word in parts if number)
 

@@ -220,6 +220,19 @@ def test_rm_removes_the_selected_jobs(run: Run, store: Path, live: LocalStoreWri
     assert "nothing was removed" in run("rm", "--all", "--yes")[2]
 
 
+def test_rm_removes_a_job_whose_collector_ended_unless_its_process_runs(
+    run: Run, store: Path, live: LocalStoreWriter
+) -> None:
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    mine = {"name": "mine.py", "host": socket.gethostname(), "pid": os.getpid(), "started": int(stat[19])}
+    live.job(0x5678 << 48).identity(mine)
+    live.close()
+    assert run("rm", "--older-than", "1d", "--yes")[0] == 0
+    assert left(store) == ["1234", "5678"]
+    assert run("rm", "--all", "--yes")[0] == 0
+    assert left(store) == ["5678"]
+
+
 def test_rm_of_many_jobs_needs_yes_without_a_terminal(run: Run, store: Path) -> None:
     code, _, err = run("rm", "--all")
     assert (code, "--yes" in err) == (2, True)

@@ -189,6 +189,14 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
     assert host.run(30).run(20, steps=False).slugs == [STALL, STALL]
 
 
+def test_a_stall_names_the_last_step_of_an_entry_with_several():
+    host = Host().run(60)
+    host.detector.spans(1, [span(host.now, NS // 10, host.steps[1] + 1, runs=5)], 0, host.now + NS)
+    host.run(60, steps=False)
+    [(_, alert)] = host.found
+    assert (alert.slug, alert.step) == (STALL, host.steps[1] + 5)
+
+
 def test_a_job_without_samples_raises_no_stall():
     host = Host().run(60)
     host.now += 600 * NS

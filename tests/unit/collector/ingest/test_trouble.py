@@ -1,6 +1,7 @@
 """Errors of one job are refused, counted and reported, and do not affect other jobs."""
 
 import json
+import os
 import time
 
 import pytest
@@ -161,6 +162,23 @@ def test_ids_of_names_continue_after_the_rows_of_a_worker(collecting):
     assert [names[0, ops[at]["node"]] for at in (0, 1, 90_000, 90_001)] == [b"a", b"n0", b"n89999", b"last"]
 
 
+def test_records_after_a_large_one_are_stored_once(collecting):
+    # The walker is so fast that the estimated time leaves room for more records.
+    large = (layout.RUN_METADATA, run_metadata([b"a:Add"]) + b"\x1a\x00" * (LARGE_BYTES // 2))
+    assert collecting.records(UID, 1, large, STEP, STEP) == []
+    assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)
+    assert [row["trace"] for row in collecting.table(UID, "traces")] == [0, 1, 2]
+
+
+def test_rows_of_a_worker_that_cannot_be_read_are_an_event(collecting, monkeypatch):
+    monkeypatch.setattr(worker_process, "_write", lambda result, *_args: os.write(result, b"{}"))
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
+    assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
+    (event,) = collecting.table(UID, "events")
+    assert "its rows cannot be read" in event["text"]
+    assert len(collecting.table(UID, "traces")) == 1
+
+
 def test_the_end_of_a_job_waits_for_the_worker(collecting):
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     assert collecting.say(UID, wire.CLOSE, state="exited") == []
@@ -173,7 +191,8 @@ def test_the_end_of_a_job_waits_for_the_worker(collecting):
     ("limit", "value", "why"),
     [
         ("ROWS_BYTES_MAX", 1 << 16, "MiB of rows"),
-        ("WALL_S", 0.0, "s to decode"),
+        ("WALL_S", 0.0, "more than 0 s to decode"),
+        ("CPU_S", 0, "of CPU time"),
     ],
 )
 def test_a_record_beyond_the_limits_of_a_worker_is_an_event_and_the_job_continues(

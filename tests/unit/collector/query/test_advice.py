@@ -111,7 +111,7 @@ def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
     assert report_texts(made_job(tmp_path, [[Ran("a", 0, 5)]]), "utilization") == []
 
 
-NORM = "batch normalisation is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
+NORM = "batch normalization is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
 TFPROFS_NORM = "Maybe use faster FusedBatchNorm instead of BatchNorm"
 NHWC = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW may be faster."
 
@@ -125,7 +125,7 @@ NHWC = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW 
         ({"x": "Mul"}, [], []),
     ],
 )
-def test_unfused_batch_normalisation_is_reported(
+def test_unfused_batch_normalization_is_reported(
     tmp_path: Path, ops: dict[str, str], ours: list[str], tfprofs: list[str]
 ) -> None:
     job = made_job(tmp_path, [[Ran(name, 0, 5) for name in ops]], graph(ops))

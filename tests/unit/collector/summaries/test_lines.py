@@ -58,6 +58,12 @@ def test_a_line_counts_traced_failed_setup_and_timed_steps() -> None:
     assert (one.first, one.last, one.min_ns, one.max_ns) == (1, 20, 2 * MS, 2 * MS)
 
 
+def test_a_sampled_entry_ends_with_its_last_span() -> None:
+    row = span(layout.RUN, 5, 1, 300, flags=layout.FLAG_SAMPLED, count=100)
+    (one,) = StepLines(each=True).add([row], START_NS)
+    assert one.end_ns == row["start_ns"] + row["total_ns"]
+
+
 def test_steps_that_were_only_counted_and_failed_have_no_time() -> None:
     row = span(layout.RUN, 5, 1, 0, flags=layout.FLAG_FAILED | layout.FLAG_SAMPLED)
     (one,) = StepLines(each=True).add([row], START_NS)

@@ -114,7 +114,7 @@ def test_the_last_steps_are_listed_in_order_of_time() -> None:
 def test_the_key_of_a_session_run_has_a_text() -> None:
     assert call(RUN, (2 << 28) | (1 << 24) | (1 << 20) | 0xABC) == "2 feeds, 1 fetch, 1 target"
     assert call(layout.TRAIN, 15 << 24) == "15+ fetches"
-    assert call(layout.FUNCTION, 7) == "#7"
+    assert call(layout.FUNCTION, 0xAB) == "#ab"
     assert call(layout.FUNCTION, 7, {7: "train_step"}) == "train_step"
     assert call(BATCH, 0) == ""
 
