@@ -50,7 +50,11 @@ def rm(
     if not jobs and not chosen:
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
     opened, now_ns = LocalStore(store), time.time_ns()
-    found = named(opened, jobs, now_ns) if jobs else ended(opened, Wanted(names=names), now_ns if before is None else before, now_ns)
+    found = (
+        named(opened, jobs, now_ns)
+        if jobs
+        else ended(opened, Wanted(names=names), now_ns if before is None else before, now_ns)
+    )
     if not found:
         note("no ended job matches: nothing was removed")
     elif not yes and not _confirmed(found, now_ns, is_sure=bool(jobs)):
