@@ -10,8 +10,8 @@ from ..errors import DecodeError
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
 from .columns import from_rows
 
-#: Maximum rows and characters of text in the frames of one graph. A small record can make a large table,
-#: since its stacks are lists of indexes.
+#: Maximum rows and characters of text in the frames of one graph. A small record can make a large
+#: table, since its stacks are lists of indexes.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20
 
@@ -83,7 +83,7 @@ def _check_size(stacks: Sequence[Sequence[_Place]]) -> None:
     if sum(map(len, stacks)) > ROWS_MAX:
         raise ValueError(f"more than {ROWS_MAX} frames")
     if sum(len(file) + len(function) for stack in stacks for file, _, function, _ in stack) > TEXT_MAX:
-        raise ValueError(f"more than {TEXT_MAX} bytes of text")
+        raise ValueError(f"more than {TEXT_MAX} characters of text")
 
 
 def _frame_rows(stacks: Sequence[Sequence[_Place]], graph: int) -> pa.RecordBatch:

@@ -72,9 +72,9 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
     """Return the growth of ``totals`` per second in each interval between two ``times`` (ns).
 
-    An amount above ``most`` per second is moved to earlier intervals; what fits none is left out. Growth can exceed ``most``:
-    CPU time is counted in ticks and read just after the clock, and a process that is found late
-    adds all its time at once. A decrease counts as 0.
+    An amount above ``most`` per second is moved to earlier intervals; what fits into none is left
+    out. Growth can exceed ``most``: CPU time is counted in ticks and read just after the clock, and
+    a process that is found late adds all its time at once. A decrease counts as 0.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
     steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]
