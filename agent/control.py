@@ -56,8 +56,3 @@ def _write(channel: ChannelReader, policy: Policy, order: int, count: int, end_n
 def has_order(channel: ChannelReader) -> bool:
     """Return whether an order is in force, or is written and not confirmed yet."""
     return channel.word("policy") > channel.word("order_over")
-
-
-def is_seen(channel: ChannelReader, generation: int = 0) -> bool:
-    """Return whether the job follows the policy of ``generation``, by default the last one."""
-    return channel.word("policy_seen") >= (generation or channel.word("policy"))

@@ -114,7 +114,7 @@ class StoppedThread:
         for name, value in others.items():
             setattr(registers, name, value)
         # At a function's start the stack is 8 bytes below alignment and holds the return address.
-        registers.rsp = frame.context_at - 8
+        registers.rsp = frame.at - 8
         self._memory.write(frame.at, frame.data)
         self._memory.write(registers.rsp, struct.pack("<Q", self._restorer))
         return self._make_call(frame, registers, timeout_s, on_syscall)
@@ -123,7 +123,7 @@ class StoppedThread:
         """Run machine code that ends with `rt_sigreturn`; return the registers there."""
         frame = self._frame
         first = self.state.registers.copy()
-        first.orig_rax, first.rip, first.rsp = _NO_CALL, code, frame.context_at
+        first.orig_rax, first.rip, first.rsp = _NO_CALL, code, frame.at
         first.eflags &= ~_DIRECTION_FLAG
         for name, value in registers.items():
             setattr(first, name, value)
@@ -151,7 +151,7 @@ class StoppedThread:
         # restarted. Only after the next stop can an interrupted system call be restarted exactly.
         again = returned.copy()
         again.orig_rax, again.rip = _NO_CALL, self._restorer
-        again.rsp = frame.context_at
+        again.rsp = frame.at
         thread.set_registers(again)
         thread.interrupt(self._timeout_s)
         self._restore()
@@ -173,13 +173,13 @@ class StoppedThread:
                 if waits:
                     raise BackedOutError("the function called in the process is blocked; the call was undone") from None
                 raise OnItsWayError("the function called in the process takes long, and goes on by itself") from None
-            if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.context_at:
+            if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.at:
                 return registers
             is_inside = not is_inside
             waits = is_inside and _waits(registers)
             if on_syscall is not None:
                 on_syscall(registers)
-        raise AttachError("the function called in the process does not return")
+        raise OnItsWayError("the function called in the process makes many system calls, and goes on by itself")
 
     def _restore(self) -> None:
         """Restore everything; the registers last, in one call."""

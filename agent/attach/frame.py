@@ -64,11 +64,10 @@ class SavedState(NamedTuple):
 
 
 class SignalFrame(NamedTuple):
-    """A frame: ``data`` for the address ``at``, and the rsp with which `rt_sigreturn` starts."""
+    """A frame: ``data`` for the address ``at``, which is the rsp with which `rt_sigreturn` starts."""
 
     at: int
     data: bytes
-    context_at: int
 
 
 def build(state: SavedState) -> SignalFrame:
@@ -76,7 +75,7 @@ def build(state: SavedState) -> SignalFrame:
     registers = state.registers
     extended = _in_stack_layout(state.extended)
     extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
-    context_at = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
+    at = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
     restored = _restarted(registers)
     values = [getattr(restored, name) for name in _ORDER]
     context = _CONTEXT.pack(
@@ -100,8 +99,8 @@ def build(state: SavedState) -> SignalFrame:
         bytes(64),
         state.mask,
     )
-    gap = extended_at - context_at - len(context)
-    return SignalFrame(context_at, context + bytes(gap) + extended, context_at)
+    gap = extended_at - at - len(context)
+    return SignalFrame(at, context + bytes(gap) + extended)
 
 
 def _in_stack_layout(extended: bytes) -> bytes:

@@ -15,7 +15,6 @@ from .node_keys import device_of, key_of, node_of
 from .schema import NONE_ID, ROLLUP
 
 EMPTY: Final = ROLLUP.empty_table()
-NO_CANONICAL: Final = pa.array([], pa.uint32())
 
 NONE: Final = constant(NONE_ID, pa.uint32())
 _NUMBERS: Final = tuple(name for name in aggregation.RESULTS if name != "traces")

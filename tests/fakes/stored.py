@@ -4,6 +4,7 @@ import math
 import random
 from collections import defaultdict
 
+import pyarrow as pa
 from fakes.made_store import rows as table
 from tfprof.collector.store import schema
 
@@ -14,6 +15,7 @@ DEVICES = (
     b"/device:GPU:0/stream:all",
     b"/host:CPU",
 )
+NO_CANONICAL = pa.array([], pa.uint32())
 BASE_NS = 1_700_000_000_000_000_000
 
 

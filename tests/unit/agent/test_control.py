@@ -25,9 +25,7 @@ def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
     made.close()
 
 
-def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_confirms_it(
-    writer: ChannelWriter, channel: ChannelReader
-) -> None:
+def test_a_policy_is_written_with_a_new_generation(writer: ChannelWriter, channel: ChannelReader) -> None:
     assert control.write_policy(channel, Policy.from_text("steps=10-20", "software"), 77, 5, 99) == 1
     words = {name: writer.word(name) for name in layout.AGENT_WORDS if name.startswith("policy")}
     assert words["policy_mode"] == layout.MODE_STEPS
@@ -36,9 +34,6 @@ def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_confirm
     assert (words["policy_order"], words["policy_count"], words["policy_end_ns"]) == (77, 5, 99)
     assert not words["policy_writing"]
     assert writer.word("agent_beat_ns")
-    assert not control.is_seen(channel)
-    writer.set(policy_seen=1)
-    assert control.is_seen(channel)
     assert control.write_policy(channel, Policy.from_text("off")) == 2
 
 

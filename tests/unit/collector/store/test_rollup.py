@@ -4,11 +4,11 @@ from fakes import stored
 from fakes.rollups import rollup
 from fakes.stored import CPU, GPU, HOST, STREAM, op
 from tfprof.collector.store.merging import merge
-from tfprof.collector.store.rollup import NO_CANONICAL, canonical_of
+from tfprof.collector.store.rollup import canonical_of
 from tfprof.collector.store.schema import NONE_ID
 
 
-def computed(rows, traces, devices=stored.DEVICES, canonical=NO_CANONICAL):
+def computed(rows, traces, devices=stored.DEVICES, canonical=stored.NO_CANONICAL):
     return rollup(stored.table("ops", rows), traces, stored.device_names(devices), canonical)
 
 

@@ -6,7 +6,6 @@ from fakes import stored
 from fakes.rollups import rollup
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import segment
-from tfprof.collector.store.rollup import NO_CANONICAL
 from tfprof.collector.store.schema import JOB_TABLES, NONE_ID
 
 
@@ -29,7 +28,7 @@ def test_a_table_is_read_back_unchanged(tmp_path, name):
 
 def test_a_rollup_and_its_metadata_are_read_back(tmp_path):
     ops = stored.table("ops", stored.random_ops(0, 20, nodes=9))
-    table, _ = rollup(ops, stored.traces(0, 20), stored.device_names(), NO_CANONICAL)
+    table, _ = rollup(ops, stored.traces(0, 20), stored.device_names(), stored.NO_CANONICAL)
     path = tmp_path / "rollup-000000.parquet"
     path.write_bytes(segment.encode("rollup", table, {"first_trace": 0, "last_trace": 19}))
     assert segment.read(path, "rollup") == table
@@ -68,7 +67,7 @@ def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
             }
             rows.append(row)
     ops = stored.table("ops", rows)
-    table, _ = rollup(ops, stored.traces(0, 64), stored.device_names(), NO_CANONICAL)
+    table, _ = rollup(ops, stored.traces(0, 64), stored.device_names(), stored.NO_CANONICAL)
     ordered = ops.sort_by([("node", "ascending"), ("device", "ascending"), ("trace", "ascending")])
     size = len(segment.encode("ops", ordered)) + len(segment.encode("rollup", table))
     assert size <= 13 * len(rows)
