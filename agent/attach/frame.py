@@ -64,7 +64,7 @@ class SavedState(NamedTuple):
 
 
 class SignalFrame(NamedTuple):
-    """A frame: ``data`` for the address ``at``, which is the rsp with which `rt_sigreturn` starts."""
+    """A frame: ``data`` for the address ``at``, with which rsp `rt_sigreturn` starts."""
 
     at: int
     data: bytes

@@ -51,7 +51,7 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
 
 
 def top_of(job: JobReader, answer: OrderAnswer) -> OrderedOps | None:
-    """Return the ops of the traced steps of an order, of the leading kind.
+    """Return the ops of the traced steps of an order that are of the main kind.
 
     These are the steps that began between the times of ``answer``. None if no such step is stored.
     """
