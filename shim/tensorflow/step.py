@@ -93,7 +93,9 @@ class Step(object):
             flags |= layout.FLAG_TRACED
         flags |= self.flags
         if self.left is None or flags or self.is_paced or ended:
+            began = mono()
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
+            tracker.spend(2 * (mono() - began))  # our work at the step's start took about as long
         else:
             tracker.timed(self.start, duration, self.ordinal, self.key, self.left)
 

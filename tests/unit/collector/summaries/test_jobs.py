@@ -79,6 +79,15 @@ def test_the_note_on_a_short_job_contains_the_times() -> None:
     assert over_budget(replace(row, steps_ns=3600 * 10**9)) == "the first steps of each kind are always traced"
 
 
+@pytest.mark.parametrize(("kind", "epochs"), [("batch", 2), ("predict_batch", 0)])
+def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str, epochs: int) -> None:
+    row = replace(job_row(JobInfo(1), "0001", 0), traced=3, cost=0.012, steps_ns=400 * 10**9, steps=10**6)
+    row = replace(row, step_kind=kind, epochs=epochs)
+    assert over_budget(row) == f"each {kind} is timed, and they take only 400 µs on average"
+    assert over_budget(replace(row, steps=10**5)) == "the first steps of each kind are always traced"
+    assert over_budget(replace(row, step_kind="run", epochs=0)) == "the first steps of each kind are always traced"
+
+
 def test_functions_of_a_job_have_names_by_key() -> None:
     assert functions_of(JobInfo(1, identity={"functions": {"7": "train_step", "x": "no"}})) == {7: "train_step"}
     assert functions_of(JobInfo(1, identity={"functions": "odd"})) == {}

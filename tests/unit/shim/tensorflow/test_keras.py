@@ -46,6 +46,15 @@ def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
         assert span.start + span.total <= whole.start + whole.total
 
 
+def test_the_timing_of_each_batch_counts_as_cost(kit, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "off")
+    fit(kit[2], epochs=1, calls=10)
+    before = read().word("self_ns")
+    fit(kit[2], epochs=1, calls=100)
+    assert read().word("traced") == 0
+    assert read().word("self_ns") - before > 100 * 100
+
+
 def test_callbacks_are_called_as_without_tfprof(kit, read):
     heard = fit(kit[2], epochs=1, calls=1).heard
     assert heard == [
