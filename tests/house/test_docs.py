@@ -76,7 +76,13 @@ def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
         assert f"| {offset} – " in text
     assert f"{layout.SPAN_COUNT:,} entries" in text
     for kind in (layout.GRAPH, layout.FRAMES, layout.RUN_METADATA, layout.XSPACE, layout.REFUSED):
-        assert f"`{layout.RECORD_NAMES[kind]}`" in text
+        assert f"\n| {kind} `{layout.RECORD_NAMES[kind]}` |" in text
+    listed = re.findall(r"(\d+) `(\w+)`", text.partition("| kind of span |")[2].partition("\n\n")[0])
+    assert {int(kind): name for kind, name in listed} == layout.SPAN_NAMES
+    for flag in (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP, layout.FLAG_SAMPLED):
+        assert f"\n| {flag} | the " in text
+    for form in (layout.SPAN, layout.RECORD, layout.XSPACE_HEAD):
+        assert f"`{form.format}`" in text
 
 
 def test_every_setting_is_documented() -> None:
