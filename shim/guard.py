@@ -178,7 +178,7 @@ def _handlers() -> "set[tuple[str, str]]":
 def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
     """Raise ``error`` at the job's next line, in ``frame`` or a caller.
 
-    Finalisers are skipped, since Python drops their errors, too.
+    Finalizers are skipped, since Python drops their errors, too.
     """
     while frame is not None and (_is_ours(frame) or frame.f_code.co_name == "__del__"):
         frame = frame.f_back

@@ -24,7 +24,7 @@ _VERSION = sys.version_info[:2]
 _KNOWN = sys.implementation.name == "cpython" and (3, 7) <= _VERSION <= (3, 13)
 #: Inline cache of an instruction, in units of two bytes.
 _CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VERSION > (3, 11) else {})
-#: CPython 3.11.0 exposes a partly cleared frame to finalisers (GH-99729).
+#: CPython 3.11.0 exposes a partly cleared frame to finalizers (GH-99729).
 _KEEPS = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
 #: These versions do not release values left on the stack at a return: there the code itself
 #: releases the kept value.

@@ -31,7 +31,7 @@ def of_library(kernel: str) -> bool:
     return _ONEDNN.fullmatch(kernel) is not None
 
 
-def labelled(label: str) -> tuple[str, str] | None:
+def labeled(label: str) -> tuple[str, str] | None:
     """Return the node and the kernel in an executor's timeline label.
 
     Return None if the label is not from an executor.

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ...formats import layout
 from ..errors import NoSuchStepError, UsageError
-from ..flops.kernels import labelled, of_library, op_type
+from ..flops.kernels import labeled, of_library, op_type
 from ..store.catalog import IMPORTED
 from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
@@ -224,7 +224,7 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
         rollup if ran is None else ran.rollup,
         names,
         graph,
-        ran_as if parity.exact else {**_labelled(names, graph), **ran_as},
+        ran_as if parity.exact else {**_labeled(names, graph), **ran_as},
         facts=found.facts if found else None,
         total=total,
     )
@@ -259,9 +259,9 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
     is_label = pc.and_(
         pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())), pc.match_substring(names["text"], "_Mkl")
     )
-    labelled_kernels = filter(None, map(labelled, texts(names.filter(is_label), LABEL).values()))
+    labeled_kernels = filter(None, map(labeled, texts(names.filter(is_label), LABEL).values()))
     nodes = texts(names, NODE) if seen else {}
-    pairs = chain(labelled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
+    pairs = chain(labeled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
     return {name: kernel for name, kernel in pairs if of_library(kernel)}
 
 
@@ -271,14 +271,14 @@ def _with_kernel(node: Node, kernel: str) -> Node:
     return replace(node, facts=replace(node.facts, types=types))
 
 
-def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
+def _labeled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     """Return the op types in timeline labels that differ from those of the graph, by node id.
 
     The nodes are in no graph, or ran as another op. TensorFlow adds nodes, folds constants, and
     fuses a convolution into the Relu that follows it.
     """
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
-    op_of = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))
+    op_of = dict(filter(None, (labeled(label) for label in texts(names, LABEL).values() if " = " in label)))
     ran = {name: op_type(op) for name, op in op_of.items()}
     numbers = texts(names, NODE).items()
     return {number: ran[name] for number, name in numbers if name in ran and ran[name] != known.get(name)}

@@ -105,7 +105,7 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     row = pc.subtract(pc.cumulative_sum(starts.cast(pa.int64())), integer(1))
     width = integer(pc.max(trace).as_py() + 1)
     pairs = pc.add(pc.multiply(row, width), trace.cast(pa.int64()))
-    if not _all_neighbours(pc.greater, pairs):  # a node may have the same trace on several devices
+    if not _all_neighbors(pc.greater, pairs):  # a node may have the same trace on several devices
         pairs = pc.unique(pairs)
     columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _NUMBERS}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32()), "canonical": canonical.take(nodes)}
@@ -132,12 +132,12 @@ def _order(node: Any, device: Any, trace: Any) -> Any:
     """
     devices = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
     key = pc.add(pc.multiply(node.cast(pa.uint64()), devices), device.cast(pa.uint64()))
-    if _all_neighbours(pc.greater_equal, trace):  # usual; traces of profiler windows may arrive in another order
+    if _all_neighbors(pc.greater_equal, trace):  # usual; traces of profiler windows may arrive in another order
         return pc.array_sort_indices(key)
     by_trace = pc.array_sort_indices(trace)
     return by_trace.take(pc.array_sort_indices(key.take(by_trace)))
 
 
-def _all_neighbours(compare: Any, column: Any) -> bool:
+def _all_neighbors(compare: Any, column: Any) -> bool:
     """Whether ``compare`` holds for each element and the one before it."""
     return pc.all(compare(column.slice(1), column.slice(0, max(0, len(column) - 1)))).as_py() is not False

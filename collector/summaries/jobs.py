@@ -68,8 +68,8 @@ def short_ids(uids: Sequence[str]) -> dict[str, str]:
     ordered = sorted(uids)
     found = {}
     for at, uid in enumerate(ordered):
-        neighbours = ordered[max(0, at - 1) : at] + ordered[at + 1 : at + 2]
-        common = max((_common(uid, other) for other in neighbours), default=0)
+        neighbors = ordered[max(0, at - 1) : at] + ordered[at + 1 : at + 2]
+        common = max((_common(uid, other) for other in neighbors), default=0)
         found[uid] = uid[: max(SHORTEST, common + 1)]
     return found
 

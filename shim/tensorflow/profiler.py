@@ -2,7 +2,7 @@
 
 When a step exceeds the time or memory limit of a recording, a second thread drops the session. That
 thread runs no Python code. It is a chain of built-in functions, made before it starts, and it
-allocates nothing that is garbage-collected. So no finaliser, signal handler, trace function or hook
+allocates nothing that is garbage-collected. So no finalizer, signal handler, trace function or hook
 of the job's can run in it.
 """
 

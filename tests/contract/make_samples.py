@@ -41,10 +41,10 @@ def session_samples(name):
         )
         loss = tf.reduce_mean(tf.square(hidden)) + grown[1] + tf.reduce_sum(large)
         train = v1.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
-        initialise = v1.global_variables_initializer()
+        initialize = v1.global_variables_initializer()
     (DATA / (name + ".graph")).write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
     with v1.Session(graph=graph) as session:
-        session.run(initialise)
+        session.run(initialize)
         feed = {images: np.zeros([4, 16, 16, 3], "f4")}
         session.run([train, loss], feed)
         for level in ("SOFTWARE", "FULL"):

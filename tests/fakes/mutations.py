@@ -11,7 +11,7 @@ from tfprof.formats import layout, wire
 from tfprof.formats.wire import Head
 
 DATA = Path(__file__).parents[1] / "contract" / "data"
-#: Limits of integer types, and their neighbours.
+#: Limits of integer types, and their neighbors.
 EDGES = (0, 1, 2, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 100, 2**64 - 2, 2**64 - 1)
 #: Replacements for a value in JSON.
 JSON_EDGES = (

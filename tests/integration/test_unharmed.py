@@ -31,7 +31,7 @@ def _run(environment: Mapping[str, str], *command: str) -> subprocess.CompletedP
 @pytest.mark.parametrize(
     ("scenario", "output"),
     [
-        ("finalisers", "500 500 1000 0\n"),
+        ("finalizers", "500 500 1000 0\n"),
         ("deleted", "12\n"),
         ("daemon", ""),
         ("eager", "0 0\n"),

@@ -243,7 +243,7 @@ def handler_of(cls):
 
 
 def dropped(frame):
-    """Return whether Python drops an exception in ``frame``, because a finaliser is running."""
+    """Return whether Python drops an exception in ``frame``, because a finalizer is running."""
     while frame is not None:
         if frame.f_code.co_name == "__del__":
             return True

@@ -20,12 +20,12 @@ def call(x):
 
 
 class Holder:
-    """An object in a cycle; its finaliser closes its files."""
+    """An object in a cycle; its finalizer closes its files."""
 
     def __init__(self, folder, number):
         self.me = self
         self.path = os.path.join(folder, str(number))
-        self.file = open(self.path + ".text", "w")  # noqa: SIM115 - the finaliser closes it
+        self.file = open(self.path + ".text", "w")  # noqa: SIM115 - the finalizer closes it
         self.file.write("x" * 100)
         self.fd = os.open(self.path + ".bytes", os.O_CREAT | os.O_WRONLY)
 
@@ -35,7 +35,7 @@ class Holder:
         self.file.close()
 
 
-def finalisers():
+def finalizers():
     """All files are complete, and no descriptor stays open."""
     gc.set_threshold(50)
     folder, before = tempfile.mkdtemp(), len(os.listdir("/proc/self/fd"))

@@ -109,7 +109,7 @@ def test_refusals_are_printed_to_standard_error(store: OpenStore, capsys: pytest
     assert "'((' matches nothing: missing )" in capsys.readouterr().err
 
 
-def test_a_serialised_profile_holds_one_job(store: OpenStore) -> None:
+def test_a_serialized_profile_holds_one_job(store: OpenStore) -> None:
     message = ProfileProto.FromString(store.job("aa10").serialize_to_string())
     assert {node.name for node in message.nodes.values()} >= {b"net/MatMul", b"loss"}
     assert list(message.steps) == [0, 1]

@@ -85,7 +85,7 @@ HANDLERS = {
 
 
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
-def test_a_handler_is_recognised_by_its_frame_argument_even_after_its_removal(channel, reader, handler):
+def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(channel, reader, handler):
     def once(number, frame):
         signal.signal(number, signal.SIG_IGN)
         handler(number, frame)

@@ -1,7 +1,7 @@
 """Op types of the kernels of libraries."""
 
 import pytest
-from tfprof.collector.flops.kernels import labelled, of_library, op_type
+from tfprof.collector.flops.kernels import labeled, of_library, op_type
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_a_kernel_has_the_op_type_that_it_implements(kernel: str, op: str) -> No
 
 
 def test_a_label_has_node_and_kernel() -> None:
-    assert labelled("[CPU: 3] a/b = _MklMatMul(x, y)") == labelled("a/b = _MklMatMul(x, y)") == ("a/b", "_MklMatMul")
-    assert labelled("_MklMatMul") is None
+    assert labeled("[CPU: 3] a/b = _MklMatMul(x, y)") == labeled("a/b = _MklMatMul(x, y)") == ("a/b", "_MklMatMul")
+    assert labeled("_MklMatMul") is None
     assert [of_library(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]

@@ -65,7 +65,7 @@ def broken(*_args, **_kwargs):
     raise ZeroDivisionError("by accident")
 
 
-def test_a_record_with_an_internal_error_is_reported_and_its_neighbours_are_stored(collecting, monkeypatch):
+def test_a_record_with_an_internal_error_is_reported_and_its_neighbors_are_stored(collecting, monkeypatch):
     monkeypatch.setattr(rows, "graph_nodes", broken)
     graph = (layout.GRAPH, b"")
     assert collecting.records(UID, 1, STEP, graph, STEP)[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)

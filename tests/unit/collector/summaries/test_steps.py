@@ -62,7 +62,7 @@ def _cost(times: Sequence[tuple[float, bool]]) -> StepCost | None:
     return group.cost
 
 
-def test_a_traced_step_is_compared_with_its_neighbours() -> None:
+def test_a_traced_step_is_compared_with_its_neighbors() -> None:
     slow = [(1000.0, False), (1000.0, False), (1100.0, True)] * 5
     found = _cost([*slow, *[(1.0, False)] * 100])
     assert found is not None
@@ -77,7 +77,7 @@ def test_a_traced_step_is_compared_with_its_neighbours() -> None:
         [(5.0, True), *[(1.0, False)] * 99],
         [*[(5.0, True)] * 50, *[(1.0, False)] * 2],
     ],
-    ids=["none-traced", "all-traced", "one-traced", "no-neighbours"],
+    ids=["none-traced", "all-traced", "one-traced", "no-neighbors"],
 )
 def test_too_few_comparable_steps_have_no_cost(times: Sequence[tuple[float, bool]]) -> None:
     assert _cost(times) is None
