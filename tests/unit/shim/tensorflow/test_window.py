@@ -198,6 +198,22 @@ def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypa
     assert_no_thread_is_left(running)
 
 
+def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_FIRST", 0.2)
+    peak_kib, grown = window.page_faults.peak_kib, []
+    monkeypatch.setattr(window.page_faults, "peak_kib", lambda: peak_kib() + sum(grown))
+
+    def compile_once(number):
+        if number == 0:
+            grown.append(64 << 10)
+            until(lambda: fake.active is None, "the window's end", patience_s=5.0)
+
+    run(4, before=compile_once)
+    assert [first for first, _, _, _ in windows(read())] == [2, 3, 4]
+    assert slugs(read()) == ["window-too-long"]
+
+
 def test_windows_that_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(1)
