@@ -27,11 +27,21 @@ def counted(traces: Iterable[pa.Table]) -> dict[int, int]:
     """Return the number of traces of each kind."""
     found: dict[int, int] = {}
     for table in traces:
-        rows: list[Any] = table.group_by(["kind", "key"], use_threads=False).aggregate([([], "count_all")]).to_pylist()
-        for row in rows:
-            kind = of_span(row["kind"], row["key"])
-            found[kind] = found.get(kind, 0) + row["count_all"]
+        for span, number in _tallied(table["kind"]):
+            is_call = span == layout.FUNCTION
+            for key, times in _tallied(of_kinds(table, (span,))["key"]) if is_call else [(0, number)]:
+                kind = of_span(span, key)
+                found[kind] = found.get(kind, 0) + times
     return found
+
+
+def _tallied(column: pa.ChunkedArray) -> list[tuple[int, int]]:
+    """Return (value, number of times) of each distinct value, in order of occurrence.
+
+    Table.group_by would load further modules of pyarrow, which takes longer than most queries.
+    """
+    rows: list[Any] = pc.value_counts(column).to_pylist()
+    return [(row["values"], row["counts"]) for row in rows]
 
 
 def names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
@@ -86,8 +96,7 @@ def _traced_times(table: pa.Table) -> dict[int, int]:
 
     For imported jobs, no other time is known.
     """
-    rows: list[Any] = table.group_by("kind").aggregate([("duration_ns", "sum")]).to_pylist()
-    return {row["kind"]: row["duration_ns_sum"] for row in rows}
+    return {kind: pc.sum(of_kinds(table, (kind,))["duration_ns"]).as_py() for kind, _ in _tallied(table["kind"])}
 
 
 def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:

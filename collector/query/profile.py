@@ -256,10 +256,7 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
 
     The nodes keep their op types.
     """
-    is_label = pc.and_(
-        pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())), pc.match_substring(names["text"], "_Mkl")
-    )
-    labeled_kernels = filter(None, map(labeled, texts(names.filter(is_label), LABEL).values()))
+    labeled_kernels = filter(None, map(labeled, _labels(names, "_Mkl")))
     nodes = texts(names, NODE) if seen else {}
     pairs = chain(labeled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
     return {name: kernel for name, kernel in pairs if of_library(kernel)}
@@ -271,15 +268,22 @@ def _with_kernel(node: Node, kernel: str) -> Node:
     return replace(node, facts=replace(node.facts, types=types))
 
 
+def _labels(names: pa.Table, part: str) -> list[str]:
+    """Return the timeline labels that contain ``part``."""
+    labels = names.filter(pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())))
+    return list(texts(labels.filter(pc.match_substring(labels["text"], part)), LABEL).values())
+
+
 def _labeled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     """Return the op types in timeline labels that differ from those of the graph, by node id.
 
     The nodes are in no graph, or ran as another op. TensorFlow adds nodes, folds constants, and
     fuses a convolution into the Relu that follows it.
     """
+    ran = {name: op_type(op) for name, op in filter(None, map(labeled, _labels(names, " = ")))}
+    if not ran:
+        return {}
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
-    op_of = dict(filter(None, (labeled(label) for label in texts(names, LABEL).values() if " = " in label)))
-    ran = {name: op_type(op) for name, op in op_of.items()}
     numbers = texts(names, NODE).items()
     return {number: ran[name] for number, name in numbers if name in ran and ran[name] != known.get(name)}
 

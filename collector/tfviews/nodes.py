@@ -295,7 +295,8 @@ def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = D
 def _finished(node: Node, parity: Parity, *, averaged: bool) -> Stats:
     stats, facts, entries = node.stats, node.facts, node.entries
     if averaged and entries is not None and entries != 1:
-        stats = Stats(*(average(number, entries) if number else 0 for number in stats))
+        positive = entries > 0  # the usual case without a call
+        stats = Stats(*[n // entries if positive and n >= 0 else average(n, entries) for n in stats])
     if facts is NO_FACTS:
         return stats
     stats = stats._replace(params=parameters(facts.parameter_shape))
