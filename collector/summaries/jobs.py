@@ -21,7 +21,9 @@ _TOLERANCE: Final = 1.1
 SHORT_NS: Final = 60 * 10**9
 #: Kinds of which all steps are timed in a `fit`, `evaluate` or `predict`, and the least time that
 #: this takes for one step (ns).
-_ALL_TIMED: Final = frozenset(layout.SPAN_NAMES[kind] for kind in (layout.TEST_BATCH, layout.PREDICT_BATCH))
+_ALL_TIMED: Final = frozenset(
+    layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH)
+)
 _TIMING_NS: Final = 3_000
 #: Phases of a job besides `catalog.RUNNING`: it runs and has no span yet; it is over.
 STARTING: Final = "starting"
@@ -162,9 +164,8 @@ def over_budget(row: JobRow) -> str | None:
     if row.trace and not row.trace.startswith("budget"):
         return f"the requested steps are traced (--trace {row.trace})"
     why = "the first steps of each kind are always traced"
-    all_timed = row.step_kind in _ALL_TIMED or row.epochs > 0
-    if all_timed and 2 * row.steps * _TIMING_NS > row.cost * row.steps_ns:
-        return f"each {row.step_kind} is timed, and they take only {duration(row.steps_ns / row.steps)} on average"
+    if row.step_kind in _ALL_TIMED and 2 * row.steps * _TIMING_NS > row.cost * row.steps_ns:
+        return f"most of it is for timing short steps: a {row.step_kind} takes {duration(row.steps_ns / row.steps)}"
     if row.steps_ns >= SHORT_NS:
         return why
     spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
