@@ -35,7 +35,7 @@ def counted(traces: Iterable[pa.Table]) -> dict[int, int]:
     return found
 
 
-def _tallied(column: pa.ChunkedArray) -> list[tuple[int, int]]:
+def _tallied(column: Any) -> list[tuple[int, int]]:
     """Return (value, number of times) of each distinct value, in order of occurrence.
 
     Table.group_by would load further modules of pyarrow, which takes longer than most queries.
