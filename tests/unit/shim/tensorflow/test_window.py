@@ -12,6 +12,7 @@ from fakes import eager_tensorflow
 from fakes.polling import until
 from tfprof.formats import layout
 from tfprof.shim import core, guard
+from tfprof.shim.pacing import page_faults
 from tfprof.shim.tensorflow import profiler, window
 from tfprof.shim.tensorflow.step import Step
 
@@ -201,8 +202,8 @@ def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypa
 def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST", 0.2)
-    peak_kib, grown = window.page_faults.peak_kib, []
-    monkeypatch.setattr(window.page_faults, "peak_kib", lambda: peak_kib() + sum(grown))
+    peak_kib, grown = page_faults.peak_kib, []
+    monkeypatch.setattr(page_faults, "peak_kib", lambda: peak_kib() + sum(grown))
 
     def compile_once(number):
         if number == 0:
