@@ -59,6 +59,7 @@ class Finder:
         self._last_scan_s = 0.0
         self.refusals = Refusals()
         self.holders: dict[Inode, list[Holder]] = {}
+        self._second_scan: dict[Inode, list[Holder]] | None = None
         self.scans = 0
 
     def announced(self) -> list[Found]:
@@ -123,6 +124,7 @@ class Finder:
     def _next(self) -> list[Found]:
         """Open queued channels in turn by process, so that one process cannot block the others."""
         found: list[Found] = []
+        self._second_scan = None
         until = time.monotonic() + TAKEN_S
         for inode in _in_turn(self._waiting):
             if len(found) == TAKEN_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > until:
@@ -165,7 +167,9 @@ class Finder:
             os.close(fd)
             self._not_ours.add(inode)
             return None
-        owner = _owner(holders, page.pid, launch)
+        # A scan passes a process that creates its channel a moment later, and may still find the
+        # channel at the command that attached to it.
+        owner = _owner(holders, page.pid, launch) or _owner(self._holders_now(inode), page.pid, launch)
         maker = owner.pid if owner else page.pid
         if list(self._open.values()).count(maker) >= PROCESS_MAX:
             os.close(fd)
@@ -173,6 +177,12 @@ class Finder:
         channel = ChannelReader(fd)
         self._open[inode] = maker
         return Found(channel, inode, owner)
+
+    def _holders_now(self, inode: Inode) -> list[Holder]:
+        """Return the holders of a channel from another scan, which is made once for each turn."""
+        if self._second_scan is None:
+            self._second_scan = processes.scan(self._uid)
+        return self._second_scan.get(inode, [])
 
     def _launched_by(self, pid: int) -> int:
         """Return the launch whose launcher is process ``pid``, 0 when there is none.

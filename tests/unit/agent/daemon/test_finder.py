@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fakes import channel_writer
 from fakes.channel_writer import ChannelWriter
-from tfprof.agent import launches
+from tfprof.agent import launches, processes
 from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder
 from tfprof.agent.daemon import finder
 from tfprof.agent.daemon.finder import PROCESS_MAX, SCAN_SOONEST_S, TAKEN_MAX, TRIES, Finder, Found
@@ -203,3 +203,24 @@ def test_an_announcement_with_a_pid_of_another_namespace_hastens_the_next_scan(p
     Path(place.path, runtime_dir.ANNOUNCE, "999999999-00000000000000ff").write_text("channel\n")
     assert place.finder.announced() == []
     assert place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
+
+
+def test_a_channel_that_its_process_created_during_the_scan_has_its_owner(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = place.job()
+    ((inode, path),) = processes.channels_of(child.pid).items()
+    kept = os.open(path, os.O_RDWR)
+    attacher = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[kept])
+    place.children.append(attacher)  # holds the channel, as the command that attached to the process does
+    os.close(kept)
+    whole, scans = processes.scan, []
+
+    def scan(uid: int) -> dict[processes.Inode, list[processes.Holder]]:
+        scans.append(whole(uid))
+        mine = [one for one in scans[-1][inode] if one.pid != child.pid]
+        return {inode: mine} if len(scans) == 1 else scans[-1]
+
+    monkeypatch.setattr(processes, "scan", scan)
+    assert place.take(place.finder.scan()) == [child.pid]
+    assert len(scans) == 2
