@@ -42,7 +42,7 @@ def _graphs(evidence: Evidence) -> Report | None:
 
 
 def _nodes(evidence: Evidence) -> Report | None:
-    """Check the traced steps whose call was traced before; only their later half counts."""
+    """Check the later half of the traced steps whose call had been traced before."""
     known: set[tuple[int, int]] = set()
     again = []
     for call, nodes in evidence.new:

@@ -345,7 +345,10 @@ def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) 
 
 
 def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
-    """Close the innermost open op; yield it unless it is an eager call whose ops have events."""
+    """Close the innermost open op and yield it.
+
+    An eager call is not yielded if its ops have events.
+    """
     last = open_.pop()
     device, node, label, eager = last.op
     wrapper = eager and last.inner_ops > 0

@@ -24,7 +24,7 @@ class JobFile(NamedTuple):
 
     @property
     def data(self) -> Data:
-        """The function that returns the bytes of the file, in pieces.
+        """The function that makes the file; it returns pieces of bytes.
 
         Its arguments are a job, the first and the last step, a version of TensorFlow, and kinds of
         steps.

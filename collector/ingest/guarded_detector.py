@@ -12,7 +12,7 @@ from ..records import Span
 
 
 class GuardedDetector:
-    """A detector whose errors are caught.
+    """A wrapper of the detector that catches its errors.
 
     After an error the job is no longer watched, and ``failed`` is called with the job's uid and the
     exception. The uid is 0 for an error in a sample of a host.

@@ -163,7 +163,7 @@ class Following:
             yield from (JobChange("warning", row, event=event) for event in events(news["events"]) if not event.usual)
 
     def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[JobChange]:
-        """Yield a change if the collector of a silent job has ended or is back.
+        """Yield a change when the collector of a silent job ends or comes back.
 
         The agent of a running job starts another collector.
         """

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..errors import UsageError
-from ..store.columns import listed, pc
+from ..store.columns import listed, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
 from ..summaries.jobs import counts_of, functions_of, words
@@ -27,21 +27,12 @@ def counted(traces: Iterable[pa.Table]) -> dict[int, int]:
     """Return the number of traces of each kind."""
     found: dict[int, int] = {}
     for table in traces:
-        for span, number in _tallied(table["kind"]):
+        for span, number in occurrences(table["kind"]):
             is_call = span == layout.FUNCTION
-            for key, times in _tallied(of_kinds(table, (span,))["key"]) if is_call else [(0, number)]:
+            for key, times in occurrences(of_kinds(table, (span,))["key"]) if is_call else [(0, number)]:
                 kind = of_span(span, key)
                 found[kind] = found.get(kind, 0) + times
     return found
-
-
-def _tallied(column: Any) -> list[tuple[int, int]]:
-    """Return (value, number of times) of each distinct value, in order of occurrence.
-
-    Table.group_by would load further modules of pyarrow, which takes longer than most queries.
-    """
-    rows: list[Any] = pc.value_counts(column).to_pylist()
-    return [(row["values"], row["counts"]) for row in rows]
 
 
 def names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
@@ -96,7 +87,7 @@ def _traced_times(table: pa.Table) -> dict[int, int]:
 
     For imported jobs, no other time is known.
     """
-    return {kind: pc.sum(of_kinds(table, (kind,))["duration_ns"]).as_py() for kind, _ in _tallied(table["kind"])}
+    return {kind: pc.sum(of_kinds(table, (kind,))["duration_ns"]).as_py() for kind, _ in occurrences(table["kind"])}
 
 
 def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...formats import layout
 from ..advice.table import CHECKERS
 from ..store import catalog
+from ..store.columns import occurrences, pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
@@ -151,9 +151,8 @@ def _kinds(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     if span != layout.FUNCTION:
         yield span, spans
         return
-    keys: Any = pc.value_counts(spans["key"])
-    for one in sorted(keys.to_pylist(), key=lambda each: -each["counts"])[:_FUNCTIONS]:
-        yield of_span(span, one["values"]), spans.filter(pc.equal(spans["key"], pa.scalar(one["values"], pa.uint32())))
+    for key, _ in sorted(occurrences(spans["key"]), key=lambda each: -each[1])[:_FUNCTIONS]:
+        yield of_span(span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
 
 
 def _of_kind(name: str, spans: pa.Table) -> StepTimes | None:

@@ -318,7 +318,7 @@ class _Ran:
 
 
 def matching(devices: Mapping[int, str], pattern: str) -> dict[int, str]:
-    """Return those of ``devices`` (names in lower case) whose name matches ``pattern``."""
+    """Return the ``devices`` whose names, in lower case, match ``pattern``."""
     pattern = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     return {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
 

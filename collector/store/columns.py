@@ -87,6 +87,15 @@ def scattered(at: Any, values: Any, size: int, rest: int) -> Any:
     return pc.fill_null(values.take(pc.index_in(row_numbers(size).cast(at.type), value_set=at)), rest)
 
 
+def occurrences(column: Any) -> list[tuple[Any, int]]:
+    """Return (value, number of times) of each distinct value, in order of first occurrence.
+
+    Table.group_by would load further modules of pyarrow, which takes longer than most queries.
+    """
+    rows: list[Any] = pc.value_counts(column).to_pylist()
+    return [(row["values"], row["counts"]) for row in rows]
+
+
 def tallied(index: Any, size: int) -> Any:
     """Return how often each of 0 … ``size`` - 1 occurs in ``index``."""
     found = pc.value_counts(index)

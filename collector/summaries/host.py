@@ -32,7 +32,7 @@ class Series:
 
 
 class _Source(NamedTuple):
-    """The definition of a series: its name, and the columns whose sum it shows.
+    """The definition of a series: its name, and the columns that it sums.
 
     A column with a minus sign is subtracted. ``rate``: whether the columns are counters, which are
     shown as rates; otherwise they are levels.

@@ -21,8 +21,8 @@ NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 #: Prefix of the name of a kind that is one function.
 _OF: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_AT: Final = 16
-#: Functions whose kinds have their names; other kinds of functions have the keys instead. A longer
-#: name may have been truncated.
+#: Matches the names of functions that name a kind. A kind of another function has its key instead.
+#: A longer name may have been truncated.
 _NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 _NO_NAMES: Final[Mapping[int, str]] = {}
 

@@ -78,7 +78,7 @@ class Orders(object):
             lock.release()
 
     def traced(self) -> None:
-        """Count a traced step under the order in force.
+        """Count a traced step of the current order.
 
         A step traced after the end of the order is not counted: it belongs to the standing policy.
         """

@@ -141,7 +141,7 @@ class Window(object):
             self._refuse("window-too-large", text % (growth >> 10, self.most >> 10))
         else:
             self._refuse("window-too-long", "the recording of a step reached the time limit before the step ended")
-        if growth > self.most < _MOST:  # for the second time
+        if growth > self.most and self.most < _MOST:  # for the second time
             _failed_windows[self.tracker.kind, self.key] = _TRIES
 
     def _refuse(self, slug: str, text: str) -> None:

@@ -163,7 +163,7 @@ def test_ids_of_names_continue_after_the_rows_of_a_worker(collecting):
 
 
 def test_records_after_a_large_one_are_stored_once(collecting):
-    # The walker is so fast that the estimated time leaves room for more records.
+    # The walker is fast, so the estimated time of a slice leaves room for more records.
     large = (layout.RUN_METADATA, run_metadata([b"a:Add"]) + b"\x1a\x00" * (LARGE_BYTES // 2))
     assert collecting.records(UID, 1, large, STEP, STEP) == []
     assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)

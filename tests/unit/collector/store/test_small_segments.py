@@ -13,7 +13,7 @@ UID = 0xABC
 
 
 def grow(folder, tables, force=()):
-    """Seal each table as a generation; return the segments in force after each of them."""
+    """Seal each table as a generation; return the current segments after each."""
     history = []
     for generation, table in enumerate(tables, start=len(force)):
         data, before = small_segments.merged_segment(folder, "traces", table, force)
