@@ -141,8 +141,8 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
         from .pacing.tracker import Tracker
 
         found = _state.trackers.setdefault(kind, Tracker(kind, _make))
-        if budgeted:
-            _state.budgeted_kinds.add(kind)
+    if budgeted:
+        _state.budgeted_kinds.add(kind)
     return found
 
 

@@ -171,8 +171,12 @@ class Tracker(_Counted):
 
     def failed(self, ordinal: int, key: int) -> None:
         """Put a span without a time for a step that was only counted and failed."""
+        self.put_counted(mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
+
+    def put_counted(self, start: int, duration: int, ordinal: int, key: int, flags: int) -> None:
+        """Put the span of a step that was only counted."""
         self._others -= 1
-        self.put(self.kind, mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
+        self.put(self.kind, start, duration, ordinal, key, flags)
 
     @guarded
     def open(self) -> None:
@@ -260,7 +264,7 @@ class Tracker(_Counted):
         if pace is None:
             return
         number = self._sampling.skip(ordinal, duration, pace.policy.budget)
-        number = min(number, self.trigger - ordinal - MARGIN)
+        number = min(number, self._until_trace(ordinal) - MARGIN)
         if number > 0:
             period = max(1, (now - then) // max(1, ordinal - chosen))
             self._each = max(_UNSEEN_NS // period, self._sampling.check_interval(pace.policy.budget))
@@ -271,8 +275,15 @@ class Tracker(_Counted):
         """Count step ``ordinal``, which found no new order, and let more steps be only counted."""
         self.words[self.count_at] = max(self.words[self.count_at], ordinal)
         self._others += 1
-        self._rest = min(self._rest - 1, self.trigger - ordinal - MARGIN)
+        self._rest = min(self._rest - 1, self._until_trace(ordinal) - MARGIN)
         self._skip()
+
+    def _until_trace(self, ordinal: int) -> int:
+        """Return how many steps after ``ordinal`` begin before one of this kind may be traced.
+
+        Traces of session runs within a step do not depend on the step's number.
+        """
+        return self.trigger - ordinal if self.account.traceable else NEVER
 
     def _skip(self) -> None:
         """Let the next steps be only counted, until one must check for orders."""

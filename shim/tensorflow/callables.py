@@ -11,7 +11,7 @@ import weakref
 from ...formats import layout, pb_wire
 from .. import core
 from ..clock import mono
-from ..guard import guarded
+from ..guard import called_back, guarded
 from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from .keras_callables import options_of
@@ -42,7 +42,7 @@ _made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
     """Measure and trace the callables of class ``kind``."""
-    core.at_disarm(lambda: _forget(tf_session))
+    core.at_disarm(lambda: _forget_all(tf_session))
     core.replace(kind, "__init__", lambda original: _init(original, runs))
     core.replace(kind, "__call__", lambda original: _call(original, runs, tf_session))
     core.replace(kind, "__del__", lambda original: _del(original, tf_session))
@@ -277,26 +277,27 @@ def _report(variants: _TracedVariants) -> None:
 
 
 def _del(original: Original, tf_session: Any) -> Original:
+    forget = called_back(_forget)
+
     def __del__(self: Any) -> None:  # noqa: N807 - it replaces one
-        variants = self.__dict__.pop(_VARIANTS, None)
-        if variants is not None and variants.handles:
-            _release(self, variants, tf_session)
+        forget(self, tf_session)
         original(self)
 
     return mimic(__del__, original, "TF_SessionReleaseCallable")
 
 
-def _forget(tf_session: Any) -> None:
-    """Remove our attribute from all callables, and release their variants."""
+def _forget_all(tf_session: Any) -> None:
+    """Forget all callables."""
     for made in list(_made.values()):
-        variants = vars(made).pop(_VARIANTS, None)
-        if variants is not None and variants.handles:
-            _release(made, variants, tf_session)
+        _forget(made, tf_session)
 
 
 @guarded
-def _release(made: Any, variants: _TracedVariants, tf_session: Any) -> None:
-    """Release the variants of a callable that is deleted."""
+def _forget(made: Any, tf_session: Any) -> None:
+    """Remove our attribute from a callable, and release its variants."""
+    variants = vars(made).pop(_VARIANTS, None)
+    if variants is None or not variants.handles:
+        return
     session = made._session
     if session._session is None or session._closed:
         return

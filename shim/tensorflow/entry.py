@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 #: Whether a returning frame is already gone when its kept value is released.
-_FRAME_GONE_FIRST = sys.version_info >= (3, 11)
+FRAME_GONE_FIRST = sys.version_info >= (3, 11)
 #: Before 3.11: instructions that release the kept value when a function returns. In 3.7 the last
 #: one may also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _returns: set[int] = set()  # their numbers, looked up at the first use
-_FUNCTION = 3  # frames from ours to the function, including the fence and the fenced callback
+_FUNCTION = 3  # frames from an EndCallback to the function, with the callback and its fence between
 
 
 class EndCallback(object):
     """The result of a callback that observes the end of a call, too: it calls ``then(failed)``.
 
-    The callback must create it itself, so that the frame of the observed function is found.
+    ``frames`` is the number of frames from its creation to the observed function.
     """
 
     __slots__ = ("_frame", "_then", "failed")
 
-    def __init__(self, then: Callable[[bool], object]) -> None:
+    def __init__(self, then: Callable[[bool], object], frames: int = _FUNCTION) -> None:
         self._then = then
-        self._frame = id(sys._getframe(_FUNCTION)) if _FRAME_GONE_FIRST else 0
+        self._frame = id(sys._getframe(frames)) if FRAME_GONE_FIRST else 0
         self.failed: bool | None = None  # None if unknown
 
     @called_back
@@ -48,27 +48,39 @@ class EndCallback(object):
 def _raises(number: int) -> bool:
     """Return whether a function ends by an exception; ``number`` is the id of its frame."""
     frame = sys._getframe(_FUNCTION)
-    if _FRAME_GONE_FIRST:
+    if FRAME_GONE_FIRST:
         return id(frame) == number
+    return frame.f_code.co_code[frame.f_lasti] not in returns()
+
+
+def returns() -> set[int]:
+    """Return the numbers of the instructions that release the kept value at a function's return."""
     if not _returns:
         import opcode
 
         _returns.update({opcode.opmap[name] for name in _RETURNS if name in opcode.opmap})
-    return frame.f_code.co_code[frame.f_lasti] not in _returns
+    return _returns
 
 
-def observe(owner: Any, name: str, callback: Callable[..., object], count: int = 1, ends: bool = False) -> None:
+def observe(
+    owner: Any,
+    name: str,
+    callback: Callable[..., object],
+    count: int = 1,
+    ends: bool = False,
+    fast: Callable[..., object] | None = None,
+) -> None:
     """Call ``callback`` with the first ``count`` arguments of each call of ``owner.name``.
 
     This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens if
     ``owner`` itself has no such function. ``ends``: the callback may return an ``EndCallback``.
+    ``fast`` is called instead where the code can be changed. It contains its own errors, and may
+    return any object with a ``__del__``.
     """
     guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
-    if (
-        isinstance(function, types.FunctionType)
-        and with_call(function.__code__, guarded_callback, count, ends) is not None
-    ):
-        core.replace(function, "__code__", lambda code: with_call(code, guarded_callback, count, ends))
+    inserted = fast or guarded_callback
+    if isinstance(function, types.FunctionType) and with_call(function.__code__, inserted, count, ends) is not None:
+        core.replace(function, "__code__", lambda code: with_call(code, inserted, count, ends))
     else:
         core.replace(owner, name, lambda original: _calling(original, guarded_callback, count))
 

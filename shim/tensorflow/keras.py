@@ -16,7 +16,6 @@ from ..guard import called_back
 from ..process_events import at_end
 from . import entry, models, window
 from .function import no_call, scope
-from .outside import OutermostStep
 from .step import Step
 
 TYPE_CHECKING = False
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from ..channel.ring import Channel
     from ..pacing.tracker import Tracker
-    from .function import ThreadState
 
     Callback = Callable[..., object]
 
@@ -276,54 +274,6 @@ def patch_callbacks(module: ModuleType) -> None:
     if isinstance(cls, type) and cls.__module__ == module.__name__:
         for name, callback in _CALLBACKS.items():
             entry.observe(cls, name, callback, 3 if callback is _batch_hook else 1)
-
-
-# -- single batches: train_on_batch and the like -------------------------------------------------
-
-#: Classes with these methods, by the name that a version of Keras gives them.
-_MODELS = ("TensorFlowTrainer", "Trainer", "Model")
-_BY_HAND = {
-    "train_on_batch": layout.BATCH,
-    "test_on_batch": layout.TEST_BATCH,
-    "predict_on_batch": layout.PREDICT_BATCH,
-}
-
-
-def patch_model(module: ModuleType) -> None:
-    """Observe the methods for single batches; ``module`` defines the models."""
-    for cls in (getattr(module, name, None) for name in _MODELS):
-        if not isinstance(cls, type) or cls.__module__ != module.__name__:
-            continue
-        old = "_standardize_user_data" in cls.__dict__
-        for name, kind in _BY_HAND.items():
-            entry.observe(cls, name, _started(kind) if old else _pending(kind), ends=old)
-
-
-def _pending(kind: int) -> Callback:
-    """Return a callback that makes the next function call within the method a batch."""
-
-    def callback(_model: object) -> None:
-        here = scope.thread_state
-        if not here.keras_calls and not here.calling:
-            here.pending_kind = (kind, sys._getframe(_CALLER).f_code)
-            here.changed()
-
-    return callback
-
-
-def _started(kind: int) -> Callback:
-    """Return a callback that begins a batch now, for versions that call no function."""
-
-    def callback(model: object) -> entry.EndCallback | None:
-        models.remember(model)
-        here: ThreadState = scope.thread_state
-        return (
-            None
-            if here.keras_calls or here.calling
-            else entry.EndCallback(OutermostStep(here, kind, windows=False).end)
-        )
-
-    return callback
 
 
 # -- helpers -------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
 
 #: Keras models that ran, by id: a model may not be hashable.
 _ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+#: Ids of models for which ``remember`` was called; another model may get the id of a deleted one.
+remembered: set[int] = set()
 
 
 class Weights(object):
@@ -54,6 +56,8 @@ class Weights(object):
 def remember(model: Any) -> None:
     """Remember a Keras model that runs, by a weak reference."""
     number = id(model)
+    if len(remembered) < _MOST:
+        remembered.add(number)
     if model is not None and _ran.get(number) is not model and len(_ran) < _MOST:
         _ran[number] = model
 

@@ -24,11 +24,11 @@ def begin(tracker: Tracker, key: int = 0, name: object = None, windows: bool = T
     """
     left = tracker.left
     for ordinal in left:
-        return CountedStep(tracker, ordinal, key)
+        return CountedStep(tracker, ordinal, key) if windows else CountedRuns(tracker, ordinal, key)
     ordinal = tracker.next()
     if name is not None and key not in tracker.names.known:
         tracker.announce_name(key, str(name))
-    return Step(tracker, ordinal, key, windows, left if windows else None)
+    return Step(tracker, ordinal, key, windows, left)
 
 
 class CountedStep(object):
@@ -49,6 +49,30 @@ class CountedStep(object):
         del ended
         if flags:
             self.tracker.failed(self.ordinal, self.key)
+
+
+class CountedRuns(CountedStep):
+    """A counted step that consists of session runs.
+
+    It has a span if one of them is traced.
+    """
+
+    __slots__ = ("has_run", "start")
+
+    windows = False
+
+    def __init__(self, tracker: Tracker, ordinal: int, key: int) -> None:
+        super().__init__(tracker, ordinal, key)
+        self.has_run = False  # whether a run is recorded as this step
+        self.start = mono()
+
+    def end(self, flags: int = 0, ended: int = 0) -> None:
+        """Put the step's span if it has one; it ends now, or at ``ended`` (ns) if given."""
+        if self.has_run:
+            duration = (ended or mono()) - self.start
+            self.tracker.put_counted(self.start, duration, self.ordinal, self.key, flags | layout.FLAG_TRACED)
+        else:
+            super().end(flags)
 
 
 class Step(object):

@@ -80,7 +80,7 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
     inner = list(ast.walk(handler))
     calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in inner if isinstance(node, ast.Call)}
     return any(isinstance(node, ast.Raise) for node in inner) or bool(
-        calls & {"stop", "failed", "_failed", "_report_failure"}
+        calls & {"stop", "interrupted", "failed", "_failed", "_report_failure"}
     )
 
 

@@ -39,6 +39,7 @@ WITH_ARGUMENTS = {
 #: every line, while the other exceptions take turns.
 ALWAYS = TimeoutError
 SOON_S = 0.00002
+UNSAMPLED = 600  # steps after which short ones are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.
 MISSED = "not at a line of the shim"
@@ -144,10 +145,10 @@ def eager(trace="off"):
     core = arm(None, trace)
     patch = types.SimpleNamespace(setitem=lambda table, name, value: table.__setitem__(name, value))
     _, functions, module = eager_tensorflow.install(patch)
-    for name in ("keras", "function"):
+    for name in ("keras", "keras_batches", "function"):
         __import__("_tfprof.shim.tensorflow." + name)
     sys.modules["_tfprof.shim.tensorflow.keras"].patch_callbacks(module)
-    sys.modules["_tfprof.shim.tensorflow.keras"].patch_model(module)
+    sys.modules["_tfprof.shim.tensorflow.keras_batches"].patch(module)
     sys.modules["_tfprof.shim.tensorflow.function"].patch(functions)
     assert core.channel() is not None
     return functions, module
@@ -193,6 +194,30 @@ def functions():
     return calls
 
 
+def batches():
+    """Count batches that are session runs; the second one fails."""
+    _, module = eager()
+    module.Model._standardize_user_data = None
+    sys.modules["_tfprof.shim.tensorflow.keras_batches"].patch(module)
+    model = module.Model()
+    for _ in range(UNSAMPLED):
+        model.train_on_batch(int)
+
+    def fails():
+        raise LookupError("the job's own")
+
+    def three():
+        model.train_on_batch(int)
+        try:
+            model.train_on_batch(fails)
+        except LookupError as error:
+            if error in theirs:
+                raise
+        model.train_on_batch(int)
+
+    return three
+
+
 def forking():
     """Fork, and run a step in the child."""
     made = session("off")
@@ -217,12 +242,14 @@ ENTRIES = (
     fitting,
     failing,
     functions,
+    batches,
     forking,
 )
 
 # -- one case --------------------------------------------------------------------------------------
 
 called_back = []  # code of callbacks; Python drops exceptions in them before their ``try``
+finalizers = []  # code of our finalizers that have a ``try`` of their own
 theirs = []  # the exception that was raised
 
 
@@ -245,15 +272,18 @@ def handler_of(cls):
 def dropped(frame):
     """Return whether Python drops an exception in ``frame``, because a finalizer is running."""
     while frame is not None:
-        if frame.f_code.co_name == "__del__":
+        if frame.f_code.co_name == "__del__" and frame.f_code not in finalizers:
             return True
         frame = frame.f_back
     return False
 
 
 def is_before_try(code, line):
-    """Return whether ``line`` precedes the ``try`` of a callback: Python drops exceptions there."""
-    return code in called_back and line <= code.co_firstlineno + 1
+    """Return whether ``line`` precedes the ``try`` of a callback or of a finalizer's callback.
+
+    Python drops exceptions there, as at the first line of the original finalizer.
+    """
+    return (code in called_back or code.co_name == "__del__") and line <= code.co_firstlineno + 1
 
 
 def is_dropped(error):
@@ -418,6 +448,7 @@ def main(shim, share, way):
         "shim.tensorflow.session",
         "shim.tensorflow.callables",
         "shim.tensorflow.keras",
+        "shim.tensorflow.keras_batches",
         "shim.tensorflow.function",
         "shim.tensorflow.graph",
         "shim.tensorflow.tf_buffer",
@@ -431,6 +462,7 @@ def main(shim, share, way):
     sys.modules.update(ours)  # disarming removes them; each case arms the shim again
     called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
     called_back.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
+    finalizers.append(sys.modules["_tfprof.shim.tensorflow.keras_batches"]._CountedBatch.__del__.__code__)
     turn = [each for each in classes() if way != "outside" or not issubclass(each, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0

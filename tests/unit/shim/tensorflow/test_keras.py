@@ -14,7 +14,6 @@ from tfprof.shim.tensorflow import function, keras, window
 def kit(monkeypatch, armed):
     profiler, functions, module = eager_tensorflow.install(monkeypatch)
     keras.patch_callbacks(module)
-    keras.patch_model(module)
     function.patch(functions)
     yield profiler, functions, module
     window.drop_current()
@@ -136,41 +135,6 @@ def test_fits_left_open_are_failed_when_the_process_ends(kit, read):
     callbacks.on_train_begin()
     keras._at_exit()
     assert counted(read(), layout.FIT, layout.FLAG_FAILED) == 1
-
-
-def test_a_single_batch_is_a_batch_and_the_next_call_is_not(kit, read):
-    step = kit[1].Function("train_function")
-    model = kit[2].Model()
-    for _ in range(3):
-        model.train_on_batch(step)
-    step()
-    found = read()
-    assert counted(found, layout.BATCH) == 3
-    assert counted(found, layout.FUNCTION) == 1
-
-
-MANY = 2000
-
-
-def test_short_single_batches_are_sampled_and_each_failure_is_recorded(kit, read):
-    failing: list[bool] = []
-
-    def body():
-        if failing:
-            raise ValueError
-
-    step = kit[1].Function("train_function", body)
-    model = kit[2].Model()
-    for _ in range(MANY):
-        model.train_on_batch(step)
-    failing.append(True)
-    for _ in range(3):
-        with pytest.raises(ValueError):
-            model.train_on_batch(step)
-    found = read()
-    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (MANY + 3, 0)
-    assert len(found.of_kind(layout.BATCH)) < MANY
-    assert counted(found, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
 def test_methods_keep_their_metadata(kit, armed):

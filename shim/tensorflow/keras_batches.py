@@ -1,0 +1,148 @@
+"""Single batches of Keras: train_on_batch, test_on_batch and predict_on_batch."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+
+from ...formats import layout
+from .. import core
+from ..clock import mono
+from ..guard import guarded, interrupted
+from . import entry, models
+from .function import inside, scope
+from .outside import OutermostStep
+from .step import CountedRuns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, ModuleType
+    from typing import Any, Callable, Container
+
+    from ..pacing.tracker import Tracker
+    from .function import ThreadState
+
+#: Classes with these methods, by the name that a version of Keras gives them.
+_MODELS = ("TensorFlowTrainer", "Trainer", "Model")
+_KINDS = {
+    "train_on_batch": layout.BATCH,
+    "test_on_batch": layout.TEST_BATCH,
+    "predict_on_batch": layout.PREDICT_BATCH,
+}
+_METHOD = 2  # frames from a callback to the observed method, with the fence between
+_FROM_END = 4  # frames from an EndCallback to the observed method, if `_counting` called its creator
+_RETURNS = entry.returns()
+
+
+def patch(module: ModuleType) -> None:
+    """Observe the methods for single batches; ``module`` defines the models."""
+    for cls in (getattr(module, name, None) for name in _MODELS):
+        if not isinstance(cls, type) or cls.__module__ != module.__name__:
+            continue
+        runs_sessions = "_standardize_user_data" in cls.__dict__
+        for name, kind in _KINDS.items():
+            if runs_sessions:
+                begin = _batch_of_runs(kind)
+                entry.observe(cls, name, begin, ends=True, fast=_counting(kind, guarded(begin)))
+            else:
+                entry.observe(cls, name, _batch_of_function(kind))
+
+
+def _batch_of_function(kind: int) -> Callable[[object], None]:
+    """Return a callback that makes the next function call within the method a batch."""
+
+    def callback(_model: object) -> None:
+        here = scope.thread_state
+        if not here.keras_calls and not here.calling:
+            here.pending_kind = (kind, sys._getframe(_METHOD).f_code)
+            here.changed()
+
+    return callback
+
+
+def _batch_of_runs(kind: int) -> Callable[[object], entry.EndCallback | None]:
+    """Return a callback that begins a batch now, for versions whose batches are session runs."""
+
+    def callback(model: object) -> entry.EndCallback | None:
+        models.remember(model)
+        here: ThreadState = scope.thread_state
+        if here.keras_calls or here.calling:
+            return None
+        return entry.EndCallback(OutermostStep(here, kind, windows=False).end, _FROM_END)
+
+    return callback
+
+
+class _CountedBatch(CountedRuns):
+    """A batch that is only counted, and the thread's outermost call; it ends when it is released.
+
+    `_counting` sets its attributes.
+    """
+
+    __slots__ = ("__weakref__", "frame", "here")
+
+    frame: int  # id of the method's frame
+    here: ThreadState
+
+    @property
+    def step(self) -> _CountedBatch:
+        """The step of this outermost call."""
+        return self
+
+    def __del__(
+        self,
+        inside: set[ThreadState] = inside,
+        getframe: Callable[[int], FrameType] = sys._getframe,
+        returns: Container[int] = _RETURNS,
+        is_gone_first: bool = entry.FRAME_GONE_FIRST,
+    ) -> None:
+        try:
+            here = getattr(self, "here", None)
+            if here is None:  # interrupted while it was created
+                return
+            if not here.keras_calls and here.pending_kind is None:
+                inside.discard(here)
+            frame = getframe(1)
+            failed = id(frame) == self.frame if is_gone_first else frame.f_code.co_code[frame.f_lasti] not in returns
+            if failed or self.has_run:
+                self.end(layout.FLAG_FAILED if failed else 0)
+        except BaseException:
+            interrupted()
+
+
+def _counting(kind: int, begin: Callable[[object], object]) -> Callable[[object], object]:
+    """Return a callback that counts a batch, or calls ``begin`` if the batch is to be timed."""
+    tracker = core.tracker(kind, False)
+
+    # As with calls of functions, each batch pays for this function, and finds cold caches. So it
+    # calls no other function of ours, and all that it reads lies in one tuple.
+    def callback(
+        model: Any,
+        inside: set[ThreadState] = inside,
+        known: set[int] = models.remembered,
+        tracker: Tracker = tracker,
+        count_at: int = tracker.count_at,
+        new: Any = object.__new__,
+        counted: Any = _CountedBatch,
+        scope: Any = scope,
+        ref: Any = weakref.ref,
+        mono: Callable[[], int] = mono,
+        is_gone_first: bool = entry.FRAME_GONE_FIRST,
+    ) -> object:
+        if not inside and id(model) in known:
+            for ordinal in tracker.left:
+                tracker.words[count_at] = ordinal
+                batch = new(counted)
+                batch.tracker = tracker
+                batch.ordinal = ordinal
+                batch.key = batch.has_run = 0
+                batch.here = here = scope.thread_state
+                if is_gone_first:
+                    batch.frame = id(sys._getframe(1))
+                here.outermost = ref(batch)
+                inside.add(here)
+                batch.start = mono()
+                return batch
+        return begin(model)
+
+    return callback

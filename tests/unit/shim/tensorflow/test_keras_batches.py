@@ -1,0 +1,181 @@
+"""Single batches of Keras, with a fake Keras of both kinds."""
+
+import threading
+
+import pytest
+from fakes import eager_tensorflow
+from tfprof.formats import layout
+from tfprof.shim import core
+from tfprof.shim.tensorflow import function, keras_batches, record
+
+MANY = 2000
+
+
+@pytest.fixture
+def kit(monkeypatch, armed):
+    """The fake functions and Keras, whose batches are function calls."""
+    _, functions, module = eager_tensorflow.install(monkeypatch)
+    keras_batches.patch(module)
+    function.patch(functions)
+    return functions, module
+
+
+@pytest.fixture
+def model(monkeypatch, armed):
+    """A model whose batches are session runs."""
+    eager_tensorflow.install(monkeypatch)
+    module = eager_tensorflow.module("keras.engine.training_v1")
+
+    class Model:
+        def _standardize_user_data(self):
+            """Identify the version."""
+
+        def train_on_batch(self, work):
+            return work()
+
+    Model.__module__ = module.__name__
+    module.Model = Model
+    keras_batches.patch(module)
+    yield Model()
+    assert not function.inside
+
+
+def counted(reader, kind, flag=0):
+    return sum(span.count for span in reader.of_kind(kind) if span.flags & flag == flag)
+
+
+def fail():
+    raise ValueError
+
+
+def test_a_single_batch_is_a_batch_and_the_next_call_is_not(kit, read):
+    step = kit[0].Function("train_function")
+    model = kit[1].Model()
+    for _ in range(3):
+        model.train_on_batch(step)
+    step()
+    found = read()
+    assert counted(found, layout.BATCH) == 3
+    assert counted(found, layout.FUNCTION) == 1
+
+
+def test_short_single_batches_are_sampled_and_each_failure_is_recorded(kit, read):
+    failing: list[bool] = []
+
+    def body():
+        if failing:
+            raise ValueError
+
+    step = kit[0].Function("train_function", body)
+    model = kit[1].Model()
+    for _ in range(MANY):
+        model.train_on_batch(step)
+    failing.append(True)
+    for _ in range(3):
+        with pytest.raises(ValueError):
+            model.train_on_batch(step)
+    found = read()
+    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (MANY + 3, 0)
+    assert len(found.of_kind(layout.BATCH)) < MANY
+    assert counted(found, layout.BATCH, layout.FLAG_FAILED) == 3
+
+
+def test_a_batch_that_fails_early_leaves_its_kind_to_no_other_call(kit, read):
+    step = kit[0].Function("train_function")
+    with pytest.raises(TypeError):
+        kit[1].Model().train_on_batch(None)
+    step()
+    found = read()
+    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (0, 1)
+
+
+# -- batches of session runs ---------------------------------------------------------------------
+
+
+def test_short_batches_of_runs_are_sampled_and_each_failure_is_recorded(model, read):
+    for _ in range(MANY):
+        model.train_on_batch(bool)
+    for _ in range(3):
+        with pytest.raises(ValueError):
+            model.train_on_batch(fail)
+    for _ in range(MANY):
+        model.train_on_batch(bool)
+    found = read()
+    assert found.count(layout.BATCH) == 2 * MANY + 3
+    assert len(found.of_kind(layout.BATCH)) < MANY
+    assert counted(found, layout.BATCH, layout.FLAG_FAILED) == 3
+
+
+def test_a_traced_run_belongs_to_its_batch_even_if_the_batch_is_only_counted(model, read):
+    def traced():
+        batch = record._batch()
+        numbers.append(batch.ordinal)
+        assert batch.tracker.kind == layout.BATCH
+        assert record._batch() is None  # a batch's second run
+
+    for _ in range(MANY):
+        model.train_on_batch(bool)
+    assert record._batch() is None
+    numbers: list[int] = []
+    for _ in range(MANY):
+        model.train_on_batch(traced)
+    assert numbers == list(range(MANY + 1, 2 * MANY + 1))
+    found = read()
+    traced_spans = [span for span in found.of_kind(layout.BATCH) if span.flags & layout.FLAG_TRACED]
+    assert all(span.ordinal > MANY and span.total > 0 for span in traced_spans)
+    assert MANY // 2 < sum(span.count for span in traced_spans) <= MANY
+    assert found.count(layout.BATCH) == 2 * MANY
+
+
+def test_calls_within_a_counted_batch_are_no_steps(model, kit, read):
+    step = kit[0].Function("inner")
+    for _ in range(MANY):
+        model.train_on_batch(step)
+    found = read()
+    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (MANY, 0)
+    step()
+    assert read().count(layout.FUNCTION) == 1
+
+
+def test_threads_count_their_own_batches(model, read):
+    def work():
+        for _ in range(MANY):
+            model.train_on_batch(bool)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read().count(layout.BATCH) == 4 * MANY
+
+
+def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch, armed, read):
+    monkeypatch.setattr("tfprof.shim.tensorflow.entry.with_call", lambda *_: None)
+    eager_tensorflow.install(monkeypatch)
+    module = eager_tensorflow.module("keras.engine.training_v1")
+    module.Model = type(
+        "Model",
+        (),
+        {
+            "__module__": module.__name__,
+            "_standardize_user_data": None,
+            "train_on_batch": lambda _self, work: work(),
+        },
+    )
+    keras_batches.patch(module)
+    model = module.Model()
+    for _ in range(MANY):
+        model.train_on_batch(bool)
+    with pytest.raises(ValueError):
+        model.train_on_batch(fail)
+    found = read()
+    assert found.count(layout.BATCH) == MANY + 1
+    assert counted(found, layout.BATCH, layout.FLAG_FAILED) == 1
+
+
+def test_the_kinds_of_eager_batches_have_a_budget(model, armed):
+    state = core.state()
+    assert layout.BATCH not in state.budgeted_kinds
+    core.tracker(layout.BATCH, True)
+    assert layout.BATCH in state.budgeted_kinds
