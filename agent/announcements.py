@@ -15,8 +15,9 @@ from ..formats.private_files import read_file
 
 _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
 _TEXT_MAX: Final = 1024
-#: A folder that changed this recently may change again without a new time stamp (seconds).
-_COARSE_S: Final = 0.1
+#: Time stamps of files may be this much older than the clock (ns): a folder that changed more
+#: recently may change again without a new one.
+STAMP_NS: Final = 100_000_000
 #: Maximum files listed and announcements returned at a time; scans find the other channels.
 FILES_MAX: Final = 10_000
 NEWS_MAX: Final = 250
@@ -69,7 +70,7 @@ class AnnounceFolder:
         self._tries = {name: tries for name, tries in self._tries.items() if name in names}
         found = [one for name in sorted(names - self._seen)[:NEWS_MAX] if (one := self._news_in(name)) is not None]
         # After a change of the clock, a time stamp in the future counts as old, too.
-        settled = abs(time.time_ns() - changed_ns) > _COARSE_S * 1e9 and self._seen == names
+        settled = abs(time.time_ns() - changed_ns) > STAMP_NS and self._seen == names
         self._changed_ns = changed_ns if settled else -1
         return found
 

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from ..formats import layout
 from ..formats.errors import FormatError, VersionError
+from ..formats.layout import WORD
 from ..formats.version import CHANNEL_VERSION
 from .old_channels import adapter_of
 
 _START: Final = struct.Struct("<8sII")
-_WORD: Final = {name: at // 8 for name, at in {**layout.JOB_WORDS, **layout.AGENT_WORDS}.items()}
 _HELLO_WORDS: Final = ("hello_size", "hello_generation")
 #: Words of the control page that COUNTERS and CLOSE contain.
 COUNTED: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
@@ -24,8 +24,8 @@ _COUNTS: Final = {name: layout.COUNTS_AT // 8 + kind for kind, name in layout.SP
 _TIMES: Final = {name: layout.TIMES_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 _FAILED: Final = {name: layout.FAILED_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 
-_HEAD, _TAIL, _RING_SIZE = _WORD["head"], _WORD["tail"], _WORD["ring_size"]
-_SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = _WORD["span_head"], _WORD["span_open"], _WORD["span_tail"]
+_HEAD, _TAIL, _RING_SIZE = WORD["head"], WORD["tail"], WORD["ring_size"]
+_SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = WORD["span_head"], WORD["span_open"], WORD["span_tail"]
 
 
 class InvalidChannelError(FormatError):
@@ -138,7 +138,7 @@ class ChannelReader:
         self.tail = self._words[_TAIL]
         self.span_tail = self._words[_SPAN_TAIL]
         self.user_id = info.st_uid
-        self.created_real_ns = self._words[_WORD["created_real_ns"]]
+        self.created_real_ns = self._words[WORD["created_real_ns"]]
 
     def close(self) -> None:
         """Unmap and close; unacked data stays in the rings."""
@@ -153,13 +153,13 @@ class ChannelReader:
 
     def word(self, name: str) -> int:
         """Return the word ``name`` of the control page."""
-        return self._words[_WORD[name]]
+        return self._words[WORD[name]]
 
     def set_word(self, name: str, value: int) -> None:
         """Write one of the agent's words."""
         if name not in layout.AGENT_WORDS:
             raise KeyError(name)
-        self._words[_WORD[name]] = value
+        self._words[WORD[name]] = value
 
     def set_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Write ``ranges``, at most `RANGES_MAX` pairs of first and last step, into the table."""
@@ -177,7 +177,7 @@ class ChannelReader:
         A channel of an earlier version lacks the newer counters.
         """
         words = self._words
-        counters = {name: words[_WORD[name]] for name in COUNTED} | {
+        counters = {name: words[WORD[name]] for name in COUNTED} | {
             "counts": {name: words[at] for name, at in _COUNTS.items()},
             "times": {name: words[at] for name, at in _TIMES.items()},
             "failed": {name: words[at] for name, at in _FAILED.items()},
@@ -187,11 +187,11 @@ class ChannelReader:
     # -- hello -----------------------------------------------------------------------------------
     def hello_generation(self) -> int:
         """Return a number that changes with the hello, 0 while there is no complete one."""
-        return self._words[_WORD["hello_generation"]] if self._words[_WORD["hello_size"]] else 0
+        return self._words[WORD["hello_generation"]] if self._words[WORD["hello_size"]] else 0
 
     def hello(self) -> dict[str, Any]:
         """Return the job's hello, empty if it is no JSON object or is being rewritten."""
-        size, generation = self._words[_WORD["hello_size"]], self.hello_generation()
+        size, generation = self._words[WORD["hello_size"]], self.hello_generation()
         if not 0 < size <= layout.HELLO_MAX:
             return {}
         text = os.pread(self._fd, size, layout.HELLO_AT)

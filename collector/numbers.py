@@ -43,6 +43,16 @@ def size(number: float | None) -> str:
     return f"{number:.0f} B"
 
 
+def rate(number: float | None) -> str:
+    """Return bytes per second with a unit."""
+    return "-" if number is None else f"{size(number)}/s"
+
+
+def cores(number: float | None) -> str:
+    """Return a number of busy cores."""
+    return "-" if number is None else f"{number:.2f}"
+
+
 def duration(ns: float | None) -> str:
     """Return nanoseconds in a suitable unit, from ns to hours."""
     if ns is None:

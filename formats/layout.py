@@ -84,6 +84,8 @@ AGENT_WORDS = {
     "policy_writing": 1144,  # 1 while these words and the table are being changed
     "detach": 1152,  # 1: the shim disarms itself and ignores the policy
 }
+#: Index of each word in the control page.
+WORD = {name: at // 8 for name, at in list(JOB_WORDS.items()) + list(AGENT_WORDS.items())}
 #: The table of step ranges: first and last step of each, u64.
 RANGES_AT = 1280
 RANGES_MAX = 16

@@ -223,7 +223,7 @@ def _keep(channel: "Channel", error: BaseException) -> None:
     """Count an internal error in ``channel``, which keeps the first traceback."""
     from ..formats import layout
 
-    word = layout.JOB_WORDS["faults"] // 8
+    word = layout.WORD["faults"]
     channel.words[word] += 1
     if channel.words[word] == 1:
         text = _text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]

@@ -8,9 +8,10 @@ import os
 import re
 import struct
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from .errors import AttachError
+from .memory import Memory
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
@@ -34,13 +35,6 @@ _ORDER_AT: Final = 5
 
 class ElfError(AttachError):
     """There is no 64-bit ELF file, or it is damaged."""
-
-
-class Readable(Protocol):
-    """The memory of a process."""
-
-    def read(self, at: int, size: int) -> bytes:
-        """Return at most ``size`` bytes; OSError if there are none."""
 
 
 class _Segment(NamedTuple):
@@ -69,7 +63,7 @@ def machine(path: str) -> str:
 class Image:
     """An ELF file in ``memory``, with its first byte at the address ``at``."""
 
-    def __init__(self, memory: Readable, at: int) -> None:
+    def __init__(self, memory: Memory, at: int) -> None:
         self._memory = memory
         head = self._read(at, _HEADER.size)
         ident, _, _, _, _, offset, _, _, _, size, count, _, _, _ = _HEADER.unpack(head)

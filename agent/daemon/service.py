@@ -16,7 +16,7 @@ from ...formats.addresses import collector_address
 from ...formats.errors import FormatError
 from ...formats.version import VERSION
 from ...formats.wire import Head
-from .. import daemon_start, identity, launches
+from .. import announcements, daemon_start, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import Link
 from . import leftovers
@@ -342,8 +342,7 @@ class Agent:
         changed_ns = os.stat(os.path.join(self.instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns
         if changed_ns == self._launches_changed_ns:
             return
-        # A folder that changed just now may change again without a new time stamp.
-        settled = abs(time.time_ns() - changed_ns) > 100_000_000
+        settled = abs(time.time_ns() - changed_ns) > announcements.STAMP_NS
         self._launches_changed_ns = changed_ns if settled else -1
         if self._results.refresh(self._finder.scans):
             self._finder.make_scan_due()

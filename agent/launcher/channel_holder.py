@@ -10,7 +10,7 @@ from ...commands import daemons
 from ...formats import private_files, runtime_dir
 from ...formats.errors import FormatError, TfprofError
 from .. import daemon_start, identity, processes
-from ..announcements import AnnounceFolder, Announcement
+from ..announcements import STAMP_NS, AnnounceFolder, Announcement
 from ..channels import agent_of, open_file, read_page
 from ..folder_watch import FolderWatch
 from ..launches import Launch
@@ -32,8 +32,7 @@ class ChannelHolder:
     def __init__(self, instance_dir: str, launch: Launch) -> None:
         self._instance_dir = instance_dir
         self._launch = launch.launch
-        # Time stamps of files are coarser than the clock.
-        self._since_ns = launch.started_ns - 100_000_000
+        self._since_ns = launch.started_ns - STAMP_NS
         self._folder = AnnounceFolder(instance_dir)
         #: Wakes the launcher for announcements; without inotify they are polled.
         self.announcements = FolderWatch(os.path.join(instance_dir, runtime_dir.ANNOUNCE))

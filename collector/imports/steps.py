@@ -24,6 +24,7 @@ Tables = dict[str, pa.Table]
 #: Character that replaces colons in the node names of a profile, since names in RunMetadata end at
 #: a colon. No name may contain it.
 COLON: Final = "\ufdd0"
+_NS_PER_US: Final = 1000
 
 
 class ImportedStep(NamedTuple):
@@ -160,10 +161,7 @@ def extent(message: Any) -> tuple[int, int]:
     if not begun:
         return 0, 0
     starts, ends = zip(*begun, strict=True)
-    return saturated(min(starts) * _NS), saturated(max(ends) * _NS)
-
-
-_NS: Final = 1000
+    return saturated(min(starts) * _NS_PER_US), saturated(max(ends) * _NS_PER_US)
 
 
 class Coverage:

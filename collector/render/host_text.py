@@ -20,15 +20,11 @@ def _whole(value: float | None) -> str:
     return "-" if value is None else f"{value:.0f}"
 
 
-def _rate(value: float | None) -> str:
-    return "-" if value is None else f"{numbers.size(value)}/s"
-
-
 #: Ending of a series' name, the text shown in its place, and the format of its values.
 _UNITS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
-    ("_bytes_per_s", "", _rate),
+    ("_bytes_per_s", "", numbers.rate),
     ("_bytes", "", numbers.size),
-    ("_cores", " cores", _number),
+    ("_cores", " cores", numbers.cores),
     ("processes", "processes", _whole),
     ("threads", "threads", _whole),
     ("load_1m", "load", _number),

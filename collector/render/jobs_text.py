@@ -78,11 +78,6 @@ def size(number: int) -> str:
     return numbers.size(number)
 
 
-def cores(number: float | None) -> str:
-    """Return the number of busy cores."""
-    return "-" if number is None else f"{number:.2f}"
-
-
 def _cells(one: Listing, now_ns: int) -> list[str]:
     row, usage, tags, traced = one
     return [
@@ -94,7 +89,7 @@ def _cells(one: Listing, now_ns: int) -> list[str]:
         framework(row),
         numbers.count(row.steps),
         numbers.duration(row.step_ns),
-        cores(usage.cpu_cores),
+        numbers.cores(usage.cpu_cores),
         numbers.size(usage.memory_bytes),
         numbers.count(row.traced if traced is None else traced),
         numbers.percent(None if row.cost is None else max(0.0, row.cost)),

@@ -12,7 +12,7 @@ from ..summaries.spread import Spread
 from ..summaries.stages import ENDING, WAITING, Stage
 from ..summaries.top import TopOp
 from ..text import clean
-from .jobs_text import cores, framework, started, state
+from .jobs_text import framework, started, state
 from .table import Column, render
 
 #: Maximum rows of the tables of steps and of ops, and lines of each list.
@@ -122,17 +122,13 @@ def _step_cells(
     return [name, numbers.count(count), *map(numbers.duration, times), _bars(clipped(curve), width)]
 
 
-def _rate(value: float | None) -> str:
-    return "-" if value is None else f"{numbers.size(value)}/s"
-
-
 #: Series: name, whether it is the host's, title, and format of the values.
 _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]] = (
-    ("cpu_cores", False, "cpu cores", cores),
+    ("cpu_cores", False, "cpu cores", numbers.cores),
     ("rss_bytes", False, "memory", numbers.size),
-    ("read_bytes_per_s", False, "read", _rate),
-    ("write_bytes_per_s", False, "write", _rate),
-    ("cpu_cores", True, "host cores", cores),
+    ("read_bytes_per_s", False, "read", numbers.rate),
+    ("write_bytes_per_s", False, "write", numbers.rate),
+    ("cpu_cores", True, "host cores", numbers.cores),
     ("memory_used_bytes", True, "host memory", numbers.size),
 )
 
@@ -140,7 +136,7 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 def _use(shown: OverviewParts, width: int | None) -> Iterator[list[str]]:
     for name, of_host, title, form in _SERIES:
         for one in shown.host_series if of_host else shown.job_series:
-            little = form is _rate and (one.most or 0) < _LITTLE
+            little = form is numbers.rate and (one.most or 0) < _LITTLE
             if one.name == name and one.values and not little:
                 of = f" of {shown.cpus}" if of_host and name == "cpu_cores" and shown.cpus else ""
                 yield [title + of, form(one.mean), form(one.most), _bars(one.values, width)]

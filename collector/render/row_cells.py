@@ -34,8 +34,9 @@ _SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device
 #: Minimum width of the name's column: while other columns can be dropped, and afterwards.
 _FAIR, _LEAST = {"op": 28}, 18
 _FAIR_OF_TREE: Final = 36
-#: Divisor of an entry's total; a larger own time makes the column of own times informative.
-_SOME: Final = 20
+#: The column of own times is shown if an entry's own time is more than its total time divided by
+#: this.
+_OWN_DIVISOR: Final = 20
 
 
 class CellContext(NamedTuple):
@@ -128,7 +129,7 @@ def _self(view: str) -> ShownColumn:
     """
 
     def is_informative(rows: Sequence[Row]) -> bool:
-        return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)
+        return any(not row.is_leaf and row.own.micros * _OWN_DIVISOR > row.total.micros for row in rows)
 
     column = Column("self", right=True, spare=0 if view == "graph" else _SPARE["self"])
     return ShownColumn("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)

@@ -9,7 +9,7 @@ from .. import numbers
 from ..summaries.jobs import ENDED, JobRow
 from ..summaries.pace import Pace
 from ..text import clean
-from .jobs_text import cores, state
+from .jobs_text import state
 from .overview_text import clipped
 from .table import Column, render
 
@@ -112,7 +112,7 @@ def _cells(one: JobNow) -> list[str]:
         one.alert or "",
         _rate(one.pace.per_s),
         numbers.count(row.steps),
-        cores(one.cpu_cores),
+        numbers.cores(one.cpu_cores),
         numbers.size(one.memory_bytes),
         ("-" if one.io_bytes_per_s is None else f"{numbers.size(one.io_bytes_per_s)}/s").rjust(_IO),
         ",".join(one.devices) or "-",
@@ -141,7 +141,7 @@ def summary(at_ns: int, jobs: Sequence[JobNow], hosts: Sequence[HostNow], damage
 
 
 def _host(host: HostNow) -> Iterator[str]:
-    yield f"{clean(host.name)}: {cores(host.cpu_cores)} of {host.cpus} cores"
+    yield f"{clean(host.name)}: {numbers.cores(host.cpu_cores)} of {host.cpus} cores"
     yield f"load {host.load_1m:.1f}"
     yield f"{numbers.size(host.memory_used_bytes)} of {numbers.size(host.memory_bytes)}"
 

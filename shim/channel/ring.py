@@ -13,6 +13,7 @@ import os
 
 from ...formats import layout
 from ...formats.errors import TfprofError
+from ...formats.layout import WORD
 from ...formats.version import CHANNEL_VERSION
 from .. import libc
 from ..clock import getpid, mono, real
@@ -23,8 +24,6 @@ from . import memory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
-
-WORD = {name: at // 8 for name, at in list(layout.JOB_WORDS.items()) + list(layout.AGENT_WORDS.items())}
 
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
 _SHARED_READ_WRITE = (3, 1)

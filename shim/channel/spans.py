@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...formats import layout
+from ...formats.layout import WORD
 from ..guard import stop
-from .ring import WORD, ReentrantGuard
+from .ring import ReentrantGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Words = Union[memoryview[int], Sequence[int]]
 
-_STEP, _SELF, _EXTRA = (layout.JOB_WORDS[name] // 8 for name in ("step_ns", "self_ns", "extra_ns"))
+_STEP, _SELF, _EXTRA = (layout.WORD[name] for name in ("step_ns", "self_ns", "extra_ns"))
 _TIMES = layout.TIMES_AT // 8
 
 

@@ -6,9 +6,10 @@ It comes from the environment or from the agent's last order.
 from __future__ import annotations
 
 from ...formats import layout
+from ...formats.layout import WORD
 from ...formats.policy import Policy, PolicyError
 from ...formats.step_kinds import leading
-from ..channel.ring import WORD, ReentrantGuard
+from ..channel.ring import ReentrantGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ import _thread
 import itertools
 
 from ...formats import layout
+from ...formats.layout import WORD
 from ...formats.policy import NEVER
-from ..channel.ring import WORD, ReentrantGuard
+from ..channel.ring import ReentrantGuard
 from ..clock import mono
 from ..guard import guarded, stop
 from ..tensorflow.names import Names

@@ -90,21 +90,21 @@ def _measured(original: Original, tf_session: Any) -> Original:
         run_metadata: Any,
     ) -> Any:
         tracker, key = role.tracker, fed(role.key, len(feed_dict))
-        traced = _TracedRun.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
-        if traced is None:
+        buffers = _RunBuffers.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
+        if buffers is None:
             return untraced(session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
         flags = _FAILED
-        traced.record.starts()
+        buffers.record.starts()
         try:
-            result = original(session, traced.options, feed_dict, fetch_list, target_list, traced.metadata)
+            result = original(session, buffers.options, feed_dict, fetch_list, target_list, buffers.metadata)
             flags = 0
             return result
         finally:
             try:
-                traced.record.ends(flags)
-                traced.finish(session, run_metadata)
+                buffers.record.ends(flags)
+                buffers.finish(session, run_metadata)
             finally:
-                traced.free()
+                buffers.free()
 
     def untraced(
         session: Any,
@@ -132,7 +132,7 @@ def _measured(original: Original, tf_session: Any) -> Original:
     return measured
 
 
-class _TracedRun(object):
+class _RunBuffers(object):
     """The buffers of a traced run that replace the job's."""
 
     __slots__ = ("metadata", "options", "own", "record", "tf_session")
@@ -155,8 +155,8 @@ class _TracedRun(object):
         key: int,
         options: Any,
         run_metadata: Any,
-    ) -> _TracedRun | None:
-        """Return the traced run for this run, None when it is not traced."""
+    ) -> _RunBuffers | None:
+        """Return the buffers for this run, None when it is not traced."""
         begun = mono()
         given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
         asked = pb_wire.last(given, TRACE_LEVEL)
@@ -167,17 +167,17 @@ class _TracedRun(object):
             return None
         else:
             level = chosen_level(level, tf_session)
-        traced = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun))
-        traced.options, traced.metadata = options, run_metadata
+        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun))
+        buffers.options, buffers.metadata = options, run_metadata
         try:
             if not asked:
-                traced.options = traced.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
+                buffers.options = buffers.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
             if not asked or run_metadata is None:
-                traced.metadata = traced.mine(tf_session.TF_NewBuffer())
+                buffers.metadata = buffers.mine(tf_session.TF_NewBuffer())
         except BaseException:
-            traced.record.ends()
+            buffers.record.ends()
             raise
-        return traced
+        return buffers
 
     @staticmethod
     def _separable(tf_session: Any, session: Any, given: bytes) -> bool:

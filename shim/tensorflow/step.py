@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...formats import layout
-from ..channel.ring import WORD
+from ...formats.layout import WORD
 from ..clock import mono
 from ..pacing.orders import POLICY
 from . import window

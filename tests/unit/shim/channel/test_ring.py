@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.formats import layout
+from tfprof.formats.layout import WORD
 from tfprof.shim.channel import memory
-from tfprof.shim.channel.ring import WORD, Channel, ChannelError, ReentrantGuard
+from tfprof.shim.channel.ring import Channel, ChannelError, ReentrantGuard
 
 
 def test_a_new_channel_identifies_its_process_and_has_no_ring(channel, reader):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tfprof.formats import layout
+from tfprof.formats.layout import WORD
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
-from tfprof.shim.channel.ring import WORD
 from tfprof.shim.clock import mono
 from tfprof.shim.pacing.accounts import Accounts
 from tfprof.shim.pacing.orders import Orders
