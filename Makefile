@@ -2,7 +2,7 @@
 
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
-WORKERS := 2
+WORKERS := 3
 RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
 # Environments with TensorFlow; tools/venv does nothing if an environment is up to date.
@@ -77,7 +77,8 @@ picture: venv .venv/.docs .venvs/digits
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/digits/bin/python
 
 # The tests of a file share a worker, since agents under test see each other's channels in /proc.
-# Files run in order: the unit tests come last, since they are short and balance the workers. The
+# Files run in order: the unit tests come last, since they are short and balance the workers. One of
+# three workers begins with the files that mostly wait (tests/fakes/scheduling.py). The
 # base folder has a short name, since paths of sockets have a maximum length.
 define run-tests
 @folder=$$(mktemp -d); status=0; \

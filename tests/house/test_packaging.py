@@ -1,10 +1,11 @@
-"""The packaging files match the tree."""
+"""The packaging files, and the schedule of the tests, match the tree."""
 
 import ast
 import configparser
 import re
 from pathlib import Path
 
+from fakes.scheduling import WAITING
 from house.tree import PARTS, ROOT
 from tfprof.commands import isolated
 from tfprof.formats.version import VERSION
@@ -46,3 +47,7 @@ def test_the_build_makes_every_command() -> None:
 def test_the_inject_folder_holds_one_file() -> None:
     files = [path.name for path in Path(ROOT / "shim" / "inject").iterdir() if path.suffix == ".py"]
     assert files == ["sitecustomize.py"]
+
+
+def test_each_test_file_that_is_scheduled_by_name_exists() -> None:
+    assert all((ROOT / file).is_file() for file in WAITING)

@@ -1,0 +1,39 @@
+"""Distributes test files among workers: the last one begins with the files that mostly wait.
+
+The other workers keep the processors busy meanwhile.
+"""
+
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+#: Files of tests/integration whose tests use less than half a processor.
+WAITING = frozenset(
+    f"tests/integration/{name}.py"
+    for name in (
+        "test_agent_drain",
+        "test_collector_daemon",
+        "test_daemons_at_rest",
+        "test_forged_channels",
+        "test_isolated",
+        "test_launcher",
+        "test_launcher_signals",
+        "test_launcher_terminal",
+        "test_orders",
+        "test_runtime_folder",
+        "test_watching_processes",
+    )
+)
+LEAST_WORKERS = 3  # with fewer, the files keep their order
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+    """The scheduler of `--dist loadfile`, with a worker for files that mostly wait."""
+
+    def _assign_work_unit(self, node: Any) -> None:
+        waits = node is self.nodes[-1] and len(self.nodes) >= LEAST_WORKERS
+        files = (file for file in self.workqueue if (file in WAITING) == waits)
+        file = next(files, None)
+        if file is not None:
+            self.workqueue.move_to_end(file, last=False)
+        super()._assign_work_unit(node)
