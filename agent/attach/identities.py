@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Final
 
+from ...commands import daemons
 from .. import identity
 from .errors import RefusedError
 
@@ -26,6 +27,9 @@ _NS_GET_OWNER_UID: Final = 0xB704
 _RUNTIME: Final = "/run/user/%d"
 #: Variables of root that are kept, since they only affect the output.
 _KEPT: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
+
+#: What the user's agent and collector need of this installation, and the access to it.
+_INSTALLATION: Final = ((sys.executable, os.X_OK), (daemons.ISOLATED, os.R_OK))
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -78,7 +82,7 @@ def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answe
 
     ``work`` gets a function that sends requests to this process, which still runs as root and calls
     ``answer`` for processes of that user only. ``pid`` is one of these processes: its environment
-    locates the user's files.
+    locates the user's files. RefusedError in the child if this user cannot read the installation.
     """
     ours, theirs = socket.socketpair()
     environ = _environment(pid, user_id)
@@ -86,6 +90,7 @@ def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answe
     if child == 0:
         ours.close()
         _become(user_id, environ)
+        _check_installation(user_id)
         return work(lambda request: _asked(theirs, request))
     theirs.close()
     with _signals_forwarded(child), ours:
@@ -136,6 +141,15 @@ def _become(user_id: int, environ: Mapping[str, str]) -> None:
     os.setresuid(user_id, user_id, user_id)
     os.environ.clear()
     os.environ.update(environ)
+
+
+def _check_installation(user_id: int) -> None:
+    for path, access in _INSTALLATION:
+        if not os.access(path, access):
+            raise RefusedError(
+                f"user {identity.user_name(user_id)} cannot read {path}: install tfprof where this user can read it",
+                "installation-unreadable",
+            )
 
 
 def _asked(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:

@@ -4,11 +4,15 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from tfprof.agent.attach import identities
+from tfprof.agent.attach.errors import RefusedError
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
+NOBODY = 65534
+REFUSED = 7
 PLACES = {"HOME": "/home/inside", "XDG_RUNTIME_DIR": "/run/inside", "TFPROF_STORE": "/inside"}
 
 
@@ -48,3 +52,22 @@ def test_a_namespace_is_one_of_a_container_if_another_user_made_it() -> None:
         assert not identities._is_of_container(outside, os.getuid() + 1)
         assert not identities._is_of_container(inside, os.getuid())
         assert identities._is_of_container(inside, os.getuid() + 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root takes on another identity")
+@pytest.mark.parametrize(("path", "status"), [("/bin/sh", 0), ("{}", REFUSED)])
+def test_a_user_who_cannot_read_the_installation_is_refused(
+    path: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = tmp_path / "private"
+    private.touch(0o600)
+    monkeypatch.setattr(identities, "_INSTALLATION", ((path.format(private), os.R_OK),))
+    parent = os.getpid()
+    try:
+        found = identities.as_user(NOBODY, parent, lambda _: os._exit(0), dict)
+    except RefusedError as error:
+        os._exit(REFUSED if error.slug == "installation-unreadable" else 1)
+    finally:
+        if os.getpid() != parent:  # the child must not run the other tests
+            os._exit(1)
+    assert found == status
