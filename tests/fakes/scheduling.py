@@ -11,6 +11,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 WAITING = frozenset(
     f"tests/integration/{name}.py"
     for name in (
+        "test_advice_jobs",
         "test_agent_drain",
         "test_collector_daemon",
         "test_daemons_at_rest",

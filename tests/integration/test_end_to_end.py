@@ -155,9 +155,12 @@ def test_sessions_in_many_threads_raise_nothing_with_every_step_traced(
     assert traced + job.info.counters["dropped_traces"] == 1002
 
 
-def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, private_places: Path) -> None:
-    for _ in range(TIMES):
-        command = [RUN, "--trace", "all", *_command(tf2_python, "endless.py")]
+def test_a_killed_job_loses_no_record_and_is_marked_as_killed(
+    tf1_python: Path, tf2_python: Path, private_places: Path
+) -> None:
+    for number in range(TIMES):
+        python = (tf1_python, tf2_python)[number % 2]
+        command = [RUN, "--trace", "all", *_command(python, "endless.py")]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
         )
@@ -175,11 +178,12 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
         assert traces in (counted, counted + 1), "the counter follows the record"
 
 
-@pytest.mark.parametrize("name", ["agent", "collector"])
+@pytest.mark.parametrize(("name", "release"), [("agent", "tf1_python"), ("collector", "tf2_python")])
 def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
-    name: str, tf2_python: Path, private_places: Path, tmp_path: Path
+    name: str, release: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
 ) -> None:
-    command = [RUN, "--trace", "every=50", *_command(tf2_python, "threads.py", tmp_path / "stop")]
+    python = request.getfixturevalue(release)
+    command = [RUN, "--trace", "every=50", *_command(python, "threads.py", tmp_path / "stop")]
     place = runtime_dir.instance_dir(str(private_places))
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
@@ -206,10 +210,10 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
     assert 0 <= ran - spans - stored.info.counters["dropped_spans"] < LAST_COUNTED
 
 
-def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf2_python: Path, tmp_path: Path) -> None:
+def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf1_python: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    done = _run(RUN, *_command(tf2_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path))
+    done = _run(RUN, *_command(tf1_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path))
     assert done.stdout == "0 True 20\n"
     _, ours = _split(done.stderr)
     assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", ours)
@@ -232,13 +236,13 @@ def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(
 
 
 def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
-    tf2_python: Path, private_places: Path
+    tf1_python: Path, private_places: Path
 ) -> None:
     blocked = private_places.parent / "file"
     blocked.write_text("")
     store = str(blocked / "store")
     try:
-        done = _run(RUN, "--store", store, *_command(tf2_python, "threads.py", 5))
+        done = _run(RUN, "--store", store, *_command(tf1_python, "threads.py", 5))
     finally:
         _run(TFPROF, "stop", "--store", store)
     assert done.stdout == "0 True 20\n"
@@ -248,14 +252,14 @@ def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_with_a_full_disk_the_job_runs_and_the_launcher_reports_the_loss(
-    tf2_python: Path, private_places: Path, tmp_path: Path
+    tf1_python: Path, private_places: Path, tmp_path: Path
 ) -> None:
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(small)], check=True)
     store = str(small / "store")
     try:
-        done = _run(RUN, "--trace", "all", "--store", store, *_command(tf2_python, "threads.py", 6000))
+        done = _run(RUN, "--trace", "all", "--store", store, *_command(tf1_python, "threads.py", 6000))
         status = _ask("status", "--store", store)
         assert _run(TFPROF, "stop", "--store", store).returncode == 0
     finally:
@@ -268,9 +272,9 @@ def test_with_a_full_disk_the_job_runs_and_the_launcher_reports_the_loss(
 
 
 def test_queries_work_while_the_job_runs_and_after_the_daemons_have_stopped(
-    tf2_python: Path, private_places: Path
+    tf1_python: Path, private_places: Path
 ) -> None:
-    command = [RUN, "--trace", "every=10", *_command(tf2_python, "endless.py")]
+    command = [RUN, "--trace", "every=10", *_command(tf1_python, "endless.py")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
     assert process.stdout is not None
     pid = int(process.stdout.readline())
