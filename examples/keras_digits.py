@@ -1,7 +1,4 @@
-"""Trains a small convolutional network on handwritten digits with Keras, without tfprof.
-
-The digits are those of scikit-learn.
-"""
+"""Trains a small convolutional network on handwritten digits with Keras, without tfprof."""
 
 import argparse
 

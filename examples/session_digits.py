@@ -1,7 +1,4 @@
-"""Trains a small convolutional network on handwritten digits with Session.run, without tfprof.
-
-The digits are those of scikit-learn.
-"""
+"""Trains a small convolutional network on handwritten digits with Session.run, without tfprof."""
 
 import argparse
 

@@ -130,3 +130,26 @@ def test_the_matrix_names_only_existing_rows_limitations_and_jobs() -> None:
     assert {limit for row in ROWS for limit in row.limits.values()} == set(LIMITS)
     scripts = {row.script for row in ROWS}
     assert scripts == {path.name for path in JOBS.glob("[a-z]*.py")}
+
+
+#: What the lines of the examples contain that the pages show beside ops and in the code view.
+EXAMPLES = {
+    "session_digits.py": {
+        13: "conv2d",
+        16: "conv2d",
+        19: "matmul",
+        20: "softmax",
+        37: "network(",
+        38: "minimize",
+        53: "main()",
+    },
+    "keras_digits.py": {31: "fit("},
+}
+
+
+def test_the_pages_show_current_line_numbers_of_the_examples() -> None:
+    for name, lines in EXAMPLES.items():
+        code = (ROOT / "examples" / name).read_text().splitlines()
+        shown = {int(line) for page in PAGES for line in re.findall(rf"{name}:(\d+)", page.read_text())}
+        assert shown == set(lines)
+        assert not {line: text for line, text in lines.items() if text not in code[line - 1]}
