@@ -21,7 +21,10 @@ CASES = {
         *(("convnet.py", "keras"), ("convnet.py", "tf_keras"), ("keras_steps.py", "tf_keras", "eager")),
         ("keras_steps.py", "tf_keras", "session"),
     ],
-    "digits": [(str(EXAMPLES / "keras_digits.py"),), (str(EXAMPLES / "session_digits.py"),)],
+    "digits": [
+        (str(EXAMPLES / "keras_digits.py"), "--epochs", "2"),
+        (str(EXAMPLES / "session_digits.py"), "--steps", "200"),
+    ],
 }
 
 
