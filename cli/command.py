@@ -14,7 +14,7 @@ from ..collector.store.protocols import JobReader
 from ..commands import streams
 from ..formats import runtime_dir
 from .job_names import complete_jobs
-from .values import GIVEN
+from .values import GIVEN, WHOLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +32,9 @@ store_option: Callable[[F], F] = click.option(
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 names_option: Callable[[F], F] = click.option(
     "--name", "names", multiple=True, metavar="NAME", type=GIVEN, help="Only jobs called NAME (`*` for any)."
+)
+pid_option: Callable[[F], F] = click.option(
+    "--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."
 )
 job_argument: Callable[[F], F] = click.argument("job", type=GIVEN, shell_complete=complete_jobs)
 jobs_argument: Callable[[F], F] = click.argument(

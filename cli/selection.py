@@ -17,8 +17,8 @@ from ..collector.summaries.kinds import from_text
 from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, Parity
 from .arguments import spellings, translate
-from .command import jobs_argument, store_option
-from .values import GIVEN, WHOLE
+from .command import jobs_argument, pid_option, store_option
+from .values import GIVEN
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         multiple=True,
         help="Only jobs of this host; `*` matches anything.",
     ),
-    click.option("--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."),
+    pid_option,
     kind_option("the main kind"),
     click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B."),
     click.option(

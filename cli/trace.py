@@ -21,7 +21,7 @@ from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
 from ..formats.values import InvalidValueError, duration, whole
-from .command import json_option, names_option, print_json, print_lines, store_option, width
+from .command import json_option, names_option, pid_option, print_json, print_lines, store_option, width
 from .daemons import bring_up
 from .job_names import complete_jobs
 from .values import GIVEN
@@ -35,6 +35,7 @@ _OPTIONS: Final = (
     click.option("--all", "everything", is_flag=True, help="All running jobs."),
     click.option("--host", "hosts", multiple=True, metavar="HOST", type=GIVEN, help="Only jobs of HOST (`*` for any)."),
     names_option,
+    pid_option,
     click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit for a job to apply the order ({WAIT})."),
     json_option,
     store_option,
@@ -52,21 +53,22 @@ class _Recipients(NamedTuple):
     everything: bool
     hosts: Sequence[str]
     names: Sequence[str]
+    pids: Sequence[int]
     patience_s: float
     as_json: bool
 
     def jobs(self) -> list[OrderedJob]:
         """Return the selected jobs; UsageError if there are none."""
-        return chosen(open_reader(self.store), self.selectors, self.everything, self.hosts, self.names)
+        return chosen(open_reader(self.store), self.selectors, self.everything, self.hosts, self.names, self.pids)
 
 
 def _order_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of `_Recipients`, which ``command`` gets as its first argument."""
 
     @functools.wraps(command)
-    def run(*, wait: str, everything: bool, hosts: Sequence[str], names: Sequence[str], **given: Any) -> int:
-        store, selectors, as_json = (given.pop(name) for name in ("store", "selectors", "as_json"))
-        return command(_Recipients(store, selectors, everything, hosts, names, _patience(wait), as_json), **given)
+    def run(*, wait: str, **given: Any) -> int:
+        selection = {name: given.pop(name) for name in _Recipients._fields if name in given}
+        return command(_Recipients(patience_s=_patience(wait), **selection), **given)
 
     for option in reversed(_OPTIONS):
         run = option(run)
@@ -121,7 +123,7 @@ def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
     Yield a line when the job applies the order, and one when the steps are traced and stored.
     """
     order = Order(orders.TRACE, giver(), "all", "auto", count, 0, _patience(WAIT))
-    for job, answer in _answers(store, chosen(open_reader(store), [uid], False, (), ()), order, to_the_end=True):
+    for job, answer in _answers(store, chosen(open_reader(store), [uid]), order, to_the_end=True):
         yield from order_text.lines(job, order, answer, None, 100)
 
 

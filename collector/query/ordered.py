@@ -17,16 +17,21 @@ from .selection import host_of
 
 
 def chosen(
-    store: StoreReader, selectors: Sequence[str], everything: bool, hosts: Sequence[str], names: Sequence[str]
+    store: StoreReader,
+    selectors: Sequence[str],
+    everything: bool = False,
+    hosts: Sequence[str] = (),
+    names: Sequence[str] = (),
+    pids: Sequence[int] = (),
 ) -> list[OrderedJob]:
     """Return the jobs that ``selectors`` name, or without selectors all running jobs.
 
-    ``hosts`` and ``names`` (patterns, case is ignored) limit these jobs, unless they are empty.
-    UsageError if nothing selects jobs, or if both ``everything`` and ``selectors`` are given.
-    NoSuchJobError if no job is left.
+    ``hosts`` and ``names`` (patterns, case is ignored) and ``pids`` limit these jobs, unless they
+    are empty. UsageError if nothing selects jobs, or if both ``everything`` and ``selectors`` are
+    given. NoSuchJobError if no job is left.
     """
-    if not (selectors or everything or hosts or names):
-        raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --host, --name")
+    if not (selectors or everything or hosts or names or pids):
+        raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --host, --name, --pid")
     if selectors and everything:
         raise UsageError("--all and a JOB exclude each other")
     jobs = store.jobs()
@@ -36,6 +41,7 @@ def chosen(
     else:
         found = [job for job in jobs if _runs(job)]
     found = [job for job in found if _matches(host_of(job), hosts) and _matches(job.info.name, names)]
+    found = [job for job in found if not pids or job.info.identity.get("pid") in pids]
     if not found:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all")
     return [OrderedJob(job.info, short.get(job.info.hex, job.info.hex), _runs(job)) for job in found]

@@ -114,7 +114,7 @@ def _cells(one: JobNow) -> list[str]:
         numbers.count(row.steps),
         numbers.cores(one.cpu_cores),
         numbers.size(one.memory_bytes),
-        ("-" if one.io_bytes_per_s is None else f"{numbers.size(one.io_bytes_per_s)}/s").rjust(_IO),
+        numbers.rate(one.io_bytes_per_s).rjust(_IO),
         ",".join(one.devices) or "-",
         numbers.percent(None if row.cost is None else max(0.0, row.cost)),
         numbers.count(row.lost),

@@ -242,8 +242,8 @@ def test_the_order_of_a_killed_command_ends_by_itself(host: Host) -> None:
 
 
 def test_a_detached_job_continues_and_is_no_longer_measured(host: Host) -> None:
-    host.start("fake", "loop", trace="all")
-    status, answers = host.order("detach", "job", "--wait", "60s")
+    job = host.start("fake", "loop", trace="all")
+    status, answers = host.order("detach", "--pid", str(job.info.identity["pid"]), "--wait", "60s")
     assert (status, answers["job"]["obeyed"]) == (0, True)
     last = answers["job"]["step"]
     time.sleep(3)  # dozens of steps, none of which may be traced

@@ -117,6 +117,15 @@ OTHER_OPTIONS = {
 }
 BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG}")
 #: Command lines with options that exclude each other, with too many arguments, or with too few.
+#: Selections of an order without a running job.
+NO_JOBS = (
+    (),
+    ("--all", "aa10"),
+    ("--all", "--host", "moon"),
+    ("--pid", "99999"),
+    ("--pid", "x"),
+    ("aa10", "--pid", "2"),
+)
 MORE = (
     *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG, "", "a\nb", "--store", "\udcff")),
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
@@ -145,7 +154,7 @@ MORE = (
     ("import", "--op_log_path", "junk"),
     ("import", "--name", "x"),
     ("import", "--graph_path", "graph", "--run_meta_path", "untraced,junk"),
-    *((name, *more) for name in ("trace", "detach") for more in ((), ("--all", "aa10"), ("--all", "--host", "moon"))),
+    *((name, *more) for name in ("trace", "detach") for more in NO_JOBS),
     ("trace", "--for", "5s"),
     ("trace", "aa10"),
     ("trace", "aa10", "--every", "5", "--off"),
