@@ -240,7 +240,6 @@ class Run:
         except supervise.NotStartedError as error:
             self._note(ended_ns=time.time_ns(), status=error.exit_code)
             raise
-        watched.signals()  # signals sent before the job existed must still reach it
         self._note(job_pid=pid)
         if isolating is not None:
             self._explain({"slug": "not-armed", "text": f"python {isolating} does not load the shim"})

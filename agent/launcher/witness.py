@@ -18,14 +18,17 @@ from .. import processes
 
 #: Time limit of an answer (seconds); a witness that exceeds it may be stopped, so it gets SIGCONT.
 PATIENCE_S: Final = 0.2
+#: Further time for an answer on a loaded machine (seconds).
+LOADED_S: Final = 2.0
 #: Interval of looks at a stopped job (seconds).
 STOPPED_LOOK_S: Final = 0.1
 _ALL: Final = signal.valid_signals()
-#: Requests to the witness: a numbered question, the job's pid, a stop of the launcher, the end of
-#: that stop, dismissal.
-_QUESTION, _JOB, _STOP, _CONTINUED, _LEAVE = b"?", b"J", b"S", b"C", b"."
+#: Requests to the witness: a numbered question, the job's pid, a signal that the job got, a stop of
+#: the launcher, the end of that stop, dismissal.
+_QUESTION, _JOB, _RECEIVED, _STOP, _CONTINUED, _LEAVE = b"?", b"J", b"R", b"S", b"C", b"."
 _REQUEST: Final = struct.Struct("<cI")
-#: Head of an answer: number of the question and number of the signals that follow, a byte each.
+#: Head of an answer: number of the question, 0 for the job's pid, and number of the signals that
+#: follow, a byte each.
 _ANSWER: Final = struct.Struct("<II")
 
 
@@ -40,14 +43,26 @@ class Witness:
         self._rest = b""
 
     def announce_job(self) -> None:
-        """Register this process as the job; called in the child before it executes the command."""
-        with contextlib.suppress(OSError):  # the witness has ended: the job runs without one
+        """Register this process as the job; called in the child before it executes the command.
+
+        All signals are blocked here, and the launcher waits. The witness forgets the signals that
+        came before this process existed.
+        """
+        try:
             os.write(self._requests, _REQUEST.pack(_JOB, os.getpid()))
+            if self._answer() is not None:
+                _pass_barrier()
+                for number in signal.sigpending():
+                    os.write(self._requests, _REQUEST.pack(_RECEIVED, number))
+        except OSError:
+            # The witness has ended: the job runs without one. The kernel has sent SIGPIPE, which is
+            # pending, since it is blocked. It would end the job.
+            signal.sigtimedwait({signal.SIGPIPE}, 0)
 
     def signals(self) -> list[int] | None:
         """Return the signals that the witness got since the last call; None without an answer.
 
-        All signals to the group that have reached this process are included.
+        All signals to the group that have reached this process and the job are included.
         """
         _pass_barrier()
         self._number += 1
@@ -58,13 +73,10 @@ class Witness:
             return None
 
     def _answer(self) -> list[int] | None:
-        poll = select.poll()
-        poll.register(self._replies, select.POLLIN)
         signals: list[int] = []
         while True:
             while len(self._rest) < _ANSWER.size or len(self._rest) < _ANSWER.size + self._length():
-                if not poll.poll(1000 * PATIENCE_S):
-                    os.kill(self.pid, signal.SIGCONT)
+                if not self._has_reply():
                     return None
                 data = os.read(self._replies, 1 << 16)
                 if not data:
@@ -75,6 +87,14 @@ class Witness:
             self._rest = self._rest[_ANSWER.size + length :]
             if number == self._number:
                 return signals
+
+    def _has_reply(self) -> bool:
+        poll = select.poll()
+        poll.register(self._replies, select.POLLIN)
+        if poll.poll(1000 * PATIENCE_S):
+            return True
+        os.kill(self.pid, signal.SIGCONT)
+        return bool(poll.poll(1000 * LOADED_S))
 
     def _length(self) -> int:
         return int(_ANSWER.unpack_from(self._rest)[1])
@@ -157,16 +177,22 @@ def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) ->
         _keep_only(requests, replies)
         launcher = os.getppid()
         job: processes.Process | None = None
+        early: list[int] = []
+        got: list[int] = []
         while word := os.read(requests, _REQUEST.size):
             kind, number = _REQUEST.unpack(word)
             if kind == _LEAVE:
                 os._exit(0)
             if kind == _JOB:
-                job = processes.process(number)
+                job, early = processes.process(number), _received(launcher)
+                os.write(replies, _answer(0, []))
+            elif kind == _RECEIVED:
+                got += (each for each in early if each == number)
             elif kind == _STOP:
                 _watch_stopped(requests, processes.process(launcher), job)
             elif kind == _QUESTION:
-                os.write(replies, _answer_to(number, launcher))
+                os.write(replies, _answer(number, got + _received(launcher)))
+                got = []
         if job is not None and job.is_alive:
             os.kill(job.pid, signal.SIGKILL)
             on_orphaned(job.pid)
@@ -186,12 +212,17 @@ def _watch_stopped(requests: int, launcher: processes.Process | None, job: proce
             os.kill(launcher.pid, signal.SIGCONT)
 
 
-def _answer_to(number: int, launcher: int) -> bytes:
-    signals = bytearray()
+def _received(launcher: int) -> list[int]:
+    """Return the signals that came since the last call, without those of the launcher."""
+    signals = []
     while (info := signal.sigtimedwait(_ALL, 0)) is not None:
         if info.si_pid != launcher:
             signals.append(info.si_signo)
-    return _ANSWER.pack(number, len(signals)) + signals
+    return signals
+
+
+def _answer(number: int, signals: list[int]) -> bytes:
+    return _ANSWER.pack(number, len(signals)) + bytes(signals)
 
 
 def _keep_only(*wanted: int) -> None:

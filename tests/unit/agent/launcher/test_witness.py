@@ -19,10 +19,13 @@ from tfprof.commands.isolated import reserve_standard_fds
 reserve_standard_fds()
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 watched = witness.begin(lambda pid: open(sys.argv[1], "w").write(str(pid)))
+executed, executing = os.pipe()
 job = os.fork()
 if job == 0:
     watched.announce_job()
     os.execvp("sleep", ["sleep", "60"])
+os.close(executing)
+os.read(executed, 1)
 print(watched.pid, job, flush=True)
 for line in sys.stdin:
     if line == "dismiss\\n":
@@ -30,6 +33,42 @@ for line in sys.stdin:
         break
     print(watched.signals(), flush=True)
 sys.stdin.read()
+"""
+
+
+#: A launcher. Its group gets USR1 before the fork of the job, USR2 after the fork, and SIGRTMIN
+#: after the announcement of the job.
+EARLY = """
+import os, signal, subprocess, sys
+from tfprof.agent.launcher import witness
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+watched = witness.begin(id)
+subprocess.run(["kill", "-USR1", "0"])
+job = os.fork()
+if job == 0:
+    os.killpg(0, signal.SIGUSR2)
+    watched.announce_job()
+    os.killpg(0, signal.SIGRTMIN)
+    os._exit(0)
+os.waitpid(job, 0)
+print(*watched.signals(), flush=True)
+print(*sorted(map(int, signal.sigpending() - {signal.SIGCHLD})))
+watched.dismiss()
+"""
+
+
+#: A launcher. It signals its witness, starts a job, and prints the job's exit status.
+HARMED = """
+import os, signal, sys
+from tfprof.agent.launcher import supervise, witness
+inherited = supervise.take_signals()
+watched = witness.begin(id)
+os.kill(watched.pid, int(sys.argv[1]))
+if int(sys.argv[1]) == signal.SIGKILL:
+    os.waitid(os.P_PID, watched.pid, os.WEXITED | os.WNOWAIT)
+job = supervise.start(["sh", "-c", "exit 3"], os.environ, inherited, watched.announce_job)
+print(os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]))
+watched.dismiss()
 """
 
 
@@ -73,9 +112,25 @@ def test_each_signal_to_the_group_is_returned_once(launcher: Launcher) -> None:
     assert launcher.signals() == "[]"
 
 
-def test_a_stopped_witness_is_continued_and_answers_again(launcher: Launcher) -> None:
+def test_signals_before_the_fork_are_not_signals_of_the_job() -> None:
+    command = [sys.executable, "-c", EARLY]
+    done = subprocess.run(command, stdout=-1, text=True, start_new_session=True, timeout=60, check=True)
+    theirs, own = done.stdout.splitlines()
+    assert theirs.split() == ["12", str(int(signal.SIGRTMIN))]
+    assert own.split() == ["10", "12", str(int(signal.SIGRTMIN))]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_job_runs_whatever_happens_to_the_witness(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", HARMED, str(int(number))]
+    done = subprocess.run(command, stdout=-1, text=True, start_new_session=True, timeout=60, check=True)
+    assert done.stdout == "3\n"
+
+
+def test_a_stopped_witness_is_continued_and_answers(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGSTOP)
-    assert launcher.signals() == "None"
+    os.killpg(launcher.process.pid, signal.SIGUSR1)
+    assert launcher.signals() == "[10]"
     assert launcher.signals() == "[]"
 
 
