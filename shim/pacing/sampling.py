@@ -8,6 +8,9 @@ SHARE = 4  # timing may use 1/SHARE of the budget
 FIRST = 256  # steps that are all timed, so that a short job shows all of its calls
 MOST = 256  # one in MOST of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
+#: Cost of timing a step, as a multiple of the time of our work after the step. The rest is our work
+#: before the step, and data of TensorFlow that is no longer in the caches.
+TIMING_FACTOR = 3
 COUNTED_NS = 200  # ns: approximate cost of counting a step
 CHECK_NS = 1000  # ns: approximate cost of a counted step that also checks for orders
 _OWN_NS = 3000  # ns: assumed cost of timing a step, until it is measured

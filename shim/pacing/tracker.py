@@ -15,7 +15,7 @@ from ..tensorflow.names import Names
 from .accounts import Account
 from .orders import POLICY
 from .pace import FIRST, TracePacer
-from .sampling import MARGIN, Sampling
+from .sampling import MARGIN, TIMING_FACTOR, Sampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Tracker(_Counted):
                     if self.left is left:
                         if self._rest > 0:
                             self._count_further(ordinal)
-                            self.spend(2 * (mono() - start - duration))
+                            self.spend(TIMING_FACTOR * (mono() - start - duration))
                             return
                         others, self._others = self._others, 0
                         if others < 0:
@@ -156,7 +156,7 @@ class Tracker(_Counted):
             if not stop(error):
                 raise
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
-        own = 2 * (mono() - start - duration)  # our work before the step took about as long
+        own = TIMING_FACTOR * (mono() - start - duration)
         self.spend(self._sampling.cost(own, others))
 
     def spend(self, own: int, extra: int = 0) -> None:

@@ -36,14 +36,18 @@ _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEEPEST = 32  # maximum frames between a function and the Keras method whose batch it runs
 
 
-def no_call() -> None:
-    """Stand for a dead weak reference."""
+class _NoCall(object):
+    """Dies at once."""
+
+
+#: The reference to no call: a dead one.
+no_call: Callable[[], object] = weakref.ref(_NoCall())
 
 
 class ThreadState(object):
     """One thread's open ``keras_calls``, outermost first, and its ``outermost`` measured call."""
 
-    __slots__ = ("applies", "applying", "keras_calls", "optimizers", "outermost", "pending_kind", "taped")
+    __slots__ = ("applies", "applying", "keras_calls", "optimizers", "outermost", "taped")
 
     def __init__(self) -> None:
         self.keras_calls: list[KerasCall] = []
@@ -55,9 +59,6 @@ class ThreadState(object):
         #: the number of function calls at the last training step, and the ids of the optimizers
         #: that have applied gradients since
         self.optimizers: tuple[int, list[int]] = (0, [])
-        #: (kind, code): span kind of the next outermost call if ``code``, a method of Keras, is
-        #: among its callers
-        self.pending_kind: tuple[int, types.CodeType] | None = None
 
     @property
     def calling(self) -> bool:
@@ -66,15 +67,18 @@ class ThreadState(object):
 
     def changed(self) -> None:
         """Update ``inside``: it holds the threads in which a call may be part of another step."""
-        if self.keras_calls or self.pending_kind is not None or self.calling:
+        if self.keras_calls or self.calling:
             inside.add(self)
         else:
             inside.discard(self)
 
 
-#: Threads within a measured call or a Keras call, or with a pending kind. While there are any, each
-#: call checks its own thread's state.
+#: Threads within a measured call or a Keras call. While there are any, each call checks its own
+#: thread's state.
 inside: set[ThreadState] = set()
+#: By thread, (kind, code): span kind of the next outermost call if ``code``, a method of Keras, is
+#: among its callers.
+pending_kinds: dict[int, tuple[int, types.CodeType]] = {}
 
 
 class Scope(_thread._local):
@@ -131,6 +135,9 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
     # ``enabled`` is a function or, in other versions, a variable.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
 
+    inert = _inert(original.Trace, tracker)
+    counted = _counted(inert)
+
     # Every call pays for this function, so it creates and keeps nothing. TensorFlow evicts the
     # caches between two calls, so each object that is read costs as much as ten instructions. All
     # of them lie in one tuple, the defaults. ``left`` is filled only after an eager call, so an
@@ -142,19 +149,57 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
         recorded: Callable[[], bool] = enabled,
         tracker: Tracker = tracker,
         count_at: int = tracker.count_at,
-        inert: object = _inert(original.Trace),
+        inert: object = inert,
+        pending_kinds: dict[int, Any] = pending_kinds,
         **kwargs: Any,
     ) -> object:
         if not inside and not kwargs and not graphs.stack and not recorded():
-            for ordinal in tracker.left:
-                tracker.words[count_at] = ordinal
-                return inert
+            if pending_kinds:
+                annotation = counted()
+                if annotation is not None:
+                    return annotation
+            else:
+                for ordinal in tracker.left:
+                    tracker.words[count_at] = ordinal
+                    return inert
         return measured(name, **kwargs)
 
     return Trace
 
 
-def _inert(base: Any) -> object:
+def _counted(inert: Any) -> Callable[[], object]:
+    """Return a function that counts a call, which may be that of a batch's function.
+
+    It returns the call's annotation, which is ``inert`` if it is no batch, or None if the call is
+    to be timed.
+    """
+    annotations: dict[int, Any] = {layout.FUNCTION: inert}
+
+    @guarded
+    def annotate(kind: int) -> object:
+        return annotations.setdefault(kind, _inert(type(inert).__base__, core.tracker(kind)))
+
+    def count(
+        pending_kinds: dict[int, Any] = pending_kinds,
+        thread: Callable[[], int] = _thread.get_ident,
+        annotations: dict[int, Any] = annotations,
+    ) -> object:
+        kind, code = pending_kinds.get(thread()) or (layout.FUNCTION, None)
+        if code is not None and not _is_called_by(sys._getframe(2), code):
+            kind = layout.FUNCTION
+        annotation: Any = annotations.get(kind) or annotate(kind)
+        if annotation is not None:
+            tracker = annotation.tracker
+            for ordinal in tracker.left:
+                tracker.words[tracker.count_at] = ordinal
+                pending_kinds.pop(thread(), None)
+                return annotation
+        return None
+
+    return count
+
+
+def _inert(base: Any, tracker: Tracker) -> object:
     """Return an annotation that is not recorded and can be used by any number of calls at once.
 
     No profiler session is active when such a call begins, so no window needs its function.
@@ -167,8 +212,9 @@ def _inert(base: Any) -> object:
 
         def __exit__(self, kind: object, value: object, trace: object) -> None:
             if kind is not None:
-                _last_failed(sys._getframe(1).f_locals.get("self"))
+                _last_failed(tracker, sys._getframe(1).f_locals.get("self"))
 
+    Inert.tracker = tracker
     return object.__new__(_named(Inert, base))
 
 
@@ -189,11 +235,11 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
             here.outermost = weakref.ref(self)
             inside.add(here)
             if not here.keras_calls and executing_eagerly():
-                if here.pending_kind is None:
+                if _thread.get_ident() not in pending_kinds:
                     for ordinal in tracker.left:
                         tracker.words[tracker.count_at] = self._call = ordinal
                         return
-                self._call = _begin(here, name)
+                self._call = _begin(name)
 
         def __exit__(self, kind: object, value: object, trace: object) -> object:
             done = leave(self, kind, value, trace)
@@ -229,38 +275,43 @@ def key_of(name: object) -> int:
 
 
 @guarded
-def _last_failed(function: object) -> None:
-    tracker = core.tracker(layout.FUNCTION)
+def _last_failed(tracker: Tracker, function: object) -> None:
     _failed(tracker, tracker.words[tracker.count_at], function)
 
 
 @guarded
 def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
-    tracker.failed(ordinal, key_of(getattr(function, "_name", "")))
+    tracker.failed(ordinal, key_of(getattr(function, "_name", "")) if tracker.kind == layout.FUNCTION else 0)
 
 
 @guarded
-def _begin(here: ThreadState, name: object) -> Step | CountedStep:
-    kind = layout.FUNCTION if here.pending_kind is None else take_pending_kind(here)
+def _begin(name: object) -> Step | CountedStep:
+    kind = take_pending_kind()
     tracker = core.tracker(kind)
     return begin(tracker, key_of(name), name) if kind == layout.FUNCTION else begin(tracker)
 
 
-def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> int:
-    """Return the kind set for the next call and clear it.
+def take_pending_kind(otherwise: int = layout.FUNCTION) -> int:
+    """Return the kind set for the calling thread's next call and clear it.
 
-    Return ``otherwise`` if the kind was set for another call.
+    Return ``otherwise`` if no kind was set, or for another call.
     """
-    assert here.pending_kind is not None
-    (kind, code), here.pending_kind = here.pending_kind, None
-    frame: Any = sys._getframe(1)
+    pending = pending_kinds.pop(_thread.get_ident(), None)
+    if pending is None:
+        return otherwise
+    kind, code = pending
+    return kind if _is_called_by(sys._getframe(1), code) else otherwise
+
+
+def _is_called_by(frame: Any, code: types.CodeType) -> bool:
+    """Return whether a function with ``code`` is among the callers of ``frame``."""
     for _ in range(_DEEPEST):
         if frame is None:
-            break
+            return False
         if frame.f_code is code:
-            return kind
+            return True
         frame = frame.f_back
-    return otherwise
+    return False
 
 
 @guarded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import sys
 import weakref
 
@@ -10,7 +11,7 @@ from .. import core
 from ..clock import mono
 from ..guard import guarded, interrupted
 from . import entry, models
-from .function import inside, scope
+from .function import inside, pending_kinds, scope
 from .outside import OutermostStep
 from .step import CountedRuns
 
@@ -30,6 +31,7 @@ _KINDS = {
     "predict_on_batch": layout.PREDICT_BATCH,
 }
 _METHOD = 2  # frames from a callback to the observed method, with the fence between
+_FROM_FAST = 1  # frames from a callback without a fence
 _FROM_END = 4  # frames from an EndCallback to the observed method, if `_counting` called its creator
 _RETURNS = entry.returns()
 
@@ -45,17 +47,27 @@ def patch(module: ModuleType) -> None:
                 begin = _batch_of_runs(kind)
                 entry.observe(cls, name, begin, ends=True, fast=_counting(kind, guarded(begin)))
             else:
-                entry.observe(cls, name, _batch_of_function(kind))
+                entry.observe(cls, name, _batch_of_function(kind, _METHOD), fast=_batch_of_function(kind, _FROM_FAST))
 
 
-def _batch_of_function(kind: int) -> Callable[[object], None]:
-    """Return a callback that makes the next function call within the method a batch."""
+def _batch_of_function(kind: int, frames: int) -> Callable[[object], None]:
+    """Return a callback that makes the next function call within the method a batch.
 
-    def callback(_model: object) -> None:
-        here = scope.thread_state
-        if not here.keras_calls and not here.calling:
-            here.pending_kind = (kind, sys._getframe(_METHOD).f_code)
-            here.changed()
+    ``frames`` is the number of frames from the callback to the method.
+    """
+
+    def callback(
+        _model: object,
+        inside: set[ThreadState] = inside,
+        pending_kinds: dict[int, Any] = pending_kinds,
+        thread: Callable[[], int] = _thread.get_ident,
+        getframe: Callable[[int], FrameType] = sys._getframe,
+    ) -> None:
+        if inside:
+            here: ThreadState = scope.thread_state
+            if here.keras_calls or here.calling:
+                return
+        pending_kinds[thread()] = (kind, getframe(frames).f_code)
 
     return callback
 
@@ -100,7 +112,7 @@ class _CountedBatch(CountedRuns):
             here = getattr(self, "here", None)
             if here is None:  # interrupted while it was created
                 return
-            if not here.keras_calls and here.pending_kind is None:
+            if not here.keras_calls:
                 inside.discard(here)
             frame = getframe(1)
             failed = id(frame) == self.frame if is_gone_first else frame.f_code.co_code[frame.f_lasti] not in returns

@@ -8,6 +8,7 @@ computed.
 
 from __future__ import annotations
 
+import _thread
 import sys
 import weakref
 
@@ -16,7 +17,7 @@ from .. import core
 from ..clock import mono
 from ..process_events import at_end
 from . import entry, window
-from .function import key_of, no_call, scope, take_pending_kind
+from .function import key_of, no_call, pending_kinds, scope, take_pending_kind
 from .step import begin
 
 TYPE_CHECKING = False
@@ -120,11 +121,11 @@ def _function_called(function: Any) -> entry.EndCallback | None:
     if name == _INITIALIZER or _idle() is None:
         return None
     tracker = core.tracker(layout.FUNCTION)
-    if here.pending_kind is None:
+    if _thread.get_ident() not in pending_kinds:
         for ordinal in tracker.left:
             tracker.words[tracker.count_at] = ordinal
             return None
-    call = OutermostStep(here, layout.FUNCTION if here.pending_kind is None else take_pending_kind(here), name)
+    call = OutermostStep(here, take_pending_kind(), name)
     window.called({"self": function})
     return entry.EndCallback(call.end)
 
@@ -177,9 +178,7 @@ def _entered(tape: Any) -> None:
         here.applies = False  # no optimizer applied its gradients
         taped.end(False, taped.ended)
     if here.taped is None and _idle() is not None:
-        here.taped = TapeStep(
-            here, layout.EAGER if here.pending_kind is None else take_pending_kind(here, layout.EAGER), tape
-        )
+        here.taped = TapeStep(here, take_pending_kind(layout.EAGER), tape)
 
 
 def _left(tape: Any, error: Any) -> None:

@@ -6,6 +6,7 @@ from ...formats import layout
 from ...formats.layout import WORD
 from ..clock import mono
 from ..pacing.orders import POLICY
+from ..pacing.sampling import TIMING_FACTOR
 from . import window
 
 TYPE_CHECKING = False
@@ -119,7 +120,7 @@ class Step(object):
         if self.left is None or flags or self.is_paced or ended:
             began = mono()
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
-            tracker.spend(2 * (mono() - began))  # our work at the step's start took about as long
+            tracker.spend(TIMING_FACTOR * (mono() - began))
         else:
             tracker.timed(self.start, duration, self.ordinal, self.key, self.left)
 

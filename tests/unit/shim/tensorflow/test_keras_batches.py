@@ -89,6 +89,26 @@ def test_a_batch_that_fails_early_leaves_its_kind_to_no_other_call(kit, read):
     assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (0, 1)
 
 
+def test_calls_are_counted_beside_a_thread_that_left_its_kind_to_no_call(kit, read):
+    step = kit[0].Function("train_function")
+    model = kit[1].Model()
+
+    def fail_early():
+        with pytest.raises(TypeError):
+            model.train_on_batch(None)
+
+    thread = threading.Thread(target=fail_early)
+    thread.start()
+    thread.join()
+    for _ in range(MANY):
+        step()
+        model.train_on_batch(step)
+    found = read()
+    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (MANY, MANY)
+    assert len(found.of_kind(layout.BATCH)) < MANY
+    assert len(found.of_kind(layout.FUNCTION)) < MANY
+
+
 # -- batches of session runs ---------------------------------------------------------------------
 
 
