@@ -68,14 +68,27 @@ class Session(object):
     ns, ``began_real`` real ns.
     """
 
-    __slots__ = ("_folder", "_gone", "_held", "_log", "_over", "_stop_token", "began", "began_real", "ended")
+    __slots__ = (
+        "_folder",
+        "_gone",
+        "_held",
+        "_is_unwanted",
+        "_log",
+        "_over",
+        "_stop_token",
+        "began",
+        "began_real",
+        "ended",
+    )
 
     def __init__(self) -> None:
         self.began = self.began_real = self.ended = 0
         self._folder = ""
         self._log: stderr_guard.Captured | None = None
         self._held: list[Any] = []
-        self._stop_token = {0: False}  # the thread that takes the entry stops the session
+        #: Has an entry while the session may be stopped; the thread that takes the entry stops it.
+        self._stop_token: dict[int, bool] = {}
+        self._is_unwanted = False  # another thread wants to drop the session, which `open` may still be starting
         self._over = _thread.allocate_lock()
         self._over.acquire()
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
@@ -83,6 +96,7 @@ class Session(object):
     def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
         """Start recording; return (slug, text) of an obstacle, else None.
 
+        The slug is empty if another thread wanted to drop the session before it could be stopped.
         The session is dropped after ``seconds``, or when the process is larger than ``kib``.
         """
         made = sys.modules[MODULE].ProfilerSession
@@ -90,17 +104,14 @@ class Session(object):
         try:
             self._log = stderr_guard.Captured()
             with self._log:
-                session = made()
-                start_of(made)(session, self._folder, _OPTIONS)
-                self._held.append(session)
-            if self.is_stopped:  # another thread stopped it
-                self.free()
-                return _BUSY_REASON
+                self._held.append(made())  # the only reference, so that `free` ends the session
+                start_of(made)(self._held[0], self._folder, _OPTIONS)
         except Exception as error:
             self.free()
             if guard.theirs(error):
                 raise
             return _reason(error)
+        self._stop_token[0] = False
         try:
             self._watch(seconds, kib)
         except RuntimeError as error:
@@ -110,11 +121,13 @@ class Session(object):
             return ("profiler-failed", str(error))
         self.began, self.began_real = clock.mono(), clock.real()
         allocations.enable()
+        if self._is_unwanted and self.drop():
+            return ("", "")
         return None
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the session is stopped or about to be."""
+        """Whether an open session is stopped or about to be."""
         return not self._stop_token
 
     def export(self, most: int) -> bytes | None:
@@ -138,7 +151,12 @@ class Session(object):
             self.free()
 
     def drop(self) -> bool:
-        """Stop recording and discard the data; return whether the session was active."""
+        """Stop recording and discard the data; return whether the session was active.
+
+        A session that another thread is opening is dropped there; its log lines are redirected by
+        one thread at a time.
+        """
+        self._is_unwanted = True
         try:
             return self._take()
         finally:

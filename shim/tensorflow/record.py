@@ -44,6 +44,7 @@ class TracedRun(object):
     __slots__ = (
         "asked",
         "begun",
+        "claim",
         "duration",
         "flags",
         "key",
@@ -64,8 +65,7 @@ class TracedRun(object):
         self.begun = begun
         self.flags = layout.FLAG_TRACED
         self.start = self.start_real = self.duration = self.own = 0
-        if asked and level > layout.LEVEL_SOFTWARE:
-            profiler_lock.drop_window()
+        self.claim = profiler_lock.claim() if asked and level > layout.LEVEL_SOFTWARE else None
 
     def starts(self) -> None:
         """Record the start of the run."""
@@ -76,6 +76,7 @@ class TracedRun(object):
         """Record the end of the run, with further span flags."""
         self.duration = mono() - self.start
         self.flags |= flags
+        self.claim = None
         if self.level == layout.LEVEL_FULL and not self.asked:
             profiler_lock.release()
 

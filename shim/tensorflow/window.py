@@ -17,7 +17,7 @@ from ..channel.ring import ChannelError
 from ..guard import guarded
 from ..pacing import page_faults
 from ..process_events import at_end, in_child
-from . import entry, graph, models, profiler, threads
+from . import entry, graph, models, profiler, profiler_lock, threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,8 +267,8 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
     if refused is None:
         window = current = Window(tracker, channel, ordinal, key)
         try:
-            seconds = limit_s(channel, _failed_windows.get((tracker.kind, key), 0))
-            refused = window.session.open(seconds, window.size + window.most if window.size else sys.maxsize)
+            # Checked only now: a claim that is not seen here sees ``current`` and drops the window.
+            refused = ("", "") if profiler_lock.claims else _start(window)
             window.head_word |= threads.head_word(window.thread)  # other threads may have begun calls meanwhile
         except BaseException:
             current = None
@@ -278,10 +278,18 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
             window.own = clock.mono() - start
             return True
         current = None
+        window.session.free()
     tracker.spend(clock.mono() - start)
     if refused[0]:
         refuse_once(channel, *refused)
     return False
+
+
+def _start(window: Window) -> tuple[str, str] | None:
+    """Open the session of ``window``; return (slug, text) of an obstacle."""
+    tries = _failed_windows.get((window.tracker.kind, window.key), 0)
+    most = window.size + window.most if window.size else sys.maxsize
+    return window.session.open(limit_s(window.channel, tries), most)
 
 
 def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
@@ -343,7 +351,7 @@ def patch(module: ModuleType) -> None:
     """Drop our window when the job starts a profiler session or server of ``module``."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        entry.observe(session, "start", lambda _session: drop_current())
+        entry.observe(session, "start", profiler_lock.claim)
     entry.observe(module, "start_server", _serving)
 
 

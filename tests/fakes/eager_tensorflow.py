@@ -7,6 +7,7 @@ import types
 import weakref
 
 _libc = ctypes.CDLL(None)
+STARTED = "I tensorflow/tsl/profiler_session.cc:1] Profiler session started."
 
 
 def log(text):
@@ -20,11 +21,15 @@ class AlreadyExistsError(Exception):
 
 
 class Profiler:
-    """State of a process's only profiler; ``log`` lists the events of its sessions."""
+    """State of a process's only profiler; ``log`` lists the events of its sessions.
+
+    Each session calls ``starting`` when it has started.
+    """
 
     def __init__(self):
         self.active = None
         self.log = []
+        self.starting = lambda: None
         self.export = lambda: b"xspace"
 
 
@@ -34,11 +39,12 @@ def install(monkeypatch):
 
     class ProfilerSession:
         def start(self, folder, _options):
-            log("I tensorflow/tsl/profiler_session.cc:1] Profiler session started.")
+            log(STARTED)
             if state.active is not None:
                 raise AlreadyExistsError
             state.active, self.folder = weakref.ref(self), folder
             state.log.append("start")
+            state.starting()
 
         def export_to_tb(self):
             log("I tensorflow/tsl/profiler_session.cc:2] Profiler session tear down.")
@@ -51,6 +57,7 @@ def install(monkeypatch):
 
         def __del__(self):
             if state.active is not None and state.active() in (None, self):
+                log("I tensorflow/tsl/profiler_session.cc:2] Profiler session tear down.")
                 state.active = None
                 state.log.append("drop")
 

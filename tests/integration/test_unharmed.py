@@ -48,6 +48,14 @@ def test_a_job_runs_as_without_tfprof(
     assert "Exception ignored" not in ended.stderr
 
 
+def test_profiler_sessions_of_the_job_start_whatever_is_traced(
+    environment: Mapping[str, str], tf2_python: Path
+) -> None:
+    ended = _run(environment, TFPROF + "-run", "--quiet", "--trace", "all", str(tf2_python), SCRIPT, "sessions")
+    assert ended.returncode == 7, ended.stderr
+    assert ended.stderr.count("Profiler session started") == 50
+
+
 @pytest.mark.parametrize("options", [(), ("--trace", "all")], ids=" ".join)
 def test_objects_that_the_job_drops_are_freed_as_without_tfprof(
     options: tuple[str, ...], environment: Mapping[str, str], tf2_python: Path

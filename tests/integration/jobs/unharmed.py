@@ -94,6 +94,21 @@ def descriptors():
     os._exit(7)
 
 
+def sessions():
+    """The job starts profiler sessions of its own while another thread calls a function."""
+    ended = threading.Event()
+    calls = threading.Thread(target=lambda: [call(X) for _ in iter(ended.is_set, True)])
+    calls.start()
+    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=0)
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(50):
+            ended.wait(0.005)
+            tf.profiler.experimental.start(folder, options)
+            tf.profiler.experimental.stop(save=False)
+    ended.set()
+    calls.join()
+
+
 def children():
     """Forked children exit at once or are killed."""
     for number in range(4):

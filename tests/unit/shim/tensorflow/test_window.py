@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+import types
 import weakref
 
 import pytest
@@ -13,8 +14,13 @@ from fakes.polling import until
 from tfprof.formats import layout
 from tfprof.shim import core, guard
 from tfprof.shim.pacing import page_faults
-from tfprof.shim.tensorflow import profiler, window
+from tfprof.shim.tensorflow import profiler, profiler_lock, window
 from tfprof.shim.tensorflow.step import Step
+
+#: A library of TensorFlow whose profiler is free.
+FREE = types.SimpleNamespace(
+    TFE_NewProfiler=object, TFE_ProfilerIsOk=lambda _made: True, TFE_DeleteProfiler=lambda _made: None
+)
 
 
 def threads():
@@ -266,6 +272,67 @@ def test_the_end_of_the_process_ends_the_window_of_another_thread(fake, read, mo
     run(2)
     assert fake.log == ["start", "drop"]
     assert read().word("dropped_traces") == 1
+
+
+@pytest.mark.parametrize("by", ["process", "session"])
+def test_a_window_that_another_thread_is_opening_is_dropped_there(fake, read, monkeypatch, capfd, by):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+    ends = window._end if by == "process" else lambda: own.start("somewhere", {})
+    tracker = core.tracker(layout.BATCH)
+    starting = threading.Event()
+
+    def stay():
+        fake.starting = lambda: None
+        starting.set()
+        until(lambda: window.current is None, "the drop")
+
+    fake.starting = stay
+    other = threading.Thread(target=lambda: (starting.wait(10), ends()))
+    other.start()
+    step = Step(tracker, tracker.next(), 0, True)
+    other.join()
+    step.end()
+    eager_tensorflow.log("the job's")
+    of_own = ["start"] if by == "session" else []
+    assert fake.log == ["start", "drop", *of_own]
+    assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED] * len(of_own) + ["the job's"]
+    assert read().word("dropped_traces") == read().word("traced") == 0
+    assert slugs(read()) == []
+
+
+def test_no_session_of_ours_starts_while_the_job_starts_its_own(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+    tracker = core.tracker(layout.BATCH)
+    tracker.open()
+    starting, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(profiler_lock, "_drop_window", lambda: (starting.set(), go_on.wait(10)))
+    other = threading.Thread(target=own.start, args=("somewhere", {}))
+    other.start()
+    assert starting.wait(10)
+    run(2)
+    assert not profiler_lock.take(FREE)
+    go_on.set()
+    other.join()
+    assert fake.log == ["start"]
+    assert fake.active() is own
+    fake.active = None
+    run(1)
+    assert [first for first, _, _, _ in windows(read())] == [3]
+
+
+def test_a_session_of_the_jobs_own_waits_for_a_run_that_holds_the_profiler(fake, read):
+    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+    assert profiler_lock.take(FREE)
+    other = threading.Thread(target=own.start, args=("somewhere", {}))
+    other.start()
+    until(lambda: profiler_lock.claims, "the claim")
+    assert fake.log == []
+    profiler_lock.release()
+    other.join()
+    assert fake.log == ["start"]
+    assert not profiler_lock.claims
 
 
 def test_functions_of_the_job_are_not_kept_alive(fake, read, monkeypatch):
