@@ -56,7 +56,7 @@ class Shell:
             self._carry_out(line)
         except TfprofError as error:
             self.failed = True
-            streams.say(_theirs(error, self._parity) if self._parity.exact else f"tfprof: {error}")
+            streams.say(f"tfprof: {error}" if self._parity.has_own_layout else _theirs(error, self._parity))
         sys.stdout.flush()
         return True
 
@@ -71,7 +71,7 @@ class Shell:
             texts = dict(line.texts)
             kind = texts.pop(STEP_KIND.name, None)
             kinds = self.kinds if kind is None else from_text(kind)
-            options = from_texts(texts, self.options, exact=self._parity.exact)
+            options = from_texts(texts, self.options, self._parity)
             for text in warnings(options):
                 note(text)
             if line.command == "set":
@@ -156,8 +156,9 @@ def shell(compat: str, exact: bool, **given: Any) -> int:
     if any line had an error. Options given here, or by `set`, are the defaults of the session.
     """
     asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
-    options = from_texts(given, exact=exact)
-    first = selection_from(**asked, parity=Parity(compat, exact))
+    parity = Parity(compat, exact)
+    options = from_texts(given, parity=parity)
+    first = selection_from(**asked, parity=parity)
     found = [job.info.hex for job in first.jobs]
 
     def ask() -> Selection:

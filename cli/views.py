@@ -95,8 +95,8 @@ def _command(view: str) -> click.Command:
     def command(as_json: bool, compat: str, exact: bool, **given: Any) -> None:
         asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
         texts: Mapping[str, str | None] = given
-        options = from_texts(texts, exact=exact)
-        _show(view, options, as_json, parity=Parity(compat, exact), **asked)
+        parity = Parity(compat, exact)
+        _show(view, from_texts(texts, parity=parity), as_json, parity=parity, **asked)
 
     return command
 

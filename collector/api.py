@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ..commands import settings_files
 from ..formats import runtime_dir
@@ -27,15 +27,10 @@ from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
 from .write_output import write_output
 
-#: Name that a version of TensorFlow gives to the status of a bad option. Newer versions use
-#: `_INVALID_NOW`.
-_INVALID: Final = {"1.15": "Invalid argument"}
-_INVALID_NOW: Final = "INVALID_ARGUMENT"
-
 
 def invalid_argument(parity: Parity, message: str) -> str:
     """Return ``message`` after its status, as TensorFlow prints it."""
-    return f"{_INVALID.get(parity.compat, _INVALID_NOW)}: {message}"
+    return f"{parity.invalid_argument}: {message}"
 
 
 def not_found(error: NoSuchStepError) -> str:

@@ -93,9 +93,9 @@ def advice_lines(found: Sequence["JobAdvice"], parity: Parity, width: int | None
 
     for at, one in enumerate(found):
         if len(found) > 1:
-            yield from [""] if at or parity.exact else []
+            yield from [""] if at or not parity.has_own_layout else []
             yield f"job {one.job.info.hex[:4]} {clean(one.job.info.name)}"
-        yield from advice_text.lines(one.advice, width, exact=parity.exact)
+        yield from advice_text.lines(one.advice, width, parity)
 
 
 def _subject(answer: Answer) -> "Subject":

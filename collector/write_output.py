@@ -49,7 +49,7 @@ def write_output(
     """Query ``view``, write the file that ``options.output`` names, and return the answer.
 
     The answer comes with the lines to print. ``terminal``: the lines are in tfprof's own layout,
-    unless parity is exact; with None they are in the layout of the TF profiler. ``whole``: read
+    if parity has it; with None they are in the layout of the TF profiler. ``whole``: read
     every fact that the message has a field for.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
@@ -57,7 +57,7 @@ def write_output(
     file cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
     refuse(view, options)
-    if terminal is not None and options.output.type == STDOUT and not selection.parity.exact:
+    if terminal is not None and options.output.type == STDOUT and selection.parity.has_own_layout:
         screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
         if not screen.answer.is_known:
             return AnswerText(screen.answer)

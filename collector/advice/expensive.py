@@ -1,6 +1,6 @@
 """The op types, scopes and lines of code that take most of the time.
 
-With exact parity they are reported in the TF profiler's words.
+Without tfprof's own advice they are reported in the TF profiler's words.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _LEAST_SHARE: Final = 0.01
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Name the three most expensive op types, scopes, and lines of code."""
-    checks = (_op_types, _scopes, _code) if evidence.parity.exact else (_ops, _scopes_on_top, _lines_on_top)
+    checks = (_ops, _scopes_on_top, _lines_on_top) if evidence.parity.has_own_advice else (_op_types, _scopes, _code)
     return [report for check_one in checks if (report := check_one(evidence)) is not None]
 
 

@@ -16,7 +16,7 @@ _FUSED_TOO: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report batch normalization that is not fused, and ops on a GPU in the data format of CPUs."""
     reports = []
-    fused = {_FUSED} if evidence.parity.exact else _FUSED_TOO
+    fused = _FUSED_TOO if evidence.parity.has_own_advice else {_FUSED}
     norms = [node for node in evidence.nodes if _BATCH_NORM in node.name]
     if norms and not any(fused.intersection(node.op_types) for node in evidence.nodes):
         reports.append(
@@ -50,5 +50,5 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return reports
 
 
-def _text(evidence: Evidence, exact_text: str, plain_text: str) -> str:
-    return exact_text if evidence.parity.exact else plain_text
+def _text(evidence: Evidence, theirs: str, own: str) -> str:
+    return own if evidence.parity.has_own_advice else theirs

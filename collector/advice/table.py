@@ -24,11 +24,11 @@ CHECKERS: Final = (
 def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Advice]:
     """Return the advice of all checkers, or of those in ``names``.
 
-    With exact parity, only the TF profiler's checkers run.
+    Without tfprof's own advice, only the TF profiler's checkers run.
     """
     asked = [
         one
         for one in CHECKERS
-        if (one.in_tf_profiler or not evidence.parity.exact) and (names is None or one.name in names)
+        if (one.in_tf_profiler or evidence.parity.has_own_advice) and (names is None or one.name in names)
     ]
     return [Advice(checker, tuple(checker.check(evidence))) for checker in asked]

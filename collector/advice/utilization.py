@@ -27,31 +27,29 @@ def check(evidence: Evidence) -> Sequence[Report]:
     for step, entry in evidence.last.values():
         if "gpu" in entry.device:
             by_device.setdefault(entry.device, []).append((step, entry))
-    reports = []
+    own, reports = evidence.parity.has_own_advice, []
     for device in sorted(by_device):
         found = by_device[device]
         latest = max(step for step, _ in found)
-        taken = [entry for step, entry in found if evidence.parity.exact or step == latest]
+        taken = [entry for step, entry in found if step == latest or not own]
         starts = [entry.start_us for entry in taken if entry.start_us]
         span = max(entry.end_us for entry in taken) - min(starts, default=0)
         if span > 0:
-            reports.append(
-                _report(device, _busy(taken, exact=evidence.parity.exact), span, exact=evidence.parity.exact)
-            )
+            reports.append(_report(device, _busy(taken, own=own), span, own=own))
     return reports
 
 
-def _busy(taken: Iterable[Entry], *, exact: bool) -> int:
+def _busy(taken: Iterable[Entry], *, own: bool) -> int:
     pairs = [pair for entry in taken for of_device in entry.accelerator.values() for pair in of_device]
-    return sum(lasted for _, lasted in pairs) if exact else covered((start, start + lasted) for start, lasted in pairs)
+    return covered((start, start + lasted) for start, lasted in pairs) if own else sum(lasted for _, lasted in pairs)
 
 
-def _report(device: str, busy: int, span: int, *, exact: bool) -> Report:
+def _report(device: str, busy: int, span: int, *, own: bool) -> Report:
     share = busy / span
     low = share < LOW
     text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if low else ''}."
     return Report(
-        f"device: {device} {'low ' if low else ''}utilization: {share:.2f}" if exact else text,
+        text if own else f"device: {device} {'low ' if low else ''}utilization: {share:.2f}",
         {"device": device, "busy_micros": busy, "step_micros": span, "utilization": share},
         _TODO if low else "",
     )

@@ -232,7 +232,7 @@ def _holders(point: Point, parity: Parity) -> dict[str, int | str]:
 
 def _held(holder: MemoryHolder, parity: Parity) -> str:
     megabytes = holder.bytes / 1e6
-    if parity.old:
+    if parity.prints_all_digits:
         text = f"{megabytes:.15g}"
         text = text if float(text) == megabytes else f"{megabytes:.17g}"
     else:

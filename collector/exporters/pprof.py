@@ -16,5 +16,5 @@ def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:
     except UsageError as error:
         raise RefusedOutputError(str(error.args[0])) from None
     # The TF profiler puts angle brackets around the name, which a shell takes for redirections.
-    name = f"<{outfile}>" if answer.selection.parity.exact else outfile
+    name = outfile if answer.selection.parity.has_own_layout else f"<{outfile}>"
     yield File(outfile, data, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {name}"])

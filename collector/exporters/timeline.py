@@ -32,7 +32,7 @@ def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     if len(selection.jobs) != 1 or selection.device is not None:
         raise RefusedOutputError("a timeline of the graph view is of one job, with all its devices")
     job = selection.jobs[0]
-    apart = not selection.parity.exact
+    apart = selection.parity.separates_kinds
     known = step_traces(job, selection.kinds, apart=apart)
     first, last = (options.step, options.step) if options.step >= 0 else selection.steps or (0, max(known, default=0))
     steps = [step for step in known if first <= step <= last]

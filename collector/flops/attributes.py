@@ -8,7 +8,6 @@ from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
 from ..tfviews.nodes import NodeFacts, Shape
-from ..tfviews.parity import DEFAULT, Parity
 
 #: Attribute with the shape of a node's parameters, for nodes of any type.
 SHAPE: Final = "shape"
@@ -59,7 +58,7 @@ def attributes(node_def: bytes) -> Attributes:
     )
 
 
-def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) -> dict[str, NodeFacts]:
+def facts(definitions: Iterable[tuple[str, bytes]], *, by_slot: bool = False) -> dict[str, NodeFacts]:
     """Return the facts about each node by name.
 
     ``definitions``: pairs of name and serialized NodeDef. If several nodes have one name, the first
@@ -75,7 +74,7 @@ def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) ->
             node_def=node_def,
             parameter_shape=of.parameter_shape,
             inputs=of.inputs,
-            input_shapes=input_shapes(of, outputs, parity),
+            input_shapes=input_shapes(of, outputs, by_slot=by_slot),
             output_shapes=of.output_shapes,
             data_format=of.data_format,
         )
@@ -83,14 +82,14 @@ def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) ->
     }
 
 
-def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], parity: Parity) -> tuple[Shape, ...]:
+def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], *, by_slot: bool) -> tuple[Shape, ...]:
     """Return the shape of each input, as the TF profiler determines it.
 
-    Newer versions use the first output of the source. TensorFlow 1.15 (old parity) uses the output
-    slot; if several inputs come from one source, the slot of the last one counts for all. An
-    unknown shape is ().
+    It is the shape of the source's first output or, ``by_slot``, of the output that is the input;
+    if several inputs come from one source, the output of the last one counts for all. An unknown
+    shape is ().
     """
-    slots = dict(zip(of.inputs, of.slots, strict=True)) if parity.old else {}
+    slots = dict(zip(of.inputs, of.slots, strict=True)) if by_slot else {}
     shapes = []
     for source in of.inputs:
         known, slot = outputs.get(source, ()), slots.get(source, 0)

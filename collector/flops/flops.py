@@ -1,7 +1,7 @@
 """Counts the operations of one execution of an op from its attributes and shapes.
 
-With exact parity, the formulas are those of TensorFlow's registry. Without it, tfprof replaces the
-formulas that count wrongly, and adds formulas for ops that the registry lacks.
+The formulas are those of TensorFlow's registry or tfprof's own, which replace the ones that count
+wrongly, and add formulas for ops that the registry lacks.
 """
 
 import math
@@ -55,8 +55,8 @@ def float_ops(
 
 def formula(op: str, parity: Parity) -> Formula | None:
     """Return the formula of ``op`` under ``parity``; None if there is none."""
-    if parity.exact:
-        return None if parity.old and op in NEWER else REGISTRY.get(op)
+    if not parity.has_own_formulas:
+        return None if parity.lacks_newer_formulas and op in NEWER else REGISTRY.get(op)
     op = op_type(op)
     return BETTER.get(op) or _quantized(op)
 

@@ -36,12 +36,12 @@ _TRACED: Final = ["trace", "step", "duration_ns", "rows"]
 
 
 def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
-    """Read the evidence of a job; with exact parity only that of the TF profiler's checkers."""
+    """Read the evidence of a job that the checkers of ``parity`` need."""
     found = profile(job, needs=(GRAPH, STACKS), parity=parity)
     nodes = tuple(found.nodes) if found else ()
-    steps = step_traces(job, apart=not parity.exact)
-    last = _last(job, nodes, steps, apart=not parity.exact)
-    if parity.exact:
+    steps = step_traces(job, apart=parity.separates_kinds)
+    last = _last(job, nodes, steps, apart=parity.separates_kinds)
+    if not parity.has_own_advice:
         return Evidence(nodes=nodes, has_steps=bool(steps), last=last, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
     kind, timed = _timed(job, spans)

@@ -196,9 +196,9 @@ def kinds_of(answer: Answer) -> list[tuple[str, int]]:
 def left_out(answer: Answer) -> str | None:
     """Return the kinds of steps that an answer covers, and those that it leaves out, as text.
 
-    None if it leaves out none, and with exact parity.
+    None if it leaves out none, and in the layout of the TF profiler.
     """
-    return None if answer.profile is None or answer.selection.parity.exact else of_kinds(answer.profile)
+    return of_kinds(answer.profile) if answer.profile and answer.selection.parity.has_own_layout else None
 
 
 def of_kinds(profile: Profile) -> str | None:

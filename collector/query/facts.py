@@ -77,7 +77,7 @@ class _OpLog:
                 untrained.discard(name)  # its layer was thawed
             if shape:
                 self.shapes[name] = tuple(shape)
-        for name in () if parity.exact else untrained & set(self.types):
+        for name in untrained & set(self.types) if parity.knows_parameters else ():
             self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
 
 
@@ -95,10 +95,10 @@ def _with_stacks(
     """Return ``facts`` with Python stacks.
 
     A node that TensorFlow inlined from the body of a function gets the stack of the node in the
-    body. With exact parity it gets none.
+    body, if parity follows the inlining.
     """
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
-    if not parity.exact:
+    if parity.follows_inlining:
         bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
         made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
     with_stacks = {
@@ -114,20 +114,20 @@ def _job_facts(
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"), parity)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
-    slots = parity._replace(compat="1.15") if job.info.has_input_slots else parity
-    of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], slots)
+    by_slot = parity.reads_slots or job.info.has_input_slots
+    of_graph = attributes.facts(((name, node_def) for _, name, _, node_def in rows), by_slot=by_slot)
     facts = {name: _logged(name, fact, log, parity) for name, fact in of_graph.items()}
-    if not parity.exact:
+    if parity.knows_parameters:
         facts |= _without_parameters(rows, facts, log)
-    if FLOAT_OPS not in needs and (parity.exact or SHAPES not in needs):
+    if FLOAT_OPS not in needs and (not parity.counts_by_step or SHAPES not in needs):
         return JobFacts(facts, {})
-    only_logged = parity.exact and bool(job.info.identity.get("op_log"))
+    only_logged = not parity.counts_by_step and bool(job.info.identity.get("op_log"))
     if only_logged:
         return JobFacts(_with_counts(facts, _of_log(log.float_ops, facts)), {})
     found = definitions(rows)
 
     def recorded(reader: ShapeReader) -> JobFacts:
-        if not parity.exact:
+        if parity.counts_by_step:
             return _counted(found, facts, log, reader, steps, needs, parity)
         return JobFacts(_with_counts(facts, _registered(found, reader, parity) | _of_log(log.float_ops, facts)), {})
 
@@ -135,7 +135,7 @@ def _job_facts(
 
 
 def _logged(name: str, fact: NodeFacts, log: _OpLog, parity: Parity) -> NodeFacts:
-    types, shape = log.types.get(name), None if parity.exact else log.shapes.get(name)
+    types, shape = log.types.get(name), log.shapes.get(name) if parity.knows_parameters else None
     if types is None and shape is None:
         return fact
     return replace(fact, types=tuple(dict.fromkeys(types or ())), parameter_shape=shape or fact.parameter_shape)

@@ -99,23 +99,25 @@ def profile(
     for all. Nodes of several jobs are merged by name, and their numbers of traced steps add up.
     ``device``: only nodes that ran on a matching device, with their times there. It is a part of
     the device's name, or a pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps;
-    None: the main kind of the jobs. With exact parity and all steps, None means all kinds, since
-    the TF profiler has no kinds. ``averaged``: averages over a node's traced steps, else sums.
-    ``needs``: the required facts about nodes.
+    None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and all steps
+    are asked for. ``averaged``: averages over a node's traced steps, else sums. ``needs``: the
+    required facts about nodes.
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
-    if kinds is None and parity.exact and step < 0 and steps is None:
+    if kinds is None and not parity.separates_kinds and step < 0 and steps is None:
         kinds = layout.STEP_KINDS
     jobs = jobs if isinstance(jobs, Sequence) else [jobs]
-    chosen, there = _chosen(jobs, step, steps, kinds, apart=not parity.exact)
+    chosen, there = _chosen(jobs, step, steps, kinds, apart=parity.separates_kinds)
     if not chosen:
         return None
     parts, uncounted = zip(*(_nodes_at_one_moment(one, device, needs, parity) for one in chosen), strict=True)
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
-    missing = any(misses_streams(one.traces) for one in chosen if not (parity.exact and one.job.info.has_input_slots))
+    missing = any(
+        misses_streams(one.traces) for one in chosen if parity.finds_missing_streams or not one.job.info.has_input_slots
+    )
     finished_nodes = finished(nodes, averaged=averaged, parity=parity)
     taken = dict(sum((Counter(one.kinds) for one in chosen), Counter[int]()))
     others = {kind: number for kind, number in there.items() if kind not in taken}
@@ -224,12 +226,12 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
         rollup if ran is None else ran.rollup,
         names,
         graph,
-        ran_as if parity.exact else {**_labeled(names, graph), **ran_as},
+        {**_labeled(names, graph), **ran_as} if parity.labels_kernels else ran_as,
         facts=found.facts if found else None,
         total=total,
     )
     nodes = [_counted(node, found) for node in nodes] if found and found.counts else nodes
-    kernels = {} if parity.exact else _kernels(names, seen)
+    kernels = _kernels(names, seen) if parity.labels_kernels else {}
     nodes = [_with_kernel(node, kernels[node.name]) if node.name in kernels else node for node in nodes]
     nodes = nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
     return nodes, found.uncounted if found else 0

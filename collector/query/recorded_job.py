@@ -124,7 +124,7 @@ class RecordedJob:
             has_code=any(listed(job.table("op_log", ["code"]), "code")),
             misses_streams=misses_streams(traces),
             literal=job.info.state == IMPORTED,
-            slots=compat == "1.15" or job.info.has_input_slots,
+            slots=Parity(compat).reads_slots or job.info.has_input_slots,
         )
 
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:

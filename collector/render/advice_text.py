@@ -1,6 +1,6 @@
 """Advice as text: findings with the user's line and the remedy.
 
-With exact parity the text has the TF profiler's form.
+Text in the TF profiler's layout lists every checker and is not wrapped.
 """
 
 import re
@@ -10,6 +10,7 @@ from typing import Final
 
 from ..advice.report import Advice, Report
 from ..text import clean
+from ..tfviews.parity import DEFAULT, Parity
 
 #: No-break space between a number and its unit.
 _UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
@@ -17,13 +18,10 @@ _LINE: Final = "  your line:  "
 _TODO: Final = "  what to do: "
 
 
-def lines(advice: Iterable[Advice], width: int | None = None, *, exact: bool = False) -> Iterator[str]:
-    """Yield the advice, at most ``width`` wide.
-
-    ``exact``: in the TF profiler's form, which lists every checker and is not wrapped.
-    """
-    if exact:
-        yield from _exact(advice)
+def lines(advice: Iterable[Advice], width: int | None = None, parity: Parity = DEFAULT) -> Iterator[str]:
+    """Yield the advice, at most ``width`` wide."""
+    if not parity.has_own_layout:
+        yield from _of_tf_profiler(advice)
         return
     reports = [(checker.title, report) for checker, found in advice for report in found]
     for at, (title, report) in enumerate(reports):
@@ -49,7 +47,7 @@ def _wrapped(head: str, text: str, width: int | None) -> list[str]:
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def _exact(advice: Iterable[Advice]) -> Iterator[str]:
+def _of_tf_profiler(advice: Iterable[Advice]) -> Iterator[str]:
     for checker, reports in advice:
         yield from ("", f"{checker.name}:")
         for report in reports:

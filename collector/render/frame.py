@@ -45,9 +45,6 @@ _VIEWS: Final = {
     "code": "code: nodes below the Python lines that made them; own numbers / those of all below too",
 }
 _IMPLIED: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
-#: Contact in TensorFlow's message, by version.
-_HINTS: Final = {"1.15": "consider filing a bug to xprof-dev@!"}
-_HINT: Final = "consider to post to discuss@tensorflow.org!"
 
 
 def columns(select: frozenset[str], order: Sequence[str] = OP_ORDER) -> list[str]:
@@ -60,7 +57,7 @@ def notice(parity: Parity = DEFAULT) -> Iterator[str]:
     """Yield the TF profiler's notice above a view if an accelerator has no recorded stream."""
     yield from ("", "", "Found accelerator operation but misses accelerator stream stats!", "")
     yield "It's likely a gpu tracing issue rather than tf-profiler issue."
-    yield f"If you found your operation missing accelerator time, {_HINTS.get(parity.compat, _HINT)}"
+    yield f"If you found your operation missing accelerator time, {parity.contact}"
     yield ""
 
 

@@ -73,7 +73,7 @@ def signatures(entry: OpTypeEntry, parity: Parity = DEFAULT) -> list[tuple[str, 
 def _name(entry: OpTypeEntry, parity: Parity) -> str:
     """Return a name padded to the column's width; the TF profiler counts bytes."""
     name = clean(entry.name)
-    return name + " " * (_WIDTH - len(octets(entry.name) if parity.exact else name))
+    return name + " " * (_WIDTH - len(name if parity.has_own_layout else octets(entry.name)))
 
 
 def _row(entry: OpTypeEntry, view: OpView, shown: list[str], parity: Parity) -> Iterator[str]:

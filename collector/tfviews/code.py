@@ -138,11 +138,12 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
     builder = _Builder()
     forward: dict[str, tuple[Frame, ...]] = {}
     gradients: dict[str, list[Node]] = {}
+    follows_inlining = parity.follows_inlining
     for node in nodes:
         stack = node.facts.stack
         if not stack:
             continue
-        of = forward_name(node.name if parity.exact else inlined(node.name))
+        of = forward_name(inlined(node.name) if follows_inlining else node.name)
         if of is None:
             forward[node.name] = stack
             builder.place(stack).nodes.append(node)

@@ -274,16 +274,17 @@ def _together(first: Node, second: Node) -> Node:
 def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
     """Return ``nodes`` with parameters and float_ops.
 
-    ``averaged``: return averages over entries instead of sums. With exact parity, float_ops are
-    those of one execution times the number of runs, or times one if the node has no entry in the
-    whole job. Without it, float_ops are already among the sums.
+    ``averaged``: return averages over entries instead of sums. If parity counts float_ops by step,
+    they are already among the sums. Otherwise they are those of one execution times the number of
+    runs, or times one if the node has no entry in the whole job.
     """
+    counted = parity.counts_by_step
     return [
         Node(
             node.name,
             node.op,
             node.devices,
-            _finished(node, parity, averaged=averaged),
+            _finished(node, averaged=averaged, counted=counted),
             node.facts,
             node.entries,
             node.in_graph,
@@ -292,7 +293,7 @@ def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = D
     ]
 
 
-def _finished(node: Node, parity: Parity, *, averaged: bool) -> Stats:
+def _finished(node: Node, *, averaged: bool, counted: bool) -> Stats:
     stats, facts, entries = node.stats, node.facts, node.entries
     if averaged and entries is not None and entries != 1:
         positive = entries > 0  # the usual case without a call
@@ -300,9 +301,9 @@ def _finished(node: Node, parity: Parity, *, averaged: bool) -> Stats:
     if facts is NO_FACTS:
         return stats
     stats = stats._replace(params=parameters(facts.parameter_shape))
-    if parity.exact:
-        return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
-    return stats
+    if counted:
+        return stats
+    return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
 
 
 def _bytewise(node: Node) -> bytes:

@@ -105,7 +105,7 @@ def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
     Minima apply to running totals; that of occurrence applies to the number of nodes. Older
     versions compare this number as unsigned, so a negative minimum hides everything.
     """
-    fewest = options.min_occurrence % (1 << 64) if parity.old else options.min_occurrence
+    fewest = options.min_occurrence % (1 << 64) if parity.compares_unsigned else options.min_occurrence
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
 

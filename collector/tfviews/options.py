@@ -8,6 +8,7 @@ from ..errors import UsageError
 from .matcher import ALL, Matcher, wrong
 from .option_values import NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH, Kind, invalid, text_of
 from .output import FILE, SPELLED, OutputChoice, explained
+from .parity import DEFAULT, Parity
 
 __all__ = [
     "ALL",
@@ -230,14 +231,15 @@ def warnings(options: Options) -> list[str]:
     return [f"-{name} '{pattern}' matches nothing: {why}" for name, pattern, why in _wrong_regexes(options)]
 
 
-def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, exact: bool = False) -> Options:
+def from_texts(texts: Mapping[str, str | None], base: Options | None = None, parity: Parity = DEFAULT) -> Options:
     """Build options from strings by option name; options that are None are taken from ``base``.
 
-    Raises UsageError on the first bad value. ``exact`` accepts the senseless values that the TF
-    profiler accepts: negative numbers, invalid regexes (they match nothing), and an empty `output`.
+    Raises UsageError on the first bad value. If parity does not check options, the senseless values
+    are accepted that the TF profiler accepts: negative numbers, invalid regexes (they match
+    nothing), and an empty `output`.
     """
     known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
-    if not exact and texts.get("output") == "":
+    if parity.checks_options and texts.get("output") == "":
         raise invalid("output", "", SPELLED)
     values = {
         option.name: option.kind.parse(option.name, text)
@@ -246,7 +248,7 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, 
     }
     given = frozenset(values) | (base.given if base else frozenset())
     options = Options(**{**known, **values}, given=given)
-    if not exact:
+    if parity.checks_options:
         for error in _senseless(options):
             raise error
     return options

@@ -23,7 +23,7 @@ def ordered(
 ) -> list[T]:
     """Return ``entries`` sorted by ``key``; entries of equal keys are in TensorFlow's order."""
     given = list(entries)
-    if not parity.old or len(given) <= _THRESHOLD:
+    if not parity.sorts_unstably or len(given) <= _THRESHOLD:
         return sorted(given, key=key, reverse=descending)
     pairs = [(key(entry), entry) for entry in given]
     in_order = sorted(pairs, key=itemgetter(0), reverse=descending)

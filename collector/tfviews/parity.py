@@ -1,9 +1,12 @@
-"""Parity with the TF profiler: which version is followed, and whether its errors are reproduced."""
+"""Parity with the TF profiler: which version is followed, and whether its errors are reproduced.
+
+Every difference between the versions, and between tfprof and the TF profiler, is a rule of
+`Parity`. No other file asks for the version or for exactness itself.
+"""
 
 from typing import Final, NamedTuple
 
-#: Versions of TensorFlow that can be followed. They differ in sorting, in the slots of inputs, in
-#: the ops with a formula, and in a few texts.
+#: Versions of TensorFlow that can be followed.
 COMPAT: Final = ("2.21", "1.15")
 
 
@@ -11,16 +14,112 @@ class Parity(NamedTuple):
     """The version that is followed, and how closely.
 
     `compat`: one of COMPAT. `exact`: reproduce the TF profiler's output, even where it is wrong or
-    incomplete.
+    incomplete. The properties are the rules.
     """
 
     compat: str = COMPAT[0]
     exact: bool = False
 
+    # -- rules of a version ------------------------------------------------------------------------
+
     @property
-    def old(self) -> bool:
-        """Whether the version is 1.15, which sorts unstably and reads the slots of inputs."""
+    def _old(self) -> bool:
         return self.compat == "1.15"
+
+    @property
+    def sorts_unstably(self) -> bool:
+        """Whether entries with equal keys have the order of std::sort, which is not stable."""
+        return self._old
+
+    @property
+    def reads_slots(self) -> bool:
+        """Whether an input's shape is that of the output slot, not of the source's first output."""
+        return self._old
+
+    @property
+    def compares_unsigned(self) -> bool:
+        """Whether a negative minimum of occurrences hides everything."""
+        return self._old
+
+    @property
+    def prints_all_digits(self) -> bool:
+        """Whether sizes in a timeline have all digits of the number."""
+        return self._old
+
+    @property
+    def lacks_newer_formulas(self) -> bool:
+        """Whether the formulas that TensorFlow 2 has added are missing."""
+        return self._old
+
+    @property
+    def contact(self) -> str:
+        """What to do if accelerator time is missing, as the version words it."""
+        return "consider filing a bug to xprof-dev@!" if self._old else "consider to post to discuss@tensorflow.org!"
+
+    @property
+    def invalid_argument(self) -> str:
+        """The name of the status of a bad option."""
+        return "Invalid argument" if self._old else "INVALID_ARGUMENT"
+
+    # -- rules of tfprof, which the TF profiler does not have --------------------------------------
+
+    @property
+    def separates_kinds(self) -> bool:
+        """Whether steps of different kinds are kept apart, even if they have the same number."""
+        return not self.exact
+
+    @property
+    def finds_missing_streams(self) -> bool:
+        """Whether missing streams are also noticed in imported profiles of TensorFlow 1.15."""
+        return not self.exact
+
+    @property
+    def labels_kernels(self) -> bool:
+        """Whether a node has the op type of the trace, and its kernel if that is another op."""
+        return not self.exact
+
+    @property
+    def follows_inlining(self) -> bool:
+        """Whether a node inlined from a function's body has the stack of the body's node."""
+        return not self.exact
+
+    @property
+    def knows_parameters(self) -> bool:
+        """Whether only variables have parameters, in the shapes that the job logged.
+
+        Those of frozen layers are not trainable.
+        """
+        return not self.exact
+
+    @property
+    def counts_by_step(self) -> bool:
+        """Whether float_ops are counted with the shapes of each traced step.
+
+        The traces then give the input shapes that the graph leaves open, too. Otherwise float_ops
+        are those of one execution times the number of runs, and if the job has an op log, only its
+        numbers count.
+        """
+        return not self.exact
+
+    @property
+    def has_own_formulas(self) -> bool:
+        """Whether tfprof's own formulas count float_ops, instead of TensorFlow's."""
+        return not self.exact
+
+    @property
+    def has_own_advice(self) -> bool:
+        """Whether tfprof's own checkers advise, and the shared ones by its rules and words."""
+        return not self.exact
+
+    @property
+    def has_own_layout(self) -> bool:
+        """Whether texts, messages and the width of columns are tfprof's own."""
+        return not self.exact
+
+    @property
+    def checks_options(self) -> bool:
+        """Whether senseless options are refused."""
+        return not self.exact
 
 
 DEFAULT: Final = Parity()

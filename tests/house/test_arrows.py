@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
+from tfprof.collector.tfviews.parity import COMPAT
 
 #: Packages in which each module is a room, since some stand above the package's other rooms and
 #: some below.
@@ -349,6 +350,16 @@ def test_modules_named_by_a_string_are_listed() -> None:
 def _is_module(text: str) -> bool:
     top, _, module = text.partition(".")
     return top == "tfprof" and (ROOT / module.replace(".", "/")).with_suffix(".py").exists()
+
+
+def test_only_the_rules_of_parity_ask_for_a_version_or_for_exactness() -> None:
+    def asks(node: ast.AST) -> bool:
+        if isinstance(node, ast.Compare):
+            return any(isinstance(one, ast.Constant) and one.value in COMPAT for one in (node.left, *node.comparators))
+        return isinstance(node, ast.Attribute) and node.attr == "exact"
+
+    asking = {path.relative_to(ROOT).as_posix() for path in sources() for node in ast.walk(tree(path)) if asks(node)}
+    assert asking == {"collector/tfviews/parity.py"}
 
 
 def test_imports_of_tfprof_are_relative() -> None:

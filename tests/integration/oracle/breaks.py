@@ -99,8 +99,8 @@ def _of_every_device(known: Any) -> Any:
 
 
 def _never_ran_does_nothing(known: Any) -> Any:
-    def finished(node: Any, parity: Any, **how: Any) -> Any:
-        stats = known(node, parity, **how)
+    def finished(node: Any, **how: Any) -> Any:
+        stats = known(node, **how)
         return stats if node.entries else stats._replace(float_ops=0)
 
     return finished
@@ -274,11 +274,11 @@ BREAKS: Final = (
     Break("control inputs are inputs", put(attributes, "attributes", _no_control_inputs), views=("graph",)),
     Break(
         "slots of inputs are ignored",
-        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Parity("1.15"))),
+        put(attributes, "input_shapes", lambda known: lambda *what, **_: known(*what, by_slot=True)),
     ),
     Break(
         "slots of inputs are read",
-        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Parity("2.21"))),
+        put(attributes, "input_shapes", lambda known: lambda *what, **_: known(*what, by_slot=False)),
         version=OLD,
     ),
     Break(

@@ -116,7 +116,6 @@ OTHER_OPTIONS = {
     "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # nothing is written there
 }
 BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG}")
-#: Command lines with options that exclude each other, with too many arguments, or with too few.
 #: Selections of an order without a running job.
 NO_JOBS = (
     (),
@@ -126,6 +125,7 @@ NO_JOBS = (
     ("--pid", "x"),
     ("aa10", "--pid", "2"),
 )
+#: Command lines with options that exclude each other, with too many arguments, or with too few.
 MORE = (
     *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG, "", "a\nb", "--store", "\udcff")),
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),

@@ -4,7 +4,6 @@ import pytest
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.attributes import Attributes, attributes, facts
 from tfprof.collector.tfviews.nodes import parameters
-from tfprof.collector.tfviews.parity import Parity
 
 
 def shape(*dims: int) -> graph_pb2.TensorShapeProto:
@@ -61,11 +60,11 @@ def test_inputs_have_the_shape_of_the_first_output_of_their_source() -> None:
     assert known["user"].input_shapes == ((2, 3), (1,), ())
 
 
-def test_the_older_version_uses_the_output_slot_of_the_last_input_from_a_source() -> None:
+def test_by_slot_an_input_has_the_shape_of_the_last_slot_used_of_its_source() -> None:
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1"])
     twice = graph_pb2.NodeDef(name="twice", op="Add", input=["v", "v:1"])
     beyond = graph_pb2.NodeDef(name="beyond", op="Add", input=["v:7"])
-    known = facts(defined(split("v"), user, twice, beyond), Parity(compat="1.15"))
+    known = facts(defined(split("v"), user, twice, beyond), by_slot=True)
     assert known["user"].input_shapes == ((4,),)
     assert known["twice"].input_shapes == ((4,), (4,))
     assert known["beyond"].input_shapes == ((),)

@@ -3,6 +3,7 @@
 import pytest
 from tfprof.collector.advice.report import Advice, Checker, Report
 from tfprof.collector.render.advice_text import lines
+from tfprof.collector.tfviews.parity import Parity
 
 TEXT = "70 % of the time in 2 traced steps is spent waiting for input: 700 µs a step, 1.5 GB in use, 3 steps."
 
@@ -48,4 +49,4 @@ def test_names_of_a_job_cannot_move_the_cursor() -> None:
 
 
 def test_with_exact_parity_every_checker_is_listed_with_texts_only() -> None:
-    assert list(lines(advice(), exact=True)) == ["", "MemoryChecker:", "", "InputChecker:", TEXT]
+    assert list(lines(advice(), parity=Parity(exact=True))) == ["", "MemoryChecker:", "", "InputChecker:", TEXT]

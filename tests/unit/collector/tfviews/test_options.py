@@ -13,6 +13,7 @@ from tfprof.collector.tfviews.options import (
     from_texts,
     warnings,
 )
+from tfprof.collector.tfviews.parity import Parity
 
 
 def test_omitted_options_have_the_defaults_of_the_tf_profilers_shell() -> None:
@@ -79,7 +80,8 @@ def test_every_minimum_applies_so_that_negative_totals_are_hidden() -> None:
 
 def test_numbers_may_have_64_bits_and_be_negative() -> None:
     options = from_texts(
-        {"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "}, exact=True
+        {"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "},
+        parity=Parity(exact=True),
     )
     assert (options.min_micros, options.step, options.max_depth) == (2**63 - 1, -(2**63), 7)
 
@@ -91,7 +93,7 @@ def test_omitted_options_are_taken_from_the_base() -> None:
 
 
 def test_with_exact_parity_a_bad_regex_is_a_warning() -> None:
-    options = from_texts({"show_name_regexes": "((,a"}, exact=True)
+    options = from_texts({"show_name_regexes": "((,a"}, parity=Parity(exact=True))
     assert options.show_name_regexes == ("((", "a")
     assert warnings(options) == ["-show_name_regexes '((' matches nothing: missing ): (("]
 
