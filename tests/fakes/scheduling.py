@@ -7,7 +7,7 @@ from typing import Any
 
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-#: Files of tests/integration whose tests use less than half a processor.
+#: Files of integration tests that use less than half a processor.
 WAITING = frozenset(
     f"tests/integration/{name}.py"
     for name in (
@@ -25,7 +25,7 @@ WAITING = frozenset(
         "test_watching_processes",
     )
 )
-LEAST_WORKERS = 3  # with fewer, the files keep their order
+LEAST_WORKERS = 3  # with fewer workers, the files keep their order
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]

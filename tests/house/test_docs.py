@@ -132,7 +132,7 @@ def test_the_matrix_names_only_existing_rows_limitations_and_jobs() -> None:
     assert scripts == {path.name for path in JOBS.glob("[a-z]*.py")}
 
 
-#: What the lines of the examples contain that the pages show beside ops and in the code view.
+#: By example and line number: text of the lines that the pages name beside ops.
 EXAMPLES = {
     "session_digits.py": {
         13: "conv2d",

@@ -20,7 +20,7 @@ from tensorflow.core.protobuf import config_pb2
 
 KIND, FOLDER = sys.argv[1:3]
 LONGEST_S = 500.0
-REST_S = 0.001  # after each step, so that the commands under test get the processor
+REST_S = 0.001  # pause after each step, which leaves the processor to the commands under test
 random = np.random.RandomState(7)
 INPUTS = random.rand(64, 16).astype("f")
 TARGETS = random.rand(64, 1).astype("f")
