@@ -307,7 +307,12 @@ def test_no_session_of_ours_starts_while_the_job_starts_its_own(fake, read, monk
     tracker = core.tracker(layout.BATCH)
     tracker.open()
     starting, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(profiler_lock, "_drop_window", lambda: (starting.set(), go_on.wait(10)))
+
+    def stay():
+        starting.set()
+        go_on.wait(10)
+
+    monkeypatch.setattr(profiler_lock, "_drop_window", stay)
     other = threading.Thread(target=own.start, args=("somewhere", {}))
     other.start()
     assert starting.wait(10)
