@@ -37,7 +37,6 @@ def shown(found: Overview) -> overview_text.OverviewParts:
         tags=found.tags,
         stages=found.stages,
         steps=[(one.kind, one.count, one.spread, one.traced, one.curve) for one in found.steps],
-        ops_of=found.ops.steps,
         ops=found.ops.ops,
         cpus=found.cpus,
         job_series=found.job_series,

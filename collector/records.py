@@ -97,7 +97,7 @@ def document(body: memoryview) -> dict[str, Any]:
         raise FormatError(f"{len(body)} bytes of JSON, more than {JSON_MAX}")
     text = bytes(body)
     try:
-        value = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        value = json.loads(text.decode(), parse_float=_finite, parse_constant=_finite)
         if b"\\u" in text:
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """The op types, scopes and lines of code that take most of the time.
 
-Without tfprof's own advice they are reported in the TF profiler's words.
+If parity has no advice of tfprof's own, the reports have the TF profiler's words.
 """
 
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ CHECKERS: Final = (
 def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Advice]:
     """Return the advice of all checkers, or of those in ``names``.
 
-    Without tfprof's own advice, only the TF profiler's checkers run.
+    If parity has no advice of tfprof's own, only the TF profiler's checkers run.
     """
     asked = [
         one

@@ -85,9 +85,9 @@ def facts(definitions: Iterable[tuple[str, bytes]], *, by_slot: bool = False) ->
 def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], *, by_slot: bool) -> tuple[Shape, ...]:
     """Return the shape of each input, as the TF profiler determines it.
 
-    It is the shape of the source's first output or, ``by_slot``, of the output that is the input;
-    if several inputs come from one source, the output of the last one counts for all. An unknown
-    shape is ().
+    It is the shape of the source's first output. With ``by_slot``, it is the shape of the output
+    slot that the input names; if several inputs come from one source, the slot of the last one
+    counts for all. An unknown shape is ().
     """
     slots = dict(zip(of.inputs, of.slots, strict=True)) if by_slot else {}
     shapes = []

@@ -1,7 +1,7 @@
 """Counts the operations of one execution of an op from its attributes and shapes.
 
-The formulas are those of TensorFlow's registry or tfprof's own, which replace the ones that count
-wrongly, and add formulas for ops that the registry lacks.
+Parity selects the formulas: those of TensorFlow's registry, or tfprof's own. The latter correct the
+ones that count wrongly, and cover ops that the registry lacks.
 """
 
 import math

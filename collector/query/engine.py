@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..loader import load
-from ..store.catalog import RUNNING
+from ..store.catalog import MAY_CONTINUE
 from ..store.protocols import JobReader
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
@@ -54,8 +54,8 @@ class Selection:
     """What a view covers: jobs, traced steps, a device and kinds of steps; and the parity.
 
     ``steps`` are the first and the last one, None for all. ``device`` is a pattern, None for all
-    devices. ``kinds`` None means the main kind of the jobs; with exact parity and all steps, it
-    means all kinds.
+    devices. ``kinds`` None means the main kind of the jobs, or all kinds if all steps are selected
+    and ``parity`` does not separate kinds.
     """
 
     jobs: tuple[JobReader, ...]
@@ -148,7 +148,7 @@ class QueryEngine:
 
         ``averaged``: averages over each node's steps, else sums.
         """
-        ended = all(job.info.state != RUNNING for job in selection.jobs)
+        ended = all(job.info.state not in MAY_CONTINUE for job in selection.jobs)
         key = (
             tuple((job.info.uid, job.info.total) for job in selection.jobs),
             step,

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..advice.table import CHECKERS
+from ..errors import NoSuchJobError
 from ..store import catalog
 from ..store.columns import occurrences, pc
 from ..store.protocols import JobReader, StoreReader
@@ -103,7 +104,9 @@ def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Over
     """
     job, now_ns = store.job(selector), time.time_ns()
     rows = job_rows([one.info for one in store.jobs()], now_ns)
-    row = next(one for one in rows if one.uid == job.info.hex)
+    row = next((one for one in rows if one.uid == job.info.hex), None)
+    if row is None:
+        raise NoSuchJobError(f"job {job.info.hex} was removed")
     spans = job.table("spans")
     samples = job.table("samples")
     around = host_samples(job, samples)

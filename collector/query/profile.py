@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ...formats import layout
 from ..errors import NoSuchStepError, UsageError
 from ..flops.kernels import labeled, of_library, op_type
-from ..store.catalog import IMPORTED
+from ..store.catalog import IMPORTED, MAY_CONTINUE
 from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
@@ -211,8 +211,18 @@ def _nodes_at_one_moment(
     return chosen.job.at_one_moment(lambda job: _nodes(replace(chosen, job=job), device, needs, parity))
 
 
+def _without_later_traces(chosen: _Chosen) -> _Chosen:
+    """Return ``chosen`` with its traces by number if more were stored since they were counted."""
+    job = chosen.job
+    if chosen.numbers is not None or job.info.state not in MAY_CONTINUE:
+        return chosen
+    has_more = job.table("traces", ("trace",)).num_rows != chosen.traces.num_rows
+    return replace(chosen, numbers=tuple(chosen.listed)) if has_more else chosen
+
+
 def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: Parity) -> tuple[list[Node], int]:
     """Return the nodes with their sums, and the number of nodes without a count of operations."""
+    chosen = _without_later_traces(chosen)
     job = chosen.job
     names = job.table("names")
     total = job.rollup()

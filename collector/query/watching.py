@@ -150,7 +150,8 @@ class _Running:
         by_kind: dict[int, list[SpanRow]] = {}
         for span, key, start, total, count, flags in _tuples(spans, _SPAN_COLUMNS, _PAST):
             kind = of_span(span, key)
-            if span in layout.STEP_WEIGHTS and (kind in self.paces or len(self.paces) + len(by_kind) < _KINDS):
+            known = self.paces.keys() | by_kind.keys()
+            if span in layout.STEP_WEIGHTS and (kind in known or len(known) < _KINDS):
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, count, flags))
         for kind, rows in by_kind.items():
             self.paces.setdefault(kind, PaceKeeper()).add(rows)

@@ -65,7 +65,6 @@ class OverviewParts(NamedTuple):
     tags: Sequence[str]
     stages: Sequence[Stage]
     steps: Sequence[tuple[str, int, Spread, bool, Sequence[float]]]
-    ops_of: int
     ops: Sequence[TopOp]
     cpus: int | None
     job_series: Sequence[Series]

@@ -22,8 +22,10 @@ def _same(shown: ShownColumn, rows: Sequence[Row], context: CellContext) -> str 
 
     None if they have several, or if the column may not move. Rows without a device do not count.
     """
+    if shown.name not in _ONCE:
+        return None
     texts = {shown.cell(row, context) for row in rows} - ({""} if shown.name == "device" else set())
-    return texts.pop() if shown.name in _ONCE and len(texts) == 1 else None
+    return texts.pop() if len(texts) == 1 else None
 
 
 def lines(

@@ -23,6 +23,8 @@ JOB_FILE: Final = "job.json"
 TAGS_FILE: Final = "tags.json"
 RUNNING: Final = "running"
 STALE: Final = "stale"
+#: States of jobs that may get more data: a new collector continues with a stale job.
+MAY_CONTINUE: Final = frozenset({RUNNING, STALE})
 #: State of a job that was imported from files of TensorFlow.
 IMPORTED: Final = "imported"
 #: Selector of the job that was opened last.

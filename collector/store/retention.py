@@ -1,5 +1,6 @@
 """Retention: removes the oldest ended jobs, by age and by size."""
 
+import contextlib
 import shutil
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ def remove(store: Path, uid: int) -> None:
     folder = catalog.job_folder(store, uid)
     aside = folder.with_name(_REMOVED + folder.name)
     shutil.rmtree(aside, ignore_errors=True)  # left by an interrupted removal
-    with durable.store_errors(folder):
+    with durable.store_errors(folder), contextlib.suppress(FileNotFoundError):  # another process removed it
         folder.replace(aside)
     shutil.rmtree(aside, ignore_errors=True)
 

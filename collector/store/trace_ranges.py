@@ -100,7 +100,7 @@ class Sealed(NamedTuple):
 
 
 def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
-    """Yield the generations that may have any of the ascending ``traces``, at least one.
+    """Yield the generations that may have any of ``traces``, which ascend and are not empty.
 
     Later generations have higher trace numbers.
     """

@@ -300,7 +300,8 @@ def _finished(node: Node, *, averaged: bool, counted: bool) -> Stats:
         stats = Stats(*[n // entries if positive and n >= 0 else average(n, entries) for n in stats])
     if facts is NO_FACTS:
         return stats
-    stats = stats._replace(params=parameters(facts.parameter_shape))
+    if facts.parameter_shape:
+        stats = stats._replace(params=parameters(facts.parameter_shape))
     if counted:
         return stats
     return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))

@@ -120,11 +120,12 @@ def text_of(name: str, value: Any) -> str:
     """Return a Python value that must be a string; UsageError if it is none."""
     try:
         text = value.decode() if isinstance(value, bytes) else value
-        assert isinstance(text, str)
-        text.encode()
-    except (AssertionError, UnicodeError):
-        raise invalid(name, value, "a text") from None
-    return text
+        if isinstance(text, str):
+            text.encode()
+            return text
+    except UnicodeError:
+        pass
+    raise invalid(name, value, "a text")
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
 
 from .code import basename, forward_name
@@ -22,7 +23,7 @@ def own_files(nodes: Iterable[Node]) -> list[str]:
     """Return the base names of the user's files, outermost callers first."""
     stacks = {id(node.facts.stack): node.facts.stack for node in nodes if node.facts.stack}
     files = dict.fromkeys(frame.file for stack in stacks.values() for frame in stack)
-    return list(dict.fromkeys(name for file in files if not _FOREIGN.fullmatch(file) and (name := basename(file))))
+    return list(dict.fromkeys(name for file in files if _is_own_file(file) and (name := basename(file))))
 
 
 def stacks_of(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
@@ -37,7 +38,12 @@ def stacks_of(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
 
 def is_own(frame: Frame) -> bool:
     """Return whether a call is in one of the user's files."""
-    return not _FOREIGN.fullmatch(frame.file)
+    return _is_own_file(frame.file)
+
+
+@lru_cache(1 << 14)  # many frames share few files
+def _is_own_file(file: str) -> bool:
+    return _FOREIGN.fullmatch(file) is None
 
 
 def own_frame(stack: tuple[Frame, ...] | None) -> Frame | None:
@@ -56,7 +62,7 @@ def own_line(stack: tuple[Frame, ...] | None) -> str:
     Return '' if `own_frame` finds none.
     """
     frame = own_frame(stack)
-    return f"{basename(frame.file)}:{frame.line}" if frame else ""
+    return _line(frame) if frame else ""
 
 
 def own_place(stack: tuple[Frame, ...] | None) -> str:
@@ -65,7 +71,13 @@ def own_place(stack: tuple[Frame, ...] | None) -> str:
     The top level of a script is shown without a function. Return '' if `own_frame` finds no line.
     """
     frame = own_frame(stack)
-    return f"{own_line(stack)} ({frame.function})" if frame and frame.function != _SCRIPT else own_line(stack)
+    if frame is None:
+        return ""
+    return _line(frame) if frame.function == _SCRIPT else f"{_line(frame)} ({frame.function})"
+
+
+def _line(frame: Frame) -> str:
+    return f"{basename(frame.file)}:{frame.line}"
 
 
 def has_own_line(node: Node) -> bool:

@@ -70,7 +70,7 @@ class Parity(NamedTuple):
 
     @property
     def finds_missing_streams(self) -> bool:
-        """Whether missing streams are also noticed in imported profiles of TensorFlow 1.15."""
+        """Whether missing streams are also noticed in imported profiles."""
         return not self.exact
 
     @property
@@ -87,7 +87,7 @@ class Parity(NamedTuple):
     def knows_parameters(self) -> bool:
         """Whether only variables have parameters, in the shapes that the job logged.
 
-        Those of frozen layers are not trainable.
+        The variables of a frozen layer are not trainable.
         """
         return not self.exact
 

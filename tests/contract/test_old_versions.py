@@ -4,7 +4,7 @@ import fcntl
 import gzip
 import json
 import os
-import tarfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -95,8 +95,7 @@ def test_adapters_lead_from_other_versions_to_this_one() -> None:
 
 
 def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
-    with tarfile.open(DATA / "store_0.2.0.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(DATA / "store_0.2.0.tar.gz", tmp_path)
     store = LocalStore(str(tmp_path / "store"))
     jobs = store.jobs()
     assert not store.damaged()
@@ -110,8 +109,7 @@ def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
 
 
 def test_writing_to_a_store_of_the_last_release_gives_it_this_version(tmp_path: Path) -> None:
-    with tarfile.open(DATA / "store_0.2.0.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(DATA / "store_0.2.0.tar.gz", tmp_path)
     path = tmp_path / "store"
     writer = LocalStoreWriter(path, "host")
     job = writer.job(0x21)

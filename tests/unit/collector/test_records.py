@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.errors import FormatError
+from tfprof.collector.ingest.parsing import span_rows
 from tfprof.collector.records import JSON_MAX, Record, cut_records, cut_spans, document
 from tfprof.formats import layout
 
@@ -61,6 +62,12 @@ def test_spans_have_the_offset_between_the_clocks():
     assert [one.ordinal for one in spans] == [1, 2]
 
 
+def test_a_span_entry_without_runs_counts_as_one_run():
+    entry = layout.SPAN.pack(100, 7, 1, 0, layout.BATCH, 0, 2, 3, 7, 7, 0)
+    _, spans = cut_spans(memoryview(struct.pack("<QQ", 1_000, 5_000) + entry), 1, 1)
+    assert span_rows(spans, 0).column("count").to_pylist() == [1]
+
+
 def test_the_real_clock_may_be_behind_the_monotonic_one():
     offset, _ = cut_spans(memoryview(struct.pack("<QQ", 5_000, 1_000) + span()), 1, 1)
     assert offset == -4_000
@@ -73,7 +80,9 @@ def test_span_entries_that_do_not_fill_the_body_are_a_format_error(cut, first, l
         cut_spans(memoryview(body[: len(body) - cut]), first, last)
 
 
-@pytest.mark.parametrize("text", [b"", b"[1]", b"{", b"\xff", b"1" * 5_000, b"[" * 100_000, b" " * (JSON_MAX + 1)])
+@pytest.mark.parametrize(
+    "text", [b"", b"[1]", b"{", b"\xff", b'{"a": "\xed\xa0\x80"}', b"1" * 5_000, b"[" * 100_000, b" " * (JSON_MAX + 1)]
+)
 def test_anything_but_a_json_object_is_a_format_error(text):
     with pytest.raises(FormatError):
         document(memoryview(text))

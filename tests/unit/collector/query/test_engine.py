@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from tfprof.collector.loader import load
 from tfprof.collector.query import engine
 from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, needs
 from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
-from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.catalog import RUNNING, STALE
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts
 from tfprof.collector.tfviews.output import TYPES
 
@@ -79,8 +81,10 @@ def test_an_ended_job_is_read_once_for_repeated_queries(store: LocalStore, reads
     assert reads[1:] == [(-1, {GRAPH, FLOAT_OPS}), (1, set()), (-1, set())]
 
 
-def test_a_running_job_is_read_each_time(store: LocalStore, reads: list[Any]) -> None:
-    engine, selection = QueryEngine(), Selection((store.job("live.py"),))
+@pytest.mark.parametrize("state", [RUNNING, STALE])
+def test_a_job_that_may_continue_is_read_each_time(store: LocalStore, reads: list[Any], state: str) -> None:
+    live = store.job("live.py")
+    engine, selection = QueryEngine(), Selection((LocalJob(live.folder, replace(live.info, state=state)),))
     assert engine.ask(selection, "op", from_texts({})).profile is None
     engine.ask(selection, "op", from_texts({}))
     assert len(reads) == 2

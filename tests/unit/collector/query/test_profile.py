@@ -1,14 +1,18 @@
 """Selection of steps, jobs and devices for the views."""
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.errors import UsageError
+from tfprof.collector.query import profile as query_profile
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 
 GRAPH = graph_pb2.GraphDef(
     node=[graph_pb2.NodeDef(name="a", op="MatMul"), graph_pb2.NodeDef(name="b", op="Add", input=["a"])]
@@ -95,3 +99,28 @@ def test_a_job_without_traces_has_no_profile(tmp_path: Path) -> None:
     write_job(tmp_path / "store", 1, {})
     assert profile(LocalStore(tmp_path / "store").jobs()) is None
     assert profile([]) is None
+
+
+def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = traced(GRAPH.SerializeToString(), [run_metadata([b"a"])] * 3)
+    late = {name: tables[name].filter(pc.equal(tables[name]["trace"], 2)) for name in ("traces", "ops", "allocations")}
+    early = {
+        name: table.filter(pc.less(table["trace"], 2)) if name in late else table for name, table in tables.items()
+    }
+    writer = LocalStoreWriter(tmp_path / "running", "here")
+    job = writer.job(3)
+    job.append(early)
+    real = query_profile._chosen
+
+    def chosen(*what: Any, **how: Any) -> Any:
+        found = real(*what, **how)
+        job.append(late)
+        return found
+
+    monkeypatch.setattr(query_profile, "_chosen", chosen)
+    found = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
+    writer.close()
+    assert found is not None
+    assert (found.traces, numbers(found)["a"]) == (2, (2, 20))

@@ -56,6 +56,17 @@ def test_a_job_has_its_pace_and_its_resource_use(writer: LocalStoreWriter) -> No
     assert (one.use.cpu_cores, one.use.memory_bytes, one.use.io_bytes_per_s) == (2.0, 10**9, 5000.0)
 
 
+def test_all_steps_of_a_job_with_many_functions_are_counted_for_the_watched_ones(writer: LocalStoreWriter) -> None:
+    keys = [key % 60 for key in range(240)]
+    entries = [span(layout.FUNCTION, n, 290_000 + 40 * n, 40, key=key) for n, key in enumerate(keys)]
+    job = writer.job(0xB << 60)
+    job.identity({**IDENTITY, "host": HOST})
+    job.append({"spans": rows("spans", entries)})
+    watch = Watch(LocalStore(writer.path))
+    watch.look(NOW)
+    assert list(watch._running[0xB << 60].counts.values()) == [4] * 50
+
+
 def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (2000, 100))
     run(writer, 0xB << 60, (1500, 100), (100, 300))

@@ -50,6 +50,13 @@ def test_a_damaged_job_stays_and_does_not_prevent_retention(tmp_path):
     assert stored.listed(tmp_path / "jobs") == [f"{1:016x}"]
 
 
+def test_a_job_that_another_process_has_removed_is_no_error(tmp_path):
+    written(tmp_path, 1)
+    retention.remove(tmp_path, 1)
+    retention.remove(tmp_path, 1)
+    assert stored.listed(tmp_path / "jobs") == []
+
+
 def test_an_interrupted_removal_is_finished(tmp_path, monkeypatch):
     written(tmp_path, 1)
     monkeypatch.setattr(retention.shutil, "rmtree", lambda *_, **__: None)
