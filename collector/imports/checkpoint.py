@@ -63,7 +63,9 @@ class Checkpoint:
             return Skipped(name, f"its type is number {entry.dtype}, which the TF profiler does not show")
         shape = tuple(dim.size for dim in entry.shape.dim)
         size = prod(shape) * SIZES.get(entry.dtype, 0)
-        if min(shape, default=0) < 0 or (size != entry.size and entry.dtype != STRING):
+        # A string takes at least the byte with its length.
+        fits = prod(shape) <= entry.size if entry.dtype == STRING else size == entry.size
+        if min(shape, default=0) < 0 or not fits:
             raise BadFileError(f"{self._prefix}{_INDEX} is damaged: {name!r} has {entry.size} bytes for {shape}")
         if entry.size > BYTES_MAX:
             raise NotRepresentableError(f"{self._prefix}: {name!r} has {entry.size} bytes, more than 2 GiB")

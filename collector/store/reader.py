@@ -188,23 +188,21 @@ class LocalStore:
 
     def damaged(self) -> list[StoreError]:
         """Return the error of each job that cannot be read."""
-        return self._read()[1]
+        return [error for _, error in self._read()[1]]
 
     def job(self, selector: str) -> LocalJob:
         """Return the job that ``selector`` means (catalog.select).
 
-        NoSuchJobError if it means none or several. If it occurs in the error of a damaged job, that
-        StoreError is raised instead.
+        NoSuchJobError if it means none or several. If it is the start of the uid of a damaged job
+        only, the StoreError of that job is raised instead.
         """
         jobs, errors = self._read()
-        by_uid = {job.info.uid: job for job in jobs}
-        try:
-            return by_uid[catalog.select([job.info for job in jobs], selector).uid]
-        except NoSuchJobError:
-            for error in errors:
-                if selector.lower() in str(error):
-                    raise error from None
-            raise
+        infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
+        if not catalog.matching(infos, selector):
+            for name, error in errors:
+                if name.startswith(selector.lower()):
+                    raise error
+        return by_uid[catalog.select(infos, selector).uid]
 
     def host(self, name: str) -> LocalJob:
         """Return the samples of host ``name``; NoSuchJobError if there are none."""
@@ -221,9 +219,10 @@ class LocalStore:
         """
         return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
-    def _read(self) -> tuple[list[LocalJob], list[StoreError]]:
+    def _read(self) -> tuple[list[LocalJob], list[tuple[str, StoreError]]]:
+        """Return the jobs, and the errors of damaged ones with the names of their folders."""
         jobs: list[LocalJob] = []
-        errors: list[StoreError] = []
+        errors: list[tuple[str, StoreError]] = []
         holder = lock.holder(catalog.lock_file(self.path, self._host))
         for folder in catalog.folders(self.path):
             try:
@@ -231,7 +230,7 @@ class LocalStore:
             except FileNotFoundError:
                 continue  # just created, or just removed
             except StoreError as error:
-                errors.append(error)
+                errors.append((folder.name, error))
         return sorted(jobs, key=lambda job: job.info.opened_ns), errors
 
 

@@ -25,6 +25,8 @@ WAITING = frozenset(
         "test_watching_processes",
     )
 )
+#: The file that takes longest. It begins early, so that no worker is left alone with it at the end.
+LONGEST = "tests/matrix/test_matrix.py"
 LEAST_WORKERS = 3  # with fewer workers, the files keep their order
 
 
@@ -34,7 +36,7 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     def _assign_work_unit(self, node: Any) -> None:
         waits = node is self.nodes[-1] and len(self.nodes) >= LEAST_WORKERS
         files = (file for file in self.workqueue if (file in WAITING) == waits)
-        file = next(files, None)
+        file = LONGEST if LONGEST in self.workqueue and not waits else next(files, None)
         if file is not None:
             self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)

@@ -65,6 +65,7 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
     [
         (entry(FLOAT, 4, size=12), "has 12 bytes for (4,)"),
         (entry(FLOAT, -1, size=4), "has 4 bytes for (-1,)"),
+        (entry(STRING, 9, size=8), "has 8 bytes for (9,)"),
         (entry(FLOAT, 4, at=8, size=16), "is incomplete"),
         (entry(STRING, 2, at=8, size=16), "is incomplete"),
     ],

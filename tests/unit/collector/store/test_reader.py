@@ -261,6 +261,15 @@ def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
         store.job(f"{UID:016x}")
 
 
+def test_a_damaged_record_is_not_the_reason_why_another_selector_fails(path, writer, job):
+    for uid in (1, 2):
+        writer.job(uid).identity({"name": "other.py"})
+    (job.folder / "job.json").write_text("{")
+    for selector in ("other.py", "json", "jobs"):
+        with pytest.raises(NoSuchJobError):
+            LocalStore(path, "here").job(selector)
+
+
 def test_a_record_of_another_version_is_refused(path, writer, job):
     (job.folder / "job.json").write_text('{"version": 1}')
     assert [error.slug for error in LocalStore(path, "here").damaged()] == ["store-version"]
