@@ -35,12 +35,19 @@ class Interruptible:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        if self._before in _USUAL:
-            signal.signal(signal.SIGINT, self._before)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            self._restore()
+        except KeyboardInterrupt:  # Ctrl-C, or its repetition after an import, came just now
+            kind = KeyboardInterrupt
+            self._restore()
         if kind is not None and issubclass(kind, (KeyboardInterrupt, StoppedError)):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
+
+    def _restore(self) -> None:
+        if self._before in _USUAL:
+            signal.signal(signal.SIGINT, self._before)
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self.came = True
