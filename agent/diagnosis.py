@@ -54,11 +54,11 @@ def of_process(pid: int) -> Iterator[Finding]:
         yield Finding("process", NO, f"there is no process {pid}")
         return
     yield Finding("process", OK, f"{targets.program(target.command)} of {target.user}")
-    yield from _fenced("attach", lambda: _attaching(target))
-    yield from _fenced("python", lambda: _interpreter_of(pid))
-    yield from _fenced("tensorflow", lambda: _tensorflow_of(pid, target.has_tensorflow))
-    yield from _fenced("namespace", lambda: _namespaces(pid))
-    yield from _fenced("memory", lambda: _memory(f"/proc/{pid}/root"))
+    yield from _guarded("attach", lambda: _attaching(target))
+    yield from _guarded("python", lambda: _interpreter_of(pid))
+    yield from _guarded("tensorflow", lambda: _tensorflow_of(pid, target.has_tensorflow))
+    yield from _guarded("namespace", lambda: _namespaces(pid))
+    yield from _guarded("memory", lambda: _memory(f"/proc/{pid}/root"))
 
 
 def of_command(command: Sequence[str]) -> Iterator[Finding]:
@@ -80,16 +80,16 @@ def of_command(command: Sequence[str]) -> Iterator[Finding]:
             text = f"with {parsed.isolating} Python ignores tfprof-run: start the command, then tfprof attach PID"
             yield Finding("start", NO, text)
         yield from _of_interpreter(python)
-    yield from _fenced("memory", lambda: _memory("/"))
+    yield from _guarded("memory", lambda: _memory("/"))
 
 
 def of_host(store: str) -> Iterator[Finding]:
     """Yield the findings about the folders that daemons and jobs share, and about free space."""
-    yield from _fenced("runtime", lambda: _runtime(store))
-    yield from _fenced("store", lambda: _room(store))
+    yield from _guarded("runtime", lambda: _runtime(store))
+    yield from _guarded("store", lambda: _room(store))
 
 
-def _fenced(part: str, check: Check) -> Iterator[Finding]:
+def _guarded(part: str, check: Check) -> Iterator[Finding]:
     try:
         found = check()
     except TfprofError as error:

@@ -41,12 +41,12 @@ JOB_WORDS = {
     "self_ns": 136,  # time spent in our own code: timing and counting of steps, puts, graphs, policy, windows
     "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
     "step_ns": 152,  # time in steps of the traced kind, traced or not
-    "faults": 160,  # exceptions of ours that the fence stopped
+    "faults": 160,  # exceptions of ours that the guard stopped
     "policy_seen": 168,  # generation of the agent's policy that is in force
     "launch": 176,  # id of the tfprof-run that started the job, 0 for none
     "detached": 184,  # 1 when the shim has removed all its patches
     "span_open": 192,  # span_head + 1 while the entry at span_head holds short steps that more may join
-    "missed": 200,  # steps selected by number that were not traced, because a session recorded another step
+    "missed": 200,  # steps selected by number that were not traced, because the profiler session was in use
     "order_step": 208,  # ordinal of the first step under the policy of `policy_seen`
     "order_kind": 216,  # kind of that step
     "order_traced": 224,  # steps traced under that policy
@@ -91,7 +91,7 @@ RANGES_AT = 1280
 RANGES_MAX = 16
 #: Maximum silence of the agent (ns): after it no step is traced.
 AGENT_SILENCE_NS = 30 * 10**9
-#: First traceback that the fence stopped: u32 length, then UTF-8.
+#: First traceback that the guard stopped: u32 length, then UTF-8.
 FAULT_AT = 2048
 FAULT_MAX = PAGE - FAULT_AT - 4
 

@@ -1,4 +1,4 @@
-"""The fence: contains our exceptions and lets the job's own pass."""
+"""The guard: contains our exceptions and lets the job's own pass."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ def retire() -> None:
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
-    """Return ``function`` behind the fence: it returns None where it fails."""
+    """Return ``function`` guarded: it returns None where it fails."""
 
     def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:
@@ -54,7 +54,7 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
 
 
 def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
-    """Return ``function`` behind the fence, for callbacks whose errors Python drops.
+    """Return ``function`` guarded, for callbacks whose errors Python drops.
 
     The job's own exceptions are raised again soon after.
     """

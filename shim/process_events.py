@@ -50,7 +50,7 @@ def _register_in_child(shell: "Any") -> None:
 
 def _add(
     call: "Call",
-    fenced: "Call",
+    guarded_call: "Call",
     to: "list[Call]",
     name: str,
     register: "Callable[[Any], object]",
@@ -59,7 +59,7 @@ def _add(
     if (name, call) in _known:
         return
     _known.append((name, call))
-    to.append(fenced)
+    to.append(guarded_call)
     if name not in _registered:
         _registered.add(name)
         function: "Any" = type(_run)

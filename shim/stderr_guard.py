@@ -61,7 +61,8 @@ class Captured(object):
         self._at = 0
 
     def __enter__(self) -> None:
-        self.job = self.fileno.value
+        if self.fileno.value != self.fd:
+            self.job = self.fileno.value
         if self._is_ours():
             self.fileno.value = self.fd
 

@@ -19,7 +19,7 @@ _MMAP: Final = 9
 _NO_CALL: Final = (1 << 64) - 1
 _CODE_64_BIT: Final = 0x33
 _DIRECTION_FLAG: Final = 0x400
-_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
+_PROT_READ_WRITE: Final = 1 | 2
 _PRIVATE_ANONYMOUS: Final = 0x22
 _ERRORS_FROM: Final = (1 << 64) - 4096
 #: Maximum number of system calls of a called function, such as those of a contended lock.
@@ -76,16 +76,15 @@ class StoppedThread:
     ) -> None:
         self._thread.release()
 
-    def map(self, mmap: int, size: int, *, executable: bool = False) -> int:
+    def map(self, mmap: int, size: int) -> int:
         """Call ``mmap`` for ``size`` new bytes and return their address."""
-        access = _PROT_READ | (_PROT_EXEC if executable else _PROT_WRITE)
         results: list[int] = []
 
         def keep_result(registers: Registers) -> None:
             if registers.orig_rax == _MMAP:
                 results.append(registers.rax)
 
-        self.call(mmap, (0, size, access, _PRIVATE_ANONYMOUS, _NO_CALL, 0), on_syscall=keep_result)
+        self.call(mmap, (0, size, _PROT_READ_WRITE, _PRIVATE_ANONYMOUS, _NO_CALL, 0), on_syscall=keep_result)
         if not results or results[-1] >= _ERRORS_FROM:
             raise AttachError("the process gets no memory from the system")
         return results[-1]
@@ -96,12 +95,11 @@ class StoppedThread:
         arguments: tuple[int, ...],
         timeout_s: float = 1.0,
         on_syscall: OnSyscall | None = None,
-        **others: int,
     ) -> Registers:
         """Call ``function`` and return the registers after it has returned, except rax.
 
-        ``others`` are registers by name. BackedOutError if it waits for a lock for ``timeout_s``,
-        OnItsWayError if it takes much longer for another reason.
+        BackedOutError if it waits for a lock for ``timeout_s``, OnItsWayError if it takes much
+        longer for another reason.
         """
         frame = self._frame
         registers = self.state.registers.copy()
@@ -110,8 +108,6 @@ class StoppedThread:
         registers.eflags &= ~_DIRECTION_FLAG
         registers.rax = 0
         for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
-            setattr(registers, name, value)
-        for name, value in others.items():
             setattr(registers, name, value)
         # At a function's start the stack is 8 bytes below alignment and holds the return address.
         registers.rsp = frame.at - 8

@@ -23,10 +23,11 @@ RECENT_S: Final = 60.0
 def remove_exports(pid: int | None = None) -> None:
     """Remove the folders of profiler sessions whose process is gone.
 
-    The process ``pid`` is known to be gone: its folders are removed even if they are recent.
+    The process ``pid`` is one of this host: if it is gone, even its recent folders are removed.
     """
     for path, owner in _exports():
-        if owner == pid or (processes.process(owner) is None and not _is_recent(path)):
+        found = processes.process(owner)
+        if (found is None or not found.is_alive) and (owner == pid or not _is_recent(path)):
             shutil.rmtree(path, ignore_errors=True)
 
 

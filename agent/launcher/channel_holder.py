@@ -47,7 +47,17 @@ class ChannelHolder:
         self.missed = 0
 
     def update(self) -> float:
-        """Open newly announced channels, check the agent, return the seconds to the next call."""
+        """Open newly announced channels, check the agent, return the seconds to the next call.
+
+        Never fails, since the job's exit status must not depend on it.
+        """
+        try:
+            return self._update()
+        except OSError as error:
+            self.refusal = {"slug": "agent", "text": f"the channels cannot be held: {error.strerror}"}
+            return LATER_S
+
+    def _update(self) -> float:
         now = time.monotonic()
         self.announcements.clear()
         # Each query of the system is made once, however many channels were announced.

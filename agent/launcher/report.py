@@ -61,6 +61,25 @@ def _log(path: str) -> int:
         return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
+def _started(command: list[str], environment: dict[str, str], log: str) -> int:
+    """Start the report and return its pid; its errors go to ``log``. OSError."""
+    log_fd = _log(log)
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            command,
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, 2, 1),
+                (os.POSIX_SPAWN_DUP2, log_fd, 2),
+            ],
+            setsigmask=[],
+        )
+    finally:
+        os.close(log_fd)
+
+
 def no_profile(why: Mapping[str, Any]) -> None:
     """Print the reason why there is no profile."""
     say(f"no profile: {why['text']} [{why['slug']}]")
@@ -177,19 +196,7 @@ class JobEnd:
             command.append("--quiet")
         log = os.path.join(self._instance_dir, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
-        log_fd = _log(log)
-        pid = os.posix_spawn(
-            sys.executable,
-            command,
-            {**daemons.daemon_environment(os.environ), **terminal},
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, 2, 1),
-                (os.POSIX_SPAWN_DUP2, log_fd, 2),
-            ],
-            setsigmask=[],
-        )
-        os.close(log_fd)
+        pid = _started(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
         why = self._wait_for_report(pid)
         if why is not None:
             say(f"no report: {why['text']}, see {log} [{why['slug']}]")

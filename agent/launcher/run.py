@@ -294,10 +294,13 @@ class Run:
             from . import report  # noqa: PLC0415 - not before it is needed
 
             ending = report.JobEnd(self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet)
-            if self._has_output:
-                ending.report(took_s)
-            else:
-                ending.hand_over()
+            try:
+                if self._has_output:
+                    ending.report(took_s)
+                else:
+                    ending.hand_over()
+            except OSError as error:  # the job's exit status must not depend on it
+                self._explain({**report.FAILED, "text": f"the report failed: {error.strerror}"})
 
 
 def _never() -> float:

@@ -35,31 +35,31 @@ class GuardedDetector:
 
         ``offset`` converts monotonic times to real times (ns).
         """
-        self._fenced(uid, self._detector.spans, uid, spans, offset, now_ns)
+        self._guarded(uid, self._detector.spans, uid, spans, offset, now_ns)
 
     def sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of job ``uid``."""
-        self._fenced(uid, self._detector.sample, uid, t_ns, values)
+        self._guarded(uid, self._detector.sample, uid, t_ns, values)
 
     def counters(self, uid: int, values: Mapping[str, Any], now_ns: int) -> None:
         """Add the counters of job ``uid``."""
-        self._fenced(uid, self._detector.counters, uid, values, now_ns)
+        self._guarded(uid, self._detector.counters, uid, values, now_ns)
 
     def sample_host(self, host: str, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of ``host``."""
-        self._fenced(0, self._detector.sample_host, host, t_ns, values)
+        self._guarded(0, self._detector.sample_host, host, t_ns, values)
 
     def alerts(self, now_ns: int) -> list[tuple[int, Alert]]:
         """Return the new alerts, each with the uid of its job."""
         found: list[tuple[int, Alert]] = []
         for uid in self._detector.due(now_ns):
-            self._fenced(uid, self._add_alerts, uid, now_ns, found)
+            self._guarded(uid, self._add_alerts, uid, now_ns, found)
         return found
 
     def _add_alerts(self, uid: int, now_ns: int, found: list[tuple[int, Alert]]) -> None:
         found += [(uid, alert) for alert in self._detector.alerts(uid, now_ns)]
 
-    def _fenced(self, uid: int, action: Callable[..., object], *arguments: object) -> None:
+    def _guarded(self, uid: int, action: Callable[..., object], *arguments: object) -> None:
         try:
             action(*arguments)
         except Exception as error:  # noqa: BLE001  # storing does not depend on the detector

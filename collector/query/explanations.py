@@ -99,15 +99,15 @@ def _never(job: JobReader) -> str:
 
 def _missed(number: int) -> str:
     return (
-        f"{number:,} selected steps were not traced: TensorFlow records one step at a time, and was recording"
-        f" another thread's [{_STEP_MISSED}]"
+        f"{number:,} selected steps were not traced: TensorFlow has one profiler session at a time, and another"
+        f" thread's step or the job itself was using it [{_STEP_MISSED}]"
     )
 
 
 def missed(job: JobReader) -> str | None:
     """Return a sentence with the number of steps that could not be traced, None if there are none.
 
-    A step cannot be traced while TensorFlow records that of another thread.
+    A step that needs TensorFlow's profiler session cannot be traced while the session is in use.
     """
     number = words(job.info).get("missed")
     return _missed(number) if number else None

@@ -32,6 +32,7 @@ _WAIT = 1.0  # maximum wait for another writer (seconds): far more than a switch
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
 _DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
+_MISSED = WORD["missed"]
 
 
 class ChannelError(TfprofError):
@@ -78,7 +79,6 @@ class Channel(object):
     """
 
     def __init__(self, uid: int, launch: int, ring_bytes: int) -> None:
-        self.uid = uid
         self.pid = getpid()
         self.ring_bytes = ring_bytes
         self.room = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
@@ -173,6 +173,15 @@ class Channel(object):
         self.words[_DROPPED_TRACES] += 1
         if not put:
             self.words[_DROPPED] += 1
+
+    def miss_step(self) -> None:
+        """Count a step that was selected by its number and could not be traced."""
+        lock = self._guard.take()
+        if lock is not None:
+            try:
+                self.words[_MISSED] += 1
+            finally:
+                lock.release()
 
     def refuse(self, slug: str, text: str) -> bool:
         """Put a REFUSED record with a reason; False when it was dropped."""

@@ -31,8 +31,6 @@ _CHECK_NS = 250000000  # time between two checks whether a bounded order has end
 _CHECK_STEPS = 256  # maximum steps between two such checks: steps may become longer
 _UNSEEN_NS = 75000000  # maximum time for which counted steps may not notice an order
 _LASTING_FAULTS = "each step takes %d more page faults since some were traced, and further traces did not undo this"
-_MISSED = WORD["missed"]
-_missed_guard = ReentrantGuard()  # protects the count of missed steps of all kinds
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
@@ -212,13 +210,9 @@ class Tracker(_Counted):
 
     def missed(self, ordinal: int) -> None:
         """Count step ``ordinal`` as missed if the policy selects it by its number."""
-        pace = self.pace
-        lock = _missed_guard.take() if pace is not None and pace.selects(ordinal) else None
-        if lock is not None:
-            try:
-                self.words[_MISSED] += 1
-            finally:
-                lock.release()
+        pace, channel = self.pace, self.channel
+        if channel is not None and pace is not None and pace.selects(ordinal):
+            channel.miss_step()
 
     @guarded
     def untraced(self, key: int, duration: int) -> None:

@@ -248,8 +248,8 @@ def _begin(
     session = made._session
     if metadata is not None and shows_statistics(session, variants.given):
         return None
-    level = chosen_level(level, tf_session)
-    record = TracedRun(tracker, ordinal, key, level, False, begun)
+    level, turn = chosen_level(level, tf_session)
+    record = TracedRun(tracker, ordinal, key, level, False, begun, turn)
     try:
         handle, flag = variants.handle(session, level, tf_session)
     except BaseException:

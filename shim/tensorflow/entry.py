@@ -24,7 +24,7 @@ FRAME_GONE_FIRST = sys.version_info >= (3, 11)
 #: one may also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _returns: set[int] = set()  # their numbers, looked up at the first use
-_FUNCTION = 3  # frames from an EndCallback to the function, with the callback and its fence between
+_FUNCTION = 3  # frames from an EndCallback to the function, with the callback and its guard between
 
 
 class EndCallback(object):

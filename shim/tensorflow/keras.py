@@ -36,7 +36,7 @@ _MODES = {
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
 _DEEPEST = 64  # maximum frames searched for those of an outer Keras call
-_CALLER = 3  # frames from a callback to the caller of the observed function, with the fence between
+_CALLER = 3  # frames from a callback to the caller of the observed function, with the guard between
 
 _FRAMES = 2  # number of frames that identify a Keras call; one of them is that of Keras's loop
 _GENERATOR = 0x20  # flag of a generator's code

@@ -30,8 +30,8 @@ _KINDS = {
     "test_on_batch": layout.TEST_BATCH,
     "predict_on_batch": layout.PREDICT_BATCH,
 }
-_METHOD = 2  # frames from a callback to the observed method, with the fence between
-_FROM_FAST = 1  # frames from a callback without a fence
+_METHOD = 2  # frames from a callback to the observed method, with the guard between
+_FROM_FAST = 1  # frames from a callback without a guard
 _FROM_END = 4  # frames from an EndCallback to the observed method, if `_counting` called its creator
 _RETURNS = entry.returns()
 

@@ -30,7 +30,7 @@ _FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a 
 _SUFFIX = ".xplane.pb"
 _LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
 BUSY = ("AlreadyExistsError", "UnavailableError")
-_BUSY_REASON = ("profiler-busy", "another profiler session is active: steps are not traced meanwhile")
+BUSY_REASON = ("profiler-busy", "another profiler session is active: steps are not traced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library reserves
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
 _POLL_S = 0.05  # seconds between checks of the process's size
@@ -65,20 +65,20 @@ class Session(object):
     """A session that records from ``open`` to ``export`` or ``drop``.
 
     ``open`` limits its duration and the size of the process. ``began`` and ``ended`` are monotonic
-    ns, ``began_real`` real ns.
+    ns, ``began_real`` real ns. ``is_unwanted``: ``drop`` was called, perhaps during ``open``.
     """
 
     __slots__ = (
         "_folder",
         "_gone",
         "_held",
-        "_is_unwanted",
         "_log",
         "_over",
         "_stop_token",
         "began",
         "began_real",
         "ended",
+        "is_unwanted",
     )
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Session(object):
         self._held: list[Any] = []
         #: Has an entry while the session may be stopped; the thread that takes the entry stops it.
         self._stop_token: dict[int, bool] = {}
-        self._is_unwanted = False  # another thread wants to drop the session, which `open` may still be starting
+        self.is_unwanted = False
         self._over = _thread.allocate_lock()
         self._over.acquire()
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
@@ -96,7 +96,6 @@ class Session(object):
     def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
         """Start recording; return (slug, text) of an obstacle, else None.
 
-        The slug is empty if another thread wanted to drop the session before it could be stopped.
         The session is dropped after ``seconds``, or when the process is larger than ``kib``.
         """
         made = sys.modules[MODULE].ProfilerSession
@@ -121,8 +120,9 @@ class Session(object):
             return ("profiler-failed", str(error))
         self.began, self.began_real = clock.mono(), clock.real()
         allocations.enable()
-        if self._is_unwanted and self.drop():
-            return ("", "")
+        if self.is_unwanted:  # another thread wanted to drop it before that was possible
+            self.drop()
+            return BUSY_REASON
         return None
 
     @property
@@ -156,15 +156,19 @@ class Session(object):
         A session that another thread is opening is dropped there; its log lines are redirected by
         one thread at a time.
         """
-        self._is_unwanted = True
+        self.is_unwanted = True
+        taken: bool | None = None
         try:
-            return self._take()
+            taken = self._take()
         finally:
-            self.free()
+            if taken is not False or not self._gone.empty():  # else another thread still opens or exports it
+                self.free()
+        return taken
 
     def free(self) -> None:
         """Release the session, stopped or not; idempotent."""
         log = self._log
+        self._disarm()
         try:
             if log is not None:
                 with log:
@@ -219,13 +223,18 @@ class Session(object):
 
         If another thread stops it, wait until that is done.
         """
-        taken = not self._stop_token.pop(0, True)
-        if self._over.locked():
-            self._over.release()
+        taken = self._disarm()
         until = clock.mono() + (0 if taken else _DROP_WAIT)
         while self._gone.empty() and clock.mono() < until:
             time.sleep(_DROP_PAUSE)
         return taken
+
+    def _disarm(self) -> bool:
+        """Keep the second thread from stopping the session; return False if it was too late."""
+        if self._stop_token.pop(0, True):
+            return False
+        self._over.release()
+        return True
 
 
 def start_of(cls: type) -> Callable[..., object]:
@@ -237,7 +246,7 @@ def start_of(cls: type) -> Callable[..., object]:
 def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of the error that kept a session from starting."""
     if type(error).__name__ in BUSY:
-        return _BUSY_REASON
+        return BUSY_REASON
     if isinstance(error, stderr_guard.NoisyError):
         return ("profiler-noisy", "TensorFlow's log lines cannot be kept off standard error: %s" % error)
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))

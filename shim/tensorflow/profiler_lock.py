@@ -6,19 +6,21 @@ free. A session that the job starts itself comes first.
 
 from __future__ import annotations
 
-import _thread
 import sys
+import time
 import weakref
 
 from .. import clock, guard
+from ..turn import Turn, Turns
 from .profiler import BUSY, MODULE, start_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_WAIT_S = 1.0  # maximum wait of the job for a run of ours that uses the session
-_lock = _thread.allocate_lock()
+_WAIT_NS = 1000000000  # maximum wait of the job for a run of ours that uses the session
+_PAUSE_S = 0.002  # seconds between two checks whether the run has ended
+_turns = Turns()
 _pid = clock.getpid()
 
 
@@ -34,45 +36,43 @@ claims: weakref.WeakSet[Claim] = weakref.WeakSet()
 
 def claim(_session: object = None) -> Claim:
     """End our sessions, since the job needs its own; the caller keeps the result meanwhile."""
+    _renew()
     made = Claim()
     claims.add(made)
     _drop_window()
-    _renew()
-    if _lock.acquire(True, _WAIT_S):
-        _lock.release()
+    until = clock.mono() + _WAIT_NS
+    while _turns.is_of_another_thread and clock.mono() < until:
+        time.sleep(_PAUSE_S)
     return made
 
 
-def take(tf_session: Any) -> bool:
-    """Lock the profiler session if it is free; return whether it is now locked.
-
-    The caller then calls ``release``.
-    """
+def reserve() -> Turn | None:
+    """Return a turn to use the profiler session, None while it is in use or claimed."""
     _renew()
-    if not _lock.acquire(False):
-        return False
-    if not claims and _free(tf_session):
-        return True
-    _lock.release()
-    return False
+    turn = _turns.take()
+    # A claim that begins after this check waits for the turn.
+    return None if claims else turn
+
+
+def take(tf_session: Any) -> Turn | None:
+    """Return a turn to use the profiler session if it is provably free, else None."""
+    turn = reserve()
+    return turn if turn is not None and _free(tf_session) else None
 
 
 def _renew() -> None:
-    """Replace the lock in a forked child: a thread of the parent may hold it."""
-    global _lock, _pid
+    """Forget the turns and claims of the parent's threads in a forked child."""
+    global _turns, _pid
     if _pid != clock.getpid():
-        _lock, _pid = _thread.allocate_lock(), clock.getpid()
+        _turns, _pid = Turns(), clock.getpid()
+        claims.clear()
 
 
 def _drop_window() -> None:
     window = sys.modules.get(__package__ + ".window")  # loaded only if windows are possible
-    if window is not None:
-        window.drop_current()
-
-
-def release() -> None:
-    """Release the lock."""
-    _lock.release()
+    drop = getattr(window, "drop_current", None)  # another thread may be about to load it
+    if drop is not None:
+        drop()
 
 
 @guard.guarded

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..channel.ring import Channel
     from ..pacing.tracker import Tracker
+    from ..turn import Turn
     from .step import Step
 
 _SCOPE = __package__ + ".function"  # loaded only if TensorFlow has functions
@@ -39,7 +40,10 @@ def shows_statistics(session: Any, options: bytes) -> bool:
 
 
 class TracedRun(object):
-    """One traced run; ``asked``: the job itself requested the trace."""
+    """One traced run.
+
+    ``asked``: the job itself requested the trace. ``turn``: ours to use the profiler session.
+    """
 
     __slots__ = (
         "asked",
@@ -54,9 +58,19 @@ class TracedRun(object):
         "start",
         "start_real",
         "tracker",
+        "turn",
     )
 
-    def __init__(self, tracker: Tracker, ordinal: int, key: int, level: int, asked: bool, begun: int) -> None:
+    def __init__(
+        self,
+        tracker: Tracker,
+        ordinal: int,
+        key: int,
+        level: int,
+        asked: bool,
+        begun: int,
+        turn: Turn | None = None,
+    ) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
         self.key = key
@@ -65,6 +79,7 @@ class TracedRun(object):
         self.begun = begun
         self.flags = layout.FLAG_TRACED
         self.start = self.start_real = self.duration = self.own = 0
+        self.turn = turn
         self.claim = profiler_lock.claim() if asked and level > layout.LEVEL_SOFTWARE else None
 
     def starts(self) -> None:
@@ -76,9 +91,7 @@ class TracedRun(object):
         """Record the end of the run, with further span flags."""
         self.duration = mono() - self.start
         self.flags |= flags
-        self.claim = None
-        if self.level == layout.LEVEL_FULL and not self.asked:
-            profiler_lock.release()
+        self.claim = self.turn = None
 
     def keep(self, session: Any, raw: bytes | None) -> None:
         """Put the span, the RunMetadata ``raw`` (or None) and the new parts of the graph."""
@@ -126,8 +139,7 @@ def _send_graph(session: Any, channel: Channel) -> None:
     graph.ensure_sent(session.graph, channel)
 
 
-def chosen_level(level: int, tf_session: Any) -> int:
-    """Return the trace level of a run: FULL only if the profiler session is ours."""
-    if level == layout.LEVEL_FULL and profiler_lock.take(tf_session):
-        return layout.LEVEL_FULL
-    return layout.LEVEL_SOFTWARE
+def chosen_level(level: int, tf_session: Any) -> tuple[int, Turn | None]:
+    """Return the trace level of a run and its turn: FULL only if the profiler session is ours."""
+    turn = profiler_lock.take(tf_session) if level == layout.LEVEL_FULL else None
+    return (layout.LEVEL_SOFTWARE if turn is None else layout.LEVEL_FULL), turn

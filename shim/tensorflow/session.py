@@ -94,17 +94,17 @@ def _measured(original: Original, tf_session: Any) -> Original:
         if buffers is None:
             return untraced(session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
         flags = _FAILED
-        buffers.record.starts()
         try:
-            result = original(session, buffers.options, feed_dict, fetch_list, target_list, buffers.metadata)
-            flags = 0
-            return result
-        finally:
+            buffers.record.starts()
             try:
+                result = original(session, buffers.options, feed_dict, fetch_list, target_list, buffers.metadata)
+                flags = 0
+                return result
+            finally:
                 buffers.record.ends(flags)
                 buffers.finish(session, run_metadata)
-            finally:
-                buffers.free()
+        finally:
+            buffers.free()
 
     def untraced(
         session: Any,
@@ -160,14 +160,14 @@ class _RunBuffers(object):
         begun = mono()
         given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
         asked = pb_wire.last(given, TRACE_LEVEL)
-        level = tracker.level(ordinal, key)
+        level, turn = tracker.level(ordinal, key), None
         if asked:
             level = asked
         elif level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
             return None
         else:
-            level = chosen_level(level, tf_session)
-        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun))
+            level, turn = chosen_level(level, tf_session)
+        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun, turn))
         buffers.options, buffers.metadata = options, run_metadata
         try:
             if not asked:
@@ -176,6 +176,7 @@ class _RunBuffers(object):
                 buffers.metadata = buffers.mine(tf_session.TF_NewBuffer())
         except BaseException:
             buffers.record.ends()
+            buffers.free()
             raise
         return buffers
 

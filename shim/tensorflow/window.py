@@ -17,6 +17,7 @@ from ..channel.ring import ChannelError
 from ..guard import guarded
 from ..pacing import page_faults
 from ..process_events import at_end, in_child
+from ..turn import Turns
 from . import entry, graph, models, profiler, profiler_lock, threads
 
 TYPE_CHECKING = False
@@ -38,7 +39,9 @@ _TRIES = 3  # maximum consecutive failed windows: a first step may compile for l
 
 #: The process's one window.
 current: Window | None = None
-_opening = _thread.allocate_lock()
+_opening = Turns()
+#: Windows dropped before their steps ended, by (kind, ordinal); the step's end counts the loss.
+_dropped: dict[tuple[int, int], Window] = {}
 _refused_slugs: set[str] = set()  # slugs of refusals that were put, once each
 _failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> consecutive windows without a whole step
 _rate = 0.0  # highest bytes per second of any window
@@ -53,6 +56,7 @@ class Window(object):
         "channel",
         "functions",
         "head_word",
+        "is_closed",
         "key",
         "most",
         "ordinal",
@@ -79,11 +83,30 @@ class Window(object):
         self.functions: list[tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = []
         self.own = 0  # our work for it, ns
         self.put = False  # whether a record was put or dropped
+        self.is_closed = False  # whether the step has ended, or was not traced
         self.session = profiler.Session()
 
     def is_of(self, step: Step) -> bool:
         """Return whether this is the window of ``step``."""
         return self.tracker is step.tracker and self.ordinal == step.ordinal
+
+    @property
+    def at(self) -> tuple[int, int]:
+        """The step's (kind, ordinal)."""
+        return self.tracker.kind, self.ordinal
+
+    def close(self) -> None:
+        """Let another window follow, and release the session."""
+        self.is_closed = True
+        _dropped.pop(self.at, None)
+        self.forget()
+        self.session.free()
+
+    def forget(self) -> None:
+        """Let another window follow, unless one does already."""
+        global current
+        if current is self:
+            current = None
 
     def deliver(self, step: Step, duration: int, count: int) -> None:
         """Stop recording and put the data as the record of ``step``; count a loss on failure."""
@@ -107,7 +130,8 @@ class Window(object):
             self._refuse("window-too-large", text)
             return False
         if data is None:
-            self._report_dropped(page_faults.peak_kib() - self.size)
+            if not session.is_unwanted:
+                self._report_dropped(page_faults.peak_kib() - self.size)
             return False
         _failed_windows.pop((kind, self.key), None)
         if len(data) >= _RATE_MIN_BYTES or session.ended - session.began > _FIRST * 5e8:
@@ -170,7 +194,8 @@ def refuse_once(channel: Channel, slug: str, text: str) -> None:
 @guarded
 def _begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
     global current
-    if not _opening.acquire(False):
+    turn = _opening.take()
+    if turn is None:
         tracker.missed(ordinal)
         return None
     try:
@@ -183,7 +208,7 @@ def _begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None
         level = tracker.level(ordinal, key)
         return True, level is not None and _open(tracker, ordinal, key, level)
     finally:
-        _opening.release()
+        del turn
 
 
 def begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
@@ -203,15 +228,16 @@ def traced(step: Step, duration: int, count: int) -> None:
 @guarded
 def _close(step: Step, duration: int, count: int) -> int:
     """Deliver the window of ``step`` and return our work for it, ns."""
-    global current
     window = current
-    if window is None or not window.is_of(step):  # it was dropped and counted as lost
+    if window is None or not window.is_of(step):
+        window = _dropped.pop((step.tracker.kind, step.ordinal), None)
+        if window is not None:
+            window.channel.lose_trace()
         return 0
     try:
         window.deliver(step, duration, count)
     finally:
-        current = None
-        window.session.free()
+        window.close()
     return window.own
 
 
@@ -228,25 +254,37 @@ def called(call: dict[str, Any]) -> None:
 @guarded
 def drop(step: Step) -> None:
     """Drop the window of ``step``, which turned out to be no step."""
-    global current
     window = current
     if window is not None and window.is_of(step):
-        current = None
         window.session.drop()
+        window.close()
+    else:
+        _dropped.pop((step.tracker.kind, step.ordinal), None)
 
 
 @guarded
 def drop_current() -> None:
-    """Drop any open window: the job is about to start a profiler session, or it ends."""
-    global current
+    """Drop any open window: the job is about to start a profiler session."""
     window = current
     if window is None or window.pid != clock.getpid():
         return
     if not window.session.began and window.thread == _thread.get_ident():
         return  # our own session is starting
-    current = None
-    if window.session.drop():
-        window.channel.lose_trace()
+    _dropped[window.at] = window
+    window.forget()
+    window.session.drop()
+    if window.is_closed:  # meanwhile, in its own thread
+        _dropped.pop(window.at, None)
+
+
+@guarded
+def _finish() -> None:
+    """Drop any open window, and count all windows whose steps have not ended yet as lost."""
+    drop_current()
+    for at in list(_dropped):
+        window = _dropped.pop(at, None)
+        if window is not None:
+            window.channel.lose_trace()
 
 
 def _is_left_over(window: Window) -> bool:
@@ -267,26 +305,29 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
     if refused is None:
         window = current = Window(tracker, channel, ordinal, key)
         try:
-            # Checked only now: a claim that is not seen here sees ``current`` and drops the window.
-            refused = ("", "") if profiler_lock.claims else _start(window)
+            refused = _start(window)
             window.head_word |= threads.head_word(window.thread)  # other threads may have begun calls meanwhile
         except BaseException:
-            current = None
-            window.session.free()
+            window.close()
             raise
         if refused is None:
             window.own = clock.mono() - start
             return True
-        current = None
-        window.session.free()
+        window.close()
     tracker.spend(clock.mono() - start)
-    if refused[0]:
+    if refused is profiler.BUSY_REASON:
+        tracker.missed(ordinal)
+    if refused[0] and not _ending:
         refuse_once(channel, *refused)
     return False
 
 
 def _start(window: Window) -> tuple[str, str] | None:
     """Open the session of ``window``; return (slug, text) of an obstacle."""
+    # Asked only now: a claim that is not seen here sees ``current`` and drops the window.
+    turn = profiler_lock.reserve()
+    if turn is None:
+        return profiler.BUSY_REASON
     tries = _failed_windows.get((window.tracker.kind, window.key), 0)
     most = window.size + window.most if window.size else sys.maxsize
     return window.session.open(limit_s(window.channel, tries), most)
@@ -305,7 +346,7 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
     at_end(_end)
     in_child(_forked)
-    core.at_disarm(drop_current)
+    core.at_disarm(_finish)
     try:
         module = importlib.import_module(profiler.MODULE)
         channel.grow()
@@ -324,14 +365,15 @@ def _end() -> None:
     """Drop the windows of other threads before the interpreter ends."""
     global _ending
     _ending = True
-    drop_current()
+    _finish()
 
 
 def _forked() -> None:
-    """Abandon the parent's window in a forked child."""
+    """Abandon the parent's windows in a forked child."""
     global current, _opening
     window, current = current, None
-    _opening = _thread.allocate_lock()
+    _opening = Turns()
+    _dropped.clear()
     if window is not None:
         window.session.leak()
 
@@ -351,7 +393,7 @@ def patch(module: ModuleType) -> None:
     """Drop our window when the job starts a profiler session or server of ``module``."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        entry.observe(session, "start", profiler_lock.claim)
+        entry.observe(session, "start", profiler_lock.claim, ends=True)
     entry.observe(module, "start_server", _serving)
 
 

@@ -12,7 +12,7 @@ INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/pytho
 IN_JOBS = ("formats", "shim")
 OUTSIDE_JOBS = {"runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
 #: Files that may catch every exception: the guard, the injected file, the forked children.
-FENCES = {"guard.py", "sitecustomize.py", "daemons.py", "worker_process.py"}
+GUARDS = {"guard.py", "sitecustomize.py", "daemons.py", "worker_process.py"}
 
 
 def test_every_file_of_the_shim_parses_as_python_3_7() -> None:
@@ -35,7 +35,7 @@ def test_the_injected_file_has_at_most_60_lines() -> None:
 def test_only_the_guards_catch_everything() -> None:
     broad = []
     for path in sources():
-        if path.name in FENCES:
+        if path.name in GUARDS:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ExceptHandler):

@@ -1,4 +1,4 @@
-"""The fence: it contains our errors and lets the job's own pass."""
+"""The guard: it contains our errors and lets the job's own pass."""
 
 import bdb
 import ctypes

@@ -65,11 +65,26 @@ def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old
     assert (outside / "file").exists()
 
 
-def test_folders_of_a_process_that_is_known_to_be_gone_are_removed_at_once(exports: Path) -> None:
+def test_folders_of_a_process_of_this_host_are_removed_once_it_is_gone(exports: Path) -> None:
     left, other = export(exports, dead(), "a", time.time()), export(exports, dead(), "b", time.time())
     leftovers.remove_exports(int(left.name.split("-")[1]))
     assert not left.exists()
     assert other.exists()
+
+
+def test_folders_of_a_process_that_lives_are_kept(exports: Path) -> None:
+    kept = [export(exports, os.getpid(), letter, changed) for letter, changed in (("a", OLD), ("b", time.time()))]
+    leftovers.remove_exports(os.getpid())
+    assert all(path.exists() for path in kept)
+
+
+def test_folders_of_a_process_that_nobody_has_waited_for_are_removed(exports: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    left = export(exports, ended.pid, "a", time.time())
+    leftovers.remove_exports(ended.pid)
+    ended.wait()
+    assert not left.exists()
 
 
 @pytest.fixture

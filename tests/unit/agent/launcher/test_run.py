@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,31 @@ def test_a_missing_working_folder_is_reported(monkeypatch: pytest.MonkeyPatch, t
         with pytest.raises(TfprofError, match=r"the working folder, which .* is gone"):
             parse(words)
     assert parse(["--store", "/there", "true"]).store == "/there"
+
+
+_WITHOUT_RESOURCES = """
+import errno, os, sys
+from tfprof.agent.launcher import channel_holder, report, run
+
+def fail(*_args):
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+{target} = fail
+sys.exit(run.main(["--store", sys.argv[1], sys.executable, "-c", "import time; time.sleep(2.1); raise SystemExit(3)"]))
+"""
+
+
+@pytest.mark.parametrize(
+    "target", ["report.JobEnd.report", "channel_holder.ChannelHolder._update", "report.JobEnd._print"]
+)
+def test_the_exit_status_is_the_jobs_even_if_the_system_has_no_resources_left(tmp_path: Path, target: str) -> None:
+    environment = {
+        **os.environ,
+        "XDG_RUNTIME_DIR": str(tmp_path),
+        "TFPROF_AGENT_IDLE": "1",
+        "TFPROF_COLLECTOR_IDLE": "1",
+    }
+    command = [sys.executable, "-c", _WITHOUT_RESOURCES.format(target=target), str(tmp_path / "store")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 3
+    assert re.fullmatch(r"tfprof: no profile: .* \[(report|agent|no-tensorflow)\]\n", done.stderr)

@@ -35,7 +35,7 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
         (
             "all",
             {"counts": {"batch": 9}, "missed": 9},
-            "9 selected steps were not traced: TensorFlow records",
+            "9 selected steps were not traced: TensorFlow has one profiler",
         ),
         (
             "all",

@@ -298,7 +298,7 @@ def test_a_window_that_another_thread_is_opening_is_dropped_there(fake, read, mo
     assert fake.log == ["start", "drop", *of_own]
     assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED] * len(of_own) + ["the job's"]
     assert read().word("dropped_traces") == read().word("traced") == 0
-    assert slugs(read()) == []
+    assert slugs(read()) == (["profiler-busy"] if by == "session" else [])
 
 
 def test_no_session_of_ours_starts_while_the_job_starts_its_own(fake, read, monkeypatch):
@@ -329,12 +329,13 @@ def test_no_session_of_ours_starts_while_the_job_starts_its_own(fake, read, monk
 
 def test_a_session_of_the_jobs_own_waits_for_a_run_that_holds_the_profiler(fake, read):
     own = importlib.import_module(profiler.MODULE).ProfilerSession()
-    assert profiler_lock.take(FREE)
+    turn = profiler_lock.take(FREE)
+    assert turn
     other = threading.Thread(target=own.start, args=("somewhere", {}))
     other.start()
     until(lambda: profiler_lock.claims, "the claim")
     assert fake.log == []
-    profiler_lock.release()
+    del turn
     other.join()
     assert fake.log == ["start"]
     assert not profiler_lock.claims
@@ -368,3 +369,89 @@ def test_a_forked_child_does_not_touch_the_parents_window(fake, read, monkeypatc
     assert os.waitpid(pid, 0)[1] == 0
     step.end()
     assert [first for first, _, _, _ in windows(read())] == [1]
+
+
+def test_a_window_that_reached_its_limit_and_is_then_dropped_for_the_job_is_counted_once(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_FIRST", 0.01)
+    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+
+    def start(_number):
+        until(lambda: fake.active is None, "the window's end", patience_s=5.0)
+        own.start("somewhere", {})
+
+    run(1, before=start)
+    window._finish()
+    assert read().word("dropped_traces") == read().word("traced") == 1
+    assert slugs(read()) == []
+
+
+def test_a_window_that_is_dropped_while_its_step_exports_it_is_not_lost(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    others = []
+
+    def export():
+        others.append(threading.Thread(target=window.drop_current))
+        others[0].start()
+        until(lambda: window.current is None, "the drop")
+        return b"xspace"
+
+    fake.export = export
+    run(1)
+    others[0].join()
+    window._finish()
+    assert [first for first, _, _, _ in windows(read())] == [1]
+    assert read().word("dropped_traces") == 0
+    assert not window._dropped
+
+
+def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, read, monkeypatch, capfd):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(profiler, "_DROP_WAIT", 1)
+    tracker = core.tracker(layout.BATCH)
+
+    def stay():
+        other = threading.Thread(target=window.drop_current)
+        other.start()
+        other.join()
+        assert fake.active() is not None
+
+    fake.starting = stay
+    step = Step(tracker, tracker.next(), 0, True)
+    assert fake.log == ["start", "drop"]
+    step.end()
+    assert capfd.readouterr() == ("", "")
+    assert read().word("dropped_traces") == read().word("traced") == 0
+
+
+def test_a_released_session_is_watched_no_more(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_FIRST", 60.0)
+    running = threads()
+    tracker = core.tracker(layout.BATCH)
+    Step(tracker, tracker.next(), 0, True)
+    window.current.close()
+    assert fake.log == ["start", "drop"]
+    assert_no_thread_is_left(running)
+
+
+def test_no_window_opens_while_a_run_uses_the_profiler(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    turn = profiler_lock.take(FREE)
+    assert turn
+    run(2)
+    assert fake.log == []
+    assert slugs(read()) == ["profiler-busy"]
+    del turn
+    run(1)
+    assert [first for first, _, _, _ in windows(read())] == [3]
+
+
+def test_a_forked_child_forgets_the_claims_of_the_parents_threads(fake, read):
+    claim = profiler_lock.claim()
+    assert profiler_lock.take(FREE) is None
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if profiler_lock.take(FREE) is not None else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert claim in profiler_lock.claims
