@@ -277,7 +277,7 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
 def _with_kernel(node: Node, kernel: str) -> Node:
     """Return ``node`` with the kernel among its types."""
     types = tuple(dict.fromkeys((*node.facts.types, kernel)))
-    return replace(node, facts=replace(node.facts, types=types))
+    return node._replace(facts=replace(node.facts, types=types))
 
 
 def _labels(names: pa.Table, part: str) -> list[str]:
@@ -310,7 +310,7 @@ def _counted(node: Node, found: "JobFacts") -> Node:
     if count is None:
         return node
     float_ops = count.one * (1 if node.entries is None else node.stats.runs) if count.total is None else count.total
-    return replace(node, stats=node.stats._replace(float_ops=signed(float_ops)))
+    return node._replace(stats=node.stats._replace(float_ops=signed(float_ops)))
 
 
 # -- one device ----------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def _ran_on(rollup: pa.Table, names: pa.Table, pattern: str) -> _Ran:
 
 def _narrowed(node: Node, ran: _Ran) -> Node:
     """Return ``node`` with the selected devices only."""
-    return replace(node, devices=tuple(device for device in node.devices if device in ran.devices))
+    return node._replace(devices=tuple(device for device in node.devices if device in ran.devices))
 
 
 def _no_such_device(pattern: str, chosen: Iterable[_Chosen]) -> UsageError:

@@ -5,7 +5,6 @@ The groups are in a separate scope.
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from .encoding import octets
@@ -56,4 +55,4 @@ def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node],
 
 def _together(name: str, parts: Sequence[Node]) -> Node:
     devices = tuple(sorted({device for node in parts for device in node.devices}))
-    return replace(parts[0], name=name, devices=devices, stats=sums([node.stats for node in parts]), facts=NodeFacts())
+    return parts[0]._replace(name=name, devices=devices, stats=sums([node.stats for node in parts]), facts=NodeFacts())

@@ -92,8 +92,7 @@ class NodeFacts:
 NO_FACTS: Final = NodeFacts()
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A node of one or several jobs, with its counters.
 
     `devices`: its canonical devices in lower case, empty if it ran on no CPU or GPU. `entries`: the

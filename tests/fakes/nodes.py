@@ -20,7 +20,7 @@ def node(name: str, op: str, device: str = CPU.lower(), **stats: int) -> Node:
 
 def made_in(made: Node, *stack: Frame) -> Node:
     """Return ``made`` with ``stack`` as the Python stack that made it."""
-    return replace(made, facts=replace(made.facts, stack=stack))
+    return made._replace(facts=replace(made.facts, stack=stack))
 
 
 def rollup(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

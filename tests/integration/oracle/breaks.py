@@ -79,7 +79,7 @@ def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.
 def _average_over_all(known: Any) -> Any:
     def finished(all_nodes: Any, **how: Any) -> Any:
         most = max((node.entries or 0 for node in all_nodes), default=0)
-        return known([replace(node, entries=node.entries and most) for node in all_nodes], **how)
+        return known([node._replace(entries=node.entries and most) for node in all_nodes], **how)
 
     return finished
 
@@ -153,7 +153,7 @@ def _one_deeper(known: Any) -> Any:
 
 def _inputs_backwards(known: Any) -> Any:
     def walked(given: Any) -> Any:
-        return known([replace(one, facts=replace(one.facts, inputs=one.facts.inputs[::-1])) for one in given])
+        return known([one._replace(facts=replace(one.facts, inputs=one.facts.inputs[::-1])) for one in given])
 
     return walked
 

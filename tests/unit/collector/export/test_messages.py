@@ -1,7 +1,5 @@
 """Views as messages: their fields; an integration test compares them with TensorFlow's messages."""
 
-from dataclasses import replace
-
 from fakes.nodes import CPU, node
 from google.protobuf.json_format import MessageToDict
 from tfprof.collector.export.messages import op_message, tree_message
@@ -11,8 +9,7 @@ from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.scope import scope_view
 
-NODE = replace(
-    node("a", "Conv2D", runs=1, micros=2, accelerator_micros=3, cpu_micros=4, bytes=5, peak_bytes=6),
+NODE = node("a", "Conv2D", runs=1, micros=2, accelerator_micros=3, cpu_micros=4, bytes=5, peak_bytes=6)._replace(
     facts=NodeFacts(input_shapes=((2, -1), (), (1,)), inputs=("b",)),
 )
 INPUT = node("b", "Const", "", residual_bytes=7, output_bytes=8, params=9, float_ops=10)
@@ -86,7 +83,7 @@ def test_op_types_are_a_chain_with_their_nodes() -> None:
 def test_a_chain_of_ten_thousand_entries_can_be_nested() -> None:
     size = 10_000
     facts = [NodeFacts(inputs=(f"n{at + 1:06}",)) for at in range(size)]
-    nodes = [replace(INPUT, name=f"n{at:06}", stats=Stats(micros=1), facts=facts[at]) for at in range(size)]
+    nodes = [INPUT._replace(name=f"n{at:06}", stats=Stats(micros=1), facts=facts[at]) for at in range(size)]
     message = tree_message(graph_view(nodes, Options(max_depth=size + 1)))
     depth = 0
     while message.children:

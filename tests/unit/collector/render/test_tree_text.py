@@ -3,8 +3,6 @@
 Covers cases that the comparison with TensorFlow's own text misses or reaches only by chance.
 """
 
-from dataclasses import replace
-
 import pytest
 from fakes.nodes import CPU, node
 from tfprof.collector.render.frame import TREE_ORDER, columns
@@ -15,8 +13,9 @@ from tfprof.collector.tfviews.options import SELECTS, Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
 
-PLACED = replace(
-    node("a/w", "VariableV2", micros=1500, cpu_micros=1500, bytes=2_000_000, params=1200, float_ops=3, runs=2),
+PLACED = node(
+    "a/w", "VariableV2", micros=1500, cpu_micros=1500, bytes=2_000_000, params=1200, float_ops=3, runs=2
+)._replace(
     facts=NodeFacts(parameter_shape=(30, 40), input_shapes=((2, -1), ()), types=("_trainable_variables",)),
 )
 UNPLACED = node("b", "NoOp", "")

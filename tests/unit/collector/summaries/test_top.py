@@ -15,7 +15,7 @@ GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
 def made(name: str, *frames: tuple[str, int, str]) -> Node:
     """Return a node that these calls created, outermost first."""
     plain = node(name, "MatMul")
-    return replace(plain, facts=replace(plain.facts, stack=tuple(Frame(*frame) for frame in frames)))
+    return plain._replace(facts=replace(plain.facts, stack=tuple(Frame(*frame) for frame in frames)))
 
 
 def test_ops_are_grouped_by_type_and_device_and_ranked_by_the_median_step() -> None:
@@ -31,7 +31,7 @@ def test_ops_are_grouped_by_type_and_device_and_ranked_by_the_median_step() -> N
 
 def test_calls_and_bytes_are_per_step() -> None:
     one = node("a", "Add")
-    (found,) = top_ops([replace(one, stats=one.stats._replace(runs=8, bytes=400))], {"a": [1, 1, 1, 1]}, 4)
+    (found,) = top_ops([one._replace(stats=one.stats._replace(runs=8, bytes=400))], {"a": [1, 1, 1, 1]}, 4)
     assert (found.calls, found.bytes) == (2, 100)
 
 

@@ -1,7 +1,5 @@
 """Nodes that TensorFlow added to a graph."""
 
-from dataclasses import replace
-
 import pytest
 from fakes.nodes import CPU, GPU, node
 from tfprof.collector.tfviews.added import ADDED, grouped, is_added
@@ -10,7 +8,7 @@ from tfprof.collector.tfviews.nodes import Node
 
 def absent(name: str, op: str, device: str = CPU, micros: int = 1) -> Node:
     """Return a node that no graph has."""
-    return replace(node(name, op, device, micros=micros, runs=1), in_graph=False)
+    return node(name, op, device, micros=micros, runs=1)._replace(in_graph=False)
 
 
 @pytest.mark.parametrize(

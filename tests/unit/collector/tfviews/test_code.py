@@ -3,8 +3,6 @@
 An integration test compares the view with TensorFlow's own.
 """
 
-from dataclasses import replace
-
 import pytest
 from fakes.nodes import made_in, node
 from tfprof.collector.tfviews.code import basename, code_view, forward_name, frame_text
@@ -122,7 +120,7 @@ def test_hidden_calls_use_up_depth() -> None:
 
 def test_minima_apply_to_totals_and_the_minimum_of_runs_has_no_effect() -> None:
     assert text(view(min_micros=4, min_occurrence=99).root) == EVERYTHING.replace("nn.py:3:layer:3 ", "")
-    with_params = [replace(one, stats=one.stats._replace(params=one.stats.micros)) for one in NODES]
+    with_params = [one._replace(stats=one.stats._replace(params=one.stats.micros)) for one in NODES]
     found = code_view(with_params, Options(min_params=5), EXACT)
     assert "nn.py:5:loss:4" not in text(found.root)
     assert "train.py:9:main:15" in text(found.root)

@@ -106,7 +106,7 @@ def test_a_scope_with_own_time_keeps_its_row() -> None:
 
 def test_graph_nodes_without_time_are_left_out_and_their_inputs_move_up() -> None:
     def linked(one: Node, *inputs: str) -> Node:
-        return replace(one, facts=replace(one.facts, inputs=inputs))
+        return one._replace(facts=replace(one.facts, inputs=inputs))
 
     nodes = [
         linked(node("a", "Mul", micros=10)),
@@ -121,8 +121,8 @@ def test_graph_nodes_without_time_are_left_out_and_their_inputs_move_up() -> Non
 
 
 def test_added_nodes_are_grouped_in_the_scope_and_the_graph_view() -> None:
-    added = replace(node("ConstantFolding/x", "Const", micros=4), in_graph=False)
-    other = replace(node("_arg_x_0_0", "_Arg", micros=2), in_graph=False)
+    added = node("ConstantFolding/x", "Const", micros=4)._replace(in_graph=False)
+    other = node("_arg_x_0_0", "_Arg", micros=2)._replace(in_graph=False)
     for name, view in (("scope", scope_view), ("graph", graph_view)):
         nodes, _ = grouped([added, other, node("a", "Mul", micros=10)], linked=name == "graph")
         rows = tree_rows(view(nodes, ORDER), {}, Judge(name, limit(nodes)), "micros", lines_of(nodes))
@@ -172,7 +172,7 @@ def test_the_line_of_a_row_is_the_users_innermost_line_or_the_forward_nodes() ->
 
 def test_a_deep_tree_is_walked_without_recursion() -> None:
     nodes = [
-        replace(one, facts=replace(one.facts, inputs=(f"n{at + 1:05}",)))
+        one._replace(facts=replace(one.facts, inputs=(f"n{at + 1:05}",)))
         for at, one in enumerate(node(f"n{at:05}", "Mul", micros=1) for at in range(5000))
     ]
     rows = tree_rows(graph_view(nodes, ORDER), {}, Judge("graph", Limit((), total(nodes))), "micros", lines_of(nodes))
