@@ -25,7 +25,6 @@ from ..collector.summaries.jobs import short_ids, steps_of
 from ..commands import settings_files
 from ..formats.errors import TfprofError, UsageError
 from ..formats.policy import Policy
-from ..formats.runtime_dir import default_store
 from ..formats.settings import SETTINGS
 from .command import note, print_lines, store_option, width
 from .report import report
@@ -94,7 +93,8 @@ class Patience:
         """Print a note about each job that has had no traced step for UNTRACED_S."""
         now_s = time.monotonic()
         for one in attached if self._waits else ():
-            if now_s > self._due_s.setdefault(one, now_s + UNTRACED_S) and not one.channel.word("traced"):
+            is_due = now_s > self._due_s.setdefault(one, now_s + UNTRACED_S)
+            if is_due and one.is_alive and not one.channel.word("traced"):
                 self._due_s[one] = float("inf")
                 note(f"{_title(one)}: {self._why(one)}; Ctrl-C detaches")
 
@@ -172,7 +172,7 @@ def _as_user(
     set_answerer(answer)
     given = click.get_current_context().get_parameter_source("store")
     if given != ParameterSource.COMMANDLINE:
-        plan = plan._replace(store=default_store())
+        plan = plan._replace(store=settings_files.store())
     return _run(plan, pids, count, output, no_wait=no_wait)
 
 
@@ -198,6 +198,10 @@ def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output
         except KeyboardInterrupt:
             if any(one.is_ours for one in attached):
                 note("detaching")
+        except BaseException:
+            for one in attached:
+                _detach(one)
+            raise
         return _finish(attached, output, plan.store) or failed
     finally:
         for one in attached:
@@ -271,7 +275,8 @@ def _watch(
 ) -> None:
     """Show steps until ``count`` are traced in each job, or until all jobs have ended.
 
-    With ``arrivals`` only Ctrl-C ends it; their attachments join ``attached``.
+    With ``arrivals`` only Ctrl-C ends it; their attachments join ``attached``. The channel of a job
+    that has ended is closed then, since any number of jobs may come.
     """
     readers = {one: StepReader(one.channel) for one in attached}
     alone = arrivals is None and len(attached) == 1
@@ -287,12 +292,14 @@ def _watch(
     while arrivals is not None or any(_goes_on(one, count) for one in attached):
         if arrivals is not None:
             arrivals.look(attached)
-        readers |= {one: StepReader(one.channel) for one in attached if one not in readers}
+        readers |= {one: StepReader(one.channel) for one in attached if one.is_open and one not in readers}
+        over = [one for one in readers if one not in detached and not _goes_on(one, count)]
         show()
-        for one in attached:
-            if one not in detached and not _goes_on(one, count):
-                detached.add(one)
-                _detach(one)
+        for one in over:
+            detached.add(one)
+            if not _detach(one) and arrivals is not None:
+                one.end()
+                del readers[one]
         if attached and time.monotonic() > looked_s + AGENT_S:
             looked_s = time.monotonic()
             attached[0].ensure_agent()
@@ -331,7 +338,7 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
     failed = 0
     attached = [one for one in attached if one.is_ours]
     for one in attached:
-        failed = failed or _detach(one)
+        failed = _detach(one) or failed
         one.close_launch()
     for one in attached:
         launch = name_of(one.launch)

@@ -4,6 +4,7 @@ The kernel releases the job when this process ends, for whatever reason.
 """
 
 import json
+import signal
 import sys
 from typing import Any, Final
 
@@ -37,8 +38,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Answer one request."""
-    print(json.dumps(answer(json.load(sys.stdin))))
+    """Answer one request; at SIGTERM, withdraw it and return 1."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        print(json.dumps(answer(json.load(sys.stdin))))
+    except KeyboardInterrupt:
+        return 1
     return 0
 
 

@@ -55,6 +55,7 @@ class Attachment:
         self._supervisor = daemon_start.DaemonSupervisor(self._instance_dir, plan.store, daemon_start.AGENT)
         self._launch: Launch | None = None
         self.method, self.stopped_ns = CHANNEL, 0
+        self.is_open = True  # until `end`
         self.channel = self._attached(found)
 
     def _attached(self, found: ChannelReader | None) -> ChannelReader:
@@ -141,7 +142,7 @@ class Attachment:
     @property
     def is_alive(self) -> bool:
         """Whether the job runs with this channel."""
-        return self.process.is_alive and not self.channel.word("detached")
+        return self.is_open and self.process.is_alive and not self.channel.word("detached")
 
     def ensure_agent(self) -> None:
         """Start the agent if none runs; DaemonError if that fails."""
@@ -168,7 +169,8 @@ class Attachment:
             time.sleep(POLL_S)
 
     def end(self) -> None:
-        """Stop waiting for the job; its recorded data is still stored."""
+        """Close the job's channel; its recorded data is still stored."""
+        self.is_open = False
         self.channel.close()
         self.close_launch()
 
@@ -209,7 +211,11 @@ def _channel(process: Process) -> ChannelReader | None:
 
 def _valid_channel(process: Process) -> ChannelReader | None:
     for path in processes.channels_of(process.pid).values():
-        channel = ChannelReader(open_file(path, os.O_RDWR))
+        try:
+            fd = open_file(path, os.O_RDWR)
+        except OSError:  # the process has ended, or has closed it
+            continue
+        channel = ChannelReader(fd)
         if channel.page.pid == processes.ns_pid(process.pid) and not channel.word("detached"):
             return channel
         channel.close()

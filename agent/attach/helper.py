@@ -14,7 +14,9 @@ from .payload import ShimAnswer
 
 _HELPER: Final = "tfprof.agent.attach.__main__"
 #: Time limit of the process, above its own limit for the work in the job (seconds).
-_PATIENCE_S: Final = 120.0
+_TIMEOUT_S: Final = 120.0
+#: Time that it has to end in order (seconds).
+_END_S: Final = 5.0
 
 
 class Injected(NamedTuple):
@@ -54,17 +56,29 @@ def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) ->
 
 def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a short-lived process to ``request``."""
+    pipe = subprocess.PIPE
     try:
-        ended = subprocess.run(
+        with subprocess.Popen(
             daemons.isolated(_HELPER, []),
-            input=json.dumps(request),
-            capture_output=True,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
             text=True,
-            timeout=_PATIENCE_S,
-            check=False,
-            start_new_session=True,  # Ctrl-C reaches only the parent, so the job is released in order
-        )
-        answer: dict[str, Any] = json.loads(ended.stdout)
+            start_new_session=True,  # Ctrl-C reaches only this process, which then ends the other in order
+        ) as helper:
+            try:
+                answer: dict[str, Any] = json.loads(helper.communicate(json.dumps(request), _TIMEOUT_S)[0])
+            finally:
+                _end(helper)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         return {"slug": "attach-failed", "text": f"the attaching process failed: {error}"}
     return answer
+
+
+def _end(helper: "subprocess.Popen[str]") -> None:
+    """End the process if it still runs; at SIGTERM it withdraws its request from the job."""
+    helper.terminate()
+    try:
+        helper.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        helper.kill()

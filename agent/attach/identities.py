@@ -31,6 +31,9 @@ _KEPT: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR"
 #: What the user's agent and collector need of this installation, and the access to it.
 _INSTALLATION: Final = ((sys.executable, os.X_OK), (daemons.ISOLATED, os.R_OK))
 
+#: Signals that end the child, and this process after it.
+_FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP)
+
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -96,7 +99,8 @@ def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answe
     with _signals_forwarded(child), ours:
         _serve(ours, user_id, answer)
         _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+    status = os.waitstatus_to_exitcode(status)
+    return status if status >= 0 else 128 - status
 
 
 def _environment(pid: int, user_id: int) -> dict[str, str]:
@@ -153,10 +157,13 @@ def _check_installation(user_id: int) -> None:
 
 
 def _asked(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    connection.sendall(json.dumps(request).encode() + b"\n")
-    with connection.makefile("rb") as file:
-        line = file.readline() or b'{"slug": "attach-failed", "text": "the process of root has ended"}'
-    found: dict[str, Any] = json.loads(line)
+    try:
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        with connection.makefile("rb") as file:
+            line = file.readline()
+    except OSError:
+        line = b""
+    found: dict[str, Any] = json.loads(line or b'{"slug": "attach-failed", "text": "the process of root has ended"}')
     return found
 
 
@@ -173,14 +180,15 @@ def _serve(connection: socket.socket, user_id: int, answer: Answer) -> None:
 
 @contextlib.contextmanager
 def _signals_forwarded(child: int) -> Any:
-    """Ignore Ctrl-C, which the child gets, too, and forward SIGTERM to it."""
+    """Ignore Ctrl-C, which the child gets, too, and forward SIGTERM and SIGHUP to it."""
 
     def forward(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_FORWARDED)}
     signal.signal(signal.SIGINT, lambda *_: None)
-    signal.signal(signal.SIGTERM, forward)
+    for number in _FORWARDED:
+        signal.signal(number, forward)
     try:
         yield
     finally:

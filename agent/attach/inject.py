@@ -145,7 +145,10 @@ class _Injection:
             file.remove()
 
     def _run_in_memory(self, methods: tuple[str, ...]) -> Done:
-        """Start the work in a page in the process, wait for it, and free the page."""
+        """Start the work in a page in the process, wait for it, and let its text free the page.
+
+        The page stays mapped if the text never runs.
+        """
         page, stays = self._page, False
         try:
             method = self._begin(methods)

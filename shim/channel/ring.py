@@ -5,7 +5,6 @@ It holds the control page, the span ring and the record ring.
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import errno
 import fcntl
@@ -19,15 +18,16 @@ from .. import libc
 from ..clock import getpid, mono, real
 from ..guard import theirs
 from ..pacing.accounts import Accounts
+from ..reentrant_guard import ReentrantGuard
+from ..try_lock import TryLock
 from . import memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any
 
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
 _SHARED_READ_WRITE = (3, 1)
-_WAIT = 1.0  # maximum wait for another writer (seconds): far more than a switch between busy threads takes
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
@@ -39,35 +39,6 @@ class ChannelError(TfprofError):
     """The channel or record ring cannot be created; the job runs on without it."""
 
     slug = "no-channel"
-
-
-class ReentrantGuard(object):
-    """A lock that never blocks the job for long.
-
-    ``take`` returns None if the thread holds the lock already, as in a signal handler or
-    destructor. A lock that another thread holds for longer is replaced: an exception may have
-    prevented its release.
-    """
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = _thread.RLock()
-
-    def take(self) -> _thread.RLock | None:
-        """Return the lock to release, None when it could not be taken."""
-        lock = self._lock
-        if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it; typeshed omits it
-            return None
-        if lock.acquire(True, _WAIT):
-            return lock
-        self._lock = _thread.RLock()
-        return None
-
-    def fast_path(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
-        """Return the parts of ``take`` that never wait: is_owned, acquire, release."""
-        lock = self._lock
-        return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]
 
 
 class Channel(object):
@@ -85,7 +56,7 @@ class Channel(object):
         self.ring: memoryview[int] | None = None
         self.broken: tuple[str, str] | None = None  # (slug, text): why there will never be a record ring
         self.names: dict[int, str] = {}  # names of called functions, by span key
-        self.names_lock = _thread.allocate_lock()  # held while names are added
+        self.names_lock = TryLock()  # held while names are added
         self._guard = ReentrantGuard()
         self._reported_too_large = False  # whether a too large record was reported
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...formats import layout
 from ...formats.layout import WORD
 from ..guard import stop
-from .ring import ReentrantGuard
+from ..reentrant_guard import ReentrantGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         nonlocal owned, acquire, release
         if not busy and owned():  # re-entry; other threads that time out replace the lock
             return _nothing
-        taken = guard.take()
+        taken = None if owned() else guard.take()
         owned, acquire, release = guard.fast_path()
         if taken is not None:
             return taken.release

@@ -9,7 +9,7 @@ from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import Policy, PolicyError
 from ...formats.step_kinds import leading
-from ..channel.ring import ReentrantGuard
+from ..reentrant_guard import ReentrantGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

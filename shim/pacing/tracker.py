@@ -8,9 +8,9 @@ import itertools
 from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
-from ..channel.ring import ReentrantGuard
 from ..clock import mono
 from ..guard import guarded, stop
+from ..reentrant_guard import ReentrantGuard
 from ..tensorflow.names import Names
 from .accounts import Account
 from .orders import POLICY

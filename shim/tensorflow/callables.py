@@ -33,9 +33,6 @@ _OPTIONS = 4  # CallableOptions.run_options
 _VARIANTS = "_tfprof_variants"
 _UNTRACEABLE = "a callable was made before tfprof was attached: its steps are timed but not traced"
 
-asked: list[bool] = []  # not empty once the job has made a callable with tracing: from then on each call is checked
-
-
 #: Callables that have an attribute of ours, by id.
 _made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
@@ -127,8 +124,6 @@ def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> _Tr
     role = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
     key = fed(role.key, len(callable_options.feed))
     variants = _TracedVariants(role.tracker, key, callable_options.SerializeToString())
-    if variants.asked:
-        asked.append(True)
     return _keep(made, variants)
 
 
@@ -159,7 +154,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
         variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), runs, unknown)
         tracker = variants.tracker
         left = tracker.left
-        if not asked:
+        if not variants.asked:
             for ordinal in left:
                 tracker.words[tracker.count_at] = ordinal
                 try:
@@ -248,8 +243,8 @@ def _begin(
     session = made._session
     if metadata is not None and shows_statistics(session, variants.given):
         return None
-    level, turn = chosen_level(level, tf_session)
-    record = TracedRun(tracker, ordinal, key, level, False, begun, turn)
+    level, hold = chosen_level(level, tf_session)
+    record = TracedRun(tracker, ordinal, key, level, False, begun, hold)
     try:
         handle, flag = variants.handle(session, level, tf_session)
     except BaseException:

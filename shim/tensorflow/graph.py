@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import json
 import sys
 import weakref
@@ -10,6 +9,7 @@ import weakref
 from ...formats import layout
 from ...formats.pb_wire import encoded, fields, varint
 from .. import clock
+from ..try_lock import TryLock
 from . import models, variables
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ class _SentGraphs(object):
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.lock = _thread.allocate_lock()
+        self.lock = TryLock()
         self.graphs: weakref.WeakKeyDictionary[Any, _GraphState] = weakref.WeakKeyDictionary()
         self.variables: dict[str, tuple[str, str]] = {}  # variables of functions -> their key and placeholder
         self.count = 0
@@ -81,12 +81,13 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
     again.
     """
     sent = _sent_into(channel)
-    if not sent.lock.acquire(False):
+    hold = sent.lock.take()
+    if hold is None:
         return 0
     try:
         return _ensure(graph, sent)
     finally:
-        sent.lock.release()
+        del hold
 
 
 def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
@@ -95,7 +96,8 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
     ``call`` is TensorFlow's function and its arguments; models are searched from there.
     """
     sent = _sent_into(channel)
-    if not sent.lock.acquire(False):
+    hold = sent.lock.take()
+    if hold is None:
         return 0
     try:
         start = clock.mono()
@@ -107,7 +109,7 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
             known.add(variables.captured(each, sent.variables, weights))
         return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
     finally:
-        sent.lock.release()
+        del hold
 
 
 def _sent_into(channel: Channel) -> _SentGraphs:
@@ -137,10 +139,12 @@ def _reachable(graph: Any) -> list[Any]:
 
 def _ensure(graph: Any, sent: _SentGraphs) -> int:
     """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
-    known = sent.known(graph)
-    if known.refused or not graph._lock.acquire(False):
+    known, lock = sent.known(graph), graph._lock
+    if known.refused or lock._is_owned():
         return 0
     try:
+        if not lock.acquire(False):
+            return 0
         version = graph.version
         if version == known.version and known.pending is None:
             return 0
@@ -148,7 +152,8 @@ def _ensure(graph: Any, sent: _SentGraphs) -> int:
         _send(graph, known, sent.channel, version)
         return clock.mono() - start
     finally:
-        graph._lock.release()
+        if lock._is_owned():  # an exception of the job's may come just before or after ``acquire``
+            lock.release()
 
 
 def _send(graph: Any, known: _GraphState, channel: Channel, version: int) -> None:

@@ -32,7 +32,8 @@ class Names(object):
         """
         start = mono()
         channel, state = core.channel(), core.state()
-        if channel is None or state is None or not channel.names_lock.acquire(False):
+        hold = None if channel is None else channel.names_lock.take()
+        if channel is None or state is None or hold is None:
             return 0
         try:
             self.known.add(key)
@@ -43,7 +44,7 @@ class Names(object):
                 channel_setup.write_hello(channel, state)
             return mono() - start
         finally:
-            channel.names_lock.release()
+            del hold
 
 
 def fitting(names: dict[int, str], room: int) -> dict[str, str]:

@@ -217,11 +217,12 @@ def _applying(optimizer: Any) -> entry.EndCallback | None:
         return None
     if not sys.modules[_CONTEXT].executing_eagerly():
         return None
-    here.applying = True
     step = _begin_without_tape(here, id(optimizer)) if taped is None else taped
     if step is taped:
         here.optimizers = (_functions(), [id(optimizer)])
-    return entry.EndCallback(lambda failed: _applied(here, step, failed))
+    end = entry.EndCallback(lambda failed: _applied(here, step, failed))
+    here.applying = True
+    return end
 
 
 def _begin_without_tape(here: ThreadState, optimizer: int) -> OutermostStep | None:

@@ -11,7 +11,7 @@ import time
 import weakref
 
 from .. import clock, guard
-from ..turn import Turn, Turns
+from ..try_lock import Hold, TryLock
 from .profiler import BUSY, MODULE, start_of
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WAIT_NS = 1000000000  # maximum wait of the job for a run of ours that uses the session
 _PAUSE_S = 0.002  # seconds between two checks whether the run has ended
-_turns = Turns()
+_lock = TryLock()
 _pid = clock.getpid()
 
 
@@ -41,30 +41,30 @@ def claim(_session: object = None) -> Claim:
     claims.add(made)
     _drop_window()
     until = clock.mono() + _WAIT_NS
-    while _turns.is_of_another_thread and clock.mono() < until:
+    while _lock.is_held_by_another_thread and clock.mono() < until:
         time.sleep(_PAUSE_S)
     return made
 
 
-def reserve() -> Turn | None:
-    """Return a turn to use the profiler session, None while it is in use or claimed."""
+def reserve() -> Hold | None:
+    """Return the held profiler session, None while it is in use or claimed."""
     _renew()
-    turn = _turns.take()
-    # A claim that begins after this check waits for the turn.
-    return None if claims else turn
+    hold = _lock.take()
+    # A claim that begins after this check waits until it is released.
+    return None if claims else hold
 
 
-def take(tf_session: Any) -> Turn | None:
-    """Return a turn to use the profiler session if it is provably free, else None."""
-    turn = reserve()
-    return turn if turn is not None and _free(tf_session) else None
+def take(tf_session: Any) -> Hold | None:
+    """Return the held profiler session if it is provably free, else None."""
+    hold = reserve()
+    return hold if hold is not None and _free(tf_session) else None
 
 
 def _renew() -> None:
-    """Forget the turns and claims of the parent's threads in a forked child."""
-    global _turns, _pid
+    """Forget the holder and the claims of the parent in a forked child."""
+    global _lock, _pid
     if _pid != clock.getpid():
-        _turns, _pid = Turns(), clock.getpid()
+        _lock, _pid = TryLock(), clock.getpid()
         claims.clear()
 
 

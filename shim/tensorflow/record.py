@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..channel.ring import Channel
     from ..pacing.tracker import Tracker
-    from ..turn import Turn
+    from ..try_lock import Hold
     from .step import Step
 
 _SCOPE = __package__ + ".function"  # loaded only if TensorFlow has functions
@@ -42,7 +42,7 @@ def shows_statistics(session: Any, options: bytes) -> bool:
 class TracedRun(object):
     """One traced run.
 
-    ``asked``: the job itself requested the trace. ``turn``: ours to use the profiler session.
+    ``asked``: the job itself requested the trace. ``hold``: the profiler session, held for the run.
     """
 
     __slots__ = (
@@ -51,6 +51,7 @@ class TracedRun(object):
         "claim",
         "duration",
         "flags",
+        "hold",
         "key",
         "level",
         "ordinal",
@@ -58,7 +59,6 @@ class TracedRun(object):
         "start",
         "start_real",
         "tracker",
-        "turn",
     )
 
     def __init__(
@@ -69,7 +69,7 @@ class TracedRun(object):
         level: int,
         asked: bool,
         begun: int,
-        turn: Turn | None = None,
+        hold: Hold | None = None,
     ) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
@@ -79,7 +79,7 @@ class TracedRun(object):
         self.begun = begun
         self.flags = layout.FLAG_TRACED
         self.start = self.start_real = self.duration = self.own = 0
-        self.turn = turn
+        self.hold = hold
         self.claim = profiler_lock.claim() if asked and level > layout.LEVEL_SOFTWARE else None
 
     def starts(self) -> None:
@@ -91,7 +91,7 @@ class TracedRun(object):
         """Record the end of the run, with further span flags."""
         self.duration = mono() - self.start
         self.flags |= flags
-        self.claim = self.turn = None
+        self.claim = self.hold = None
 
     def keep(self, session: Any, raw: bytes | None) -> None:
         """Put the span, the RunMetadata ``raw`` (or None) and the new parts of the graph."""
@@ -139,7 +139,7 @@ def _send_graph(session: Any, channel: Channel) -> None:
     graph.ensure_sent(session.graph, channel)
 
 
-def chosen_level(level: int, tf_session: Any) -> tuple[int, Turn | None]:
-    """Return the trace level of a run and its turn: FULL only if the profiler session is ours."""
-    turn = profiler_lock.take(tf_session) if level == layout.LEVEL_FULL else None
-    return (layout.LEVEL_SOFTWARE if turn is None else layout.LEVEL_FULL), turn
+def chosen_level(level: int, tf_session: Any) -> tuple[int, Hold | None]:
+    """Return the trace level of a run: FULL only with the profiler session, which is then held."""
+    hold = profiler_lock.take(tf_session) if level == layout.LEVEL_FULL else None
+    return (layout.LEVEL_SOFTWARE if hold is None else layout.LEVEL_FULL), hold

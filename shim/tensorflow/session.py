@@ -160,14 +160,14 @@ class _RunBuffers(object):
         begun = mono()
         given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
         asked = pb_wire.last(given, TRACE_LEVEL)
-        level, turn = tracker.level(ordinal, key), None
+        level, hold = tracker.level(ordinal, key), None
         if asked:
             level = asked
         elif level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
             return None
         else:
-            level, turn = chosen_level(level, tf_session)
-        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun, turn))
+            level, hold = chosen_level(level, tf_session)
+        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun, hold))
         buffers.options, buffers.metadata = options, run_metadata
         try:
             if not asked:

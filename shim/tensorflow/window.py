@@ -17,7 +17,7 @@ from ..channel.ring import ChannelError
 from ..guard import guarded
 from ..pacing import page_faults
 from ..process_events import at_end, in_child
-from ..turn import Turns
+from ..try_lock import TryLock
 from . import entry, graph, models, profiler, profiler_lock, threads
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ _TRIES = 3  # maximum consecutive failed windows: a first step may compile for l
 
 #: The process's one window.
 current: Window | None = None
-_opening = Turns()
+_opening = TryLock()
 #: Windows dropped before their steps ended, by (kind, ordinal); the step's end counts the loss.
 _dropped: dict[tuple[int, int], Window] = {}
 _refused_slugs: set[str] = set()  # slugs of refusals that were put, once each
@@ -194,8 +194,8 @@ def refuse_once(channel: Channel, slug: str, text: str) -> None:
 @guarded
 def _begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
     global current
-    turn = _opening.take()
-    if turn is None:
+    hold = _opening.take()
+    if hold is None:
         tracker.missed(ordinal)
         return None
     try:
@@ -208,7 +208,7 @@ def _begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None
         level = tracker.level(ordinal, key)
         return True, level is not None and _open(tracker, ordinal, key, level)
     finally:
-        del turn
+        del hold
 
 
 def begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
@@ -325,8 +325,8 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
 def _start(window: Window) -> tuple[str, str] | None:
     """Open the session of ``window``; return (slug, text) of an obstacle."""
     # Asked only now: a claim that is not seen here sees ``current`` and drops the window.
-    turn = profiler_lock.reserve()
-    if turn is None:
+    hold = profiler_lock.reserve()
+    if hold is None:
         return profiler.BUSY_REASON
     tries = _failed_windows.get((window.tracker.kind, window.key), 0)
     most = window.size + window.most if window.size else sys.maxsize
@@ -372,7 +372,7 @@ def _forked() -> None:
     """Abandon the parent's windows in a forked child."""
     global current, _opening
     window, current = current, None
-    _opening = Turns()
+    _opening = TryLock()
     _dropped.clear()
     if window is not None:
         window.session.leak()

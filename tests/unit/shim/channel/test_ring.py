@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tfprof.formats import layout
 from tfprof.formats.layout import WORD
 from tfprof.shim.channel import memory
-from tfprof.shim.channel.ring import Channel, ChannelError, ReentrantGuard
+from tfprof.shim.channel.ring import Channel, ChannelError
 
 
 def test_a_new_channel_identifies_its_process_and_has_no_ring(channel, reader):
@@ -145,14 +145,6 @@ def test_records_of_many_threads_are_all_stored(channel, reader):
     records = reader.take().records
     assert [record.seq for record in records] == list(range(1, 1601))
     assert all(record.data == bytes([record.thread]) * record.thread for record in records)
-
-
-def test_re_entry_skips_the_lock():
-    guard = ReentrantGuard()
-    lock = guard.take()
-    assert guard.take() is None
-    lock.release()
-    assert guard.take() is not None
 
 
 def test_refusals_are_records(channel, reader):

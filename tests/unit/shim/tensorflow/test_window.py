@@ -329,13 +329,13 @@ def test_no_session_of_ours_starts_while_the_job_starts_its_own(fake, read, monk
 
 def test_a_session_of_the_jobs_own_waits_for_a_run_that_holds_the_profiler(fake, read):
     own = importlib.import_module(profiler.MODULE).ProfilerSession()
-    turn = profiler_lock.take(FREE)
-    assert turn
+    hold = profiler_lock.take(FREE)
+    assert hold
     other = threading.Thread(target=own.start, args=("somewhere", {}))
     other.start()
     until(lambda: profiler_lock.claims, "the claim")
     assert fake.log == []
-    del turn
+    del hold
     other.join()
     assert fake.log == ["start"]
     assert not profiler_lock.claims
@@ -437,12 +437,12 @@ def test_a_released_session_is_watched_no_more(fake, read, monkeypatch):
 
 def test_no_window_opens_while_a_run_uses_the_profiler(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    turn = profiler_lock.take(FREE)
-    assert turn
+    hold = profiler_lock.take(FREE)
+    assert hold
     run(2)
     assert fake.log == []
     assert slugs(read()) == ["profiler-busy"]
-    del turn
+    del hold
     run(1)
     assert [first for first, _, _, _ in windows(read())] == [3]
 

@@ -1,0 +1,53 @@
+"""A lock for code that a signal handler or destructor may enter again."""
+
+from __future__ import annotations
+
+import _thread
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Callable
+
+_WAIT = 1.0  # maximum wait for another thread (seconds): far more than a switch between busy threads takes
+
+
+class ReentrantGuard(object):
+    """A lock that never blocks the job for long.
+
+    ``take`` returns None if a caller of its caller holds the lock, as in a signal handler or
+    destructor. The lock is replaced if an exception of the job's prevented its release: its thread
+    holds it, but in no running function, or another thread holds it for longer.
+    """
+
+    __slots__ = ("_frame", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = _thread.RLock()
+        self._frame = 0  # id of the frame of the function that took the lock
+
+    def take(self) -> _thread.RLock | None:
+        """Return the lock to release, None when it could not be taken."""
+        lock, frame = self._lock, sys._getframe(1)
+        if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it; typeshed omits it
+            if self._is_held_by_caller(frame):
+                return None
+            lock = self._lock = _thread.RLock()
+        if lock.acquire(True, _WAIT):
+            self._frame = id(frame)
+            return lock
+        self._lock = _thread.RLock()
+        return None
+
+    def _is_held_by_caller(self, frame: FrameType) -> bool:
+        """Return whether a caller of ``frame`` took the lock."""
+        caller = frame.f_back
+        while caller is not None and id(caller) != self._frame:
+            caller = caller.f_back
+        return caller is not None
+
+    def fast_path(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
+        """Return the parts of ``take`` that never wait: is_owned, acquire, release."""
+        lock = self._lock
+        return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]

@@ -1,0 +1,60 @@
+"""A lock that is never waited for.
+
+An exception of the job's, as from a signal handler, may leave our code anywhere. So the lock is
+released when the object that stands for it dies.
+"""
+
+from __future__ import annotations
+
+import _thread
+import weakref
+
+from .reentrant_guard import ReentrantGuard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+
+class Hold(object):
+    """A held lock: it is released with this object. ``thread`` took it."""
+
+    __slots__ = ("__weakref__", "thread")
+
+    def __init__(self) -> None:
+        self.thread = _thread.get_ident()
+
+
+def _free() -> Hold | None:
+    """Return None, as a dead weak reference does."""
+    return None
+
+
+class TryLock(object):
+    """A lock that has one holder at a time; a forked child needs a new one."""
+
+    __slots__ = ("_guard", "_holder")
+
+    def __init__(self) -> None:
+        self._guard = ReentrantGuard()
+        self._holder: Callable[[], Hold | None] = _free
+
+    def take(self) -> Hold | None:
+        """Return the held lock, None while another caller holds it."""
+        lock = self._guard.take()
+        if lock is None:
+            return None
+        try:
+            if self._holder() is not None:
+                return None
+            hold = Hold()
+            self._holder = weakref.ref(hold)
+            return hold
+        finally:
+            lock.release()
+
+    @property
+    def is_held_by_another_thread(self) -> bool:
+        """Whether a thread other than the calling one holds the lock."""
+        hold = self._holder()
+        return hold is not None and hold.thread != _thread.get_ident()

@@ -1,0 +1,61 @@
+"""Guards: re-entry is noticed, and an exception that left a lock behind is made good."""
+
+import threading
+
+import pytest
+from tfprof.shim.reentrant_guard import ReentrantGuard
+
+
+def work(guard, inside=lambda: None):
+    """Return whether the lock was taken; it is held while ``inside`` runs."""
+    lock = guard.take()
+    if lock is None:
+        return False
+    try:
+        inside()
+    finally:
+        lock.release()
+    return True
+
+
+def leave_locked(guard):
+    lock = guard.take()
+    assert lock is not None
+    raise KeyboardInterrupt
+
+
+def test_re_entry_skips_the_lock():
+    guard, seen = ReentrantGuard(), []
+    assert work(guard, lambda: seen.append(work(guard)))
+    assert seen == [False]
+    assert work(guard)
+
+
+def test_a_lock_that_an_exception_left_behind_is_replaced():
+    guard, seen = ReentrantGuard(), []
+    with pytest.raises(KeyboardInterrupt):
+        leave_locked(guard)
+    assert work(guard, lambda: seen.append(work(guard)))
+    assert seen == [False]
+    other = threading.Thread(target=lambda: seen.append(work(guard)))
+    other.start()
+    other.join()
+    assert seen == [False, True]
+
+
+def test_another_thread_waits_for_the_lock():
+    guard, begun, ends, seen = ReentrantGuard(), threading.Event(), threading.Event(), []
+
+    def inside():
+        begun.set()
+        assert ends.wait(60.0)
+
+    holder = threading.Thread(target=work, args=(guard, inside))
+    holder.start()
+    assert begun.wait(60.0)
+    waiter = threading.Thread(target=lambda: seen.append(work(guard)))
+    waiter.start()
+    ends.set()
+    waiter.join()
+    holder.join()
+    assert seen == [True]
