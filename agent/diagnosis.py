@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..formats import addresses, runtime_dir, settings
+from ..formats import addresses, layout, runtime_dir, settings
 from ..formats.errors import FolderError, TfprofError
 from . import python_command
 from .attach import maps, targets
@@ -209,7 +209,7 @@ def _namespace(pid: int, name: str) -> str:
 
 
 def _memory(root: str) -> Found:
-    size = int(settings.SETTINGS["ring"].read())
+    size = layout.RING_AT + int(settings.SETTINGS["ring"].read())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if root == "/" and limit != resource.RLIM_INFINITY and limit < size:
         return NO, f"the limit of file sizes (ulimit -f) is {limit:,} bytes, and a process needs {size:,} for records"

@@ -1,12 +1,17 @@
-"""The files by which `tfprof-run` and the agent communicate: LAUNCH.json and LAUNCH.done."""
+"""The files by which launchers and the agent communicate: LAUNCH.json and LAUNCH.done.
+
+A launcher is `tfprof-run`, or `tfprof attach` for each process.
+"""
 
 import contextlib
 import os
+import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..formats import runtime_dir
 from ..formats.private_files import read_json, write_json
+from . import identity
 
 _DESCRIPTION: Final = ".json"
 _RESULT: Final = ".done"
@@ -15,10 +20,10 @@ RETENTION_S: Final = 24 * 3600.0
 
 
 class Launch(NamedTuple):
-    """One `tfprof-run`: its command, its owner and, after its end, the time and status of the end.
+    """One run of `tfprof-run`, or one attachment: its command, its owner, and its end.
 
-    ``job_pid`` is the launcher's child, or the launcher itself after --exec. Exactly one of
-    ``status`` and ``signal`` is set once a child has ended.
+    ``pid`` is the launcher, ``job_pid`` its child, or the launcher itself after --exec; 0 for an
+    attachment. Exactly one of ``status`` and ``signal`` is set once a child has ended.
     """
 
     launch: int
@@ -52,6 +57,15 @@ _KINDS: Final[Mapping[str, Any]] = {
 }
 
 
+#: Type of each field that is read from a result, from a job in it, and from a reason.
+_RESULT_KINDS: Final[Mapping[str, type]] = {"complete": bool, "progress": int, "jobs": list, "refused": list}
+_JOB_KINDS: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("uid", "state"), str),
+    **dict.fromkeys(("records", "acked", "dropped_traces", "dropped_spans"), int),
+}
+_REASON_KINDS: Final[Mapping[str, type]] = {"slug": str, "text": str}
+
+
 class Dump(NamedTuple):
     """A request to write profiles into ``folder`` at the end of a launch.
 
@@ -76,6 +90,26 @@ class Result(NamedTuple):
     jobs: list[dict[str, Any]]
     refused: list[dict[str, str]]
     stall: dict[str, str] | None = None
+
+
+def new(store: str, name: str | None, command: list[str] | None, tagged_pid: int) -> Launch:
+    """Return a launch that this process begins now; its tags are those of ``tagged_pid``."""
+    return Launch(
+        launch=int.from_bytes(os.urandom(8), "little") or 1,
+        pid=os.getpid(),
+        started_ns=time.time_ns(),
+        store=store,
+        host=os.uname().nodename,
+        user=identity.user_name(os.geteuid()),
+        name=name,
+        command=command,
+        tags=identity.process_tags(tagged_pid),
+    )
+
+
+def run_of(instance_dir: str, launch: Launch) -> str:
+    """Return the value of TFPROF_RUN in the jobs of ``launch``."""
+    return f"{name_of(launch.launch)}@{instance_dir}"
 
 
 def name_of(launch: int) -> str:
@@ -119,10 +153,25 @@ def write_result(instance_dir: str, result: Result) -> None:
 def read_result(instance_dir: str, launch: int) -> Result | None:
     """Return the result of ``launch``, None when the agent has written none."""
     found = read_json(_path(instance_dir, launch, _RESULT))
+    if found is None or not _is_sound_result(found):
+        return None
     try:
-        return None if found is None else Result(**found)
+        return Result(**found)
     except TypeError:
         return None
+
+
+def _is_sound_result(found: dict[str, Any]) -> bool:
+    """Whether every field that is read has the right type: another release may have written it."""
+    if not _has(found, _RESULT_KINDS):
+        return False
+    reasons = [*found["refused"], *([] if found.get("stall") is None else [found["stall"]])]
+    return all(_has(job, _JOB_KINDS) for job in found["jobs"]) and all(_has(one, _REASON_KINDS) for one in reasons)
+
+
+def _has(value: object, kinds: Mapping[str, type]) -> bool:
+    """Whether ``value`` is a dict with these keys, and values of these types."""
+    return isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
 
 
 def listed(instance_dir: str) -> list[int]:

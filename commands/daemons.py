@@ -206,13 +206,17 @@ def spawn(module: str, args: list[str], log: str) -> None:
     environment = daemon_environment(settings_files.without_taken(os.environ))
     try:
         log_fd = _open_log(log)
-        child = os.fork()
+        try:
+            child = os.fork()
+            if child == 0:
+                _become_daemon(command, environment, log_fd)
+        finally:
+            os.close(log_fd)
+        failure = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     except OSError as error:
         raise DaemonError("cannot start %s: %s" % (module, error.strerror)) from None
-    if child == 0:
-        _become_daemon(command, environment, log_fd)
-    os.close(log_fd)
-    os.waitpid(child, 0)
+    if failure:
+        raise DaemonError("cannot start %s: %s" % (module, os.strerror(failure)))
 
 
 def isolated(module: str, args: list[str]) -> list[str]:
@@ -257,11 +261,17 @@ def _above_standard(fd: int) -> int:
 
 
 def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
-    """Turn this forked child into the daemon: own session, nothing inherited. Never returns."""
+    """Turn this forked child into the daemon: own session, nothing inherited. Never returns.
+
+    If it cannot be forked, the exit status of the child is the errno.
+    """
     try:
         os.setsid()
         if os.fork():
             os._exit(0)
+    except OSError as error:
+        os._exit(error.errno or 1)
+    try:
         os.umask(0o077)
         os.chdir("/")
         os.dup2(_above_standard(os.open(os.devnull, os.O_RDWR)), 0)

@@ -96,7 +96,7 @@ def stop(error: BaseException) -> bool:
     if _channel is not None:
         _keep(_channel, error)
     if _switch("debug"):
-        sys.stderr.write(_text(error))
+        _print(_text(error))
     return True
 
 
@@ -211,6 +211,14 @@ def _switch(name: str) -> bool:
         if theirs(error):
             raise
         return False
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+    except Exception as error:  # the job may have closed or replaced it
+        if theirs(error):
+            raise
 
 
 def _text(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from ...formats import runtime_dir
-from .. import control, daemon_start, identity, launches, processes
+from .. import control, daemon_start, launches, processes
 from ..channels import ChannelReader, InvalidChannelError, open_file
 from ..launches import Launch, Result
 from ..processes import Process
@@ -74,8 +74,8 @@ class Attachment:
             self.close_launch()
             raise
         try:
-            run = f"{launches.name_of(self._launch.launch)}@{self._instance_dir}"
-            done = helper.arm(self.process, {**self._plan.settings, "TFPROF_RUN": run}, methods)
+            environ = {**self._plan.settings, "TFPROF_RUN": launches.run_of(self._instance_dir, self._launch)}
+            done = helper.arm(self.process, environ, methods)
             self.method, self.stopped_ns = done.method, done.stopped_ns
             return self._new_channel(done.answer)
         except BaseException:  # also KeyboardInterrupt
@@ -86,17 +86,8 @@ class Attachment:
 
     def _make_launch(self) -> Launch:
         pid = self.process.pid
-        launch = Launch(
-            launch=int.from_bytes(os.urandom(8), "little") or 1,
-            pid=os.getpid(),
-            started_ns=time.time_ns(),
-            store=self._plan.store,
-            host=os.uname().nodename,
-            user=identity.user_name(os.geteuid()),
-            name=self._plan.name,
-            command=targets.command_of(pid) if self._plan.records_command else None,
-            tags=identity.process_tags(pid),
-        )
+        command = targets.command_of(pid) if self._plan.records_command else None
+        launch = launches.new(self._plan.store, self._plan.name, command, pid)
         launches.write(self._instance_dir, launch)
         return launch
 

@@ -94,9 +94,9 @@ class HostSampler:
         self._disk_stats, self._net = _ProcFile("/proc/diskstats"), _ProcFile("/proc/net/dev")
 
     def sample(self) -> dict[str, float]:
-        """Return a row of the store's `host_samples`, without its time (now)."""
+        """Return a row of the store's `host_samples`, without its time, which is now."""
         # user, nice, system, idle, iowait, irq, softirq, steal; user time includes guest time
-        ticks = [int(field) for field in self._stat.lines()[0].split()[1:9]]
+        ticks = [int(field) for line in self._stat.lines()[:1] for field in line.split()[1:9]] or [0] * 8
         self._refresh_slow(time.monotonic())  # slow, so only after the ticks are read
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])
         disks = [fields for line in self._disk_stats.lines() if (fields := line.split())[2] in self._disks]
@@ -106,8 +106,8 @@ class HostSampler:
             "cpu_busy_s": (sum(ticks) - ticks[3] - ticks[4]) * _TICK_S,
             "cpu_iowait_s": ticks[4] * _TICK_S,
             "load_1m": os.getloadavg()[0],
-            "memory_total_bytes": int(memory[b"MemTotal:"]) << 10,
-            "memory_available_bytes": int(memory[b"MemAvailable:"]) << 10,
+            "memory_total_bytes": int(memory.get(b"MemTotal:", 0)) << 10,
+            "memory_available_bytes": int(memory.get(b"MemAvailable:", 0)) << 10,
             "swap_used_bytes": self._swap_bytes,
             "disk_read_bytes": sum(int(fields[5]) for fields in disks) * _SECTOR,
             "disk_write_bytes": sum(int(fields[9]) for fields in disks) * _SECTOR,

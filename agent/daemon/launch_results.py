@@ -28,6 +28,7 @@ class LaunchResults:
         ended = False
         listed = set(launches.listed(self._instance_dir))
         self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
+        self._complete &= listed
         for number in listed:
             known = self._launches.get(number)
             if known is not None and known.ended_ns:
@@ -36,19 +37,20 @@ class LaunchResults:
             if launch is None:
                 continue
             self._launches[number] = launch
-            if launch.ended_ns:
-                self._scanned_at[number] = scans
+            if launch.ended_ns and number not in self._complete:
                 ended = True
-                self._take_over(number)
+                self._take_over(number, scans)
         return ended
 
-    def _take_over(self, number: int) -> None:
-        """Load the result that an earlier agent wrote."""
+    def _take_over(self, number: int, scans: int) -> None:
+        """Continue with the result that an earlier agent wrote, if there is one."""
         earlier = launches.read_result(self._instance_dir, number)
+        if earlier is not None and _is_final(earlier):
+            self._complete.add(number)
+            return
+        self._scanned_at[number] = scans
         if earlier is None:
             return
-        if earlier.complete:
-            self._complete.add(number)
         mine = {job["uid"] for job in self._closed.get(number, [])}
         closed = [job for job in earlier.jobs if job["state"] != "running" and job["uid"] not in mine]
         self._closed[number] = closed + self._closed.get(number, [])
@@ -81,7 +83,7 @@ class LaunchResults:
             if result != self._written.get(number):
                 launches.write_result(self._instance_dir, result)
                 self._written[number] = result
-            if result.complete and all(job["state"] != "running" for job in result.jobs):
+            if _is_final(result):
                 self._forget(number)
 
     def _result(
@@ -104,3 +106,8 @@ class LaunchResults:
         self._written.pop(number, None)
         self._closed.pop(number, None)
         self._scanned_at.pop(number)
+
+
+def _is_final(result: Result) -> bool:
+    """Whether the result will not change any more."""
+    return result.complete and all(job["state"] != "running" for job in result.jobs)

@@ -1,5 +1,6 @@
 """Removes stale folders: those of profiler sessions of killed jobs, and those of deleted stores."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -45,8 +46,10 @@ def remove_instances(own: str) -> None:
     root = runtime_dir.runtime_root()
     for name in _names(root):
         instance_dir = os.path.join(root, name)
-        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir) and _is_stale(instance_dir):
-            _remove(instance_dir)
+        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir):
+            with contextlib.suppress(OSError):  # another agent removes it, too
+                if _is_stale(instance_dir):
+                    _remove(instance_dir)
 
 
 def _is_stale(instance_dir: str) -> bool:
@@ -56,7 +59,11 @@ def _is_stale(instance_dir: str) -> bool:
         return False
     if any(daemons.holder(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False
-    found = [launches.read(instance_dir, launch) for launch in launches.listed(instance_dir)]
+    try:
+        listed = launches.listed(instance_dir)
+    except FileNotFoundError:
+        listed = []
+    found = [launches.read(instance_dir, launch) for launch in listed]
     return not any(one and not one.ended_ns and processes.ran_at(one.pid, one.started_ns) for one in found)
 
 

@@ -119,10 +119,7 @@ class PendingOrders:
         for number, one in list(self._given.items()):
             if one.is_done:
                 continue
-            try:
-                (self._await if one.is_pending else self._follow)(number, one, now)
-            except FormatError as error:  # the channel is damaged
-                self._refuse(number, one, error)
+            (self._await if one.is_pending else self._follow)(number, one, now)
         while len(self._given) > REMEMBERED:
             self._given.popitem(last=False)
 

@@ -14,7 +14,7 @@ from ...formats import layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
 from ...formats.version import VERSION
-from .. import identity, launches, processes, python_command
+from .. import launches, processes, python_command
 from ..launches import Dump, Launch
 from . import environment, supervise, witness
 from .forwarding import Forwarding
@@ -184,20 +184,11 @@ class Run:
         """Write the launch file and arm the environment."""
         options = self._options
         instance_dir = runtime_dir.make_instance(options.store)
-        launch = Launch(
-            launch=int.from_bytes(os.urandom(8), "little") or 1,
-            pid=os.getpid(),
-            started_ns=time.time_ns(),
-            store=options.store,
-            host=os.uname().nodename,
-            user=identity.user_name(os.geteuid()),
-            name=options.name,
-            command=options.command if options.records_command else None,
-            tags=identity.process_tags(os.getpid()),
-        )
+        command = options.command if options.records_command else None
+        launch = launches.new(options.store, options.name, command, os.getpid())
         launches.write(instance_dir, launch)
         self._instance_dir, self._launch = instance_dir, launch
-        run = f"{launches.name_of(launch.launch)}@{instance_dir}"
+        run = launches.run_of(instance_dir, launch)
         self._environ = environment.job_environment(self._environ, run, options.changes)
 
     def execute(self) -> NoReturn:

@@ -68,13 +68,15 @@ def start(
     NotStartedError when that fails. ``announce_job`` is called in the new process before it
     executes the command.
     """
-    hear, replies = os.pipe()
+    pipe_fds: list[int] = []
     try:
+        pipe_fds += os.pipe()
         pid = os.fork()
     except OSError as error:
-        os.close(hear)
-        os.close(replies)
+        for fd in pipe_fds:
+            os.close(fd)
         raise NotStartedError(f"fork: {os.strerror(error.errno or errno.EAGAIN)}", 126) from None
+    hear, replies = pipe_fds
     if pid == 0:
         _become(command, environ, inherited, announce_job, replies)
     os.close(replies)

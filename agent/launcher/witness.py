@@ -156,18 +156,21 @@ def begin(on_orphaned: Callable[[int], object]) -> Witness | Absent:
 
     The witness calls ``on_orphaned`` with the job's pid after it has killed the job.
     """
-    ours, theirs = os.pipe(), os.pipe()
+    pipes: list[int] = []
     try:
+        for _ in ("requests", "replies"):
+            pipes += os.pipe()
         pid = os.fork()
     except OSError:
-        for fd in (*ours, *theirs):
+        for fd in pipes:
             os.close(fd)
         return Absent()
+    hear_requests, request, hear_replies, reply = pipes
     if pid == 0:
-        _serve(ours[0], theirs[1], on_orphaned)
-    os.close(ours[0])
-    os.close(theirs[1])
-    return Witness(pid, ours[1], theirs[0])
+        _serve(hear_requests, reply, on_orphaned)
+    os.close(hear_requests)
+    os.close(reply)
+    return Witness(pid, request, hear_replies)
 
 
 def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) -> NoReturn:

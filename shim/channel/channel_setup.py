@@ -77,10 +77,15 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
             raise
         return  # no such folder, or not ours: the agent finds channels without announcements, too
     try:
-        os.write(fd, text.encode("utf-8", "replace"))
-    finally:
-        os.close(fd)
-    os.rename(draft, os.path.join(place, name))
+        try:
+            os.write(fd, text.encode("utf-8", "replace"))
+        finally:
+            os.close(fd)
+        os.rename(draft, os.path.join(place, name))
+    except BaseException as error:
+        os.unlink(draft)
+        if guard.theirs(error) or not isinstance(error, OSError):
+            raise
 
 
 @guard.guarded

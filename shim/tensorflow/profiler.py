@@ -150,8 +150,8 @@ class Session(object):
         finally:
             self.free()
 
-    def drop(self) -> bool:
-        """Stop recording and discard the data; return whether the session was active.
+    def drop(self) -> None:
+        """Stop recording and discard the data.
 
         A session that another thread is opening is dropped there; its log lines are redirected by
         one thread at a time.
@@ -163,7 +163,6 @@ class Session(object):
         finally:
             if taken is not False or not self._gone.empty():  # else another thread still opens or exports it
                 self.free()
-        return taken
 
     def free(self) -> None:
         """Release the session, stopped or not; idempotent."""

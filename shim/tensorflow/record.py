@@ -99,9 +99,23 @@ class TracedRun(object):
         put_at = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
-        if channel is not None and raw is not None and (tracker.tracing or not self.asked):
-            batch = _batch() if tracker.kind in _OF_BATCHES else None
-            kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
+        if channel is None or raw is None or not (tracker.tracing or not self.asked):
+            tracker.spend(self.own + mono() - put_at)  # a failed run has no RunMetadata
+            return
+        try:
+            self._put(channel, raw)
+            _send_graph(session, channel)
+        finally:
+            self.own += mono() - put_at
+            tracker.traced(self.key, self.duration, self.own, self.asked)
+
+    def _put(self, channel: Channel, raw: bytes) -> None:
+        """Put the RunMetadata ``raw``, or count the loss."""
+        tracker = self.tracker
+        batch = _batch() if tracker.kind in _OF_BATCHES else None
+        kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
+        kept: bool | None = None
+        try:
             kept = channel.put(
                 layout.RUN_METADATA,
                 raw,
@@ -113,11 +127,9 @@ class TracedRun(object):
                 self.key,
                 kind,
             )
+        finally:
             if not kept:
-                channel.lose_trace(put=True)
-            _send_graph(session, channel)
-        self.own += mono() - put_at
-        tracker.traced(self.key, self.duration, self.own, self.asked)
+                channel.lose_trace(put=kept is not None)
 
 
 def _batch() -> Step | None:

@@ -221,8 +221,11 @@ def begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
 
 def traced(step: Step, duration: int, count: int) -> None:
     """Record the end of the traced ``step`` after ``duration`` ns; it counts as ``count`` steps."""
-    own = _close(step, duration, count)
-    step.tracker.traced(step.key, duration, own or 0)
+    own: int | None = None
+    try:
+        own = _close(step, duration, count)
+    finally:
+        step.tracker.traced(step.key, duration, own or 0)
 
 
 @guarded

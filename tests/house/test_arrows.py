@@ -50,7 +50,7 @@ ALLOWED = {
         "agent.announcements agent.channels agent.daemon_start agent.folder_watch agent.identity "
         "agent.launches agent.processes agent.python_command commands formats"
     ),
-    "agent.launches": "formats",
+    "agent.launches": "agent.identity formats",
     "agent.processes": "formats",
     "agent.python_command": "",
     "agent.transport": "agent.channels formats",

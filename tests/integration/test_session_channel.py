@@ -65,6 +65,19 @@ def test_callables_are_traced_by_variants_that_are_released_with_them(start):
     ]
 
 
+@pytest.mark.parametrize("trace", ["budget=1%", "off"])
+def test_a_callable_that_the_job_traces_changes_no_counts_of_others(start, trace):
+    with start("traced_callable", trace=trace) as job:
+        read = job.until_ready().reader().take(ended=True)
+        read.close()
+        assert job.finish()[0] == 0
+    assert read.count(layout.RUN) == 6001
+    entries = read.of_kind(layout.RUN)
+    assert 5000 < sum(max(span.count, 1) for span in entries) <= 6001
+    assert len(entries) < 3000
+    assert read.word("traced") == len(read.records_of(layout.RUN_METADATA))
+
+
 def test_a_forked_child_has_its_own_channel(start):
     with start("fork") as job:
         read = job.until_ready().reader()

@@ -50,6 +50,24 @@ def callables():
     ready()
 
 
+class TracedOptions(Options):
+    """A CallableOptions that requests a trace of each call."""
+
+    def SerializeToString(self):  # noqa: N802 - the name of protobuf
+        return b"\x22\x02\x08\x01"
+
+
+def traced_callable():
+    call = session.BaseSession._Callable(sessions, Options())
+    for number in range(3000):
+        call(number)
+    traced = session.BaseSession._Callable(sessions, TracedOptions())
+    traced(1)
+    for number in range(3000):
+        call(number)
+    ready()
+
+
 def errors():
     runs()
     call = session.BaseSession._Callable(sessions, Options())

@@ -19,6 +19,9 @@ def place(tmp_path: Path) -> str:
 LAUNCH = Launch(0xAB, 12, 34, "/store", "host", "user", "name", ["a", "b"], {"rank": "1"}, 13, 99, None, 9)
 
 
+JOB = {"uid": "ff", "state": "exited", "records": 2, "acked": 1, "dropped_traces": 0, "dropped_spans": 0}
+
+
 def test_a_description_round_trips(place) -> None:
     launches.write(place, LAUNCH)
     assert launches.read(place, 0xAB) == LAUNCH
@@ -26,7 +29,7 @@ def test_a_description_round_trips(place) -> None:
 
 
 def test_a_result_round_trips(place) -> None:
-    result = Result(0xAB, True, 7, [{"uid": "ff", "state": "exited"}], [], {"slug": "store-full", "text": "full"})
+    result = Result(0xAB, True, 7, [JOB], [], {"slug": "store-full", "text": "full"})
     launches.write_result(place, result)
     assert launches.read_result(place, 0xAB) == result
     assert launches.listed(place) == []
@@ -45,6 +48,21 @@ def test_a_description_with_a_field_of_another_type_is_invalid(place, change) ->
     text = json.dumps({**LAUNCH._asdict(), **change})
     Path(place, "launches", "00000000000000ab.json").write_text(text)
     assert launches.read(place, 0xAB) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"jobs": [{}]}, {"jobs": ["ff"]}, {"jobs": None}, {"jobs": [{**JOB, "acked": "1"}]}, {"progress": None}),
+        *({"refused": [{}]}, {"refused": 7}, {"stall": {}}, {"stall": "full"}, {"complete": 1}, {"strange": 1}),
+    ],
+)
+def test_a_result_of_another_release_or_a_damaged_one_is_ignored(place, change) -> None:
+    result = Result(0xAB, True, 7, [JOB], [{"slug": "a", "text": "b"}])
+    launches.write_result(place, result)
+    assert launches.read_result(place, 0xAB) == result
+    Path(place, "launches", "00000000000000ab.done").write_text(json.dumps({**result._asdict(), **change}))
+    assert launches.read_result(place, 0xAB) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"launch": 1, "strange": 2}'])

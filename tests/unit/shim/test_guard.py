@@ -40,6 +40,25 @@ def test_a_long_traceback_is_cut_to_the_page(channel, reader):
     assert reader.fault().endswith("xxx\n")
 
 
+@pytest.mark.parametrize("stderr", [None, "closed", "full"])
+def test_with_debug_an_error_of_ours_reaches_no_job_without_standard_error(channel, reader, monkeypatch, stderr):
+    monkeypatch.setitem(guard._asked, "debug", "1")
+    file = None if stderr is None else open("/dev/full" if stderr == "full" else os.devnull, "w", buffering=1)
+    if stderr == "closed":
+        file.close()
+    monkeypatch.setattr(sys, "stderr", file)
+
+    @guarded
+    def fails():
+        raise KeyError("what")
+
+    assert fails() is None
+    assert reader.word("faults") == 1
+    if stderr == "full":
+        with pytest.raises(OSError, match="No space"):
+            file.close()
+
+
 def test_a_result_is_returned():
     assert guarded(lambda value, other=1: value + other)(2, other=3) == 5
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tfprof.agent import launches
 from tfprof.agent.daemon.launch_results import LaunchResults
-from tfprof.agent.launches import Launch
+from tfprof.agent.launches import Launch, Result
 from tfprof.formats import runtime_dir
 
 
@@ -20,3 +20,20 @@ def test_the_end_of_a_launch_requires_one_scan(tmp_path: Path) -> None:
     assert results.refresh(4)
     assert results.wants_scan(4)
     assert not results.wants_scan(5)
+
+
+def test_a_final_result_of_an_earlier_agent_is_kept_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / runtime_dir.LAUNCHES).mkdir()
+    job = {"uid": "ff", "records": 1, "acked": 1, "dropped_traces": 0, "dropped_spans": 0}
+    final = Result(7, True, 3, [{**job, "state": "exited"}], [])
+    unfinished = Result(8, True, 3, [{**job, "state": "running"}], [])
+    for result in (final, unfinished):
+        ended = Launch(result.launch, 1, time.time_ns(), "/store", "host", "user", ended_ns=time.time_ns())
+        launches.write(str(tmp_path), ended)
+        launches.write_result(str(tmp_path), result)
+    results = LaunchResults(str(tmp_path))
+    results.refresh(0)
+    results.write([], [], None, 5)
+    assert launches.read_result(str(tmp_path), 7) == final
+    assert launches.read_result(str(tmp_path), 8) == unfinished._replace(progress=0, jobs=[])
+    assert not results.wants_scan(0)

@@ -133,3 +133,14 @@ def test_a_reused_pid_is_no_living_launcher(stores: Path) -> None:
     launches.write(str(place), Launch(7, os.getpid(), 1_000_000_000, "s", "h", "u"))
     leftovers.remove_instances("another")
     assert not place.exists()
+
+
+def test_a_damaged_folder_keeps_no_other_one_from_being_removed(stores: Path) -> None:
+    places = [instance(stores / name) for name in ("a", "b", "c")]
+    (places[0] / runtime_dir.LAUNCHES).rmdir()
+    (places[1] / runtime_dir.LAUNCHES).rmdir()
+    (places[1] / runtime_dir.LAUNCHES).write_text("a file")
+    for place in places:
+        os.utime(place, (OLD, OLD))
+    leftovers.remove_instances("another")
+    assert [place.exists() for place in places] == [False, True, False]
