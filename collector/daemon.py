@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from ..commands.daemons import StatusFile
+from ..formats import given_up
 from ..formats.addresses import collector_address
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
@@ -42,6 +43,7 @@ TICK_S: Final = 0.1
 COUNTERS_A_TICK: Final = 1
 STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
+GIVEN_UP_S: Final = 60.0
 #: Time limit for storing messages that arrived before the stop (seconds).
 DRAIN_S: Final = 2.0
 
@@ -70,11 +72,11 @@ class Collector:
         self._stopping = False
         self._alert_command = AlertCommand(options.alert_command)
         self._captures = Captures(options.alert_steps)
-        self._ticked = self._status_written = self._retained = float("-inf")
+        self._ticked = self._status_written = self._retained = self._given_up = float("-inf")
 
     def start(self) -> None:
         """Open the store and the socket; TfprofError on failure."""
-        place = make_instance(str(self._options.store))
+        self._place = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
         self._jobs = OpenJobs(self._store, self._decoder, self._stats.failed)
@@ -84,8 +86,8 @@ class Collector:
             "version": VERSION,
             "store": str(self._options.store),
         }
-        self._receiver = Receiver(collector_address(place), self._jobs, self._stats, welcome)
-        self._status = StatusFile(f"{place}/{NAME}.json")
+        self._receiver = Receiver(collector_address(self._place), self._jobs, self._stats, welcome)
+        self._status = StatusFile(f"{self._place}/{NAME}.json")
         gc.freeze()  # these objects live as long as the process: no collection needs to scan them
 
     def serve(self) -> None:
@@ -171,6 +173,14 @@ class Collector:
                 self._options.store, socket.gethostname(), self._options.keep, time.time_ns(), self._jobs.open.keys()
             )
 
+    def _take_given_up(self, now: float) -> None:
+        if now - self._given_up >= GIVEN_UP_S:
+            self._given_up = now
+            for path, one in given_up.pending(self._place):
+                if one is not None:
+                    self._jobs.end_given_up(one["uid"], one["identity"], one["end"])
+                Path(path).unlink()
+
     def _write_status_if_due(self, now: float) -> None:
         if now - self._status_written >= STATUS_S:
             self._write_status(now)
@@ -199,6 +209,7 @@ class Collector:
         _tick_store,
         _alert,
         _run_alert_command,
+        _take_given_up,
         _retain,
         _write_status_if_due,
     )

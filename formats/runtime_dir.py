@@ -11,6 +11,7 @@ from .private_files import read_file
 
 ANNOUNCE = "announce"  # one file for each channel, written by the shim: docs/channel.md
 LAUNCHES = "launches"  # one JSON file for each launch
+GIVEN_UP = "given-up"  # one JSON file for each ended job whose data the agent has given up
 _PATH_MAX = 4096
 _STORE = "store"  # the path of the store that the folder is for
 
@@ -106,7 +107,7 @@ def make_instance(store: str) -> str:
     collector_address(instance_dir(store))
     make_private(runtime_root())
     place = make_private(instance_dir(store))
-    for name in (ANNOUNCE, LAUNCHES):
+    for name in (ANNOUNCE, LAUNCHES, GIVEN_UP):
         make_private(os.path.join(place, name))
     _record_store(place, os.path.realpath(store))
     return place

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from ...formats import given_up
 from .. import identity, launches
 from ..channels import InvalidChannelError
 from ..launches import Launch
@@ -59,6 +60,14 @@ class Job:
         """Whether its process had the channel at the last check."""
         return not self._gone_s
 
+    def _identity(self, hello: dict[str, Any]) -> dict[str, Any]:
+        return {**identity.hello_part(hello), **self._fixed}
+
+    def give_up(self, instance_dir: str) -> None:
+        """Leave identity and end of the job to the next collector; OSError on failure."""
+        end = self._end(launches.read(instance_dir, self.launch), float("inf")) or {}
+        given_up.write(instance_dir, self.uid, self._identity(self.channel.hello()), {**self.channel.counters(), **end})
+
     def queue_changes(self, now: float) -> None:
         """Queue changes: the identity after a new hello, the counters every COUNTERS_S."""
         generation = self.channel.hello_generation()
@@ -67,7 +76,7 @@ class Job:
             hello = self.channel.hello()
             if hello or self._sent_generation < 0:
                 self._sent_generation = generation if hello else 0
-                self.outbox.opens.put({**identity.hello_part(hello), **self._fixed}, self._sent_generation)
+                self.outbox.opens.put(self._identity(hello), self._sent_generation)
         if now >= self._counters_s + COUNTERS_S:
             self._counters_s = now
             self.channel.set_word("agent_beat_ns", time.monotonic_ns())

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -151,11 +152,13 @@ class Agent:
 
     def stop(self) -> None:
         """Close everything; unacked data of running jobs stays in the rings for the next agent."""
-        left = [job for job in self.jobs.values() if not job.is_running]
+        left = [job for job in self.jobs.values() if not job.is_running and job.launch not in self._results.living]
         if left:
             lost = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in left)
             stall = self._stall() or {"text": "the agent was stopped"}
             self._error = f"{len(left)} ended jobs given up, {lost} records not stored: {stall['text']}"
+        for job in left:
+            self._try_write(partial(job.give_up, self.instance_dir))
         self._write_status()
         for job in self.jobs.values():
             job.channel.close()

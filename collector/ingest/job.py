@@ -35,10 +35,12 @@ END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
 #: The collector's counter of records and span entries that did not arrive or could not be stored.
 LOST: Final = "never_stored"
-_REMOVED: Final = {
-    wire.RECORDS: "records that were in a store that was removed or moved away",
-    wire.SPANS: "span entries that were in a store that was removed or moved away",
+#: Reasons for the loss of a job's last entries: slug -> text.
+LOSSES: Final = {
+    "store-removed": "that were in a store that was removed or moved away",
+    "given-up": "that no collector stored before the agent ended",
 }
+_ENTRIES: Final = {wire.RECORDS: "records", wire.SPANS: "span entries"}
 _UNDECODABLE: Final = constant(UNDECODABLE, pa.string())
 Tables = Mapping[str, Rows]
 
@@ -112,15 +114,15 @@ class OpenJob:
         self.writer.identity(identity)
         self._end = None
 
-    def note_removed(self, about: int, last: int) -> None:
-        """Count the entries up to number ``last`` as lost: their store was removed.
+    def note_lost(self, about: int, last: int, slug: str) -> None:
+        """Count the entries up to number ``last`` as lost; ``slug`` is the reason, among LOSSES.
 
         ``about``: the wire type of the entries, RECORDS or SPANS. Entries that this store has do
         not count.
         """
         if last <= self.writer.acked(about):
             return
-        self._count_missing(last - self.writer.acked(about), _REMOVED[about], slug="store-removed")
+        self._count_missing(last - self.writer.acked(about), f"{_ENTRIES[about]} {LOSSES[slug]}", slug=slug)
         self._append({}, about, last)
         self._sequences[about] = Sequence(last)
 

@@ -1,6 +1,7 @@
 """The open jobs of a collector; SAMPLES messages, which cover several jobs."""
 
 import contextlib
+import json
 import re
 import time
 from collections import Counter, OrderedDict
@@ -252,8 +253,19 @@ class OpenJobs:
     def _report_removed(self, job: OpenJob) -> None:
         """Record in the new folder of ``job`` what was lost with its removed folder."""
         for about, last in self._removed.get(job.uid, {}).items():
-            job.note_removed(about, last)
+            job.note_lost(about, last, "store-removed")
         self._removed.pop(job.uid, None)
+
+    def end_given_up(self, uid: int, identity: dict[str, Any], end: dict[str, Any]) -> None:
+        """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
+
+        ``identity`` and ``end`` are the bodies of OPEN and CLOSE.
+        """
+        self.take(Head(wire.OPEN, uid), memoryview(json.dumps(identity).encode()))
+        job = self.open[uid]
+        for about, word in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
+            job.note_lost(about, integer(end, word, 0), "given-up")
+        self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()))
 
     def close(self) -> None:
         """Discard the waiting records.

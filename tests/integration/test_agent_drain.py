@@ -21,7 +21,7 @@ from fakes.polling import until
 from tfprof.agent import launches, processes
 from tfprof.agent.launches import Launch
 from tfprof.commands.daemons import read_status
-from tfprof.formats import layout, runtime_dir, wire
+from tfprof.formats import given_up, layout, runtime_dir, wire
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
@@ -62,6 +62,10 @@ class Bench:
 
     def status(self) -> dict:
         return read_status(self.place, "agent") or {}
+
+    def agent_has_ended_jobs(self) -> bool:
+        result = launches.read_result(self.place, LAUNCH)
+        return result is not None and not result.complete
 
     def close(self) -> None:
         for process in self.jobs:
@@ -405,3 +409,23 @@ def test_the_channel_written_by_hand_has_the_documented_layout() -> None:
     assert os.pread(writer.fd, 8, 0) == layout.MAGIC
     assert os.pread(writer.fd, 8, layout.JOB_WORDS["uid"]) == (9).to_bytes(8, "little")
     writer.close()
+
+
+def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench: Bench) -> None:
+    full = json.dumps({"slug": "store-full", "text": "no space"}).encode()
+    bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]
+    bench.start_agent()
+    job, uid = bench.job(5)
+    until(lambda: bench.status().get("stall"))
+    job.kill()
+    job.wait()
+    bench.ended(job, None, 9)
+    until(bench.agent_has_ended_jobs)
+    bench.agent.terminate()
+    assert bench.agent.wait(20) == 0
+    ((_, left),) = given_up.pending(bench.place)
+    assert left is not None
+    end = left["end"]
+    assert (left["uid"], left["identity"]["name"]) == (uid, "fake.py")
+    assert (end["state"], end["signal"], end["records"], end["span_head"]) == ("killed", 9, 5, 5)
+    assert "1 ended jobs given up, 5 records not stored" in bench.status()["last_error"]

@@ -8,9 +8,10 @@ import time
 
 import pytest
 from fakes.collector_process import CollectorProcess, Streaming
+from fakes.polling import until
 from fakes.wire_agent import WireAgent, span
 from tfprof.collector.store.reader import LocalStore
-from tfprof.formats import wire
+from tfprof.formats import given_up, runtime_dir, wire
 
 UID = 0x77
 
@@ -62,6 +63,16 @@ def test_a_job_is_stored_and_can_be_read_after_the_collector_has_ended(daemon):
     assert job.table("spans").num_rows == 2
     assert job.rollup()["traces"].to_pylist()
     assert stored_traces(daemon.store) == list(range(10))
+
+
+def test_what_an_agent_has_given_up_is_counted_by_the_next_collector(daemon):
+    end = {"state": "exited", "status": 0, "signal": None, "t_ns": 5, "records": 7, "span_head": 3}
+    given_up.write(runtime_dir.make_instance(str(daemon.store)), UID, {"name": "stream"}, end)
+    daemon.start()
+    until(lambda: not list(given_up.pending(daemon.place)))
+    until(lambda: LocalStore(daemon.store).job("stream").info.state == "exited")
+    daemon.stop()
+    assert LocalStore(daemon.store).job("stream").info.counters["never_stored"] == 10
 
 
 def test_a_collector_killed_twenty_times_stores_every_acked_step_once(daemon):

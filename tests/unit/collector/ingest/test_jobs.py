@@ -415,3 +415,34 @@ def test_an_alert_that_cannot_be_stored_now_is_stored_later(ingest, monkeypatch)
         assert len(ingest.jobs.store_alerts()) == 1
     ingest.say(wire.EVENT, slug="x", text="y")
     assert len(ingest.table("alerts")) == 1
+
+
+GIVEN_UP = {"state": "killed", "signal": 9, "status": None, "t_ns": 5, "records": 7, "span_head": 3}
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_what_an_agent_has_given_up_is_lost_and_the_job_has_its_end(ingest, is_open):
+    ingest.records(1, step(), step())
+    if not is_open:
+        ingest.restart()
+    ingest.jobs.end_given_up(UID, {"name": "train.py"}, GIVEN_UP)
+    assert list(ingest.jobs.work(10.0))
+    info = LocalStore(ingest.path).job(f"{UID:016x}").info
+    assert (info.state, info.end["signal"], info.counters["never_stored"]) == ("killed", 9, 8)
+    assert ingest.table("events")[-2:] == [
+        {**event, "slug": "given-up", "count": count}
+        for event, count in zip(ingest.table("events")[-2:], (5, 3), strict=True)
+    ]
+
+
+def test_a_job_that_the_store_does_not_know_is_listed_with_its_loss(ingest):
+    ingest.jobs.end_given_up(7, {"name": "other.py"}, GIVEN_UP)
+    assert list(ingest.jobs.work(10.0))
+    info = LocalStore(ingest.path).job(f"{7:016x}").info
+    assert (info.name, info.state, info.counters["never_stored"]) == ("other.py", "killed", 10)
+
+
+@pytest.mark.parametrize("end", [{}, {"state": "over"}, {**GIVEN_UP, "records": "7"}])
+def test_an_invalid_end_is_refused(ingest, end):
+    with pytest.raises(FormatError):
+        ingest.jobs.end_given_up(7, {"name": "other.py"}, end)

@@ -1,0 +1,40 @@
+"""Files about ended jobs whose remaining data an agent has given up, for the next collector.
+
+The data is lost, but the collector counts it, and stores how the job ended.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from .private_files import read_json, write_json
+from .runtime_dir import GIVEN_UP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SUFFIX = ".json"
+_KINDS: dict[str, type] = {"uid": int, "identity": dict, "end": dict}
+
+
+def write(instance_dir: str, uid: int, identity: dict[str, Any], end: dict[str, Any]) -> None:
+    """Write the bodies of the last OPEN and CLOSE of job ``uid``; OSError on failure."""
+    path = os.path.join(instance_dir, GIVEN_UP, "%016x%s" % (uid, _SUFFIX))
+    write_json(path, {"uid": uid, "identity": identity, "end": end})
+
+
+def pending(instance_dir: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield the path of each file, and uid, identity and end in it; None if it is invalid.
+
+    The caller removes the file. OSError on failure.
+    """
+    folder = os.path.join(instance_dir, GIVEN_UP)
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+    except FileNotFoundError:
+        return
+    for path in (os.path.join(folder, name) for name in names):
+        value = read_json(path)
+        is_valid = value is not None and all(isinstance(value.get(key), kind) for key, kind in _KINDS.items())
+        yield path, value if is_valid else None
