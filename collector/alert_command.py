@@ -35,8 +35,8 @@ class AlertCommand:
     def add(self, uid: int, values: Mapping[str, str], now: float) -> None:
         """Queue a run about job ``uid``.
 
-        None is queued without a command, within INTERVAL_S of the job's last one, or if the queue
-        is full. ``values`` are the variables, named without their prefix.
+        Nothing is queued if there is no command, if the job's last run was queued within
+        INTERVAL_S, or if the queue is full. ``values`` are the variables without their prefix.
         """
         if not self._command or now < self._not_before.get(uid, 0.0) or len(self._waiting) >= WAITING_MAX:
             return
@@ -51,9 +51,9 @@ class AlertCommand:
         """
         if self._running is not None:
             if self._running.poll() is None:
-                if now < self._deadline:
-                    return
-                self._kill(self._running)
+                if now >= self._deadline:
+                    self._kill(self._running)  # not waited for: it may be in a system call that does not end
+                return
             self._running = None
         if self._waiting:
             self._running = self._started(self._waiting.popleft())
@@ -76,4 +76,3 @@ class AlertCommand:
     def _kill(process: "subprocess.Popen[bytes]") -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -26,7 +26,7 @@ from .alert_command import AlertCommand
 from .alerts.sentence import sentence
 from .captures import Captures
 from .decoders.decode import decoder
-from .errors import StoreError
+from .errors import FormatError, StoreError
 from .ingest.jobs import OpenJobs
 from .ingest.receiver import Receiver
 from .selfstats import SelfStats
@@ -43,7 +43,7 @@ TICK_S: Final = 0.1
 COUNTERS_A_TICK: Final = 1
 STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
-GIVEN_UP_S: Final = 60.0
+GIVEN_UP_S: Final = 10.0
 #: Time limit for storing messages that arrived before the stop (seconds).
 DRAIN_S: Final = 2.0
 
@@ -174,11 +174,16 @@ class Collector:
             )
 
     def _take_given_up(self, now: float) -> None:
-        if now - self._given_up >= GIVEN_UP_S:
-            self._given_up = now
-            for path, one in given_up.pending(self._place):
-                if one is not None:
-                    self._jobs.end_given_up(one["uid"], one["identity"], one["end"])
+        if now - self._given_up < GIVEN_UP_S:
+            return
+        self._given_up = now
+        for path, one in given_up.pending(self._place):
+            try:
+                is_done = one is None or self._jobs.end_given_up(one["uid"], one["identity"], one["end"])
+            except FormatError as error:
+                self._stats.failed(0, error)
+                is_done = True
+            if is_done:
                 Path(path).unlink()
 
     def _write_status_if_due(self, now: float) -> None:

@@ -19,8 +19,8 @@ STALL_FACTOR: Final = 10.0
 STALL_S: Final = 15
 #: Minimum interval between two alerts of a job with the same slug (seconds).
 HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
-#: Counters of losses.
-_LOST: Final = ("dropped_records", "dropped_traces", "dropped_spans", "never_stored")
+#: Counters of losses; a dropped trace is also a dropped record.
+_LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: Limits for the times of an entry (ns), since those from a job may be wrong: the maximum total,
 #: and how far its end may be after the present.
 _LONGEST_NS: Final = 86_400 * NS

@@ -77,7 +77,7 @@ class OpenJob:
         self._shared = shared
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._counters_now: dict[str, Any] | None = None
-        self._lost_count = saturated(integer(writer.info.counters, LOST, 0))
+        self._lost_count = max(saturated(integer(writer.info.counters, LOST, 0)), _lost_by_events(writer))
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
         self._unstored: tuple[Tables, int, int] | None = None
@@ -120,6 +120,7 @@ class OpenJob:
         ``about``: the wire type of the entries, RECORDS or SPANS. Entries that this store has do
         not count.
         """
+        self.retry()
         if last <= self.writer.acked(about):
             return
         self._count_missing(last - self.writer.acked(about), f"{_ENTRIES[about]} {LOSSES[slug]}", slug=slug)
@@ -328,12 +329,19 @@ class OpenJob:
         self._work = None
         record = self._waiting[0]
         self._remove_waiting([record])
+        if outcome.trace:
+            self._shared.failed(self.uid, outcome.trace)
         if outcome.why:
-            self._shared.failed(self.uid, outcome.trace or outcome.why)
             self._give_up(record, outcome.why)
             return
-        self._maker.continue_after(outcome.tables, outcome.next_trace)
-        self._append_records(outcome.tables, record)
+        try:
+            self._maker.continue_after(outcome.tables, outcome.next_trace)
+            self._append_records(outcome.tables, record)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the failure stays within this job
+            self._shared.failed(self.uid, error)
+            self._give_up(record, f"{type(error).__name__}: {error}", "internal")
 
     def _append_records(self, tables: Tables, last: Record) -> None:
         if "events" in tables:
@@ -395,3 +403,13 @@ class OpenJob:
         wire.EVENT: _event,
         wire.CLOSE: _close,
     }
+
+
+def _lost_by_events(writer: JobWriter) -> int:
+    """Return the number of lost entries that events of the job report.
+
+    A collector that is killed may have stored such an event, but not yet the counter.
+    """
+    events = writer.table("events", ["slug", "count"])
+    found = events.filter(pc.is_in(events["slug"], pa.array(["gap", UNDECODABLE, "internal", *LOSSES])))
+    return saturated(pc.sum(found["count"]).as_py() or 0)

@@ -1,6 +1,5 @@
 """The open jobs of a collector; SAMPLES messages, which cover several jobs."""
 
-import contextlib
 import json
 import re
 import time
@@ -153,12 +152,27 @@ class OpenJobs:
             return [Head(wire.REOPEN, uid) for uid in strangers]
         failures = []
         if of_host:
-            failures += _failures(partial(self._sample_host, host, head.last, t_ns, of_host))
+            failures += self._store_errors(0, partial(self._sample_host, host, head.last, t_ns, of_host))
         for uid in by_uid.keys() & self.open.keys():
-            failures += _failures(partial(self.open[uid].sample, head.last, t_ns, by_uid[uid]))
+            failures += self._store_errors(uid, partial(self.open[uid].sample, head.last, t_ns, by_uid[uid]))
         if failures:
             raise failures[0]
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
+
+    def _store_errors(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
+        """Run ``action`` about job ``uid``; return its StoreError, if any.
+
+        The next job is served after any failure, except that of a sample that cannot be parsed.
+        """
+        try:
+            action()
+        except StoreError as error:
+            return [error]
+        except TfprofError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the failure stays within this job
+            self._failed(uid, error)
+        return []
 
     def retry(self) -> Iterator[JobAnswers]:
         """Append again the rows of failed appends.
@@ -220,8 +234,12 @@ class OpenJobs:
         """Store the new alerts, and return them with the uids of their jobs."""
         found = [(uid, alert) for uid, alert in self._detector.alerts(time.time_ns()) if uid in self.open]
         for uid, alert in found:
-            with contextlib.suppress(StoreError):  # the job keeps the alert
+            try:
                 self.open[uid].alert(alert)
+            except StoreError:  # the job keeps the alert
+                pass
+            except Exception as error:  # noqa: BLE001  # the failure stays within this job
+                self._failed(uid, error)
         return found
 
     def _renew(self) -> None:
@@ -256,16 +274,22 @@ class OpenJobs:
             job.note_lost(about, last, "store-removed")
         self._removed.pop(job.uid, None)
 
-    def end_given_up(self, uid: int, identity: dict[str, Any], end: dict[str, Any]) -> None:
+    def end_given_up(self, uid: int, identity: dict[str, Any], end: dict[str, Any]) -> bool:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
 
-        ``identity`` and ``end`` are the bodies of OPEN and CLOSE.
+        ``identity`` and ``end`` are the bodies of OPEN and CLOSE. Return whether the job has ended;
+        otherwise the caller tries again. FormatError if they are invalid.
         """
+        if self.has_ended(uid):
+            return True
         self.take(Head(wire.OPEN, uid), memoryview(json.dumps(identity).encode()))
-        job = self.open[uid]
+        job = self.open.get(uid)
+        if job is None:
+            return False
         for about, word in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
             job.note_lost(about, integer(end, word, 0), "given-up")
         self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()))
+        return self.has_ended(uid)
 
     def close(self) -> None:
         """Discard the waiting records.
@@ -356,8 +380,9 @@ class OpenJobs:
         self.rows_of_ended += job.rows
         text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from now on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
-        actions: tuple[Callable[[], None], ...] = (
+        actions: tuple[Callable[[], object], ...] = (
             lambda: job.writer.append({"events": event_rows([event])}),
+            job.hand_over_counters,
             lambda: job.writer.close("lost"),
             lambda: self._store.release(uid),
         )
@@ -387,15 +412,6 @@ def _line(error: Exception | str) -> str:
     if isinstance(error, str):
         return (error.splitlines() or [""])[-1]
     return f"{type(error).__name__}: {error}"
-
-
-def _failures(action: Callable[[], None]) -> list[StoreError]:
-    """Run ``action`` and return its StoreError, if any, so that the next job is still served."""
-    try:
-        action()
-    except StoreError as error:
-        return [error]
-    return []
 
 
 def _uid(text: str) -> int:

@@ -29,8 +29,8 @@ ROWS_BYTES_MAX: Final = 32 << 20
 #: Limits of the worker's CPU time and wall time, which is longer on a busy machine (seconds).
 CPU_S: Final = 20
 WALL_S: Final = 60.0
-#: Maximum bytes of records that wait to be decoded, all jobs together; one job may have half of
-#: them. A single message may exceed the maximum.
+#: Maximum bytes of records that wait to be decoded, all jobs together, beyond JOB_WAITING_MIN of
+#: each job; one job may have half of them. A single message may exceed the maximum.
 WAITING_MAX: Final = 32 << 20
 #: Bytes of waiting records that each job may have regardless of the other jobs.
 JOB_WAITING_MIN: Final = 1 << 20
@@ -44,7 +44,7 @@ _WHY: Final = {
     -signal.SIGSEGV: _NEEDS_MEMORY,  # libraries that do not check malloc's result
     -signal.SIGABRT: _NEEDS_MEMORY,
     -signal.SIGXCPU: _NEEDS_TIME,
-    -signal.SIGKILL: "the process that decoded it was killed, as by a lack of memory",
+    -signal.SIGKILL: "the process that decoded it was killed, perhaps for lack of memory",
     _TOO_MUCH: f"it makes more than {ROWS_BYTES_MAX >> 20} MiB of rows",
 }
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")

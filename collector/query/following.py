@@ -6,6 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ..errors import StoreError
 from ..store import catalog
 from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.reader import LocalJob, LocalStore
@@ -113,7 +114,7 @@ class Following:
                 continue
             try:
                 info = catalog.load(folder)
-            except FileNotFoundError:
+            except (FileNotFoundError, StoreError):  # it is being created or removed, or is damaged
                 continue
             if info.identity.get("launch") in self._launches:
                 self._follow(LocalJob(folder, info), now_ns)

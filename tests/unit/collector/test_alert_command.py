@@ -55,7 +55,7 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
     assert process is not None
     assert process.poll() is None
     command.tick(PATIENCE_S + 1)
-    assert process.poll() is not None
+    until(lambda: process.poll() is not None, "the end of the command", patience_s=30.0)
     until(lambda: not living(process.pid), "the end of the group", patience_s=30.0)
 
 

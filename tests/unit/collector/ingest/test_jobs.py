@@ -446,3 +446,32 @@ def test_a_job_that_the_store_does_not_know_is_listed_with_its_loss(ingest):
 def test_an_invalid_end_is_refused(ingest, end):
     with pytest.raises(FormatError):
         ingest.jobs.end_given_up(7, {"name": "other.py"}, end)
+
+
+def test_a_collector_that_was_killed_before_it_stored_the_counter_knows_the_loss_from_the_event(ingest):
+    ingest.records(1, step())
+    for _ in range(2):  # the first message after a gap is doubtful
+        ingest.records(7, step())
+    ingest.restart()  # as after SIGKILL, counters were not handed over
+    ingest.open(name="train.py")
+    ingest.say(wire.COUNTERS, records=7)
+    ingest.jobs.hand_over_counters(1)
+    assert ingest.events()["gap"] == 5
+    ingest.end("ended", records=7)
+    assert LocalStore(ingest.path).job(f"{UID:016x}").info.counters["never_stored"] == 5
+
+
+def test_losses_of_a_removed_store_are_counted_once_however_often_the_append_fails(ingest, monkeypatch):
+    job = ingest.jobs.open[UID]
+
+    def fails(*_):
+        raise StoreError("no space", "store-full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job.writer, "append", fails)
+        for _ in range(3):
+            with pytest.raises(StoreError):
+                job.note_lost(wire.RECORDS, 9, "store-removed")
+    job.note_lost(wire.RECORDS, 9, "store-removed")
+    assert job._lost_count == 9
+    assert ingest.events()["store-removed"] == 9
