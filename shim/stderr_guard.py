@@ -9,6 +9,7 @@ lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 
 from . import descriptors, libc
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: Offset of the descriptor in a FILE of the GNU C library on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
 _STREAMS = ("stdout", "stderr")
+GET_SEALS = 1034
+_ADD_SEALS, _SEAL_SHRINK = 1033, 2
 #: Source files of TensorFlow that log about a profiler session; the first line of each message
 #: names one.
 _FILES = (
@@ -47,17 +50,20 @@ class NoisyError(Exception):
 class Captured(object):
     """While entered, the C library's ``stderr`` writes into a memory file, until ``close``.
 
-    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's. Only one thread at
-    a time may enter an object.
+    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's; ``seals`` are those
+    of the file. Only one thread at a time may enter an object.
     """
 
-    __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job")
+    __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job", "seals")
 
     def __init__(self) -> None:
         self.fileno, self._flush = _stderr()
         self.job = self.fileno.value
         self.fd = memory.create("log")
         self._file = os.fstat(self.fd)
+        # Other files that get its number have other seals, or none.
+        fcntl.fcntl(self.fd, _ADD_SEALS, _SEAL_SHRINK)
+        self.seals = fcntl.fcntl(self.fd, GET_SEALS)
         self._at = 0
 
     def __enter__(self) -> None:

@@ -101,7 +101,7 @@ class Tracker(_Counted):
         self.channel: Channel | None = None
         self.account = Account()
         self.put: Put = _discard
-        self._skip_lock = _thread.allocate_lock()
+        self._skip_lock = _thread.RLock()
         self._sampling = Sampling()
         self._chosen = (0, 0)  # the last step after which a number of counted steps was chosen, and its end (ns)
         self._rest = 0  # steps that are still only counted after the next check for orders
@@ -134,25 +134,26 @@ class Tracker(_Counted):
         If steps are too short to time each one, choose how many of the next are only counted.
         """
         others = 0
+        lock = self._skip_lock
+        is_inside = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
         try:
             # Without the lock, as on re-entry from a signal handler, only this step's span is put.
             # If ``left`` has changed meanwhile, another thread has done this.
-            if self._skip_lock.acquire(False):
-                try:
-                    if self.left is left:
-                        if self._rest > 0:
-                            self._count_further(ordinal)
-                            self.spend(TIMING_FACTOR * (mono() - start - duration))
-                            return
-                        others, self._others = self._others, 0
-                        if others < 0:
-                            others, self._others = 0, others
-                        self._choose_skip(ordinal, duration, start + duration)
-                finally:
-                    self._skip_lock.release()
+            if not is_inside and lock.acquire(False) and self.left is left:
+                if self._rest > 0:
+                    self._count_further(ordinal)
+                    self.spend(TIMING_FACTOR * (mono() - start - duration))
+                    return
+                others, self._others = self._others, 0
+                if others < 0:
+                    others, self._others = 0, others
+                self._choose_skip(ordinal, duration, start + duration)
         except Exception as error:
             if not stop(error):
                 raise
+        finally:
+            if not is_inside and lock._is_owned():  # type: ignore[attr-defined]
+                lock.release()
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
         own = TIMING_FACTOR * (mono() - start - duration)
         self.spend(self._sampling.cost(own, others))

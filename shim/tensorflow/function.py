@@ -76,8 +76,6 @@ class ThreadState(object):
 #: Threads within a measured call or a Keras call. While there are any, each call checks its own
 #: thread's state.
 inside: set[ThreadState] = set()
-#: Ids of our copies of TensorFlow's module for annotations, which are never deleted.
-annotating: set[int] = set()
 #: By thread, (kind, code): span kind of the next outermost call if ``code``, a method of Keras, is
 #: among its callers.
 pending_kinds: dict[int, tuple[int, types.CodeType]] = {}
@@ -113,7 +111,6 @@ def _annotating(original: ModuleType) -> ModuleType:
     """Return a copy of the module ``original`` with an annotation that reports its calls."""
     ours = types.ModuleType(original.__name__, original.__doc__)
     ours.__dict__.update(original.__dict__)
-    annotating.add(id(ours))
     tracker = core.tracker(layout.FUNCTION)
     base = vars(original)["Trace"]
     measured = _measured(base, tracker)

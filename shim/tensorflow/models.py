@@ -22,6 +22,9 @@ _WEIGHTS = (("weights", "trainable_weights"), ("variables", "trainable_variables
 _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
 
 
+#: Types of `__dict__` in classes whose instances store their attributes.
+_STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
 #: Keras models that ran, by id: a model may not be hashable.
 _ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 #: Ids of models for which ``remember`` was called; another model may get the id of a deleted one.
@@ -92,7 +95,7 @@ def _referred(call: Any) -> Iterator[Any]:
     waiting = [(call, 0)]
     while waiting and len(seen) < _MOST:
         each, depth = waiting.pop()
-        if isinstance(each, weakref.ref):
+        if issubclass(type(each), weakref.ref):
             each = each()
         if each is None or id(each) in seen:
             continue
@@ -104,20 +107,36 @@ def _referred(call: Any) -> Iterator[Any]:
 
 
 def _within(each: Any, depth: int) -> list[Any]:
-    if isinstance(each, types.MethodType):
+    # Nothing here runs code of the job's, as that of a proxy or of a module that is loaded at its
+    # first use.
+    kind = type(each)
+    if kind is types.MethodType:
         return [each.__self__, each.__func__]
-    if isinstance(each, types.FunctionType):
+    if kind is types.FunctionType:
         return _of_function(each, depth)
-    inner = vars(each).get("_python_function") if hasattr(each, "__dict__") else None
+    if kind in (list, tuple):
+        return list(each[:_MOST])
+    if kind is dict:
+        return list(each.values())[:_MOST]
+    return [] if issubclass(kind, (type, types.ModuleType)) else _of_object(each, kind)
+
+
+def _of_object(each: Any, kind: type) -> list[Any]:
+    attributes = _attributes(each)
+    inner = attributes.get("_python_function")
     if inner is not None:
         return [inner]
-    if type(each) in (list, tuple):
-        return list(each[:_MOST])
-    if type(each) is dict:
-        return list(each.values())[:_MOST]
-    known = isinstance(each, (type, types.ModuleType)) or _properties(type(each)) is not None
     # Objects that hold a model, such as the job's trainer or a checkpoint.
-    return [] if known or not hasattr(each, "__dict__") or _of_package(type(each)) else list(vars(each).values())
+    return [] if _properties(kind) is not None or _of_package(kind) else list(attributes.values())
+
+
+def _attributes(each: Any) -> dict[str, Any]:
+    """Return the attributes of an object that are stored in it."""
+    for base in type(each).__mro__:
+        found = vars(base).get("__dict__")
+        if found is not None:
+            return found.__get__(each) or {} if type(found) in _STORED else {}
+    return {}
 
 
 def _of_function(function: types.FunctionType, depth: int) -> list[Any]:

@@ -139,8 +139,8 @@ class Session(object):
             if not self._take():
                 return None
             with descriptors.StandardFdsReserved():
-                os.mkdir(self._folder, 0o700)
                 try:
+                    os.mkdir(self._folder, 0o700)
                     with self._logged:
                         self._held[0].export_to_tb()
                     self.ended = clock.mono()
@@ -199,20 +199,23 @@ class Session(object):
         usage = _Usage()
         ended = starmap(self._over.acquire, repeat((True, pause), polls))
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # always 0
+        seals = starmap(libc.plain.fcntl, [(log.fd, stderr_guard.GET_SEALS)])
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
             # Waits until the recording has ended or must end; every result so far is false, which
             # continues the chain.
             map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
             starmap(self._stop_token.pop, [(0, True)]),  # true if another thread ends it, which ends the chain
-            starmap(setattr, [(log.fileno, "value", log.fd)]),
+            # -1, a descriptor that cannot be written, if the job has closed the log.
+            map(setattr, [log.fileno], ["value"], map({log.seals: log.fd}.get, seals, [-1])),
             starmap(self._held.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job)]),
             starmap(self._gone.put, [(None,)]),
         )
         # This thread blocks all signals: those for the process belong to the job's threads.
-        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         try:
+            _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)  # a handler of the job's may raise in it
             _thread.start_new_thread(any, (calls,))
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)

@@ -38,12 +38,15 @@ def claim(_session: object = None) -> Claim:
     """End our sessions, since the job needs its own; the caller keeps the result meanwhile."""
     _renew()
     made = Claim()
-    claims.add(made)
-    _drop_window()
-    until = clock.mono() + _WAIT_NS
-    while _lock.is_held_by_another_thread and clock.mono() < until:
-        time.sleep(_PAUSE_S)
-    return made
+    try:
+        claims.add(made)
+        _drop_window()
+        until = clock.mono() + _WAIT_NS
+        while _lock.is_held_by_another_thread and clock.mono() < until:
+            time.sleep(_PAUSE_S)
+        return made
+    finally:
+        del made  # a traceback that the job keeps must not keep it
 
 
 def reserve() -> Hold | None:
@@ -57,7 +60,10 @@ def reserve() -> Hold | None:
 def take(tf_session: Any) -> Hold | None:
     """Return the held profiler session if it is provably free, else None."""
     hold = reserve()
-    return hold if hold is not None and _free(tf_session) else None
+    try:
+        return hold if hold is not None and _free(tf_session) else None
+    finally:
+        del hold  # a traceback that the job keeps must not hold it
 
 
 def _renew() -> None:

@@ -49,7 +49,7 @@ class Runs(object):
         role = self._find(session, fetches, targets)
         if role is None:
             role = Role(list(fetches), list(targets), 0, self.unknown.tracker)
-        session._tfprof_run = role
+        vars(session)[_LAST] = role
         return role
 
     def _forget(self) -> None:

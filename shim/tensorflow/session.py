@@ -40,7 +40,7 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
-        role = getattr(self, "_tfprof_run", unknown)
+        role = self.__dict__.get("_tfprof_run", unknown)
         if fetch_list != role.fetches or target_list != role.targets:
             role = find(self, fetch_list, target_list)
         tracker = role.tracker

@@ -59,8 +59,10 @@ def _exchange(empty: Any, full: Any, length: int) -> None:
         old, new = os.pread(fd, _WORDS, to), os.pread(fd, _WORDS, source)
         if old[:16] != _EMPTY[:16] or int.from_bytes(new[8:16], "little") != length:
             raise ValueError("not the known layout of a TF_Buffer")
-        os.pwrite(fd, new, to)
+        # In this order, an exception of the job's between the two leaks the data. In the other one,
+        # the data would be freed twice.
         os.pwrite(fd, old, source)
+        os.pwrite(fd, new, to)
     finally:
         os.close(fd)
 

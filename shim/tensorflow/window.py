@@ -62,7 +62,6 @@ class Window(object):
         "ordinal",
         "own",
         "pid",
-        "put",
         "session",
         "size",
         "thread",
@@ -79,10 +78,9 @@ class Window(object):
         self.pid = clock.getpid()
         self.thread = _thread.get_ident()
         self.head_word = threads.head_word(self.thread)
-        #: the functions called so far, and their models
-        self.functions: list[tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = []
+        #: by id, the functions called so far, and their models
+        self.functions: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}
         self.own = 0  # our work for it, ns
-        self.put = False  # whether a record was put or dropped
         self.is_closed = False  # whether the step has ended, or was not traced
         self.session = profiler.Session()
 
@@ -111,15 +109,16 @@ class Window(object):
     def deliver(self, step: Step, duration: int, count: int) -> None:
         """Stop recording and put the data as the record of ``step``; count a loss on failure."""
         start = clock.mono()
-        kept = False
+        kept: bool | None = None
         try:
             kept = self._put(step, duration, count)
         finally:
             if not kept:
-                self.channel.lose_trace(put=self.put)
+                self.channel.lose_trace(put=kept is not None)
             self.own += clock.mono() - start
 
-    def _put(self, step: Step, duration: int, count: int) -> bool:
+    def _put(self, step: Step, duration: int, count: int) -> bool | None:
+        """Put the data; return False if it was dropped and counted, None if there is none."""
         global _rate
         session, channel, kind = self.session, self.channel, self.tracker.kind
         most = channel.room - layout.XSPACE_HEAD.size
@@ -128,16 +127,15 @@ class Window(object):
         except profiler.TooLargeError as error:
             text = "the record of a step takes %d bytes, and the ring has room for %d" % (error.args[0], most)
             self._refuse("window-too-large", text)
-            return False
+            return None
         if data is None:
             if not session.is_unwanted:
                 self._report_dropped(page_faults.peak_kib() - self.size)
-            return False
+            return None
         _failed_windows.pop((kind, self.key), None)
         if len(data) >= _RATE_MIN_BYTES or session.ended - session.began > _FIRST * 5e8:
             _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
         self.send_graphs()  # first: the graphs hold the placement of the ops
-        self.put = True
         return channel.put(
             layout.XSPACE,
             layout.XSPACE_HEAD.pack(session.began_real, count, self.head_word) + data,
@@ -153,7 +151,7 @@ class Window(object):
     @guarded
     def send_graphs(self) -> None:
         """Send the graphs of the functions that were called."""
-        for reference, given in self.functions:
+        for reference, given in list(self.functions.values()):
             function = reference()
             for concrete in concretes(function):
                 graph.ensure_functions_sent(concrete.graph, self.channel, (function, given))
@@ -249,9 +247,12 @@ def called(call: dict[str, Any]) -> None:
     """Add a called function to the open window; ``call`` has the call's ``self`` and ``args``."""
     window = current
     function = call.get("self")
-    if window is not None and function is not None:
+    if window is None or function is None:
+        return
+    known = window.functions.get(id(function))
+    if known is None or known[0]() is not function:
         given = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
-        window.functions.append((weakref.ref(function), given))
+        window.functions[id(function)] = (weakref.ref(function), given)
 
 
 @guarded
@@ -259,8 +260,10 @@ def drop(step: Step) -> None:
     """Drop the window of ``step``, which turned out to be no step."""
     window = current
     if window is not None and window.is_of(step):
-        window.session.drop()
-        window.close()
+        try:
+            window.session.drop()
+        finally:
+            window.close()
     else:
         _dropped.pop((step.tracker.kind, step.ordinal), None)
 
@@ -331,9 +334,14 @@ def _start(window: Window) -> tuple[str, str] | None:
     hold = profiler_lock.reserve()
     if hold is None:
         return profiler.BUSY_REASON
-    tries = _failed_windows.get((window.tracker.kind, window.key), 0)
-    most = window.size + window.most if window.size else sys.maxsize
-    return window.session.open(limit_s(window.channel, tries), most)
+    try:
+        if _ending:  # `_end` may have run before it could see ``current``
+            return ("", "")
+        tries = _failed_windows.get((window.tracker.kind, window.key), 0)
+        most = window.size + window.most if window.size else sys.maxsize
+        return window.session.open(limit_s(window.channel, tries), most)
+    finally:
+        del hold  # a traceback that the job keeps must not hold it
 
 
 def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
@@ -376,9 +384,10 @@ def _forked() -> None:
     global current, _opening
     window, current = current, None
     _opening = TryLock()
+    left = [*_dropped.values(), *([] if window is None else [window])]
     _dropped.clear()
-    if window is not None:
-        window.session.leak()
+    for each in left:
+        each.session.leak()
 
 
 def concretes(function: Any) -> list[Any]:

@@ -78,6 +78,15 @@ def test_a_callable_that_the_job_traces_changes_no_counts_of_others(start, trace
     assert read.word("traced") == len(read.records_of(layout.RUN_METADATA))
 
 
+def test_a_session_of_a_class_with_its_own_attributes_runs_as_without_tfprof(start):
+    with start("odd") as job:
+        read = job.until_ready().reader().take(ended=True)
+        read.close()
+        assert job.finish()[::2] == (0, "")
+    assert read.count(layout.RUN) == 10
+    assert read.word("faults") == 0
+
+
 def test_a_forked_child_has_its_own_channel(start):
     with start("fork") as job:
         read = job.until_ready().reader()

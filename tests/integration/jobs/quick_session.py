@@ -68,6 +68,25 @@ def traced_callable():
     ready()
 
 
+class OddSession(session.BaseSession):
+    """A session of the job's own class, which has only its own attributes."""
+
+    def __getattr__(self, name):
+        return self.__dict__["extra"][name]
+
+    def __setattr__(self, name, value):
+        if "tfprof" in name:
+            raise TypeError(name)
+        super().__setattr__(name, value)
+
+
+def odd():
+    own = OddSession()
+    for number in range(10):
+        assert own.run(["y"], {"x": number}) == number + 1
+    ready()
+
+
 def errors():
     runs()
     call = session.BaseSession._Callable(sessions, Options())

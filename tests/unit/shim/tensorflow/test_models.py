@@ -1,6 +1,6 @@
 """Models that functions refer to, and their weights."""
 
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 from tfprof.shim.tensorflow import models
 
@@ -96,3 +96,31 @@ def test_a_model_that_cannot_be_examined_hides_no_other():
 
     kernel = Weight()
     assert models.Weights([Broken(), Model([kernel])]).trained == {id(kernel): True}
+
+
+def test_no_code_of_the_jobs_runs_in_the_search():
+    ran = []
+
+    class Proxy:
+        """Like a proxy of a web framework outside of its context."""
+
+        __slots__ = ()
+
+        def __getattribute__(self, name):
+            ran.append(name)
+            raise RuntimeError("outside of the context")
+
+    class Dynamic:
+        @property
+        def __dict__(self):  # type: ignore[override]
+            ran.append("__dict__")
+            raise RuntimeError("outside of the context")
+
+    class Lazy(ModuleType):
+        def __getattribute__(self, name):
+            ran.append(name)
+            return super().__getattribute__(name)
+
+    parts = (Proxy(), Dynamic(), Lazy("lazy"), SimpleNamespace(model=MODEL))
+    assert models.of((lambda: parts, ())) == [MODEL]
+    assert ran == []

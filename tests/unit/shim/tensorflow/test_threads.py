@@ -1,7 +1,5 @@
 """Threads as lines of an XSpace."""
 
-import threading
-import types
 from typing import Any
 
 import pytest
@@ -29,29 +27,3 @@ def test_other_threads_in_calls_set_the_lowest_bit(monkeypatch: pytest.MonkeyPat
     call: Any = object()
     other.keras_calls.append(call)
     assert threads.head_word(1) & layout.XSPACE_OTHERS
-
-
-def test_another_thread_in_a_call_that_is_only_counted_sets_the_lowest_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    annotations = types.ModuleType("trace")
-    monkeypatch.setattr(function, "annotating", {id(annotations)})
-    began, ends = threading.Event(), threading.Event()
-
-    def run() -> None:
-        began.set()
-        assert ends.wait(60.0)
-
-    place: dict[str, Any] = {"trace": annotations, "run": run}
-    exec("def call():\n    trace.Trace if False else run()\n", place)
-    threads_to_check = [threading.Thread(target=target) for target in (run, place["call"])]
-    found = []
-    for thread in threads_to_check:
-        began.clear()
-        ends.clear()
-        thread.start()
-        assert began.wait(60.0)
-        found.append(bool(threads.head_word(threading.get_ident()) & layout.XSPACE_OTHERS))
-        assert thread.ident is not None
-        assert not threads.head_word(thread.ident) & layout.XSPACE_OTHERS
-        ends.set()
-        thread.join()
-    assert found == [False, True]

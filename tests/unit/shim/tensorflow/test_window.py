@@ -455,3 +455,39 @@ def test_a_forked_child_forgets_the_claims_of_the_parents_threads(fake, read):
         os._exit(0 if profiler_lock.take(FREE) is not None else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert claim in profiler_lock.claims
+
+
+def test_a_record_that_an_exception_of_the_job_interrupts_is_lost_and_counted(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    step = Step(tracker, tracker.next(), 0, True)
+
+    def interrupted(*_args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(core.channel()), "_copy", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            step.end()
+    assert read().word("dropped_traces") == read().word("dropped_records") == read().word("traced") == 1
+    run(1)
+    assert [first for first, _, _, _ in windows(read())] == [2]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fake, read, monkeypatch, is_kept):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker, kept = core.tracker(layout.BATCH), []
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(profiler.allocations, "enable", interrupted)
+        try:
+            Step(tracker, tracker.next(), 0, True)
+        except KeyboardInterrupt as error:
+            kept = [error] * is_kept  # as with a traceback that the job keeps
+    assert bool(kept) is is_kept
+    run(1)
+    assert [first for first, _, _, _ in windows(read())] == [2]
