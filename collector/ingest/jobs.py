@@ -353,7 +353,10 @@ class OpenJobs:
         self._busy.pop(job.uid, None)
         self._detector.close(job.uid)
         job.drop()
-        self._store.release(job.uid)
+        try:
+            self._store.release(job.uid)
+        except Exception as error:  # noqa: BLE001  # the failure stays within this job
+            self._report_failure(job.uid, error)
         self.rows_of_ended += job.rows
         self._ended[job.uid] = None
         self._failures.pop(job.uid, None)

@@ -42,15 +42,18 @@ def make_folder(path: Path, *, linked: bool = False) -> None:
     """Create the private folder ``path`` and its parents unless it exists; StoreError on failure.
 
     An existing folder must belong to this user, and nobody else may have write permission
-    (``store-foreign``). It may be a symbolic link only if ``linked``.
+    (``store-foreign``). It may be a symbolic link only if ``linked``, and only one of this user or
+    of root.
     """
     with store_errors(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.stat() if linked else path.lstat()
+        itself = path.lstat()
+        found = path.stat() if linked else itself
     if not stat.S_ISDIR(found.st_mode):
         raise StoreError(f"{path} is a symbolic link: remove it, or use another --store", "store-foreign")
-    if found.st_uid != os.geteuid():
-        text = f"{path} belongs to user {found.st_uid}, who could have other files of yours overwritten"
+    owners = {found.st_uid, *([itself.st_uid] if itself.st_uid else [])} - {os.geteuid()}  # root's links are harmless
+    if owners:
+        text = f"{path} belongs to user {min(owners)}, who could have other files of yours overwritten"
         raise StoreError(f"{text}: use another --store", "store-foreign")
     others = stat.S_IWOTH | (0 if _is_private(found.st_gid) else stat.S_IWGRP)
     if found.st_mode & others:

@@ -147,3 +147,13 @@ def test_a_failed_replacement_leaves_no_temporary_file(tmp_path):
     with pytest.raises(OSError, match="directory"):
         durable.replace(tmp_path / "job.json", b"x")
     assert [path.name for path in Path(tmp_path).iterdir()] == ["job.json"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
+def test_a_store_that_is_a_link_of_another_user_is_refused(store, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(store)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    assert f"{link} belongs to user 65534" in refused(link)
+    os.chown(link, 0, 0, follow_symlinks=False)
+    LocalStoreWriter(link, "here").close()
