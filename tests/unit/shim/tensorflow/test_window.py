@@ -14,7 +14,7 @@ from fakes.polling import until
 from tfprof.formats import layout
 from tfprof.shim import core, guard
 from tfprof.shim.pacing import page_faults
-from tfprof.shim.tensorflow import profiler, profiler_lock, window
+from tfprof.shim.tensorflow import allocations, profiler, profiler_lock, window
 from tfprof.shim.tensorflow.step import Step
 
 #: A library of TensorFlow whose profiler is free.
@@ -483,7 +483,7 @@ def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fak
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(profiler.allocations, "enable", interrupted)
+        patch.setattr(allocations, "enable", interrupted)
         try:
             Step(tracker, tracker.next(), 0, True)
         except KeyboardInterrupt as error:
