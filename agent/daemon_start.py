@@ -71,13 +71,14 @@ class DaemonSupervisor:
         self._started_s = -LAST_DELAY_S
         self._started_ns = 0
         self._spawn_failure: dict[str, str] | None = None
-        self._came_up = self.pid = daemons.last_pid(instance_dir, name)
+        #: Pid of the last process, running or killed; 0 after an orderly end.
+        self.pid = daemons.last_pid(instance_dir, name)
+        self._came_up = self.pid
         self.starts = 0
 
     def is_running(self) -> bool:
         """Return whether the daemon runs; reset the delay when a new process has come up."""
-        is_running = bool(daemons.holder(self._instance_dir, self._name))
-        #: The last process of the daemon, running or not; 0 after one that ended in order.
+        is_running = bool(daemons.running_pid(self._instance_dir, self._name))
         self.pid = daemons.last_pid(self._instance_dir, self._name)
         # If a process came up and was killed since, its successor need not wait.
         if self.pid != self._came_up and daemons.is_up(self._instance_dir, self._name, self.pid):

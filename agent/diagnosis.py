@@ -35,8 +35,8 @@ _CGROUP_MEMORY: Final = "sys/fs/cgroup/memory.max"
 _LINE_MAX: Final = 256
 
 
-Found = tuple[str, str] | None
-Check = Callable[[], Found]
+Outcome = tuple[str, str] | None
+Check = Callable[[], Outcome]
 
 
 class Finding(NamedTuple):
@@ -137,7 +137,7 @@ def _of_interpreter(python: Sequence[str]) -> Iterator[Finding]:
         yield Finding("tensorflow", *_profiled(*found))
 
 
-def _attaching(target: Target) -> Found:
+def _attaching(target: Target) -> Outcome:
     if target.state == targets.PROFILED:
         return OK, "it is already profiled: tfprof trace has more of its steps traced"
     refusal = targets.refusal_of(target.process.pid)
@@ -148,7 +148,7 @@ def _attaching(target: Target) -> Found:
     return OK, f"tfprof attach {target.process.pid}"
 
 
-def _interpreter_of(pid: int) -> Found:
+def _interpreter_of(pid: int) -> Outcome:
     minor = maps.python_version(pid)
     if minor is None:
         return None
@@ -167,7 +167,7 @@ def _supported(name: str, version: Sequence[int], executable: str) -> tuple[str,
     return OK, f"CPython {number} at {executable}"
 
 
-def _tensorflow_of(pid: int, is_loaded: bool | None) -> Found:
+def _tensorflow_of(pid: int, is_loaded: bool | None) -> Outcome:
     if not is_loaded:
         return NOTE, "it is not loaded yet" if is_loaded is False else "the process's files cannot be read"
     folders = dict.fromkeys(
@@ -199,7 +199,7 @@ def _profiled(version: str, folder: str) -> tuple[str, str]:
     return NOTE, f"{version} in {folder} is older than 1.15, the oldest tested version"
 
 
-def _namespaces(pid: int) -> Found:
+def _namespaces(pid: int) -> Outcome:
     apart = [name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)]
     return (OK, f"its own ({', '.join(apart)}): files of the host may not be visible there") if apart else None
 
@@ -208,7 +208,7 @@ def _namespace(pid: int, name: str) -> str:
     return os.readlink(f"/proc/{pid}/ns/{name}")
 
 
-def _memory(root: str) -> Found:
+def _memory(root: str) -> Outcome:
     size = layout.RING_AT + int(settings.SETTINGS["ring"].read())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if root == "/" and limit != resource.RLIM_INFINITY and limit < size:
@@ -231,7 +231,7 @@ def _cgroup_bytes(root: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _runtime(store: str) -> Found:
+def _runtime(store: str) -> Outcome:
     place = runtime_dir.instance_dir(store)
     try:
         addresses.collector_address(place)
@@ -246,7 +246,7 @@ def _runtime(store: str) -> Found:
     return OK, place if there == place else f"{place}, which is created on first use"
 
 
-def _room(store: str) -> Found:
+def _room(store: str) -> Outcome:
     there = _existing(store)
     if not os.access(there, os.W_OK | os.X_OK):
         return NO, f"{there} cannot be written: --store names another folder"

@@ -12,7 +12,7 @@ from ..collector.render.alerts_text import Block, lines
 from ..collector.store.reader import open_reader
 from .command import json_option, note, print_json, print_lines, store_option, width
 from .job_names import complete_jobs
-from .values import GIVEN, WHOLE
+from .values import NON_EMPTY, WHOLE
 
 
 def _block(one: JobAlert) -> Block:
@@ -39,7 +39,7 @@ def _note(one: JobAlert) -> str:
 
 
 @click.command()
-@click.argument("jobs", nargs=-1, type=GIVEN, metavar="[JOB]...", shell_complete=complete_jobs)
+@click.argument("jobs", nargs=-1, type=NON_EMPTY, metavar="[JOB]...", shell_complete=complete_jobs)
 @click.option("--last", type=WHOLE, metavar="N", help="Only the last N alerts.")
 @json_option
 @store_option

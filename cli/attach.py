@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from ..agent.attach import targets
 from ..agent.attach.attachment import LADDER, Attachment, Plan
 from ..agent.attach.helper import answer_in_process, set_answerer
-from ..agent.attach.identities import Answer, as_user, user_to_become
+from ..agent.attach.identities import Answerer, as_user, user_to_become
 from ..agent.channels import ChannelReader
 from ..agent.launches import name_of
 from ..agent.processes import Process, process
@@ -28,22 +28,22 @@ from ..formats.policy import Policy
 from ..formats.settings import SETTINGS
 from .command import note, print_lines, store_option, width
 from .report import report
-from .values import GIVEN, NAME, WHOLE
+from .values import NAME, NON_EMPTY, WHOLE
 from .watching import StepReader
 
 #: Values of `-o`, and the number of traced steps if `--steps` is not given.
 OUTPUTS: Final = ("ops",)
 STEPS: Final = 20
 #: Poll intervals of the jobs, and of the agent (seconds).
-LOOK_S: Final = 0.2
-AGENT_S: Final = 1.0
+POLL_S: Final = 0.2
+AGENT_POLL_S: Final = 1.0
 #: Poll interval of new processes (seconds).
-ARRIVALS_S: Final = 2.0
+PROCESS_POLL_S: Final = 2.0
 #: Time without a traced step after which the command says why (seconds).
 UNTRACED_S: Final = 10.0
 
 
-class Arrivals:
+class ProcessSelection:
     """The processes that ``--all`` selects.
 
     `follows`: they include processes that start or load TensorFlow later.
@@ -60,10 +60,10 @@ class Arrivals:
     def look(self, attached: list[Attachment]) -> None:
         """Attach to new processes and add the attachments to ``attached``.
 
-        New processes are looked for at most once in ARRIVALS_S. If one cannot be attached to, a
+        New processes are looked for at most once in PROCESS_POLL_S. If one cannot be attached to, a
         note says why.
         """
-        if time.monotonic() < self._looked_s + ARRIVALS_S:
+        if time.monotonic() < self._looked_s + PROCESS_POLL_S:
             return
         for found in targets.matching(self._pattern, self._known):
             self._known.add(found.process)
@@ -78,7 +78,7 @@ class Arrivals:
         self._looked_s = time.monotonic()
 
 
-class Patience:
+class UntracedNotes:
     """Notes that say why no step of a job is traced, at most one for each job.
 
     Without ``waits`` there are none: the command does not wait for traced steps.
@@ -108,7 +108,7 @@ class Patience:
 
 @click.command()
 @click.argument("pids", metavar="[PID]...", nargs=-1, type=WHOLE)
-@click.option("--all", "pattern", metavar="NAME", type=GIVEN, help="All my processes called NAME (`*` for any).")
+@click.option("--all", "pattern", metavar="NAME", type=NON_EMPTY, help="All my processes called NAME (`*` for any).")
 @click.option("--follow", is_flag=True, help="With --all: also processes that start later, until Ctrl-C.")
 @click.option("--trace", metavar="POLICY", help="The steps to trace, as for tfprof-run (budget=1%).")
 @click.option("--trace-level", "level", metavar="LEVEL", help="auto, software or full.")
@@ -157,7 +157,11 @@ def attach(
     )
     if pattern is not None:
         return _run(
-            plan, Arrivals(plan, pattern, follows=follow, counted=count is not None), count, output, no_wait=no_wait
+            plan,
+            ProcessSelection(plan, pattern, follows=follow, counted=count is not None),
+            count,
+            output,
+            no_wait=no_wait,
         )
     user_id = user_to_become(list(pids))
     if user_id is not None:
@@ -166,7 +170,7 @@ def attach(
 
 
 def _as_user(
-    plan: Plan, pids: Sequence[int], count: int | None, output: str | None, no_wait: bool, answer: Answer
+    plan: Plan, pids: Sequence[int], count: int | None, output: str | None, no_wait: bool, answer: Answerer
 ) -> int:
     """Do the command with another user's identity."""
     set_answerer(answer)
@@ -176,7 +180,9 @@ def _as_user(
     return _run(plan, pids, count, output, no_wait=no_wait)
 
 
-def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output: str | None, *, no_wait: bool) -> int:
+def _run(
+    plan: Plan, wanted: Sequence[int] | ProcessSelection, count: int | None, output: str | None, *, no_wait: bool
+) -> int:
     """Attach, show the steps, and detach; return the exit status.
 
     SIGTERM and SIGHUP end the command as Ctrl-C does.
@@ -188,13 +194,13 @@ def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output
     try:
         try:
             failed = _attach(plan, wanted, attached, counted=count is not None)
-            arrivals = wanted if isinstance(wanted, Arrivals) and wanted.follows else None
-            if no_wait or not (attached or arrivals):
+            followed = wanted if isinstance(wanted, ProcessSelection) and wanted.follows else None
+            if no_wait or not (attached or followed):
                 for one in attached:
                     note(f"{_title(one)}: attached; detach it with  tfprof detach {_id(one, plan.store)}")
                 return failed
-            patience = Patience(plan.store, waits=count is not None)
-            _watch(attached, count, arrivals, patience, quiet=output is not None)
+            notes = UntracedNotes(plan.store, waits=count is not None)
+            _watch(attached, count, followed, notes, quiet=output is not None)
         except KeyboardInterrupt:
             if any(one.is_ours for one in attached):
                 note("detaching")
@@ -220,14 +226,14 @@ def _settings(trace: str | None, level: str | None) -> dict[str, str]:
     return found
 
 
-def _attach(plan: Plan, wanted: Sequence[int] | Arrivals, attached: list[Attachment], *, counted: bool) -> int:
+def _attach(plan: Plan, wanted: Sequence[int] | ProcessSelection, attached: list[Attachment], *, counted: bool) -> int:
     """Attach to each process; return 1 if one with a given pid failed, else 0.
 
     The attachments are added to ``attached`` one by one, so that an interrupt loses none.
     ``counted``: a number of steps to trace was given. A job that is already profiled is then
     refused, since `tfprof trace` orders steps of it.
     """
-    if isinstance(wanted, Arrivals):
+    if isinstance(wanted, ProcessSelection):
         wanted.look(attached)
         if not attached and not wanted.follows:
             raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
@@ -271,15 +277,20 @@ def _id(one: Attachment, store: str) -> str:
 
 
 def _watch(
-    attached: list[Attachment], count: int | None, arrivals: Arrivals | None, patience: Patience, *, quiet: bool
+    attached: list[Attachment],
+    count: int | None,
+    followed: ProcessSelection | None,
+    notes: UntracedNotes,
+    *,
+    quiet: bool,
 ) -> None:
     """Show steps until ``count`` are traced in each job, or until all jobs have ended.
 
-    With ``arrivals`` only Ctrl-C ends it; their attachments join ``attached``. The channel of a job
+    With ``followed`` only Ctrl-C ends it; its attachments join ``attached``. The channel of a job
     that has ended is closed then, since any number of jobs may come.
     """
     readers = {one: StepReader(one.channel) for one in attached}
-    alone = arrivals is None and len(attached) == 1
+    alone = followed is None and len(attached) == 1
     looked_s = 0.0
     detached: set[Attachment] = set()
 
@@ -289,22 +300,22 @@ def _watch(
             if not quiet:
                 print_lines(_prefixed(one, lines, alone=alone))
 
-    while arrivals is not None or any(_goes_on(one, count) for one in attached):
-        if arrivals is not None:
-            arrivals.look(attached)
+    while followed is not None or any(_goes_on(one, count) for one in attached):
+        if followed is not None:
+            followed.look(attached)
         readers |= {one: StepReader(one.channel) for one in attached if one.is_open and one not in readers}
         over = [one for one in readers if one not in detached and not _goes_on(one, count)]
         show()
         for one in over:
             detached.add(one)
-            if not _detach(one) and arrivals is not None:
+            if not _detach(one) and followed is not None:
                 one.end()
                 del readers[one]
-        if attached and time.monotonic() > looked_s + AGENT_S:
+        if attached and time.monotonic() > looked_s + AGENT_POLL_S:
             looked_s = time.monotonic()
             attached[0].ensure_agent()
-            patience.look(attached)
-        time.sleep(LOOK_S)
+            notes.look(attached)
+        time.sleep(POLL_S)
     show()
 
 

@@ -14,7 +14,7 @@ from ..collector.store.protocols import JobReader
 from ..commands import streams
 from ..formats import runtime_dir
 from .job_names import complete_jobs
-from .values import GIVEN, WHOLE
+from .values import NON_EMPTY, WHOLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,14 +31,14 @@ store_option: Callable[[F], F] = click.option(
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 names_option: Callable[[F], F] = click.option(
-    "--name", "names", multiple=True, metavar="NAME", type=GIVEN, help="Only jobs called NAME (`*` for any)."
+    "--name", "names", multiple=True, metavar="NAME", type=NON_EMPTY, help="Only jobs called NAME (`*` for any)."
 )
 pid_option: Callable[[F], F] = click.option(
     "--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."
 )
-job_argument: Callable[[F], F] = click.argument("job", type=GIVEN, shell_complete=complete_jobs)
+job_argument: Callable[[F], F] = click.argument("job", type=NON_EMPTY, shell_complete=complete_jobs)
 jobs_argument: Callable[[F], F] = click.argument(
-    "jobs", nargs=-1, type=GIVEN, metavar="JOB...", shell_complete=complete_jobs
+    "jobs", nargs=-1, type=NON_EMPTY, metavar="JOB...", shell_complete=complete_jobs
 )
 
 
@@ -72,7 +72,7 @@ def width() -> int | None:
     return None
 
 
-def unspanned(job: JobReader, what: str) -> str:
+def why_no_spans(job: JobReader, what: str) -> str:
     """Return why a job has no steps or spans; ``what``: step or span."""
     if job.info.state == RUNNING:
         return f"no {what}s yet: the job has not run a session, a fit or a tf.function"

@@ -16,7 +16,7 @@ from ..collector.tfviews.options import TABLE
 from .arguments import SPELLINGS
 
 #: The environment variable of a completion request.
-VARIABLE: Final = "_TFPROF_COMPLETE"
+COMPLETION_VARIABLE: Final = "_TFPROF_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Installation by shell: the line and the file that it goes into.
 _HOW: Final = {
@@ -46,17 +46,17 @@ def _source(shell: str) -> str:
     found = get_completion_class(shell)
     assert found is not None
     if shell == "bash":  # click runs bash to check its version; the script itself reports a bash that is too old
-        return str(found.source_template % found(click.Group(), {}, "tfprof", VARIABLE).source_vars())
-    return found(click.Group(), {}, "tfprof", VARIABLE).source()
+        return str(found.source_template % found(click.Group(), {}, "tfprof", COMPLETION_VARIABLE).source_vars())
+    return found(click.Group(), {}, "tfprof", COMPLETION_VARIABLE).source()
 
 
 def answer(command: click.Command) -> int:
     """Print completions of the line that the environment contains; return the exit status."""
-    shell = os.environ.get(VARIABLE, "").partition("_")[0]
+    shell = os.environ.get(COMPLETION_VARIABLE, "").partition("_")[0]
     found = get_completion_class(shell) if shell in SHELLS else None
     if found is None:
         return 1
-    asked = found(command, {}, "tfprof", VARIABLE)
+    asked = found(command, {}, "tfprof", COMPLETION_VARIABLE)
     with contextlib.suppress(Exception):  # messages would garble the shell's line
         words, last = asked.get_completion_args()
         items = [*_of_views(words, last), *asked.get_completions([SPELLINGS.get(word, word) for word in words], last)]

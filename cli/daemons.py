@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from ..agent.daemon_start import failure_from_log, start_daemon
-from ..commands.daemons import DaemonError, failure, holder, is_up
+from ..commands.daemons import DaemonError, failure, is_up, running_pid
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from .command import store_option
@@ -31,24 +31,27 @@ def _until(true: Callable[[], object], patience_s: float) -> bool:
     return True
 
 
-def _start(name: str, store: str, place: str) -> int:
+def _start(name: str, store: str, instance_dir: str) -> int:
     """Start a daemon and return its pid.
 
     DaemonError with the daemon's last message if it does not come up.
     """
     began_ns = time.time_ns()
-    start_daemon(place, store, name)
-    is_settled = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
-    why = failure(place, name, began_ns)
+    start_daemon(instance_dir, store, name)
+    is_settled = _until(
+        lambda: is_up(instance_dir, name, running_pid(instance_dir, name)) or failure(instance_dir, name, began_ns),
+        START_S,
+    )
+    why = failure(instance_dir, name, began_ns)
     if why is not None:
         raise DaemonError(f"the {name} did not start: {why['text']}", why["slug"])
     if not is_settled:
-        why = failure_from_log(place, name, began_ns)
+        why = failure_from_log(instance_dir, name, began_ns)
         raise DaemonError(why["text"], why["slug"])
-    return holder(place, name)
+    return running_pid(instance_dir, name)
 
 
-def _stop(name: str, place: str, pid: int) -> None:
+def _stop(name: str, instance_dir: str, pid: int) -> None:
     """Stop a daemon and wait for its end; DaemonError if it does not end."""
     try:
         os.kill(pid, signal.SIGTERM)
@@ -56,15 +59,15 @@ def _stop(name: str, place: str, pid: int) -> None:
         return
     except PermissionError:
         raise DaemonError(f"the {name}, pid {pid}, is another user's") from None
-    if not _until(lambda: holder(place, name) != pid, STOP_S):
+    if not _until(lambda: running_pid(instance_dir, name) != pid, STOP_S):
         raise DaemonError(f"the {name}, pid {pid}, is still busy after {STOP_S:.0f} s")
 
 
-def bring_up(store: str, place: str) -> None:
+def bring_up(store: str, instance_dir: str) -> None:
     """Start the daemons of ``store`` that do not run; DaemonError if one does not come up."""
     for name in reversed(DAEMONS):
-        if not holder(place, name):
-            _start(name, store, place)
+        if not running_pid(instance_dir, name):
+            _start(name, store, instance_dir)
 
 
 @click.command()
@@ -77,10 +80,10 @@ def start(store: str) -> None:
     for setting in SETTINGS.values():
         if set(DAEMONS) & set(setting.users):
             setting.read()  # an invalid value is reported here, instead of by a daemon that does not start
-    place = make_instance(store)
+    instance_dir = make_instance(store)
     for name in reversed(DAEMONS):
-        pid = holder(place, name)
-        state = f"already running, pid {pid}" if pid else f"started, pid {_start(name, store, place)}"
+        pid = running_pid(instance_dir, name)
+        state = f"already running, pid {pid}" if pid else f"started, pid {_start(name, store, instance_dir)}"
         click.echo(f"{name}: {state}")
 
 
@@ -91,9 +94,9 @@ def stop(store: str) -> None:
 
     Until they run again, records of jobs wait in the jobs' memory.
     """
-    place = serving(store)
+    instance_dir = serving(store)
     for name in DAEMONS:
-        pid = holder(place, name)
+        pid = running_pid(instance_dir, name)
         if pid:
-            _stop(name, place, pid)
+            _stop(name, instance_dir, pid)
         click.echo(f"{name}: {'stopped' if pid else 'not running'}")

@@ -14,7 +14,7 @@ from ..collector.store import catalog
 from ..collector.text import clean
 from ..formats.errors import UsageError
 from .command import json_option, print_json, print_lines, store_option, width
-from .values import GIVEN
+from .values import NON_EMPTY
 
 _CONCLUSIONS: Final = {NO: "cannot be profiled as it is", NOTE: "can be profiled, within limits"}
 #: Widths of the longest part and verdict, and of a line if the output is no terminal.
@@ -48,7 +48,7 @@ def _store(path: str) -> Iterator[Finding]:
 @click.command(context_settings={"allow_interspersed_args": False})
 @json_option
 @store_option
-@click.argument("subject", metavar="PID | COMMAND...", nargs=-1, type=GIVEN)
+@click.argument("subject", metavar="PID | COMMAND...", nargs=-1, type=NON_EMPTY)
 def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
     """Show whether the process PID, or COMMAND, can be profiled, and why not.
 

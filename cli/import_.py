@@ -21,7 +21,7 @@ from ..collector.store.columns import listed
 from ..formats.values import job_name
 from .command import json_option, note, print_json, print_lines, store_option
 from .selection import TfprofCommand
-from .values import GIVEN, NAME
+from .values import NAME, NON_EMPTY
 
 
 def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[ImportedStep]:
@@ -84,21 +84,23 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
 
 
 @click.command("import", cls=TfprofCommand)
-@click.option("--profile-path", metavar="FILE", type=GIVEN, help="A profile that the TF profiler wrote (ProfileProto).")
-@click.option("--graph-path", metavar="FILE", type=GIVEN, help="A GraphDef, text or binary.")
+@click.option(
+    "--profile-path", metavar="FILE", type=NON_EMPTY, help="A profile that the TF profiler wrote (ProfileProto)."
+)
+@click.option("--graph-path", metavar="FILE", type=NON_EMPTY, help="A GraphDef, text or binary.")
 @click.option(
     "--run-meta-path",
     metavar="FILE,…",
-    type=GIVEN,
+    type=NON_EMPTY,
     help="RunMetadata of the steps 0, 1, …, separated by commas; binary or text.",
 )
 @click.option(
-    "--op-log-path", metavar="FILE", type=GIVEN, help="An op log with facts about the graph's nodes (OpLogProto)."
+    "--op-log-path", metavar="FILE", type=NON_EMPTY, help="An op log with facts about the graph's nodes (OpLogProto)."
 )
 @click.option(
     "--checkpoint-path",
     metavar="PREFIX",
-    type=GIVEN,
+    type=NON_EMPTY,
     help="A checkpoint of the variables: the common prefix of its files, without .index (-select tensor_value).",
 )
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (default: the file's name).")

@@ -10,7 +10,7 @@ from ..collector.render.jobs_text import Listing
 from ..collector.store.protocols import StoreReader
 from ..collector.store.reader import open_reader
 from .command import json_option, names_option, note, print_json, print_lines, store_option, width
-from .values import SINCE, Words
+from .values import MOMENT, Words
 
 
 @click.command()
@@ -26,7 +26,7 @@ from .values import SINCE, Words
 @click.option(
     "--since",
     metavar="TIME",
-    type=SINCE,
+    type=MOMENT,
     default=0,
     help="Only jobs that started after TIME: 30m, 2h or 3d ago, 14:30, 2026-01-31, or '2026-01-31 14:30'.",
 )

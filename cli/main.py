@@ -60,7 +60,7 @@ COMMANDS: Final = {
 
 
 #: The environment variable of a completion request (completion.py).
-COMPLETION: Final = "_TFPROF_COMPLETE"
+COMPLETION_VARIABLE: Final = "_TFPROF_COMPLETE"
 
 
 class ReaderGoneError(Exception):
@@ -151,7 +151,7 @@ def tfprof() -> None:
     """  # noqa: D301  # click's mark for lines that are not rewrapped
 
 
-def _fail(error: TfprofError) -> int:
+def _print_error(error: TfprofError) -> int:
     """Print the error, with its traceback if debugging is on; return the exit status."""
     if SETTINGS["debug"].read():
         import traceback  # noqa: PLC0415  # slow to load, and errors are few
@@ -189,12 +189,12 @@ _OURS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] =
 )
 
 
-def _failed(error: Exception) -> int:
+def _print_any_error(error: Exception) -> int:
     """Print any error; return the exit status."""
-    return _fail(next(ours(error) for kind, ours in _OURS if isinstance(error, kind)))
+    return _print_error(next(ours(error) for kind, ours in _OURS if isinstance(error, kind)))
 
 
-def _run(arguments: list[str], stretch: Interruptible) -> int:
+def _run(arguments: list[str], interruptible: Interruptible) -> int:
     """Run one command and return its exit status; every error is printed as one line."""
     try:
         result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
@@ -203,13 +203,13 @@ def _run(arguments: list[str], stretch: Interruptible) -> int:
         streams.redirect_to_null(sys.stdout)
         return 0
     except Exception as error:
-        if stretch.came:
+        if interruptible.came:
             raise StoppedError from error
-        return _failed(error)
+        return _print_any_error(error)
     return result if isinstance(result, int) else 0
 
 
-def _settled(code: int) -> int:
+def _flushed(code: int) -> int:
     """Flush standard output; return the exit status, which is ``code`` if that works.
 
     A failed flush is not reported if the command failed already.
@@ -217,7 +217,7 @@ def _settled(code: int) -> int:
     try:
         streams.flush_output()
     except TfprofError as error:
-        return code or _fail(error)
+        return code or _print_error(error)
     return code
 
 
@@ -229,13 +229,13 @@ def main(arguments: list[str] | None = None) -> None:
         settings_files.take()
         SETTINGS["debug"].read()
     except UsageError as error:
-        if COMPLETION not in os.environ:  # a message would be written into the line that the user edits
+        if COMPLETION_VARIABLE not in os.environ:  # a message would be written into the line that the user edits
             streams.say(f"tfprof: {error}")
         sys.exit(error.exit_code)
-    if COMPLETION in os.environ:
+    if COMPLETION_VARIABLE in os.environ:
         sys.exit(load("tfprof.cli.completion:answer")(tfprof))
-    with Interruptible() as stretch:
-        code = _settled(_run(sys.argv[1:] if arguments is None else arguments, stretch))
+    with Interruptible() as interruptible:
+        code = _flushed(_run(sys.argv[1:] if arguments is None else arguments, interruptible))
     sys.exit(code)
 
 

@@ -12,7 +12,7 @@ from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT
 from .command import job_argument, store_option
 from .selection import TfprofCommand, kind_option, step_range
-from .values import GIVEN
+from .values import NON_EMPTY
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _file_options(command: F) -> F:
     """Add the option of each exporter of jobs."""
     for row in reversed(JOB_FILES):
-        command = click.option(*row.flags, row.name, metavar="FILE", type=GIVEN, help=row.help)(command)
+        command = click.option(*row.flags, row.name, metavar="FILE", type=NON_EMPTY, help=row.help)(command)
     return command
 
 

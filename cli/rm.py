@@ -13,7 +13,7 @@ from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
 from .command import jobs_argument, json_option, names_option, note, print_json, print_lines, store_option, width
-from .values import SINCE
+from .values import MOMENT
 
 
 @click.command()
@@ -24,7 +24,7 @@ from .values import SINCE
     "--older-than",
     "before",
     metavar="TIME",
-    type=SINCE,
+    type=MOMENT,
     help="Jobs that ended before this time: 30d ago, or 2026-01-31.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -18,7 +18,7 @@ from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, Parity
 from .arguments import spellings, translate
 from .command import jobs_argument, pid_option, store_option
-from .values import GIVEN
+from .values import NON_EMPTY
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,7 +59,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--host",
         "hosts",
         metavar="H",
-        type=GIVEN,
+        type=NON_EMPTY,
         multiple=True,
         help="Only jobs of this host; `*` matches anything.",
     ),
@@ -69,7 +69,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--device",
         metavar="D",
-        type=GIVEN,
+        type=NON_EMPTY,
         help="Only ops on devices with this in their names; `*` matches anything.",
     ),
     click.option(

@@ -7,7 +7,7 @@ from ..collector.store.catalog import RUNNING
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import functions_of
 from ..collector.summaries.spans import phases
-from .command import job_argument, json_option, note, print_json, print_lines, store_option, unspanned, width
+from .command import job_argument, json_option, note, print_json, print_lines, store_option, why_no_spans, width
 
 
 @click.command()
@@ -31,4 +31,4 @@ def spans(job: str, store: str, as_json: bool) -> None:
         print_lines(spans_text.lines(tree, width()) if tree else ())
         known = len(tree)
     if not known:
-        note(unspanned(chosen, "span"))
+        note(why_no_spans(chosen, "span"))

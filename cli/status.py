@@ -11,8 +11,8 @@ from ..collector.decoders.decode import decoder
 from ..collector.errors import StoreError
 from ..collector.render import status_text
 from ..collector.store import catalog
-from ..commands.daemons import holder, read_status
-from ..formats.runtime_dir import instance_dir
+from ..commands.daemons import read_status, running_pid
+from ..formats import runtime_dir
 from .command import json_option, print_json, print_lines, store_option, width
 
 #: Names of the daemons, and of their pid and status files.
@@ -24,14 +24,14 @@ def serving(store: str) -> str:
 
     StoreError if no daemon runs and ``store`` cannot be a store.
     """
-    place = instance_dir(store)
-    if not any(holder(place, name) for name in DAEMONS):
+    instance_dir = runtime_dir.instance_dir(store)
+    if not any(running_pid(instance_dir, name) for name in DAEMONS):
         try:
             catalog.check(Path(store))
         except StoreError as error:
             if error.slug != "store-missing" or not _may_become_one(store):
                 raise
-    return place
+    return instance_dir
 
 
 def _may_become_one(store: str) -> bool:
@@ -43,8 +43,8 @@ def _may_become_one(store: str) -> bool:
 
 def statuses(store: str) -> dict[str, dict[str, Any]]:
     """Return the last status of each daemon of ``store``; `alive`: whether it runs."""
-    place = serving(store)
-    return {name: read_status(place, name) or {"alive": False} for name in DAEMONS}
+    instance_dir = serving(store)
+    return {name: read_status(instance_dir, name) or {"alive": False} for name in DAEMONS}
 
 
 @click.command()
@@ -61,6 +61,6 @@ def status(store: str, as_json: bool) -> None:
     if as_json:
         from ..collector.query.documents import status_document  # noqa: PLC0415  # only --json needs it
 
-        print_json(status_document(store, instance_dir(store), found))
+        print_json(status_document(store, runtime_dir.instance_dir(store), found))
     else:
         print_lines(status_text.lines(store, found, width()))

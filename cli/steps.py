@@ -13,7 +13,7 @@ from ..collector.store.reader import open_reader
 from ..collector.summaries.events import events
 from ..collector.summaries.jobs import counts_of, functions_of
 from ..collector.summaries.steps import steps as fold
-from .command import job_argument, json_option, note, print_json, print_lines, store_option, unspanned, width
+from .command import job_argument, json_option, note, print_json, print_lines, store_option, why_no_spans, width
 from .values import WHOLE
 
 #: Default number of listed steps.
@@ -44,7 +44,7 @@ def steps(job: str, store: str, as_json: bool, last: int | None, everything: boo
     else:
         entries = _print(chosen, listed)
     if not entries:
-        note(unspanned(chosen, "step"))
+        note(why_no_spans(chosen, "step"))
 
 
 def _print(job: JobReader, listed: int | None) -> int:

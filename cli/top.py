@@ -12,7 +12,7 @@ from ..collector.render import top_text
 from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
 from .command import json_option, note, print_json, print_lines, store_option, width
-from .values import GIVEN
+from .values import NON_EMPTY
 
 #: Interval of updates (seconds).
 EVERY_S: Final = 2.0
@@ -47,7 +47,11 @@ def summary(watched: Watched) -> list[str]:
 @click.command()
 @click.option("--sort", type=click.Choice(list(ORDERS)), default="slow", metavar="BY", help=f"{', '.join(ORDERS)}.")
 @click.option(
-    "--filter", "text", type=GIVEN, metavar="TEXT", help="Only jobs with TEXT in their name, user, host, id or state."
+    "--filter",
+    "text",
+    type=NON_EMPTY,
+    metavar="TEXT",
+    help="Only jobs with TEXT in their name, user, host, id or state.",
 )
 @click.option("--all", "everything", is_flag=True, help="Include jobs that ended more than ten minutes ago.")
 @click.option("--once", is_flag=True, help="Print the table once; the default without a terminal.")

@@ -24,16 +24,18 @@ from ..formats.values import InvalidValueError, duration, whole
 from .command import json_option, names_option, pid_option, print_json, print_lines, store_option, width
 from .daemons import bring_up
 from .job_names import complete_jobs
-from .values import GIVEN
+from .values import NON_EMPTY
 
 #: Values of `-o`.
 OUTPUTS: Final = ("ops",)
 #: Default time limit for a job to apply an order.
 WAIT: Final = "10s"
 _OPTIONS: Final = (
-    click.argument("selectors", metavar="[JOB]...", nargs=-1, type=GIVEN, shell_complete=complete_jobs),
+    click.argument("selectors", metavar="[JOB]...", nargs=-1, type=NON_EMPTY, shell_complete=complete_jobs),
     click.option("--all", "everything", is_flag=True, help="All running jobs."),
-    click.option("--host", "hosts", multiple=True, metavar="HOST", type=GIVEN, help="Only jobs of HOST (`*` for any)."),
+    click.option(
+        "--host", "hosts", multiple=True, metavar="HOST", type=NON_EMPTY, help="Only jobs of HOST (`*` for any)."
+    ),
     names_option,
     pid_option,
     click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit for a job to apply the order ({WAIT})."),

@@ -102,7 +102,7 @@ def _moment(text: str) -> datetime:
     return today if today <= now else today - timedelta(days=1)
 
 
-GIVEN = Text()
+NON_EMPTY = Text()
 NAME = Text(values.job_name)
-SINCE = Moment()
+MOMENT = Moment()
 WHOLE = Whole()

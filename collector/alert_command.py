@@ -16,7 +16,7 @@ INTERVAL_S: Final = 60.0
 #: Time limit of a command; after it the command is killed (seconds).
 PATIENCE_S: Final = 60.0
 #: Maximum number of queued runs; further alerts are only stored.
-WAITING_MAX: Final = 20
+QUEUED_MAX: Final = 20
 
 
 class AlertCommand:
@@ -38,7 +38,7 @@ class AlertCommand:
         Nothing is queued if there is no command, if the job's last run was queued within
         INTERVAL_S, or if the queue is full. ``values`` are the variables without their prefix.
         """
-        if not self._command or now < self._not_before.get(uid, 0.0) or len(self._waiting) >= WAITING_MAX:
+        if not self._command or now < self._not_before.get(uid, 0.0) or len(self._waiting) >= QUEUED_MAX:
             return
         self._not_before = {job: until for job, until in self._not_before.items() if until > now}
         self._not_before[uid] = now + INTERVAL_S

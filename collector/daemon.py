@@ -93,7 +93,7 @@ class Collector:
     def serve(self) -> None:
         """Receive and store until ``stop`` or the idle time.
 
-        The idle time is over when agents were silent for that long and no work is left.
+        The idle time is over when no message has come for that long and no work is left.
         """
         while not self._stopping:
             received = self._receiver.turn(TURN_MS)
@@ -207,7 +207,8 @@ class Collector:
             with contextlib.suppress(OSError):
                 print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
 
-    #: Periodic duties, every `TICK_S`; each runs even if another fails.
+    #: Periodic duties, at most every `TICK_S`, and every `TURN_MS` without messages. Each runs even
+    #: if another fails.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
         _retry,
         _hand_over,

@@ -18,7 +18,7 @@ __all__ = [
 
 
 class DecodeError(FormatError):
-    """A RunMetadata, XSpace or GraphDef from a job does not parse."""
+    """A record of a job does not parse, or exceeds a limit."""
 
     slug = "undecodable"
 

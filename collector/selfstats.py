@@ -21,7 +21,7 @@ _TRACE_MAX: Final = 4_000
 class SelfStats:
     """Counters since the start, and the recent rate of rows.
 
-    `heard`: time of the last message from an agent (monotonic clock, seconds).
+    `heard`: time of the last message from an agent or a client (monotonic clock, seconds).
     """
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ OWN_PREFIX = "TFPROF_"
 #: Settings of jobs that daemons do not get.
 JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING"])
 #: Timeout for the lock (seconds). A check whether the daemon runs holds it for microseconds.
-LOCK_PATIENCE_S = 0.5
+LOCK_TIMEOUT_S = 0.5
 LOG_MAX = 1 << 20
 #: The script that starts daemons and reports, isolated from the job's Python settings.
 ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
@@ -55,8 +55,8 @@ class DaemonError(TfprofError):
 class Lock:
     """The pid file of a daemon; the lock lasts as long as the process, however it ends."""
 
-    def __init__(self, place: str, name: str) -> None:
-        self.path = os.path.join(place, name + ".pid")
+    def __init__(self, instance_dir: str, name: str) -> None:
+        self.path = os.path.join(instance_dir, name + ".pid")
         self._fd: int | None = None
 
     def acquire(self) -> bool:
@@ -65,7 +65,7 @@ class Lock:
         OSError when the file cannot be opened or written.
         """
         fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
-        deadline = time.monotonic() + LOCK_PATIENCE_S
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
         while not _flock(fd, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 os.close(fd)
@@ -95,23 +95,23 @@ class StatusFile:
         write_json(self.path, status)
 
 
-def holder(place: str, name: str) -> int:
+def running_pid(instance_dir: str, name: str) -> int:
     """Return the pid of the running daemon ``name`` of the instance, 0 when none runs."""
-    return _pid(place, name, True)
+    return _pid(instance_dir, name, True)
 
 
-def last_pid(place: str, name: str) -> int:
+def last_pid(instance_dir: str, name: str) -> int:
     """Return the pid of the last daemon ``name``, running or not, 0 when there was none."""
-    return _pid(place, name, False)
+    return _pid(instance_dir, name, False)
 
 
-def _pid(place: str, name: str, is_alive: bool) -> int:
+def _pid(instance_dir: str, name: str, only_running: bool) -> int:
     try:
-        fd = open_regular(os.path.join(place, name + ".pid"), os.O_RDONLY)
+        fd = open_regular(os.path.join(instance_dir, name + ".pid"), os.O_RDONLY)
     except OSError:
         return 0
     try:
-        if is_alive and _flock(fd, fcntl.LOCK_SH):
+        if only_running and _flock(fd, fcntl.LOCK_SH):
             return 0
         text = os.pread(fd, 20, 0).strip()
         return int(text) if text.isdigit() else 0
@@ -119,13 +119,13 @@ def _pid(place: str, name: str, is_alive: bool) -> int:
         os.close(fd)
 
 
-def read_status(place: str, name: str) -> dict[str, Any] | None:
+def read_status(instance_dir: str, name: str) -> dict[str, Any] | None:
     """Return the last status of the daemon ``name``, with ``alive`` set.
 
     None when the daemon never wrote a status and does not run.
     """
-    status = read_json(os.path.join(place, name + ".json"))
-    pid = holder(place, name)
+    status = read_json(os.path.join(instance_dir, name + ".json"))
+    pid = running_pid(instance_dir, name)
     if status is None and not pid:
         return None
     status = status if status is not None else {"pid": pid}
@@ -133,18 +133,18 @@ def read_status(place: str, name: str) -> dict[str, Any] | None:
     return status
 
 
-def is_up(place: str, name: str, pid: int) -> bool:
+def is_up(instance_dir: str, name: str, pid: int) -> bool:
     """Return whether process ``pid`` is, or was, the daemon ``name`` and has come up.
 
     A daemon may hold the lock and yet fail to start.
     """
-    status = read_json(os.path.join(place, name + ".json")) if pid else None
+    status = read_json(os.path.join(instance_dir, name + ".json")) if pid else None
     return status is not None and status.get("pid") == pid and not status.get(FAILED)
 
 
-def failure(place: str, name: str, since_ns: int) -> dict[str, str] | None:
+def failure(instance_dir: str, name: str, since_ns: int) -> dict[str, str] | None:
     """Return slug and text of a failed start since ``since_ns``, None where there is none."""
-    status = read_json(os.path.join(place, name + ".json"))
+    status = read_json(os.path.join(instance_dir, name + ".json"))
     written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
     if status is None or not isinstance(written_ns, int) or written_ns < since_ns:
         return None
@@ -160,8 +160,8 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
     status file holds the reason.
     """
     try:
-        place = make_instance(store)
-        lock = Lock(place, name)
+        instance_dir = make_instance(store)
+        lock = Lock(instance_dir, name)
         if not lock.acquire():
             _print_error("another %s serves %s [store-in-use]" % (name, store))
             return 1
@@ -169,13 +169,17 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         _print_error(str(error))
         return error.exit_code
     except OSError as error:
-        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename or place, error.strerror)))
+        return _failed(
+            instance_dir, name, FolderError("cannot use %s: %s" % (error.filename or instance_dir, error.strerror))
+        )
     try:
         return serve()
     except TfprofError as error:
-        return _failed(place, name, error)
+        return _failed(instance_dir, name, error)
     except OSError as error:
-        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename or place, error.strerror)))
+        return _failed(
+            instance_dir, name, FolderError("cannot use %s: %s" % (error.filename or instance_dir, error.strerror))
+        )
     finally:
         lock.release()
 
@@ -185,15 +189,15 @@ def _print_error(text: str) -> None:
     sys.stderr.flush()
 
 
-def _failed(place: str, name: str, error: TfprofError) -> int:
+def _failed(instance_dir: str, name: str, error: TfprofError) -> int:
     """Record why a daemon failed; return its exit status."""
     _print_error(str(error))
     last_error = {"slug": error.slug, "text": error.args[0]}
     status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": last_error}
     try:
-        write_json(os.path.join(place, name + ".json"), status)
+        write_json(os.path.join(instance_dir, name + ".json"), status)
     except OSError as problem:
-        _print_error("cannot write in %s: %s" % (place, problem.strerror))
+        _print_error("cannot write in %s: %s" % (instance_dir, problem.strerror))
     return error.exit_code
 
 
@@ -203,7 +207,7 @@ def spawn(module: str, args: list[str], log: str) -> None:
     The daemon's lock shows whether it runs. DaemonError when no process could be started.
     """
     command = isolated(module, args)
-    environment = daemon_environment(settings_files.without_taken(os.environ))
+    environment = daemon_environment(settings_files.without_file_values(os.environ))
     try:
         log_fd = _open_log(log)
         try:

@@ -23,7 +23,7 @@ FILE_MAX = 64 << 10
 NOT_IN_FILES = frozenset(["run", "raise"])
 
 #: Variables of this process that a file has set: variable -> path of the file.
-taken: dict[str, str] = {}
+from_files: dict[str, str] = {}
 
 
 class SettingsFileError(UsageError):
@@ -47,16 +47,16 @@ def take() -> dict[str, str]:
     A second call reads the files again. Raises SettingsFileError.
     """
     environ = os.environ
-    for variable in taken:
+    for variable in from_files:
         environ.pop(variable, None)
-    taken.clear()
+    from_files.clear()
     added = {}
     for path, texts in [(path, read(path)) for path in paths()]:
         for name, text in texts.items():
             variable = SETTINGS[name].variable
             if not environ.get(variable):
                 environ[variable] = added[variable] = text
-                taken[variable] = path
+                from_files[variable] = path
     return added
 
 
@@ -76,9 +76,9 @@ def named_store() -> str:
     return default_store() if os.environ.get(row.variable) or not texts else store_path(row.parse(texts[0]))
 
 
-def without_taken(environ: Mapping[str, str]) -> dict[str, str]:
+def without_file_values(environ: Mapping[str, str]) -> dict[str, str]:
     """Return ``environ`` without the values from files: a daemon reads the files itself."""
-    return {name: text for name, text in environ.items() if name not in taken}
+    return {name: text for name, text in environ.items() if name not in from_files}
 
 
 def read(path: str) -> dict[str, str]:

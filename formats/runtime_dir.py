@@ -106,32 +106,32 @@ def make_instance(store: str) -> str:
     """
     collector_address(instance_dir(store))
     make_private(runtime_root())
-    place = make_private(instance_dir(store))
+    folder = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES, GIVEN_UP):
-        make_private(os.path.join(place, name))
-    _record_store(place, os.path.realpath(store))
-    return place
+        make_private(os.path.join(folder, name))
+    _record_store(folder, os.path.realpath(store))
+    return folder
 
 
-def _record_store(place: str, store: str) -> None:
-    path = os.path.join(place, _STORE)
+def _record_store(folder: str, store: str) -> None:
+    path = os.path.join(folder, _STORE)
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     except OSError as error:
-        raise FolderError("cannot write in %s: %s" % (place, error.strerror)) from None
+        raise FolderError("cannot write in %s: %s" % (folder, error.strerror)) from None
     try:
         os.write(fd, os.fsencode(store))
     except OSError as error:
         os.unlink(path)
-        raise FolderError("cannot write in %s: %s" % (place, error.strerror)) from None
+        raise FolderError("cannot write in %s: %s" % (folder, error.strerror)) from None
     finally:
         os.close(fd)
 
 
-def store_of(place: str) -> str | None:
-    """Return the store of the runtime folder ``place``, None where that is unknown."""
-    data = read_file(os.path.join(place, _STORE), _PATH_MAX)
+def store_of(folder: str) -> str | None:
+    """Return the store of the runtime folder ``folder``, None where that is unknown."""
+    data = read_file(os.path.join(folder, _STORE), _PATH_MAX)
     store = os.fsdecode(data) if data else None
-    return store if store and _digest(store) == os.path.basename(place) else None
+    return store if store and _digest(store) == os.path.basename(folder) else None

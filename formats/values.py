@@ -34,7 +34,7 @@ def size(text: str) -> int:
     unit = UNITS.get(word[-1:], 1)
     number = whole(word[:-1] if unit != 1 else word)
     if not number:
-        raise InvalidValueError("%r is no size: a number from 1, with or without K, M or G" % text)
+        raise InvalidValueError("%r is not a size: give a number from 1, optionally with K, M or G" % text)
     return number * unit
 
 
@@ -42,7 +42,7 @@ def count(text: str) -> int:
     """Return the number in ``text``; InvalidValueError if it is no whole number from 0."""
     number = whole(text.strip())
     if number is None:
-        raise InvalidValueError("%r is no whole number from 0" % text)
+        raise InvalidValueError("%r is not a whole number from 0" % text)
     return number
 
 
@@ -53,7 +53,7 @@ def seconds(text: str) -> float:
     """
     number = decimal(text)
     if not 0 < number <= SECONDS_MAX:
-        raise InvalidValueError("%r is no time in seconds: a number above 0" % text)
+        raise InvalidValueError("%r is not a time in seconds: give a number above 0" % text)
     return number
 
 
@@ -64,7 +64,7 @@ def days(text: str) -> float:
     """
     number = decimal(text)
     if not 0 < number <= DAYS_MAX:
-        raise InvalidValueError("%r is no time in days: a number above 0" % text)
+        raise InvalidValueError("%r is not a time in days: give a number above 0" % text)
     return number
 
 
@@ -77,7 +77,7 @@ def duration(text: str) -> float:
     unit = next((unit for unit in ("ms", "s", "m", "h", "d") if word.endswith(unit)), "")
     number = decimal(word[: len(word) - len(unit)]) * TIMES[unit]
     if not 0 < number <= SECONDS_MAX:
-        raise InvalidValueError("%r is no time: a number above 0, as 5s, 500ms, 10m or 1h" % text)
+        raise InvalidValueError("%r is not a time: give a number above 0, such as 5s, 500ms, 10m or 1h" % text)
     return number
 
 

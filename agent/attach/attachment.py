@@ -19,15 +19,19 @@ from .payload import ShimAnswer
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
 LADDER: Final = (CHANNEL, *METHODS)
-#: Time limits (seconds) for a new channel, for its header, for the end of TensorFlow's import, for
-#: the agent to find the channel, for storing a job's data, and for the step at which a job
-#: detaches; the last number is the poll interval.
+#: Time limit for a new channel (seconds).
 CHANNEL_S: Final = 5.0
+#: Time limit for the header of a channel (seconds).
 CREATED_S: Final = 1.0
+#: Time limit for the end of TensorFlow's import (seconds).
 LOADING_S: Final = 20.0
+#: Time limit for the agent to find the channel (seconds).
 FOUND_S: Final = 3.0
+#: Time limit for storing a job's data (seconds).
 STORED_S: Final = 60.0
+#: Time limit for the step at which a job detaches (seconds).
 DETACH_S: Final = 1.0
+#: Poll interval of these waits (seconds).
 POLL_S: Final = 0.05
 
 
@@ -97,8 +101,8 @@ class Attachment:
         if answer.refused:
             raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
         # An armed process that maps TensorFlow without a channel is importing it.
-        patience_s = CHANNEL_S if answer.channel else LOADING_S if self._maps_tensorflow() else 0
-        deadline = time.monotonic() + patience_s
+        timeout_s = CHANNEL_S if answer.channel else LOADING_S if self._maps_tensorflow() else 0
+        deadline = time.monotonic() + timeout_s
         while self.process.is_alive and time.monotonic() < deadline:
             found = _channel(self.process)
             if found is not None:
@@ -154,8 +158,8 @@ class Attachment:
         if self.is_alive:
             helper.disarm(self.process)
 
-    def _wait(self, until: Callable[[], bool], patience_s: float) -> None:
-        deadline = time.monotonic() + patience_s
+    def _wait(self, until: Callable[[], bool], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
         while self.is_alive and not until() and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
@@ -172,9 +176,9 @@ class Attachment:
             with contextlib.suppress(OSError):
                 launches.write(self._instance_dir, self._launch)
 
-    def stored(self, patience_s: float = STORED_S, sleep: Callable[[float], None] = time.sleep) -> Result | None:
+    def stored(self, timeout_s: float = STORED_S, sleep: Callable[[float], None] = time.sleep) -> Result | None:
         """Wait until the ended launch is stored; return the agent's result, None without one."""
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         result = None
         while time.monotonic() < deadline:
             self.ensure_agent()

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from ...commands import daemons
 from ..processes import Process
 from .errors import AttachError
-from .identities import Answer
+from .identities import Answerer
 from .inject import METHODS
 from .payload import ShimAnswer
 
@@ -19,7 +19,7 @@ _TIMEOUT_S: Final = 120.0
 _END_S: Final = 5.0
 
 
-class Injected(NamedTuple):
+class InjectionResult(NamedTuple):
     """The result of an injection: method, stop time of the main thread (ns), outcome."""
 
     method: str
@@ -28,30 +28,30 @@ class Injected(NamedTuple):
 
 
 #: Answers requests instead of a short-lived process, if this process may not attach itself.
-_answerer: list[Answer] = []
+_answerer: list[Answerer] = []
 
 
-def set_answerer(answer: Answer) -> None:
+def set_answerer(answer: Answerer) -> None:
     """Send requests to ``answer`` from now on, instead of starting a process for each."""
     _answerer[:] = [answer]
 
 
-def arm(process: Process, environ: Mapping[str, str], methods: tuple[str, ...] = METHODS) -> Injected:
+def arm(process: Process, environ: Mapping[str, str], methods: tuple[str, ...] = METHODS) -> InjectionResult:
     """Arm the shim in ``process`` with the settings in ``environ``; AttachError if that fails."""
     return _ask({"action": "arm", "environ": dict(environ)}, process, methods)
 
 
-def disarm(process: Process, methods: tuple[str, ...] = METHODS) -> Injected:
+def disarm(process: Process, methods: tuple[str, ...] = METHODS) -> InjectionResult:
     """Disarm the shim in ``process``; AttachError if that fails."""
     return _ask({"action": "disarm"}, process, methods)
 
 
-def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) -> Injected:
+def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) -> InjectionResult:
     whole = {**request, "pid": process.pid, "started": process.started, "methods": methods}
     answer = (_answerer or [answer_in_process])[0](whole)
     if "slug" in answer:
         raise AttachError(answer["text"], answer["slug"])
-    return Injected(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["shim"]))
+    return InjectionResult(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["shim"]))
 
 
 def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from .page import PAGE, Page, WorkProgress, WorkState, pack
 from .page_file import PageFile
 from .ptrace import GoneError
 
-#: Time limits for a thread to stop, for a call in it to return, and for the work (seconds).
+#: Time limits for a thread to stop, for a call in it and for a callback to return, and for the work
+#: (seconds).
 STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
@@ -46,7 +47,7 @@ _NO_CALL: Final = (1 << 64) - 1
 _CALLBACK_CODE: Final = bytes.fromhex("41ffd485c0751341ffd589c34889ef41ffd689df41ffd74531e4b80f0000000f05")
 
 
-class Done(NamedTuple):
+class RawResult(NamedTuple):
     """Finished work: the ``method``, the stop time of the main thread (ns), and the answer."""
 
     method: str
@@ -75,7 +76,7 @@ class _MovedError(AttachError):
 
 def inject(
     process: Process, work: Mapping[str, Any], methods: tuple[str, ...] = METHODS, user_id: int | None = None
-) -> Done:
+) -> RawResult:
     """Run ``work`` (`page.Page`) in ``process`` by one of ``methods``; AttachError if that fails.
 
     RefusedError if ``user_id`` is given and the process belongs to another user. OSError if the
@@ -105,11 +106,11 @@ class _Injection:
         self._page = Page(self._archive)
         self._stopped_ns = 0
 
-    def run(self, methods: tuple[str, ...]) -> Done:
+    def run(self, methods: tuple[str, ...]) -> RawResult:
         """Start the work by the first of ``methods`` that is possible, and wait for it."""
         answer = self._run_file() if REMOTE_DEBUGGING in methods else None
         if answer is not None:
-            return Done(REMOTE_DEBUGGING, 0, _answer_text(answer))
+            return RawResult(REMOTE_DEBUGGING, 0, _answer_text(answer))
         if methods == (REMOTE_DEBUGGING,):
             raise AttachError(
                 "its Python has no remote debugging interface (Python 3.14), or cannot use it now",
@@ -144,7 +145,7 @@ class _Injection:
                 page.release()
             file.remove()
 
-    def _run_in_memory(self, methods: tuple[str, ...]) -> Done:
+    def _run_in_memory(self, methods: tuple[str, ...]) -> RawResult:
         """Start the work in a page in the process, wait for it, and let its text free the page.
 
         The page stays mapped if the text never runs.
@@ -167,7 +168,7 @@ class _Injection:
         finally:
             with contextlib.suppress(OSError):  # the process is gone
                 page.release(stays=stays)
-        return Done(method, self._stopped_ns, _answer_text(answer))
+        return RawResult(method, self._stopped_ns, _answer_text(answer))
 
     def _begin(self, methods: tuple[str, ...]) -> str:
         """Make the interpreter run the text, at once or soon; return the method."""

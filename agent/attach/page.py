@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from . import injected
+from . import scripts
 from .memory import Memory
 
 PAGE: Final = 4096
@@ -78,7 +78,7 @@ class Page:
     def place_in_file(self, file: Memory, path: str) -> bytes:
         """Fill the page in ``file``, which is at ``path``; return the text to run."""
         self._put(file, 0, b"")
-        return injected.in_file(path, _ANSWER_AT, _ANSWER_MAX).encode()
+        return scripts.in_file(path, _ANSWER_AT, _ANSWER_MAX).encode()
 
     def _put(self, memory: Memory, at: int, texts: bytes) -> None:
         self._memory, self.at = memory, at
@@ -86,9 +86,9 @@ class Page:
         memory.write(at + PAGE, texts + self._archive)
         memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at, len(self._archive)))
 
-    def wait(self, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
-        """Wait until the work reaches ``until``, at most ``patience_s``; return the progress."""
-        deadline = time.monotonic() + patience_s
+    def wait(self, timeout_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
+        """Wait until the work reaches ``until``, at most ``timeout_s``; return the progress."""
+        deadline = time.monotonic() + timeout_s
         while True:
             answer = self._answer()
             if answer.state >= until or time.monotonic() > deadline:
@@ -110,4 +110,4 @@ class Page:
         return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _text(self, at: int, size: int) -> bytes:
-        return injected.in_memory(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"
+        return scripts.in_memory(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"

@@ -57,7 +57,7 @@ def _is_stale(instance_dir: str) -> bool:
     store = runtime_dir.store_of(instance_dir)
     if store is None or os.path.lexists(store) or _is_recent(instance_dir):
         return False
-    if any(daemons.holder(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
+    if any(daemons.running_pid(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False
     try:
         listed = launches.listed(instance_dir)

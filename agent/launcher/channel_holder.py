@@ -42,8 +42,9 @@ class ChannelHolder:
         self._active_until_s = time.monotonic() + ACTIVE_S
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
-        #: Number of announcements of this launch, and of those without a channel, of any launch.
+        #: Number of channels and refusals of this launch.
         self.announced = 0
+        #: Number of announcements, of any launch, whose channel was not found.
         self.missed = 0
 
     def update(self) -> float:
@@ -90,7 +91,7 @@ class ChannelHolder:
     @property
     def is_taken(self) -> bool:
         """Whether the running agent has all channels that are held here."""
-        agent = daemons.holder(self._instance_dir, daemon_start.AGENT)
+        agent = daemons.running_pid(self._instance_dir, daemon_start.AGENT)
         return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:

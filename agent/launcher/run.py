@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROG: Final = "tfprof-run"
 #: Poll interval when nothing is watched (seconds).
-NEVER_S: Final = 3600.0
+UNWATCHED_POLL_S: Final = 3600.0
 
 EXAMPLES: Final = """\
 examples:
@@ -76,10 +76,16 @@ def _parser() -> _Parser:
     add("--store", metavar="DIR", help="folder for the results (default: $XDG_STATE_HOME/tfprof)")
     add("--name", metavar="NAME", help="name of the job (default: the name of its script)")
     add("--ring", metavar="BYTES", help="size of the record ring of each process, such as 64M (default: 16M)")
-    add("--dump-steps", metavar="N,M", help="write profile_N for the TF profiler, with all steps traced up to step N")
+    add("--dump-steps", metavar="N,M", help="at the end, write profile_N for the TF profiler: the traced steps up to N")
     add("--dump-dir", metavar="DIR", help="folder for the files of --dump-steps (default: the working folder)")
     add("--record-command", action="store_true", help="keep the command line with the results")
-    add("--no-report", "--quiet", dest="quiet", action="store_true", help="print nothing at the end")
+    add(
+        "--no-report",
+        "--quiet",
+        dest="quiet",
+        action="store_true",
+        help="print no report; only errors about --dump-steps",
+    )
     add(
         "--exec",
         dest="execute",
@@ -239,7 +245,7 @@ class Run:
             watched.signals, lambda sender: sender == watched.pid or processes.is_descendant(sender, pid)
         )
         if holder is None:
-            outcome = supervise.wait(pid, _never, forwarding, watched.stopping)
+            outcome = supervise.wait(pid, _unwatched, forwarding, watched.stopping)
         else:
             outcome = supervise.wait(pid, holder.update, forwarding, watched.stopping, holder.announcements.fd)
         self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
@@ -294,8 +300,8 @@ class Run:
                 self._explain({**report.FAILED, "text": f"the report failed: {error.strerror}"})
 
 
-def _never() -> float:
-    return NEVER_S
+def _unwatched() -> float:
+    return UNWATCHED_POLL_S
 
 
 def _parsed(argv: Sequence[str]) -> RunOptions:

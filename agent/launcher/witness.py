@@ -17,11 +17,11 @@ from typing import Final, NoReturn
 from .. import processes
 
 #: Time limit of an answer (seconds); a witness that exceeds it may be stopped, so it gets SIGCONT.
-PATIENCE_S: Final = 0.2
+ANSWER_TIMEOUT_S: Final = 0.2
 #: Further time for an answer on a loaded machine (seconds).
 LOADED_S: Final = 2.0
-#: Interval of looks at a stopped job (seconds).
-STOPPED_LOOK_S: Final = 0.1
+#: Poll interval of a stopped job (seconds).
+STOPPED_POLL_S: Final = 0.1
 _ALL: Final = signal.valid_signals()
 #: Requests to the witness: a numbered question, the job's pid, a signal that the job got, a stop of
 #: the launcher, the end of that stop, dismissal.
@@ -91,7 +91,7 @@ class Witness:
     def _has_reply(self) -> bool:
         poll = select.poll()
         poll.register(self._replies, select.POLLIN)
-        if poll.poll(1000 * PATIENCE_S):
+        if poll.poll(1000 * ANSWER_TIMEOUT_S):
             return True
         os.kill(self.pid, signal.SIGCONT)
         return bool(poll.poll(1000 * LOADED_S))
@@ -152,7 +152,7 @@ def _pass_barrier() -> None:
 
 
 def begin(on_orphaned: Callable[[int], object]) -> Witness | Absent:
-    """Start a witness and return it; Absent when that fails.
+    """Start a witness and return it; Absent if it cannot be forked or gets no pipes.
 
     The witness calls ``on_orphaned`` with the job's pid after it has killed the job.
     """
@@ -210,7 +210,7 @@ def _watch_stopped(requests: int, launcher: processes.Process | None, job: proce
     """
     poll = select.poll()
     poll.register(requests, select.POLLIN)
-    while not poll.poll(1000 * STOPPED_LOOK_S):
+    while not poll.poll(1000 * STOPPED_POLL_S):
         if launcher is not None and launcher.is_stopped and not (job is not None and job.is_stopped):
             os.kill(launcher.pid, signal.SIGCONT)
 

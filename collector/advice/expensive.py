@@ -109,7 +109,7 @@ def _op_types(evidence: Evidence) -> Report | None:
 
 
 def _scopes(evidence: Evidence) -> Report | None:
-    """Name the outermost scopes with their own time, which is always 0."""
+    """Name the outermost scopes; the TF profiler prints their own time, which is always 0."""
     options = Options(max_depth=100, min_micros=100, order_by="micros")
     scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_MOST]
     lines = [f"top {at} graph node: {scope.name}, {_times(scope.own)}" for at, scope in enumerate(scopes, 1)]

@@ -113,7 +113,7 @@ class Detector:
         if shift.now_ns / shift.before_ns / change < SATURATED_FACTOR:
             return False
         is_floor_higher = bool(others) and job.least_factor(which, shift) / change >= SATURATED_FACTOR
-        return is_unconcerned or is_floor_higher or job.work(which, shift) >= OWN_WORK
+        return is_unconcerned or is_floor_higher or job.cpu_growth(which, shift) >= OWN_WORK
 
     def _is_saturated(self, host: str, since_ns: int) -> bool:
         cpus, load = self._hosts.get(host, (1, None))

@@ -14,7 +14,7 @@ WARM_UP_S: Final = 30
 _POINTS_MAX: Final = 720
 
 
-class Least(NamedTuple):
+class GrowthThreshold(NamedTuple):
     """Minimum growth for an alert, once there are ``points`` points.
 
     The memory must grow by at least ``size`` bytes and by at least ``share`` of the initial memory.
@@ -26,7 +26,7 @@ class Least(NamedTuple):
 
 
 #: Fast growth is reported early, slow growth after a longer time.
-LEAST: Final = (Least(12, 256e6, 0.2), Least(36, 100e6, 0.1))
+LEAST: Final = (GrowthThreshold(12, 256e6, 0.2), GrowthThreshold(36, 100e6, 0.1))
 
 
 class Rise(NamedTuple):
@@ -63,7 +63,7 @@ class MemoryGrowth:
         return None
 
 
-def _growth(points: Sequence[tuple[int, float]], least: Least) -> Rise | None:
+def _growth(points: Sequence[tuple[int, float]], least: GrowthThreshold) -> Rise | None:
     found = steady_growth([rss for _, rss in points])
     if found is None or found.growth < max(least.size, least.share * found.first):
         return None

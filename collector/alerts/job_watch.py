@@ -132,13 +132,10 @@ class JobWatch:
         return None if leading is None else self._series[leading].ratio(shift.from_ns, shift.since_ns)
 
     def least_factor(self, which: SeriesKey, shift: Shift) -> float:
-        """Return the time of the fastest steps since ``shift``, as a multiple of the usual time.
-
-        The former is that of `StepSeries.least`, the latter that before the shift.
-        """
+        """Return `StepSeries.least` since ``shift``, divided by the median time before it."""
         return self._series[which].least(shift.since_ns) / shift.before_ns
 
-    def work(self, which: SeriesKey, shift: Shift) -> float:
+    def cpu_growth(self, which: SeriesKey, shift: Shift) -> float:
         """Return the growth factor of the processor time per step at ``shift``, 0 if unknown."""
         series = self._series[which]
         before, now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)

@@ -131,7 +131,7 @@ def decoder(kind: str = "auto") -> Decoder:
     if kind == "python" or (kind == "auto" and walker is None):
         return PythonDecoder()
     if kind not in {"auto", "walker"}:
-        raise UsageError(f"no decoder is called {kind}: auto, walker, python")
+        raise UsageError(f"unknown decoder {kind}: choose auto, walker or python")
     if walker is None:
         raise UsageError("this build has no walker: it was installed without a C compiler")
     return WalkerDecoder(walker)

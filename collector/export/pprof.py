@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
 from ..proto.pprof_pb2 import Function, Location, Profile, Sample
-from ..tfviews.code import GRADIENT, Call, Place, basename
+from ..tfviews.code import GRADIENT, Call, CallSite, basename
 from ..tfviews.encoding import octets
 from ..tfviews.nodes import Frame, Node
 from ..tfviews.tree import Branch, TreeView
@@ -60,7 +60,7 @@ class _Tables:
         """Return the number of ``text``."""
         return self.strings.setdefault(text, len(self.strings))
 
-    def location(self, caller: Place, called: Place) -> int:
+    def location(self, caller: CallSite, called: CallSite) -> int:
         """Return the location number of the line in ``caller`` that calls ``called``."""
         at, to = _frame(caller), _frame(called)
         function = octets(to.function + GRADIENT if called.gradient else to.function)
@@ -93,7 +93,7 @@ class _Tables:
         sample.label.add(key=self.string(_LABEL.encode()), str=self.string(name))
 
 
-def _frame(place: Place) -> Frame:
+def _frame(place: CallSite) -> Frame:
     assert place.frame is not None, "the root is no call"
     return place.frame
 
@@ -113,7 +113,7 @@ def _made(branch: Branch) -> Iterator[Node]:
 
 def _walk(root: Branch, tables: _Tables) -> None:
     chain: _Chain = None
-    ahead: list[tuple[Branch, Place | None, _Chain]] = [(child, None, chain) for child in reversed(root.children)]
+    ahead: list[tuple[Branch, CallSite | None, _Chain]] = [(child, None, chain) for child in reversed(root.children)]
     while ahead:
         branch, caller, chain = ahead.pop()
         call: Any = branch.entry

@@ -34,7 +34,7 @@ END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
 #: The keys of CLOSE that are not counters of the agent.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
 #: The collector's counter of records and span entries that did not arrive or could not be stored.
-LOST: Final = "never_stored"
+NEVER_STORED: Final = "never_stored"
 #: Reasons for the loss of a job's last entries: slug -> text.
 LOSSES: Final = {
     "store-removed": "that were in a store that was removed or moved away",
@@ -77,13 +77,13 @@ class OpenJob:
         self._shared = shared
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._counters_now: dict[str, Any] | None = None
-        self._lost_count = max(saturated(integer(writer.info.counters, LOST, 0)), _lost_by_events(writer))
+        self._lost_count = max(saturated(integer(writer.info.counters, NEVER_STORED, 0)), _lost_by_events(writer))
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
         self._unstored: tuple[Tables, int, int] | None = None
         self._waiting: deque[Record] = deque()
         self._waiting_bytes = 0
-        self._work: Worker | None = None
+        self._worker: Worker | None = None
         self._end: tuple[Head, Mapping[str, Any]] | None = None
 
     @property
@@ -94,7 +94,7 @@ class OpenJob:
     @property
     def is_ready(self) -> bool:
         """Whether work can be done now."""
-        if self._work is not None or not self.is_busy:
+        if self._worker is not None or not self.is_busy:
             return False
         batch = self._next_batch()
         return not (batch and self._is_large(batch[0]) and self._shared.slot.is_taken)
@@ -102,7 +102,7 @@ class OpenJob:
     @property
     def is_waiting(self) -> bool:
         """Whether records wait to be stored."""
-        return self._work is not None or bool(self._waiting)
+        return self._worker is not None or bool(self._waiting)
 
     @property
     def is_stalled(self) -> bool:
@@ -147,9 +147,9 @@ class OpenJob:
 
     def drop(self) -> None:
         """Discard all waiting records; the job must not be used afterwards."""
-        if self._work is not None:
-            self._shared.slot.drop(self._work)
-            self._work = None
+        if self._worker is not None:
+            self._shared.slot.drop(self._worker)
+            self._worker = None
         self._shared.slot.add_waiting(-self._waiting_bytes)
         self._waiting.clear()
         self._waiting_bytes = 0
@@ -161,8 +161,8 @@ class OpenJob:
         """
         self.retry()
         before = len(self._waiting)
-        if self._work is not None:
-            self._finish_work(self._work)
+        if self._worker is not None:
+            self._finish_work(self._worker)
         elif batch := self._next_batch():
             self._start_worker(batch) if self._is_large(batch[0]) else self._store(batch)
         acks = [self._ack(wire.RECORDS)] if len(self._waiting) < before else []
@@ -174,7 +174,7 @@ class OpenJob:
         """Pass new counters to the store; return whether there were any."""
         if self._counters_now is None:
             return False
-        lost = {LOST: self._lost_count} if self._lost_count else {}
+        lost = {NEVER_STORED: self._lost_count} if self._lost_count else {}
         self.writer.counters({**self._counters_now, **lost})
         self._counters_now = None
         return True
@@ -223,8 +223,8 @@ class OpenJob:
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
-        self._counters_now = {k: v for k, v in document(body).items() if k != LOST}
-        lost = {**self._counters_now, LOST: self._lost_count}
+        self._counters_now = {k: v for k, v in document(body).items() if k != NEVER_STORED}
+        lost = {**self._counters_now, NEVER_STORED: self._lost_count}
         self._shared.detector.counters(self.uid, lost, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
@@ -238,7 +238,7 @@ class OpenJob:
     def _close(self, head: Head, body: memoryview) -> list[Head]:
         values = document(body)
         if values.get("state") not in END_STATES:
-            raise FormatError(f"no end of a job is called {values.get('state')!r}")
+            raise FormatError(f"unknown end state {values.get('state')!r}")
         for name in ("t_ns", "status", "signal"):
             if values.get(name) is not None:
                 integer(values, name, 0)
@@ -316,17 +316,17 @@ class OpenJob:
     def _start_worker(self, batch: list[Record]) -> None:
         """Start a worker on the only record of ``batch``, unless one is running."""
         try:
-            self._work = self._shared.slot.start(self._maker, batch, time.time_ns())
+            self._worker = self._shared.slot.start(self._maker, batch, time.time_ns())
         except OSError as error:
             self._remove_waiting(batch)
             self._give_up(batch[0], f"no process can be started to decode it: {error.strerror}")
 
     def _finish_work(self, work: Worker) -> None:
         """If the worker has ended, store its rows, which are those of the first waiting record."""
-        outcome = self._shared.slot.outcome(work)
+        outcome = self._shared.slot.result(work)
         if outcome is None:
             return
-        self._work = None
+        self._worker = None
         record = self._waiting[0]
         self._remove_waiting([record])
         if outcome.trace:
@@ -388,7 +388,7 @@ class OpenJob:
             self._count_lost(count)
 
     def _count_lost(self, count: int) -> None:
-        """Add ``count`` to the counter LOST."""
+        """Add ``count`` to the counter NEVER_STORED."""
         if count:
             self._lost_count = saturated(self._lost_count + count)
             self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)

@@ -14,7 +14,7 @@ from ..records import document
 from .jobs import OpenJobs
 
 #: Maximum number of remembered routes; the oldest is dropped first.
-WAITING_MAX: Final = 4_096
+ROUTES_MAX: Final = 4_096
 
 
 class Peer(NamedTuple):
@@ -72,7 +72,7 @@ class OrderRoutes:
             return [(client, _message(head.last, answer))]
         self._routes[head.last] = _Route(client, agent)
         self._routes.move_to_end(head.last)
-        if len(self._routes) > WAITING_MAX:
+        if len(self._routes) > ROUTES_MAX:
             self._routes.popitem(last=False)
         return [(agent, (Head(wire.ORDER, head.uid, 0, 0, head.last), bytes(body)))]
 

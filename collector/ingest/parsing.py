@@ -130,7 +130,7 @@ def trace_of_step(step: TracedStep, trace: int, part: Decoded, raw_bytes: int) -
 def graph_number(record: Record) -> int:
     """Return the graph number of ``record``; DecodeError if it is out of range."""
     if record.step > _UINT32_MAX:
-        raise DecodeError(f"no graph has the number {record.step}")
+        raise DecodeError(f"graph number {record.step} is out of range")
     return record.step
 
 

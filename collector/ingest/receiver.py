@@ -213,7 +213,7 @@ class Receiver:
         return []
 
     def _unknown(self, _peer: bytes, head: Head, _body: memoryview) -> list[Answer]:
-        raise FormatError(f"no message is of type {head.type}")
+        raise FormatError(f"unknown message type {head.type}")
 
     def _welcomed(self, peer: bytes) -> list[Answer]:
         """Return WELCOME for an unknown peer, nothing for a known one.

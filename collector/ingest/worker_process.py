@@ -31,7 +31,7 @@ CPU_S: Final = 20
 WALL_S: Final = 60.0
 #: Maximum bytes of records that wait to be decoded, all jobs together, beyond JOB_WAITING_MIN of
 #: each job; one job may have half of them. A single message may exceed the maximum.
-WAITING_MAX: Final = 32 << 20
+WAITING_BYTES_MAX: Final = 32 << 20
 #: Bytes of waiting records that each job may have regardless of the other jobs.
 JOB_WAITING_MIN: Final = 1 << 20
 #: Maximum characters of a worker's traceback.
@@ -67,41 +67,41 @@ class WorkerSlot:
 
     def __init__(self) -> None:
         self._waiting = 0
-        self._work: Worker | None = None
+        self._worker: Worker | None = None
 
     @property
     def is_taken(self) -> bool:
         """Whether a worker is running."""
-        return self._work is not None
+        return self._worker is not None
 
     def start(self, maker: RowMaker, records: Sequence[Record], now_ns: int) -> "Worker | None":
         """Start a worker on ``records`` and return it, None while another one runs.
 
         OSError if fork fails.
         """
-        if self._work is not None:
+        if self._worker is not None:
             return None
-        self._work = Worker(maker, records, now_ns)
-        return self._work
+        self._worker = Worker(maker, records, now_ns)
+        return self._worker
 
-    def outcome(self, work: "Worker") -> WorkerResult | None:
+    def result(self, work: "Worker") -> WorkerResult | None:
         """Return the result of ``work``, None while it runs."""
-        found = work.outcome()
+        found = work.result()
         if found is not None:
-            self._work = None
+            self._worker = None
         return found
 
     def drop(self, work: "Worker") -> None:
         """Kill ``work`` and discard its result."""
         work.kill()
-        self._work = None
+        self._worker = None
 
     def has_room(self, size: int, own: int) -> bool:
         """Whether ``size`` more bytes may wait; ``own``: waiting bytes of the same job."""
         if own + size <= JOB_WAITING_MIN:
             return True
-        return (not own or own + size <= WAITING_MAX // 2) and (
-            not self._waiting or self._waiting + size <= WAITING_MAX
+        return (not own or own + size <= WAITING_BYTES_MAX // 2) and (
+            not self._waiting or self._waiting + size <= WAITING_BYTES_MAX
         )
 
     def add_waiting(self, more: int) -> None:
@@ -122,9 +122,9 @@ class Worker:
             os.close(self._result)
             raise
         if not self._pid:
-            _work(self._result, maker, records, now_ns)
+            _decode_and_exit(self._result, maker, records, now_ns)
 
-    def outcome(self) -> WorkerResult | None:
+    def result(self) -> WorkerResult | None:
         """Return the result once the process has ended, None while it runs."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if not pid and time.monotonic() < self._ends:
@@ -155,7 +155,7 @@ class Worker:
         return WorkerResult({}, 0, why)
 
 
-def _work(result: int, maker: RowMaker, records: Sequence[Record], now_ns: int) -> NoReturn:
+def _decode_and_exit(result: int, maker: RowMaker, records: Sequence[Record], now_ns: int) -> NoReturn:
     """Write the rows of ``records`` to ``result`` and exit; runs in the child process."""
     code = _FAILED
     try:

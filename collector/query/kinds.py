@@ -13,7 +13,7 @@ from ..store.columns import listed, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
 from ..summaries.jobs import counts_of, functions_of, words
-from ..summaries.kinds import key_of, leading, named, of_names, of_span, span_kind
+from ..summaries.kinds import function_key, leading, named, of_names, of_span, span_kind
 from ..tfviews.nodes import texts
 
 #: Columns of TRACES that this module reads.
@@ -62,13 +62,13 @@ def resolved(
         if there and not any(includes(asked, kind) for kind in there):
             names = names_of(job for job, _ in jobs)
             known = ", ".join(f"{number} {named(kind, names)}" for kind, number in there.items())
-            wanted = [named(kind, names) for kind in asked if not key_of(kind) or key_of(kind) in names]
+            wanted = [named(kind, names) for kind in asked if not function_key(kind) or function_key(kind) in names]
             kinds = f"the kind {' or '.join(wanted)}" if len(wanted) == len(asked) else "a function of that name"
             raise UsageError(f"no step of {kinds} was traced; there are {known}", slug="no-such-kind")
         return tuple(asked)
     main = leading(dict.fromkeys(map(span_kind, there)), _times(jobs))
     mine = [kind for kind in there if span_kind(kind) == main]
-    if apart and key_of(max(mine, default=0)):
+    if apart and function_key(max(mine, default=0)):
         return (mine[0] if len(mine) == 1 else _leading_function(jobs, mine),)
     return tuple(there) if main is None else (main,)
 
@@ -115,9 +115,9 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
 
 def of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
     """Return the traces or spans of ``kinds``."""
-    whole = pa.array([kind for kind in kinds if not key_of(kind)], pa.uint16())
+    whole = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
     taken = [pc.is_in(rows["kind"], value_set=whole)]
-    keys = pa.array([key_of(kind) for kind in kinds if key_of(kind)], pa.uint32())
+    keys = pa.array([function_key(kind) for kind in kinds if function_key(kind)], pa.uint32())
     if len(keys):
         is_call = pc.equal(rows["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
         taken.append(pc.and_(is_call, pc.is_in(rows["key"], value_set=keys)))
@@ -144,8 +144,8 @@ def ran(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
     number, estimated = 0, False
     for job in jobs:
         counts = counts_of(job.info)
-        number += sum(counts.get(named(kind), 0) for kind in kinds if not key_of(kind))
-        functions = [kind for kind in kinds if key_of(kind) and layout.FUNCTION not in kinds]
+        number += sum(counts.get(named(kind), 0) for kind in kinds if not function_key(kind))
+        functions = [kind for kind in kinds if function_key(kind) and layout.FUNCTION not in kinds]
         if functions:
             calls = of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
             mine = of_kinds(calls, functions)

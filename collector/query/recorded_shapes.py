@@ -9,7 +9,7 @@ import pyarrow as pa
 from ..flops.executed import EquivalentSteps, ExecutionRow, Sample
 from ..store.columns import pc
 from ..store.devices import is_canonical
-from ..store.protocols import Executed, JobReader, RecordedOutputs
+from ..store.protocols import ExecutionFilter, JobReader, RecordedOutputs
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from ..tfviews.nodes import raw, texts
 
@@ -74,7 +74,9 @@ class ShapeReader:
             for number in batch:
                 yield EquivalentSteps(kinds[number], rows[number], orders.get(number, {}))
 
-    def _orders(self, rows: Mapping[int, Sequence[ExecutionRow]], which: Executed) -> dict[int, dict[str, list[bytes]]]:
+    def _orders(
+        self, rows: Mapping[int, Sequence[ExecutionRow]], which: ExecutionFilter
+    ) -> dict[int, dict[str, list[bytes]]]:
         """Return the output signatures of each node with several executions, by trace and name.
 
         The signatures of a node are in order of the start of its executions.
@@ -95,7 +97,7 @@ class ShapeReader:
         return orders
 
     def _of_traces(
-        self, traces: Sequence[int], which: Executed, sized: Collection[int] | None
+        self, traces: Sequence[int], which: ExecutionFilter, sized: Collection[int] | None
     ) -> Mapping[int, list[ExecutionRow]]:
         rows: dict[int, list[ExecutionRow]] = {trace: [] for trace in traces}
         for trace, node, outputs, bytes_, runs in self._outputs.of_traces(traces, which, sized):
@@ -138,7 +140,7 @@ class ShapeReader:
         if not any(name in self._nodes for name in names):
             return
         by_node: dict[int, list[tuple[int, int]]] = {}
-        found = self._outputs.first_seen(Executed(self._among(names)), _SAMPLED if early else None)
+        found = self._outputs.first_seen(ExecutionFilter(self._among(names)), _SAMPLED if early else None)
         for node, outputs, trace in found:
             by_node.setdefault(node, []).append((trace, outputs))
         for node, seen in by_node.items():
@@ -148,14 +150,14 @@ class ShapeReader:
             for _, outputs in seen:
                 yield self.name(node), self._signatures.get(outputs, b"")
 
-    def _which(self, names: Collection[str]) -> Executed | None:
+    def _which(self, names: Collection[str]) -> ExecutionFilter | None:
         """Return the executions of ``names`` on CPUs and GPUs in the selected traces.
 
         None if no name is known.
         """
         if not any(name in self._nodes for name in names):
             return None
-        return Executed(self._among(names), self._devices, self._chosen)
+        return ExecutionFilter(self._among(names), self._devices, self._chosen)
 
     def _among(self, names: Collection[str]) -> set[int] | None:
         """Return the ids of the known nodes in ``names``; None if these are all nodes."""

@@ -27,7 +27,7 @@ HEADINGS: Final = {
     "params": Heading("# parameters", "elements of the shape that the op declares"),
     "float_ops": Heading("# float_ops", "floating-point operations, from the types and shapes of ops"),
     "device": Heading("assigned devices", "devices that the op ran on"),
-    "op_types": Heading("op types", "the names that account for the op: its type and its devices"),
+    "op_types": Heading("op types", "the type and the devices of the op, which -account_type_regexes matches"),
     "occurrence": Heading("op occurrence (run|defined)", "times it ran | nodes of it in the graph"),
     "input_shapes": Heading("input shapes", "shapes of the inputs that it was defined with"),
 }

@@ -73,5 +73,5 @@ def event(found: EventSummary) -> str:
 def collector(*, back: bool) -> str:
     """Return the line for a collector that has ended, or runs again (``back``)."""
     if back:
-        return "the collector is there again"
-    return "the collector is gone; the agent starts another one while the job runs"
+        return "the collector runs again"
+    return "the collector has ended; the agent starts another one while the job runs"

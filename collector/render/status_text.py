@@ -81,8 +81,8 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("refusals", _refusals, count),
     ("last refusal", _last_refusal, _error_text),
     ("last error", _key("last_error"), _error_text),
-    ("failures within", _failures, count),
-    ("first one", _first_failure, str),
+    ("internal errors", _failures, count),
+    ("first of them", _first_failure, str),
     ("in quarantine", _quarantined, str),
     ("memory", _key("rss_bytes"), size),
     ("CPU time", _key("cpu_s"), lambda seconds: duration(seconds * 1e9)),
@@ -112,7 +112,7 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
             room = None if width is None else width - _LABELS
             yield from render(_PLAIN, list(_running(status, room)), indent="  ")
         else:
-            decodes = f", would decode by {status['decoder']}" if "decoder" in status else ""
+            decodes = f"; decoder: {status['decoder']}" if "decoder" in status else ""
             yield from wrapped(f"{name}: not running (started when needed{decodes})", width)
             if status.get("last_error"):
                 yield from wrapped(f"  last error: {clean(_error_text(status['last_error']))}", width)

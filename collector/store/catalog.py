@@ -18,8 +18,8 @@ from .schema import READABLE, STORE_VERSION
 
 STORE_FILE: Final = "store.json"
 JOB_FILE: Final = "job.json"
-#: Tags that users gave the job. They have their own file, since the collector may replace the job's
-#: record at any time.
+#: Tags that users gave the job. They have their own file, since the collector may replace the job
+#: file at any time.
 TAGS_FILE: Final = "tags.json"
 RUNNING: Final = "running"
 STALE: Final = "stale"
@@ -41,7 +41,7 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True)
 class JobInfo:
-    """The record of a job, as `job.json` holds it (docs/store.md)."""
+    """The content of a job file, `job.json` (docs/store.md)."""
 
     uid: int
     state: str = RUNNING
@@ -81,7 +81,7 @@ class JobInfo:
 
 
 def load(folder: Path) -> JobInfo:
-    """Return the record in ``folder``.
+    """Return the content of the job file in ``folder``.
 
     FileNotFoundError if there is none, StoreError if it is damaged or of an unreadable version.
     """
@@ -102,7 +102,7 @@ _PLAIN = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("ui
 
 
 def save(folder: Path, info: JobInfo) -> None:
-    """Replace the record in ``folder``; after a StoreError the old one is still there."""
+    """Replace the job file in ``folder``; after a StoreError the old one is still there."""
     with durable.store_errors(folder / JOB_FILE):
         durable.replace(folder / JOB_FILE, info.dump())
         durable.sync_folder(folder)
@@ -286,6 +286,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _checked_version(document: Mapping[str, Any], path: Path) -> int:
     version = document.get("version")
     if type(version) is not int or version not in READABLE:
-        message = f"{path} is of store version {version}, this tfprof speaks {STORE_VERSION}"
+        known = " and ".join(map(str, sorted(READABLE)))
+        message = f"{path} has store version {version}, and this tfprof reads versions {known}"
         raise StoreError(f"{message}: use the tfprof that wrote it, or another --store", "store-version")
     return version

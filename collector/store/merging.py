@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from . import aggregation
 from .columns import NULL, constant, flat, integer, ordered, pc, row_numbers
-from .node_keys import device_of, key_of, node_of
+from .node_keys import device_of, node_of, packed
 from .schema import NONE_ID, ROLLUP
 
 _NONE: Final = constant(NONE_ID, pa.uint32())
@@ -92,4 +92,4 @@ def _buffers(part: pa.Table, groups: Any) -> tuple[memoryview, ...]:
 
 
 def _keys(part: pa.Table) -> Any:
-    return key_of(flat(part["node"]), flat(part["device"]))
+    return packed(flat(part["node"]), flat(part["device"]))

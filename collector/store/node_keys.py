@@ -11,7 +11,7 @@ _SHIFT: Final = pa.scalar(32, pa.uint64())
 _LOW: Final = pa.scalar(NONE_ID, pa.uint64())
 
 
-def key_of(node: Any, device: Any) -> Any:
+def packed(node: Any, device: Any) -> Any:
     """Return the keys of columns of node and device ids."""
     return pc.bit_wise_or(pc.shift_left(node.cast(pa.uint64()), _SHIFT), device.cast(pa.uint64()))
 

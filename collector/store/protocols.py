@@ -17,7 +17,7 @@ T = TypeVar("T")
 Rows = pa.RecordBatch | pa.Table
 
 
-class Executed(NamedTuple):
+class ExecutionFilter(NamedTuple):
     """A selection of executions by nodes, devices and ascending traces; None selects all."""
 
     nodes: Collection[int] | None
@@ -43,17 +43,16 @@ class Executions(NamedTuple):
 class RecordedOutputs(Protocol):
     """Queries of the outputs of one job's executions, on one snapshot."""
 
-    def kinds(self, which: Executed, sized: Collection[int] | None) -> dict[int, int]:
-        """Return first trace of a kind -> number of traces of that kind, by first trace.
+    def kinds(self, which: ExecutionFilter, sized: Collection[int] | None) -> dict[int, int]:
+        """Group the traces by their outputs; return the number of traces by the group's first one.
 
-        Traces are of one kind if the executions ``which`` of each node have the same outputs
-        equally often. For the nodes ``sized`` (None: all) the bytes of the outputs must also be
-        equal.
+        In the traces of a group, the executions ``which`` of each node have the same outputs
+        equally often. For the nodes ``sized`` (None: all) the bytes of the outputs are also equal.
         """
         ...
 
     def of_traces(
-        self, traces: Collection[int], which: Executed, sized: Collection[int] | None
+        self, traces: Collection[int], which: ExecutionFilter, sized: Collection[int] | None
     ) -> Iterable[tuple[int, int, int, int, int]]:
         """Return (trace, node, outputs, bytes, runs), distinct and sorted.
 
@@ -64,7 +63,7 @@ class RecordedOutputs(Protocol):
         ...
 
     def in_order(
-        self, traces: Collection[int], which: Executed, among: Collection[int] | None
+        self, traces: Collection[int], which: ExecutionFilter, among: Collection[int] | None
     ) -> Iterable[tuple[int, int, int]]:
         """Return (trace, node, outputs) of each execution, by trace, node and start.
 
@@ -72,11 +71,11 @@ class RecordedOutputs(Protocol):
         """
         ...
 
-    def one_each(self, traces: Collection[int] | None, which: Executed) -> Iterable[tuple[int, int, int]]:
+    def one_each(self, traces: Collection[int] | None, which: ExecutionFilter) -> Iterable[tuple[int, int, int]]:
         """Return (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         ...
 
-    def first_seen(self, which: Executed, before: int | None) -> Iterable[tuple[int, int, int]]:
+    def first_seen(self, which: ExecutionFilter, before: int | None) -> Iterable[tuple[int, int, int]]:
         """Return (node, outputs, first trace with them), by trace.
 
         ``before``: only traces with lower numbers count, None for all traces. Executions without

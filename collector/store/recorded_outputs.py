@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .protocols import Executed
+from .protocols import ExecutionFilter
 from .schema import NONE_ID
 
 
@@ -17,7 +17,7 @@ class LocalOutputs:
         self._ask = ask
         self._highest = highest
 
-    def kinds(self, which: Executed, sized: Collection[int] | None) -> dict[int, int]:
+    def kinds(self, which: ExecutionFilter, sized: Collection[int] | None) -> dict[int, int]:
         """Return first trace of a kind -> number of traces of that kind; see the protocol."""
         found = self._ask(f"""
             SELECT min(trace) AS trace, count(*) AS traces
@@ -28,7 +28,7 @@ class LocalOutputs:
         return dict(_rows(found, "trace", "traces"))
 
     def of_traces(
-        self, traces: Collection[int], which: Executed, sized: Collection[int] | None
+        self, traces: Collection[int], which: ExecutionFilter, sized: Collection[int] | None
     ) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield (trace, node, outputs, size, runs), distinct and sorted; see the protocol."""
         size = self._size(sized)
@@ -39,7 +39,7 @@ class LocalOutputs:
         return _rows(found, "trace", "node", "outputs", "size", "runs")
 
     def in_order(
-        self, traces: Collection[int], which: Executed, among: Collection[int] | None
+        self, traces: Collection[int], which: ExecutionFilter, among: Collection[int] | None
     ) -> Iterator[tuple[int, int, int]]:
         """Yield (trace, node, outputs) of each execution, by start; see the protocol."""
         found = self._ask(f"""
@@ -48,7 +48,7 @@ class LocalOutputs:
             ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and our own names
         return _rows(found, "trace", "node", "outputs")
 
-    def one_each(self, traces: Collection[int] | None, which: Executed) -> Iterator[tuple[int, int, int]]:
+    def one_each(self, traces: Collection[int] | None, which: ExecutionFilter) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         of_traces = "true" if traces is None else f"trace IN ({_listed(traces)})"
         found = self._ask(f"""
@@ -56,7 +56,7 @@ class LocalOutputs:
             WHERE {of_traces} AND {self._where(which)} GROUP BY node""")  # noqa: S608
         return _rows(found, "node", "outputs", "label")
 
-    def first_seen(self, which: Executed, before: int | None) -> Iterator[tuple[int, int, int]]:
+    def first_seen(self, which: ExecutionFilter, before: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, first trace with them), by trace; see the protocol."""
         early = "" if before is None else f" AND trace < {before}"
         found = self._ask(f"""
@@ -79,7 +79,7 @@ class LocalOutputs:
             return ""
         return f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END"
 
-    def _where(self, which: Executed) -> str:
+    def _where(self, which: ExecutionFilter) -> str:
         """Return the SQL condition that selects the rows ``which``."""
         conditions = [self._among(which.nodes)]
         if which.devices is not None:

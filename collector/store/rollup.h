@@ -59,7 +59,7 @@ typedef struct {
     size_t seen_size, seen_room;
 } table;
 
-/* Make room for `more` elements of `each` bytes after the first `size`; false without memory. */
+/* Make room for `more` elements of `each` bytes after the first `size`; false if memory is exhausted. */
 static bool grow(void *pointer, size_t *room, size_t size, size_t more, size_t each) {
     void *at;
     memcpy(&at, pointer, sizeof at);
@@ -153,7 +153,7 @@ static bool see_traces(table *to, const ops *from, size_t at, size_t end) {
 static bool can_be_canonical(const known *of, uint32_t device) { return device < of->devices && of->flags[device]; }
 
 /* Append the rows of the node whose executions begin at `at`: one per device, and the node's row.
- * Return the end of its executions, 0 without memory. */
+ * Return the end of its executions, 0 if memory is exhausted. */
 static size_t add_node(table *to, const ops *from, const known *of, size_t at) {
     uint32_t node = from->node[at], canonical = of->canonical[node];
     bool looked_at = false;

@@ -11,7 +11,7 @@ import pyarrow as pa
 from . import aggregation
 from .columns import changes, constant, flat, integer, pc, repeat, scattered, tallied
 from .devices import Devices
-from .node_keys import device_of, key_of, node_of
+from .node_keys import device_of, node_of, packed
 from .schema import NONE_ID, ROLLUP
 
 EMPTY: Final = ROLLUP.empty_table()
@@ -29,7 +29,7 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     if aggregation.native is not None:
         buffers = map(aggregation.values_of, (node, device, canonical))
         return aggregation.array_of(pa.uint32(), aggregation.native.canonical(*buffers, devices.flags))
-    seen = pc.unique(key_of(node, device))
+    seen = pc.unique(packed(node, device))
     seen = seen.filter(devices.canonical(device_of(seen)))
     nodes = pc.unique(node_of(seen))
     first = seen.take(pc.index_in(nodes, value_set=node_of(seen)))
@@ -80,7 +80,7 @@ def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -
     counted = pc.and_(pc.or_(starts, changes(trace)), looked_at)
     of_node = _of_nodes(node.filter(counted), trace.filter(counted), canonical)
     table = pa.concat_tables([pa.table({name: of_device[name] for name in ROLLUP.names}, schema=ROLLUP), of_node])
-    return table.take(pc.sort_indices(key_of(table["node"], table["device"])))
+    return table.take(pc.sort_indices(packed(table["node"], table["device"])))
 
 
 def canonical_of(total: pa.Table) -> Any:

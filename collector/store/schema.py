@@ -55,7 +55,7 @@ OPS = pa.schema(
     ]
 )
 
-#: One row per traced step (or step of a window); the same append holds all of its ops.
+#: One row per traced step; the same append holds all of its ops.
 TRACES = pa.schema(
     [
         ("trace", _U32),

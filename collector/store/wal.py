@@ -287,5 +287,5 @@ def _check_header(data: bytes | memoryview, path: Path) -> None:
         raise StoreError(f"{path} is not a write-ahead log of tfprof", "store-damaged")
     version = HEADER.unpack_from(data)[1]
     if version != WAL_VERSION:
-        message = f"{path} is a log of version {version}, this tfprof speaks {WAL_VERSION}"
+        message = f"{path} is a log of version {version}, and this tfprof reads version {WAL_VERSION}"
         raise StoreError(f"{message}: use the tfprof that wrote it", "store-version")

@@ -185,7 +185,7 @@ def _share(trace: str) -> float:
 
 
 def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
-    """Fold the record of one job."""
+    """Return the row of one job."""
     identity, values = info.identity, words(info)
     counts = counts_of(info)
     kind, steps = steps_of(values)
@@ -222,6 +222,6 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
 
 
 def job_rows(infos: Sequence[JobInfo], now_ns: int) -> list[JobRow]:
-    """Fold the records of all jobs of a store, in their order."""
+    """Return the rows of all jobs of a store, in their order."""
     short = short_ids([info.hex for info in infos])
     return [job_row(info, short[info.hex], now_ns) for info in infos]

@@ -37,14 +37,14 @@ def span_kind(kind: int) -> int:
     return kind & (1 << _KEY_AT) - 1
 
 
-def key_of(kind: int) -> int:
+def function_key(kind: int) -> int:
     """Return the span key of a kind that is one function, else 0."""
     return kind >> _KEY_AT
 
 
 def named(kind: int, functions: Mapping[int, str] = _NO_NAMES) -> str:
     """Return the name of a kind; ``functions``: names of functions by key."""
-    key = key_of(kind)
+    key = function_key(kind)
     if not key:
         return layout.SPAN_NAMES.get(kind, str(kind))
     name = functions.get(key, "")

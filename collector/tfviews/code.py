@@ -25,7 +25,7 @@ _BEFORE, _AFTER = "gradients/", "_grad/"
 _HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
 
 
-class Place:
+class CallSite:
     """A call below its caller: its first frame there, and the nodes that it created."""
 
     __slots__ = ("below", "frame", "gradient", "kept", "nodes", "text")
@@ -34,7 +34,7 @@ class Place:
         self.text = text
         self.frame = frame
         self.gradient = gradient
-        self.below: dict[str, Place] = {}
+        self.below: dict[str, CallSite] = {}
         self.nodes: list[Node] = []
         self.kept: Call | None = None
 
@@ -50,7 +50,7 @@ class CallTree:
     `places`: the calls, callers first; `lost`: the gradient nodes by forward op.
     """
 
-    places: list[Place]  # the first one is the root
+    places: list[CallSite]  # the first one is the root
     lost: dict[str, list[Node]]
 
 
@@ -60,7 +60,7 @@ class Call(AccountedNode):
     __slots__ = ("place",)
 
     def __init__(
-        self, place: Place, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
+        self, place: CallSite, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
     ) -> None:
         """Count each picked node with its weight.
 
@@ -109,11 +109,11 @@ class _Builder:
     """A call tree under construction; each distinct stack is looked up once."""
 
     def __init__(self) -> None:
-        self.places = [Place()]
+        self.places = [CallSite()]
         self._texts: dict[int, str] = {}  # by identity, which is faster: nodes share their stacks and keep them alive
-        self._known: dict[tuple[int, bool], Place] = {}
+        self._known: dict[tuple[int, bool], CallSite] = {}
 
-    def place(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> Place:
+    def place(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> CallSite:
         """Return the innermost call of ``stack``, creating missing calls."""
         key = id(stack), gradient
         if key not in self._known:
@@ -121,7 +121,7 @@ class _Builder:
             for frame in stack:
                 text = self._text(frame) + GRADIENT if gradient else self._text(frame)
                 if text not in place.below:
-                    place.below[text] = Place(text, frame, gradient=gradient)
+                    place.below[text] = CallSite(text, frame, gradient=gradient)
                     self.places.append(place.below[text])
                 place = place.below[text]
             self._known[key] = place
@@ -158,7 +158,7 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
     return CallTree(builder.places, lost)
 
 
-def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> AccountedNode:
+def _account(places: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedNode:
     """Return the root above the calls with picked nodes and their callers.
 
     ``patterns`` decide which nodes are picked. A caller without picked nodes is accounted only if

@@ -108,7 +108,7 @@ class Parity(NamedTuple):
 
     @property
     def has_own_advice(self) -> bool:
-        """Whether tfprof's own checkers advise, and the shared ones by its rules and words."""
+        """Whether tfprof's own checkers run, and the shared ones have its rules and words."""
         return not self.exact
 
     @property

@@ -50,7 +50,7 @@ class Weights(object):
             return
         every, trained = (list(getattr(model, name)) for name in names)
         for weight, is_trained in [(weight, True) for weight in trained] + [(weight, False) for weight in every]:
-            first, copies = variables(weight)
+            first, copies = variable_and_copies(weight)
             self.trained.setdefault(id(first), is_trained)
             self.copies.update(map(id, copies))
 
@@ -179,7 +179,7 @@ def _of_package(each: Any) -> bool:
     return str(getattr(each, "__module__", "")).partition(".")[0] in _PACKAGES
 
 
-def variables(weight: Any) -> tuple[Any, list[Any]]:
+def variable_and_copies(weight: Any) -> tuple[Any, list[Any]]:
     """Return TensorFlow's variable of a weight, and its copies on other devices."""
     for name in ("_value", "_variable"):
         inner = getattr(weight, name, None)

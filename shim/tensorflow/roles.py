@@ -1,4 +1,4 @@
-"""The purpose of a session run, its span kind, follows from the ops that it fetches and targets.
+"""Finds the span kind of a session run from the ops that it fetches and targets.
 
 Each set of fetches and targets is examined once. The table of op types decides.
 """

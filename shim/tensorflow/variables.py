@@ -141,7 +141,7 @@ def _collected(graph: Any, name: str) -> list[Any]:
 @guarded
 def _described(variable: Any, graph: Any) -> _Variable | None:
     """Return the properties of a variable; None where it belongs to another graph."""
-    first, copies = models.variables(variable)
+    first, copies = models.variable_and_copies(variable)
     return _Variable(first, copies) if first.op.graph is graph else None
 
 

@@ -15,7 +15,7 @@ from fakes.cpu_time import cpu_shares
 from fakes.polling import until
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
-from tfprof.commands.daemons import holder, read_status
+from tfprof.commands.daemons import read_status, running_pid
 from tfprof.formats import runtime_dir, wire
 from tfprof.formats.wire import Head
 
@@ -45,8 +45,8 @@ class Host:
 
     def daemon(self, name: str) -> int:
         self.start(sys.executable, "-m", f"tfprof.{name}", "--store", str(self.store))
-        until(lambda: self.status(name).get("written_ns") and holder(self.place, name), name)
-        return holder(self.place, name)
+        until(lambda: self.status(name).get("written_ns") and running_pid(self.place, name), name)
+        return running_pid(self.place, name)
 
     def job(self, count: int = 1) -> subprocess.Popen[str]:
         job = self.start(sys.executable, channel_writer.__file__, self.place, f"{LAUNCH:x}", str(count), "0")

@@ -67,7 +67,7 @@ def _entries(root: Any) -> Iterator[Any]:
 
 def _daemon(store: Path, name: str) -> int:
     """Return the pid of the running agent or collector of ``store``, 0 for none."""
-    return daemons.holder(runtime_dir.instance_dir(str(store)), name)
+    return daemons.running_pid(runtime_dir.instance_dir(str(store)), name)
 
 
 def _last(store: Path) -> LocalJob:

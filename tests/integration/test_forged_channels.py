@@ -23,7 +23,7 @@ from fakes.valid_store import check_tables
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
 from tfprof.collector.store.reader import LocalStore
-from tfprof.commands.daemons import holder, read_status
+from tfprof.commands.daemons import read_status, running_pid
 from tfprof.formats import layout, runtime_dir
 
 COUNT = int(os.environ.get("TFPROF_FORGED", "120"))
@@ -49,7 +49,7 @@ class Host:
         for name in reversed(DAEMONS):
             command = [sys.executable, "-m", f"tfprof.{name}", "--store", str(store)]
             self.daemons[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-            until(lambda name=name: holder(self.place, name) == self.daemons[name].pid, name, PATIENCE_S)
+            until(lambda name=name: running_pid(self.place, name) == self.daemons[name].pid, name, PATIENCE_S)
         until(lambda: self.status("agent").get("collector"), "a welcome", PATIENCE_S)
 
     def status(self, name: str) -> dict:

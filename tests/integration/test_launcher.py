@@ -356,7 +356,7 @@ def test_without_an_agent_the_job_runs_without_a_profile(monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "soon")
     ended = run(sys.executable, "-c", JOB, "10", "0.1")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert ended.stderr.startswith("tfprof: no profile: TFPROF_AGENT_IDLE: 'soon' is no time in seconds")
+    assert ended.stderr.startswith("tfprof: no profile: TFPROF_AGENT_IDLE: 'soon' is not a time in seconds")
     assert ended.stderr.endswith(" [usage]\n")
     assert ended.stderr.count("\n") == 1
 

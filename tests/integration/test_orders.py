@@ -93,7 +93,7 @@ class Host:
         return process
 
     def pid_of(self, daemon: str) -> int:
-        return daemons.holder(str(self.place), daemon)
+        return daemons.running_pid(str(self.place), daemon)
 
     def close(self) -> None:
         for process in self.jobs:

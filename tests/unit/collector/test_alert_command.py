@@ -2,7 +2,7 @@ import contextlib
 from pathlib import Path
 
 from fakes.polling import until
-from tfprof.collector.alert_command import PATIENCE_S, WAITING_MAX, AlertCommand
+from tfprof.collector.alert_command import PATIENCE_S, QUEUED_MAX, AlertCommand
 
 
 def ended(command: AlertCommand) -> None:
@@ -66,4 +66,4 @@ def test_without_a_command_nothing_runs_and_the_queue_is_bounded():
         busy.add(uid, {}, 0.0)
     silent.tick(0.0)
     assert silent._running is None
-    assert len(busy._waiting) == WAITING_MAX
+    assert len(busy._waiting) == QUEUED_MAX

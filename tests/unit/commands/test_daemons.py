@@ -15,12 +15,12 @@ from tfprof.formats import errors, private_files, runtime_dir
 
 def test_a_lock_has_one_holder_whose_pid_is_known(tmp_path) -> None:
     lock = daemons.Lock(str(tmp_path), "agent")
-    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert daemons.running_pid(str(tmp_path), "agent") == 0
     assert lock.acquire()
-    assert daemons.holder(str(tmp_path), "agent") == os.getpid()
+    assert daemons.running_pid(str(tmp_path), "agent") == os.getpid()
     assert not daemons.Lock(str(tmp_path), "agent").acquire()
     lock.release()
-    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert daemons.running_pid(str(tmp_path), "agent") == 0
     assert lock.acquire()
     lock.release()
 
@@ -32,9 +32,9 @@ def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
         assert other.stdout.readline() == b"True\n"
-        assert daemons.holder(str(tmp_path), "agent") == other.pid
+        assert daemons.running_pid(str(tmp_path), "agent") == other.pid
         other.kill()
-    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert daemons.running_pid(str(tmp_path), "agent") == 0
 
 
 def test_a_status_says_whether_its_daemon_lives(tmp_path) -> None:
@@ -73,7 +73,7 @@ def test_what_is_no_regular_file_is_neither_read_nor_locked_nor_waited_for(tmp_p
     for name in ("agent.pid", "agent.json"):
         ODD_FILES[kind](tmp_path / name)
     assert private_files.read_json(str(tmp_path / "agent.json")) is None
-    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert daemons.running_pid(str(tmp_path), "agent") == 0
     assert daemons.last_pid(str(tmp_path), "agent") == 0
     if kind not in ("sparse", "deep", "unreadable"):  # to a lock one regular file is as good as another
         with pytest.raises(OSError, match=r"."):
@@ -99,13 +99,13 @@ def test_why_a_daemon_could_not_start_is_told_until_it_starts_again(tmp_path, mo
     store, place = "/some/store", runtime_dir.instance_dir("/some/store")
 
     def fail() -> int:
-        assert daemons.holder(place, "agent") == os.getpid()
+        assert daemons.running_pid(place, "agent") == os.getpid()
         raise errors.TfprofError("no such luck", "store")
 
     began_ns = time.time_ns()
     assert daemons.failure(place, "agent", 0) is None
     assert daemons.run("agent", store, fail) == 1
-    assert daemons.holder(place, "agent") == 0
+    assert daemons.running_pid(place, "agent") == 0
     assert daemons.failure(place, "agent", began_ns) == {"slug": "store", "text": "no such luck"}
     assert daemons.failure(place, "agent", time.time_ns()) is None
     assert not daemons.is_up(place, "agent", os.getpid())

@@ -26,7 +26,7 @@ def files(tmp_path, monkeypatch):
     environ = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
     monkeypatch.setattr(os, "environ", environ | {"XDG_CONFIG_HOME": str(tmp_path / "user")})
     monkeypatch.setattr(settings_files, "HOST_FILE", str(made.host))
-    monkeypatch.setattr(settings_files, "taken", {})
+    monkeypatch.setattr(settings_files, "from_files", {})
     return made
 
 
@@ -48,7 +48,7 @@ def test_an_option_wins_over_the_environment_the_users_file_the_hosts_file_and_t
     assert _options().changes == {variable: "3M"}
     assert SETTINGS["keep-days"].read() == 3
     os.environ[variable] = "4M"
-    settings_files.taken.clear()
+    settings_files.from_files.clear()
     assert _options().changes == {}
     assert SETTINGS["ring"].read() == 4 << 20
     assert _options("--ring", "5M").changes == {variable: "5M"}
@@ -65,7 +65,7 @@ def test_a_daemon_is_not_given_what_files_say(files):
     files.user.write_text("keep-days = 2")
     settings_files.take()
     assert os.environ["TFPROF_KEEP_DAYS"] == "2"
-    assert "TFPROF_KEEP_DAYS" not in settings_files.without_taken(os.environ)
+    assert "TFPROF_KEEP_DAYS" not in settings_files.without_file_values(os.environ)
 
 
 def test_an_empty_variable_is_none_and_a_changed_file_counts_anew(files):
@@ -193,9 +193,9 @@ def test_the_python_api_opens_the_store_of_the_commands_and_changes_no_environme
     ):
         say()
         assert opened() == Path(place) == Path(settings_files.store())
-        for variable in settings_files.taken:
+        for variable in settings_files.from_files:
             del os.environ[variable]
-        settings_files.taken.clear()
+        settings_files.from_files.clear()
     assert opened(places[3]) == Path(places[3])
 
 

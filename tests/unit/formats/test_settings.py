@@ -39,7 +39,7 @@ def test_a_time_is_a_number_above_0(text, value):
 @pytest.mark.parametrize("text", ["-5", "0", "nan", "inf", "-inf", "1e300", "x", "", "1_0", "\u0663", "9" * 5000])
 def test_an_invalid_time_is_an_error(text):
     for parse in (seconds, days):
-        with pytest.raises(ValueError, match="is no time in"):
+        with pytest.raises(ValueError, match="is not a time in"):
             parse(text)
 
 
@@ -51,6 +51,6 @@ def test_a_job_name_is_printable_and_not_reserved():
 
 
 def test_an_error_names_the_variable_and_an_empty_one_counts_as_unset():
-    with pytest.raises(SettingError, match=r"^TFPROF_RING: 'x' is no size: .* \[usage\]$"):
+    with pytest.raises(SettingError, match=r"^TFPROF_RING: 'x' is not a size: .* \[usage\]$"):
         SETTINGS["ring"].read({"TFPROF_RING": "x"})
     assert SETTINGS["ring"].read({"TFPROF_RING": ""}) == 16 << 20

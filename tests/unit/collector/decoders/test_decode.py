@@ -476,5 +476,5 @@ def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.Monkey
 
 def test_an_unknown_decoder_is_refused() -> None:
     assert decoder().name == "walker"
-    with pytest.raises(UsageError, match="no decoder is called fast"):
+    with pytest.raises(UsageError, match="unknown decoder fast"):
         decoder("fast")

@@ -178,7 +178,7 @@ def test_malformed_orders_and_answers_are_refused_and_not_passed_on(served: Serv
 
 
 def test_the_number_of_routes_is_bounded(served: Served, monkeypatch) -> None:
-    monkeypatch.setattr(order_routes, "WAITING_MAX", 10)
+    monkeypatch.setattr(order_routes, "ROUTES_MAX", 10)
     served.agent([2])
     for number in range(1, 40):
         client = WireAgent(served.folder)

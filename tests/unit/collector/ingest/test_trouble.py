@@ -227,7 +227,7 @@ def test_an_undecodable_record_in_a_worker_is_not_an_internal_error(collecting, 
 
 
 def test_waiting_records_are_bounded_and_small_messages_of_others_do_not_wait(collecting, monkeypatch):
-    monkeypatch.setattr(worker_process, "WAITING_MAX", 2 * len(GRAPH))
+    monkeypatch.setattr(worker_process, "WAITING_BYTES_MAX", 2 * len(GRAPH))
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     with pytest.raises(BusyError):
         collecting.records(UID, 2, (layout.GRAPH, GRAPH))

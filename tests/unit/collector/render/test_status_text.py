@@ -7,7 +7,7 @@ def test_a_daemon_that_does_not_run_is_started_when_needed() -> None:
     text = list(lines("/s", {"agent": {"alive": False}, "collector": {"alive": False, "decoder": "walker"}}))
     assert text[1:] == [
         "agent: not running (started when needed)",
-        "collector: not running (started when needed, would decode by walker)",
+        "collector: not running (started when needed; decoder: walker)",
     ]
 
 
@@ -42,5 +42,5 @@ def test_lines_are_wrapped_on_a_narrow_terminal() -> None:
     assert max(map(len, text)) <= 60
     assert " ".join(" ".join(text).split()).endswith(
         "stalled by no space is left where the store lies, so that nothing is stored now [store-full]"
-        " collector: not running (started when needed, would decode by walker)"
+        " collector: not running (started when needed; decoder: walker)"
     )

@@ -105,7 +105,7 @@ def test_another_file_is_refused(tmp_path):
 
 
 def test_another_version_is_refused_with_both_versions(tmp_path):
-    with pytest.raises(StoreError, match=r"version 9, .* speaks 1") as caught:
+    with pytest.raises(StoreError, match=r"version 9, .* reads version 1") as caught:
         wal.decode(struct.pack("<6sH", b"TFPWAL", 9), tmp_path / "x")
     assert caught.value.slug == "store-version"
 

@@ -242,7 +242,7 @@ def test_collectors_of_two_hosts_share_a_store(path, store):
 def test_a_store_of_another_version_is_refused_with_both_versions(path):
     path.mkdir()
     (path / "store.json").write_text('{"version": 7}')
-    with pytest.raises(StoreError, match=r"version 7, .* speaks 3") as caught:
+    with pytest.raises(StoreError, match=r"version 7, .* reads versions 2 and 3") as caught:
         LocalStoreWriter(path, "here")
     assert caught.value.slug == "store-version"
 

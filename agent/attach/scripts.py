@@ -1,4 +1,4 @@
-"""The texts that run in a job and start the injected work (docs/attach.md).
+"""The scripts that run in a job and start the injected work (docs/attach.md).
 
 A page is described in page.py.
 """
