@@ -7,13 +7,17 @@ same source.
 import importlib.util
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from fakes.polling import INTERVAL_S, until
 
+#: Time that the viewer has to show a result before Enter is pressed again (seconds).
+_SHOWN_S: Final = 3.0
 _SHIM: Final = Path(__file__).with_suffix(".js")
 _STYLE: Final = "html, body, #view { margin: 0; width: 100%; height: 100%; overflow: hidden }"
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
@@ -66,12 +70,24 @@ class TraceViewer:
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:
-        """Search for a name; return the text of the panel below as soon as it has the name."""
+        """Search for a name; return the text of the panel below as soon as it has the name.
+
+        The viewer searches while the name is entered. Enter shows the result, and does nothing
+        before the search has ended.
+        """
         box = self.page.locator("tr-ui-find-control input")
         box.fill(name)
-        box.press("Enter")
         analysis = self.page.locator("tr-ui-a-analysis-view")
-        analysis.get_by_text(name).first.wait_for()
+        found = analysis.get_by_text(name).first
+
+        def is_shown() -> bool:
+            box.press("Enter")
+            deadline = time.monotonic() + _SHOWN_S
+            while not found.is_visible() and time.monotonic() < deadline:
+                time.sleep(INTERVAL_S)
+            return bool(found.is_visible())
+
+        until(is_shown, name)
         return str(analysis.inner_text())
 
 
