@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 #: Offset of the descriptor in a FILE of the GNU C library on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
 _STREAMS = ("stdout", "stderr")
-GET_SEALS = 1034
-_ADD_SEALS, _SEAL_SHRINK = 1033, 2
 #: Source files of TensorFlow that log about a profiler session; the first line of each message
 #: names one.
 _FILES = (
@@ -62,8 +60,8 @@ class Captured(object):
         self.fd = memory.create("log")
         self._file = os.fstat(self.fd)
         # Other files that get its number have other seals, or none.
-        fcntl.fcntl(self.fd, _ADD_SEALS, _SEAL_SHRINK)
-        self.seals = fcntl.fcntl(self.fd, GET_SEALS)
+        fcntl.fcntl(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
+        self.seals = fcntl.fcntl(self.fd, memory.GET_SEALS)
         self._at = 0
 
     def __enter__(self) -> None:

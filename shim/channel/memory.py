@@ -12,6 +12,9 @@ from ..descriptors import StandardFdsReserved
 from ..guard import theirs
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
+#: Commands of fcntl, and seals (<linux/fcntl.h>).
+ADD_SEALS, GET_SEALS = 1033, 1034
+SEAL_SHRINK, SEAL_GROW = 2, 4
 #: The number of the system call, for Python before 3.8.
 _MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 _RLIMIT_FSIZE = 1

@@ -26,7 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
 _SHARED_READ_WRITE = (3, 1)
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
@@ -70,7 +69,7 @@ class Channel(object):
         try:
             # Before the first access: if another process truncated the file, SIGBUS would end this
             # one.
-            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK)
+            fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
             memory.reserve(self._fd, layout.RING_AT)
             self._inode = _inode(self._fd)
             self.view = _mapping(self._fd, layout.RING_AT)
@@ -209,7 +208,7 @@ class Channel(object):
         try:
             memory.reserve(self._fd, whole)
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
-            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_GROW)
+            fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_GROW)
         except OSError as error:
             if theirs(error):
                 raise

@@ -22,7 +22,7 @@ _WEIGHTS = (("weights", "trainable_weights"), ("variables", "trainable_variables
 _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
 
 
-#: Types of `__dict__` in classes whose instances store their attributes.
+#: Types of the attribute `__dict__` of a class, if its instances store their attributes.
 _STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 #: Keras models that ran, by id: a model may not be hashable.

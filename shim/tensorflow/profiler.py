@@ -19,6 +19,7 @@ import time
 from itertools import chain, repeat, starmap
 
 from .. import clock, descriptors, guard, libc, stderr_guard
+from ..channel import memory
 from . import allocations
 
 TYPE_CHECKING = False
@@ -199,7 +200,7 @@ class Session(object):
         usage = _Usage()
         ended = starmap(self._over.acquire, repeat((True, pause), polls))
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # always 0
-        seals = starmap(libc.plain.fcntl, [(log.fd, stderr_guard.GET_SEALS)])
+        seals = starmap(libc.plain.fcntl, [(log.fd, memory.GET_SEALS)])
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
             # Waits until the recording has ended or must end; every result so far is false, which
