@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
-from ..collector.query.explanations import first_warning, missed, of_kinds, untraced
+from ..collector.query.explanations import cost_note, first_warning, missed, of_kinds, untraced
 from ..collector.query.profile import Profile
 from ..collector.query.ranked import ranked
 from ..collector.render import report_text
@@ -21,7 +21,7 @@ from ..collector.render.heading import wrapped
 from ..collector.render.report_text import Summary
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
-from ..collector.summaries.jobs import JobRow, cost_note, functions_of, job_rows
+from ..collector.summaries.jobs import JobRow, functions_of, job_rows
 from ..collector.summaries.kinds import from_text, function_key, named, of_span
 from ..collector.summaries.steps import steps
 from ..formats import layout
@@ -68,7 +68,8 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     shown = [_summary(job, row, found if job is first else None) for job, row in processes[: report_text.PROCESSES]]
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
     why = (of_kinds(found), first_warning(first), missed(first)) if found else (untraced(first),)
-    notes = [*why, next(filter(None, (cost_note(one.row) for one in shown)), None)]
+    costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES])
+    notes = [*why, next(filter(None, costs), None)]
     yield from report_text.lines([*shown, *rest], top.ops if top else [], list(filter(None, notes)), columns)
     if problem:
         yield from wrapped(f"tfprof: {problem}", columns)

@@ -10,8 +10,9 @@ from ...formats import layout
 from ...formats.settings import SETTINGS
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
+from ..summaries.budget import exceeds_budget, over_budget
 from ..summaries.events import events
-from ..summaries.jobs import counts_of, words
+from ..summaries.jobs import JobRow, counts_of, words
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
@@ -111,6 +112,14 @@ def missed(job: JobReader) -> str | None:
     """
     number = words(job.info).get("missed")
     return _missed(number) if number else None
+
+
+def cost_note(job: JobReader, row: JobRow) -> str | None:
+    """Return a note with the reason if the cost of profiling is above the budget, else None."""
+    if not exceeds_budget(row):
+        return None
+    why = over_budget(row, words(job.info), job.table("traces", ("kind", "key", "step")))
+    return f"the cost is above the budget: {why}"
 
 
 def first_warning(job: JobReader) -> str | None:

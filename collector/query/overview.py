@@ -15,7 +15,7 @@ from ..store.columns import occurrences, pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
-from ..summaries.jobs import JobRow, cost_note, functions_of, job_rows
+from ..summaries.jobs import JobRow, functions_of, job_rows
 from ..summaries.kinds import NUMBERS, named, of_span, span_kind
 from ..summaries.pace import curve
 from ..summaries.spans import phases
@@ -26,7 +26,7 @@ from ..summaries.top import TopOp
 from .advising import advise
 from .alerts import stored_alerts
 from .engine import Selection
-from .explanations import missed, untraced
+from .explanations import cost_note, missed, untraced
 from .ranked import ranked
 from .surroundings import host_samples
 
@@ -126,7 +126,7 @@ def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Over
         host_series=host_series(around),
         alerts=[f"{one.text} [{one.alert.slug}]" for one in stored_alerts(job)],
         warnings=[one for one in events(job.table("events")) if not one.usual],
-        notes=[text for text in (missed(job), cost_note(row)) if text],
+        notes=[text for text in (missed(job), cost_note(job, row)) if text],
         advice=_advice(job) if advised else [],
     )
 

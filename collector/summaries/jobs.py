@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...formats import layout
-from ...formats.settings import SETTINGS
-from ..numbers import duration
 from ..store.catalog import RUNNING, JobInfo
 from .kinds import leading, named, of_names
 
@@ -14,17 +12,6 @@ from .kinds import leading, named, of_names
 SHORTEST: Final = 4
 #: Counters of lost data: words of the channel, and the collector's own counter.
 _LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
-#: Factor by which the estimated cost may exceed the budget without a warning.
-_TOLERANCE: Final = 1.1
-#: Time in steps (ns) below which a job is short: its cost is mainly that of its first steps, which
-#: are always traced.
-SHORT_NS: Final = 60 * 10**9
-#: Kinds of which all steps are timed in a `fit`, `evaluate` or `predict`, and the least time that
-#: this takes for one step (ns).
-_ALL_TIMED: Final = frozenset(
-    layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH)
-)
-_TIMING_NS: Final = 3_000
 #: Phases of a job besides `catalog.RUNNING`: it runs and has no span yet; it is over.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
@@ -80,7 +67,8 @@ def _common(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
-def _whole(values: Mapping[str, Any], name: str) -> int:
+def whole(values: Mapping[str, Any], name: str) -> int:
+    """Return the integer ``name`` of ``values``, 0 if there is none."""
     value = values.get(name)
     return value if isinstance(value, int) else 0
 
@@ -93,7 +81,7 @@ def words(info: JobInfo) -> dict[str, Any]:
 def counts_of(info: JobInfo) -> dict[str, int]:
     """Return the number of spans of each kind in a job, including those that were not recorded."""
     counts = words(info).get("counts")
-    return {name: _whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
+    return {name: whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
 
 
 def functions_of(info: JobInfo) -> dict[int, str]:
@@ -123,13 +111,13 @@ def cost(values: Mapping[str, Any]) -> float | None:
 
     The job measures both times; the time in steps excludes what tracing added to it.
     """
-    spent, untouched = _whole(values, "self_ns") + _whole(values, "extra_ns"), _untouched_ns(values)
+    spent, untouched = whole(values, "self_ns") + whole(values, "extra_ns"), _untouched_ns(values)
     return spent / untouched if untouched > 0 else None
 
 
 def _untouched_ns(values: Mapping[str, Any]) -> int:
     """Return the time in steps without what tracing added to it."""
-    return max(0, _whole(values, "step_ns") - _whole(values, "extra_ns"))
+    return max(0, whole(values, "step_ns") - whole(values, "extra_ns"))
 
 
 def phase_of(state: str, counts: Mapping[str, int]) -> str:
@@ -147,41 +135,8 @@ def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
     counts, times = (values.get(name) for name in ("counts", "times"))
     if not isinstance(counts, Mapping) or not isinstance(times, Mapping):
         return None
-    number, spent = _whole(counts, kind), _whole(times, kind)
+    number, spent = whole(counts, kind), whole(times, kind)
     return spent / number if number > 0 and spent > 0 else None
-
-
-def cost_note(row: JobRow) -> str | None:
-    """Return a note if the cost is above the budget, else None."""
-    why = over_budget(row)
-    return f"the cost is above the budget: {why}" if why else None
-
-
-def over_budget(row: JobRow) -> str | None:
-    """Return the reason why profiling exceeded its budget; None if it did not."""
-    if not row.traced or row.cost is None or row.cost <= _share(row.trace) * _TOLERANCE:
-        return None
-    if row.trace and not row.trace.startswith("budget"):
-        return f"the requested steps are traced (--trace {row.trace})"
-    why = "the first steps of each kind are always traced"
-    if row.step_kind in _ALL_TIMED and 2 * row.steps * _TIMING_NS > row.cost * row.steps_ns:
-        return f"most of it is for timing short steps: a {row.step_kind} takes {duration(row.steps_ns / row.steps)}"
-    if row.steps_ns >= SHORT_NS:
-        return why
-    spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
-    return f"{why}, and the job is short: {spent} for {steps} of steps"
-
-
-def _share(trace: str) -> float:
-    """Return the budget in the policy ``trace`` as a share of the time in steps.
-
-    It is 0 if the policy has no budget. An empty ``trace`` means the default policy.
-    """
-    word, _, value = (trace or str(SETTINGS["trace"].default)).partition("=")
-    try:
-        return float(value.removesuffix("%")) / 100 if word == "budget" else 0.0
-    except ValueError:
-        return 0.0
 
 
 def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
@@ -189,23 +144,23 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     identity, values = info.identity, words(info)
     counts = counts_of(info)
     kind, steps = steps_of(values)
-    started = _whole(identity, "created_real_ns") or info.opened_ns
-    ended = None if info.state == RUNNING else _whole(info.end, "t_ns") or info.closed_ns
+    started = whole(identity, "created_real_ns") or info.opened_ns
+    ended = None if info.state == RUNNING else whole(info.end, "t_ns") or info.closed_ns
     return JobRow(
         id=short,
         uid=info.hex,
         name=info.name,
         user=str(identity.get("user") or ""),
         host=str(identity.get("host") or ""),
-        pid=_whole(identity, "pid") or None,
+        pid=whole(identity, "pid") or None,
         rank=identity.get("rank"),
         framework=str(identity.get("framework") or ""),
         framework_version=str(identity.get("framework_version") or ""),
         steps=steps,
         step_kind=kind,
-        epochs=_whole(counts, "epoch"),
-        traced=_whole(values, "traced"),
-        lost=sum(_whole(values, name) for name in _LOST),
+        epochs=whole(counts, "epoch"),
+        traced=whole(values, "traced"),
+        lost=sum(whole(values, name) for name in _LOST),
         cost=cost(values),
         steps_ns=_untouched_ns(values),
         step_ns=_mean_ns(values, kind),

@@ -1,11 +1,9 @@
 """One row for each job."""
 
-from dataclasses import replace
-
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.summaries.jobs import cost, functions_of, job_row, job_rows, over_budget, short_ids
+from tfprof.collector.summaries.jobs import cost, functions_of, job_rows, short_ids
 
 COUNTERS = {
     "traced": 3,
@@ -50,42 +48,6 @@ def test_a_job_without_an_identity_has_a_row() -> None:
 
 def test_without_steps_there_is_no_cost() -> None:
     assert cost({"self_ns": 5}) is None
-
-
-@pytest.mark.parametrize(
-    ("trace", "traced", "cost", "why"),
-    [
-        ("budget=1%", 3, 0.009, None),
-        ("budget=1%", 3, 0.02, "the first steps"),
-        ("budget=5%", 3, 0.02, None),
-        ("", 3, 0.02, "the first steps"),
-        ("all", 3, 0.02, "--trace all"),
-        ("budget=x", 3, 0.02, "the first steps"),
-        ("off", 0, 0.02, None),
-        ("budget=1%", 3, None, None),
-    ],
-)
-def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, why: str | None) -> None:
-    row = replace(job_row(JobInfo(1), "0001", 0), trace=trace, traced=traced, cost=cost)
-    found = over_budget(row)
-    assert found is None if why is None else why in (found or "")
-
-
-def test_the_note_on_a_short_job_contains_the_times() -> None:
-    row = replace(job_row(JobInfo(1), "0001", 0), traced=3, cost=0.15, steps_ns=400 * 10**6)
-    assert over_budget(row) == (
-        "the first steps of each kind are always traced, and the job is short: 60.0 ms for 400 ms of steps"
-    )
-    assert over_budget(replace(row, steps_ns=3600 * 10**9)) == "the first steps of each kind are always traced"
-
-
-@pytest.mark.parametrize("kind", ["batch", "predict_batch"])
-def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> None:
-    row = replace(job_row(JobInfo(1), "0001", 0), traced=3, cost=0.012, steps_ns=400 * 10**9, steps=10**6)
-    row = replace(row, step_kind=kind)
-    assert over_budget(row) == f"most of it is for timing short steps: a {kind} takes 400 µs"
-    assert over_budget(replace(row, steps=10**5)) == "the first steps of each kind are always traced"
-    assert over_budget(replace(row, step_kind="run")) == "the first steps of each kind are always traced"
 
 
 def test_functions_of_a_job_have_names_by_key() -> None:

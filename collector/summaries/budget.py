@@ -1,0 +1,110 @@
+"""Explains a cost of profiling above the budget."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ...formats import layout
+from ...formats.settings import SETTINGS
+from ..numbers import duration
+from .jobs import JobRow, whole
+
+#: Factor by which the estimated cost may exceed the budget without a warning.
+_TOLERANCE: Final = 1.1
+#: Time in steps (ns) below which a job is short.
+SHORT_NS: Final = 60 * 10**9
+#: Kinds of which all steps are timed in a `fit`, `evaluate` or `predict`, and the least time that
+#: this takes for one step (ns).
+_ALL_TIMED: Final = frozenset(
+    layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH)
+)
+_TIMING_NS: Final = 3_000
+#: Number of early steps of each key that are always traced under a budget, and maximum number of
+#: keys of one kind that have them.
+_EARLY: Final = 3
+_EARLY_KEYS: Final = 8
+#: Senders of orders, as text.
+_ORDERS: Final = "`tfprof trace` or an alert"
+_OFF: Final = "off"
+
+
+def exceeds_budget(row: JobRow) -> bool:
+    """Return whether profiling cost more than its budget.
+
+    A policy without a budget has the budget 0 for traced steps, and none if nothing is traced.
+    """
+    budget = _share(row.trace)
+    return row.cost is not None and row.cost > budget * _TOLERANCE and bool(row.traced or budget)
+
+
+def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str | None:
+    """Return the reason why profiling exceeded its budget; None if it did not.
+
+    ``values``: the latest words of the job's channel. ``traces``: columns kind, key and step of its
+    TRACES.
+    """
+    if row.cost is None or not exceeds_budget(row):
+        return None
+    spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
+    is_short = row.steps_ns < SHORT_NS
+    early = "the first steps of each kind are always traced"
+    reasons = (
+        (not row.traced, f"no step is traced; counting and timing the steps took {spent} of {steps}"),
+        (_is_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_each(row)}"),
+        (_is_ordered(row, values), _ordered(row, values)),
+        (row.trace and not row.trace.startswith("budget"), f"the requested steps are traced (--trace {row.trace})"),
+        (
+            2 * _early_steps(traces) >= traces.num_rows,
+            f"{early}, and the job is short: {spent} for {steps} of steps" if is_short else early,
+        ),
+        (whole(values, "policy_seen"), f"orders ({_ORDERS}) changed which steps are traced"),
+        (True, "the traced steps cost more than estimated from those before them"),
+    )
+    return next(text for applies, text in reasons if applies)
+
+
+def _each(row: JobRow) -> str:
+    return duration(row.steps_ns / max(1, row.steps))
+
+
+def _is_timing(row: JobRow) -> bool:
+    """Return whether more than half of the cost is for timing each step."""
+    return row.step_kind in _ALL_TIMED and 2 * row.steps * _TIMING_NS > (row.cost or 0.0) * row.steps_ns
+
+
+def _is_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:
+    """Return whether orders selected most of the traced steps.
+
+    The words count only the steps of the last order.
+    """
+    return row.trace == _OFF or (whole(values, "policy_seen") > 0 and 2 * whole(values, "order_traced") > row.traced)
+
+
+def _ordered(row: JobRow, values: Mapping[str, Any]) -> str:
+    ordered = whole(values, "order_traced")
+    if 2 * ordered <= row.traced:
+        return f"orders ({_ORDERS}) selected the traced steps"
+    return f"an order ({_ORDERS}) selected {min(ordered, row.traced):,} of {row.traced:,} traced steps"
+
+
+def _early_steps(traces: pa.Table) -> int:
+    """Return how many of ``traces`` may be steps that are always traced under a budget."""
+    keys = traces.group_by(["kind", "key"], use_threads=False).aggregate([("step", "min"), ("step", "count")])
+    of_kinds: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for one in keys.to_pylist():
+        of_kinds[one["kind"]].append((one["step_min"], one["step_count"]))
+    return sum(min(_EARLY, number) for found in of_kinds.values() for _, number in sorted(found)[:_EARLY_KEYS])
+
+
+def _share(trace: str) -> float:
+    """Return the budget in the policy ``trace`` as a share of the time in steps.
+
+    It is 0 if the policy has no budget. An empty ``trace`` means the default policy.
+    """
+    word, _, value = (trace or str(SETTINGS["trace"].default)).partition("=")
+    try:
+        return float(value.removesuffix("%")) / 100 if word == "budget" else 0.0
+    except ValueError:
+        return 0.0

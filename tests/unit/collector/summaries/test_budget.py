@@ -1,0 +1,113 @@
+"""The reason for a cost above the budget."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fakes.made_store import rows, trace, write_job
+from tfprof.collector.query.explanations import cost_note
+from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.summaries.budget import over_budget
+from tfprof.collector.summaries.jobs import JobRow, job_row
+
+NONE: Mapping[str, Any] = {}
+FIRST = "the first steps of each kind are always traced"
+
+
+def row_of(trace: str, traced: int, cost: float | None, **other: Any) -> JobRow:
+    return replace(job_row(JobInfo(1), "0001", 0), trace=trace, traced=traced, cost=cost, **other)
+
+
+def of_steps(steps: Iterable[int], key: int = 0) -> pa.Table:
+    """Return traces of steps of one kind and key."""
+    return rows("traces", [trace(step, step, 1, 0) | {"key": key} for step in steps])
+
+
+@pytest.mark.parametrize(
+    ("trace", "traced", "cost", "why"),
+    [
+        ("budget=1%", 3, 0.009, None),
+        ("budget=1%", 3, 0.02, "the first steps"),
+        ("budget=5%", 3, 0.02, None),
+        ("", 3, 0.02, "the first steps"),
+        ("all", 3, 0.02, "the requested steps are traced (--trace all)"),
+        ("steps=3-5", 3, 0.02, "(--trace steps=3-5)"),
+        ("budget=x", 3, 0.02, "the first steps"),
+        ("off", 0, 0.02, None),
+        ("budget=1%", 0, 0.009, None),
+        ("budget=1%", 3, None, None),
+    ],
+)
+def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, why: str | None) -> None:
+    found = over_budget(row_of(trace, traced, cost), NONE, of_steps([3, 4, 5]))
+    assert found is None if why is None else why in (found or "")
+
+
+def test_the_note_on_a_short_job_contains_the_times() -> None:
+    row, traces = row_of("", 3, 0.15, steps_ns=400 * 10**6), of_steps([3, 4, 5])
+    assert over_budget(row, NONE, traces) == f"{FIRST}, and the job is short: 60.0 ms for 400 ms of steps"
+    assert over_budget(replace(row, steps_ns=3600 * 10**9), NONE, traces) == FIRST
+
+
+def test_without_a_traced_step_the_cost_is_that_of_counting_and_timing() -> None:
+    row = row_of("budget=1%", 0, 0.05, steps_ns=400 * 10**6)
+    expected = "no step is traced; counting and timing the steps took 20.0 ms of 400 ms"
+    assert over_budget(row, NONE, of_steps([])) == expected
+
+
+@pytest.mark.parametrize("kind", ["batch", "predict_batch"])
+def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> None:
+    row = row_of("", 3, 0.012, steps_ns=400 * 10**9, steps=10**6, step_kind=kind)
+    traces = of_steps([3, 4, 5])
+    assert over_budget(row, NONE, traces) == f"most of it is for timing short steps: a {kind} takes 400 µs"
+    assert over_budget(replace(row, steps=10**5), NONE, traces) == FIRST
+    assert over_budget(replace(row, step_kind="run"), NONE, traces) == FIRST
+
+
+@pytest.mark.parametrize(
+    ("policy", "words", "why"),
+    [
+        (
+            "budget=1%",
+            {"policy_seen": 1, "order_traced": 50},
+            "an order (`tfprof trace` or an alert) selected 50 of 53 traced steps",
+        ),
+        (
+            "off",
+            {"policy_seen": 1, "order_traced": 53},
+            "an order (`tfprof trace` or an alert) selected 53 of 53 traced steps",
+        ),
+        ("off", {"policy_seen": 4, "order_traced": 9}, "orders (`tfprof trace` or an alert) selected the traced steps"),
+        ("every=2", {"policy_seen": 1, "order_traced": 1}, "the requested steps are traced (--trace every=2)"),
+        (
+            "budget=1%",
+            {"policy_seen": 4, "order_traced": 9},
+            "orders (`tfprof trace` or an alert) changed which steps are traced",
+        ),
+        ("budget=1%", {"policy_seen": 0, "order_traced": 50}, "the traced steps cost more than estimated"),
+    ],
+)
+def test_steps_of_an_order_are_not_called_first_steps(policy: str, words: Mapping[str, int], why: str) -> None:
+    row = row_of(policy, 53, 0.2, steps_ns=400 * 10**6)
+    assert (over_budget(row, words, of_steps([3, 4, 5, *range(100, 150)])) or "").startswith(why)
+
+
+def test_first_steps_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
+    row = row_of("budget=1%", 40, 0.2, steps_ns=3600 * 10**9)
+    few = pa.concat_tables(of_steps(range(10 * key, 10 * key + 5), key) for key in range(8))
+    assert over_budget(row, NONE, few) == FIRST
+    many = pa.concat_tables(of_steps(range(3 * key, 3 * key + 3), key) for key in range(17))
+    assert "more than estimated" in (over_budget(row, NONE, many) or "")
+
+
+def test_the_note_reads_words_and_traces_of_the_store(tmp_path: Path) -> None:
+    values = {"traced": 6, "self_ns": 10, "extra_ns": 100, "step_ns": 1_100, "policy_seen": 1, "order_traced": 4}
+    write_job(tmp_path, 1, {"traces": of_steps([3, 4, 90, 91, 92, 93])}, identity={"trace": ""}, counters=values)
+    job = LocalStore(tmp_path).job("last")
+    note = "the cost is above the budget: an order (`tfprof trace` or an alert) selected 4 of 6 traced steps"
+    assert cost_note(job, job_row(job.info, "0001", 0)) == note
+    assert cost_note(job, row_of("budget=20%", 6, 0.11)) is None
