@@ -172,6 +172,7 @@ class Collector:
             retain(
                 self._options.store, socket.gethostname(), self._options.keep, time.time_ns(), self._jobs.open.keys()
             )
+            self._store.trim_hosts()
 
     def _take_given_up(self, now: float) -> None:
         if now - self._given_up < GIVEN_UP_S:

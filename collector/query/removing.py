@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..errors import StoreError
 from ..store import catalog
 from ..store.reader import LocalStore
-from ..store.retention import remove
+from ..store.retention import first_starts, remove, remove_hosts
 from .listing import Listed, Wanted, listed
 
 
@@ -45,10 +45,16 @@ def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> lis
 
 
 def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
-    """Remove ``jobs``; StoreError if that fails, or if one runs again."""
+    """Remove ``jobs``; StoreError if that fails, or if one runs again.
+
+    The samples of hosts without a job are removed, too; a running collector does this itself.
+    """
     for one in jobs:
         _check(catalog.job_folder(store.path, one.listed.job.info.uid), store)
         remove(store.path, one.listed.job.info.uid)
+    needed = first_starts(store.path) if jobs else None
+    if needed is not None:
+        remove_hosts(store.path, needed)
 
 
 def _check(folder: Path, store: LocalStore) -> None:

@@ -56,6 +56,7 @@ class JobInfo:
     opened_ns: int = field(default_factory=time.time_ns)
     closed_ns: int | None = None
     collector: Mapping[str, Any] = field(default_factory=dict)
+    removed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def hex(self) -> str:
@@ -92,13 +93,14 @@ def load(folder: Path) -> JobInfo:
         return JobInfo(
             uid=int(document["uid"], 16),
             acked={int(about): int(last) for about, last in document["acked"].items()},
+            removed=document.get("removed", {}),  # older collectors removed no rows
             **{name: document[name] for name in _PLAIN},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path} is damaged: {type(error).__name__} {error}", "store-damaged") from None
 
 
-_PLAIN = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("uid", "acked"))
+_PLAIN = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("uid", "acked", "removed"))
 
 
 def save(folder: Path, info: JobInfo) -> None:
@@ -218,8 +220,13 @@ def folders(store: Path) -> list[Path]:
 
 def hosts(store: Path) -> list[str]:
     """Return the names of the hosts that have a folder."""
+    return [unquote(path.name) for path in host_folders(store)]
+
+
+def host_folders(store: Path) -> list[Path]:
+    """Return the folders of all hosts."""
     folder = store / "hosts"
-    return sorted(unquote(path.name) for path in folder.iterdir()) if folder.is_dir() else []
+    return sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
 
 
 def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:

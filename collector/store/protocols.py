@@ -304,6 +304,10 @@ class StoreWriter(Protocol):
         """Return the writer of the samples of host ``name``."""
         ...
 
+    def trim_hosts(self) -> None:
+        """Remove the samples of hosts that no stored job needs."""
+        ...
+
     def renew(self) -> None:
         """Create and lock the store again after its removal; open writers stay as they are."""
         ...

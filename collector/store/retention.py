@@ -1,4 +1,4 @@
-"""Retention: removes the oldest ended jobs, by age and by size."""
+"""Retention: removes the oldest ended jobs, by age and by size, and samples of hosts without jobs."""
 
 import contextlib
 import shutil
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import StoreError
-from . import catalog, durable
+from . import catalog, durable, lock
 from .catalog import RUNNING
 
 _REMOVED = ".removed-"
 _ABANDONED_S = 86_400
+#: Time before a job's start for which samples of its host are kept (ns).
+_BEFORE_NS = 60 * 10**9
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Limits:
     """Limits for ended jobs; None for no limit.
 
     ``max_age_s``: maximum age in seconds. ``max_bytes``: maximum total size in bytes, to which
-    running jobs count, too.
+    running jobs and the samples of hosts count, too.
     """
 
     max_age_s: float | None = None
@@ -36,10 +38,13 @@ class StoredJob:
     open: bool
 
 
-def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int) -> list[int]:
-    """Return the uids of the ended jobs beyond ``limits`` at ``now_ns``, oldest first."""
+def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, others: int = 0) -> list[int]:
+    """Return the uids of the ended jobs beyond ``limits`` at ``now_ns``, oldest first.
+
+    ``others``: bytes of the store besides jobs.
+    """
     jobs = sorted(jobs, key=lambda job: job.last_ns)
-    excess = sum(job.size for job in jobs) - (float("inf") if limits.max_bytes is None else limits.max_bytes)
+    excess = others + sum(job.size for job in jobs) - (float("inf") if limits.max_bytes is None else limits.max_bytes)
     gone = []
     for job in jobs:
         old = limits.max_age_s is not None and now_ns - job.last_ns > limits.max_age_s * 1e9
@@ -56,18 +61,54 @@ def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collect
     jobs of other hosts and damaged jobs stay. A running job of this host that is not in ``written``
     counts as ended after a day without a write.
     """
-    for rest in catalog.jobs_folder(store).glob(f"{_REMOVED}*"):
-        shutil.rmtree(rest, ignore_errors=True)
+    for place in (catalog.jobs_folder(store), store / "hosts"):
+        for rest in place.glob(f"{_REMOVED}*"):
+            shutil.rmtree(rest, ignore_errors=True)
     jobs = [job for folder in catalog.folders(store) for job in _look(folder, host, now_ns, written)]
-    gone = expired(jobs, limits, now_ns)
+    gone = expired(jobs, limits, now_ns, sum(map(_size, catalog.host_folders(store))))
     for uid in gone:
         remove(store, uid)
     return gone
 
 
 def remove(store: Path, uid: int) -> None:
-    """Remove job ``uid``: it first disappears for readers, then its files are deleted."""
-    folder = catalog.job_folder(store, uid)
+    """Remove job ``uid``."""
+    _remove(catalog.job_folder(store, uid))
+
+
+def first_starts(store: Path) -> dict[Path, int] | None:
+    """Return the time (ns, real time) from which samples are needed, by the folder of their host.
+
+    It is a minute before the start of the host's first stored job. None if a job cannot be read.
+    """
+    starts: dict[Path, int] = {}
+    for folder in catalog.folders(store):
+        try:
+            info = catalog.load(folder)
+        except FileNotFoundError:  # just removed
+            continue
+        except StoreError:
+            return None
+        if host := str(info.identity.get("host") or ""):
+            place = catalog.host_folder(store, host)
+            created = info.identity.get("created_real_ns")
+            start = min(created, info.opened_ns) if type(created) is int and created > 0 else info.opened_ns
+            starts[place] = min(starts.get(place, start), start - _BEFORE_NS)
+    return starts
+
+
+def remove_hosts(store: Path, needed: Collection[Path]) -> None:
+    """Remove the folders of hosts that are not ``needed``, unless a collector of the host runs.
+
+    A running collector removes samples itself.
+    """
+    for folder in catalog.host_folders(store):
+        if folder not in needed and lock.holder(store / "collectors" / f"{folder.name}.lock") is None:
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove ``folder``: it first disappears for readers, then its files are deleted."""
     aside = folder.with_name(_REMOVED + folder.name)
     shutil.rmtree(aside, ignore_errors=True)  # left by an interrupted removal
     with durable.store_errors(folder), contextlib.suppress(FileNotFoundError):  # another process removed it
@@ -85,3 +126,10 @@ def _look(folder: Path, host: str, now_ns: int, written: Collection[int]) -> lis
     abandoned = info.collector.get("host") == host and now_ns - last > _ABANDONED_S * 1e9
     going_on = info.uid in written or (info.state == RUNNING and not abandoned)
     return [StoredJob(info.uid, info.closed_ns or last, sum(stat.st_size for stat in stats), going_on)]
+
+
+def _size(folder: Path) -> int:
+    try:
+        return sum(path.stat().st_size for path in folder.iterdir())
+    except OSError:
+        return 0

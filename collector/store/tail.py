@@ -106,11 +106,12 @@ class Tail:
         new: dict[str, pa.Table] = {}
         taken = dict.fromkeys(self._tables, 0) if self._is_another(info) else dict(self._taken)
         for name in self._tables:
+            removed = info.removed.get(name, 0)
             if info.rows.get(name, 0) == taken[name]:
                 table, skipped = snapshot.unsealed(name), 0
             else:
-                table, skipped = snapshot.table(name), taken[name]
-                taken[name] = 0
+                table, skipped = snapshot.table(name), max(0, taken[name] - removed)
+                taken[name] = removed
             taken[name] += table.num_rows
             if table.num_rows > skipped:
                 new[name] = table.slice(skipped)

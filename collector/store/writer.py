@@ -3,6 +3,7 @@
 A store has one writer per host.
 """
 
+import contextlib
 import math
 import os
 import secrets
@@ -15,8 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ..errors import StoreError
-from . import catalog, durable, lock
+from . import catalog, durable, lock, retention, segment
 from .catalog import RUNNING, JobInfo
+from .columns import pc
 from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import in_force
@@ -130,6 +132,27 @@ class LocalJobWriter:
         log.close()
         tidy(self.folder, before, self.info, log.path)
         pa.default_memory_pool().release_unused()
+
+    def remove_before(self, name: str, before_ns: int) -> None:
+        """Remove the oldest segments of table ``name``, those without a `t_ns` from ``before_ns`` on.
+
+        The rows of the last segment and of the log stay, and those from a damaged segment on.
+        """
+        kept, gone, rows = list(self.info.parts.get(name, ())), [], 0
+        with contextlib.suppress(OSError, StoreError):
+            while kept[1:]:
+                times = segment.read(self.folder / segment.file_name(name, kept[0]), name, ["t_ns"])["t_ns"]
+                if pc.max(times).as_py() >= before_ns:
+                    break
+                gone.append(kept.pop(0))
+                rows += len(times)
+        if not gone:
+            return
+        removed = {**self.info.removed, name: self.info.removed.get(name, 0) + rows}
+        self._save(replace(self.info, parts={**self.info.parts, name: kept}, removed=removed))
+        with durable.store_errors(self.folder):
+            for number in gone:
+                (self.folder / segment.file_name(name, number)).unlink(missing_ok=True)
 
     def seal_if_due(self, now: float) -> bool:
         """Seal the generation if it is large or old enough; ``now``: monotonic clock in seconds."""
@@ -257,6 +280,20 @@ class LocalStoreWriter:
     def lost_hosts(self) -> list[LocalJobWriter]:
         """Writers of host samples whose folder is gone."""
         return [writer for writer in self._open.values() if not writer.info.uid and writer.is_gone]
+
+    def trim_hosts(self) -> None:
+        """Remove the samples of hosts that no stored job needs.
+
+        Those of hosts that this collector samples are removed up to the start of the host's first
+        job; those of other hosts, if no job of the host is stored.
+        """
+        starts = retention.first_starts(self.path)
+        if starts is None:
+            return
+        writers = [writer for writer in self._open.values() if not writer.info.uid and not writer.is_gone]
+        for writer in writers:
+            writer.remove_before("host_samples", starts.get(writer.folder, time.time_ns()))
+        retention.remove_hosts(self.path, {*starts, *(writer.folder for writer in writers)})
 
     def release(self, uid: int) -> None:
         """Close the files of job ``uid``; ``job`` opens them again."""

@@ -60,6 +60,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         10,
         11,
         {"id": "x"},
+        {"samples": 2},
     )
     catalog.save(tmp_path, info)
     assert catalog.load(tmp_path) == info

@@ -1,7 +1,12 @@
+import pytest
 from fakes import stored
-from tfprof.collector.store import retention
-from tfprof.collector.store.catalog import job_folder
+from fakes.made_store import HOST, IDENTITY, SECOND, START_NS, rows, write_job
+from tfprof.collector.query import removing
+from tfprof.collector.store import catalog, retention, small_segments
+from tfprof.collector.store.catalog import host_folder, job_folder
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.retention import Limits, StoredJob, expired, retain
+from tfprof.collector.store.tail import Tail
 from tfprof.collector.store.writer import LocalStoreWriter
 
 DAY_NS = 86_400 * 10**9
@@ -65,3 +70,112 @@ def test_an_interrupted_removal_is_finished(tmp_path, monkeypatch):
     assert len(stored.listed(tmp_path / "jobs")) == 1
     retain(tmp_path, "here", Limits(), 0)
     assert stored.listed(tmp_path / "jobs") == []
+
+
+def sampled(writer, first, number):
+    """Store one second of samples of HOST as one sealed generation."""
+    times = [{"t_ns": START_NS + at * SECOND} for at in range(first, first + number)]
+    writer.host(HOST).append({"host_samples": rows("host_samples", times)})
+    writer.host(HOST).seal()
+
+
+def seconds(store):
+    folder = host_folder(store, HOST)
+    times = LocalJob(folder, catalog.load(folder)).table("host_samples", ["t_ns"])["t_ns"].to_pylist()
+    return [(time - START_NS) // SECOND for time in times]
+
+
+@pytest.fixture
+def one_a_segment(monkeypatch):
+    monkeypatch.setattr(small_segments, "FULL_BYTES", 0)
+
+
+def opened_at(store, uid, second, host=HOST):
+    write_job(store, uid, {}, identity={**IDENTITY, "host": host, "created_real_ns": START_NS + second * SECOND})
+
+
+def test_host_samples_before_the_first_job_of_the_host_are_removed(tmp_path, one_a_segment):
+    opened_at(tmp_path, 1, 300)
+    opened_at(tmp_path, 2, 100, host="another")
+    writer = LocalStoreWriter(tmp_path, "here")
+    for first in range(0, 500, 100):
+        sampled(writer, first, 100)
+    writer.trim_hosts()
+    assert seconds(tmp_path) == list(range(200, 500))  # a segment has 100 samples, the margin is a minute
+    assert len(stored.listed(host_folder(tmp_path, HOST))) == 4
+    sampled(writer, 500, 5)
+    writer.close()
+    with_another_collector = LocalStoreWriter(tmp_path, "here")
+    assert with_another_collector.host(HOST).info.removed == {"host_samples": 200}
+    with_another_collector.close()
+    assert seconds(tmp_path) == list(range(200, 505))
+
+
+def test_a_follower_of_host_samples_neither_repeats_nor_skips_rows_after_a_removal(tmp_path, one_a_segment):
+    opened_at(tmp_path, 1, 260)
+    writer = LocalStoreWriter(tmp_path, "here")
+    sampled(writer, 0, 100)
+    sampled(writer, 100, 100)
+    tail = Tail(host_folder(tmp_path, HOST), ("host_samples",))
+    found = tail.new_rows()["host_samples"]["t_ns"].to_pylist()
+    sampled(writer, 200, 100)
+    writer.trim_hosts()
+    found += tail.new_rows()["host_samples"]["t_ns"].to_pylist()
+    sampled(writer, 300, 50)
+    late = Tail(host_folder(tmp_path, HOST), ("host_samples",))
+    assert late.new_rows()["host_samples"].num_rows == 150
+    sampled(writer, 350, 1)
+    for one in (tail, late):
+        assert one.new_rows()["host_samples"]["t_ns"].to_pylist()[-1] == START_NS + 350 * SECOND
+        assert one.new_rows() == {}
+    assert found == [START_NS + at * SECOND for at in range(300)]
+    writer.close()
+
+
+def test_no_host_sample_is_removed_while_a_job_cannot_be_read(tmp_path, one_a_segment):
+    opened_at(tmp_path, 1, 300)
+    writer = LocalStoreWriter(tmp_path, "here")
+    sampled(writer, 0, 100)
+    sampled(writer, 100, 100)
+    job_folder(tmp_path, 1).joinpath("job.json").write_text("{")
+    writer.trim_hosts()
+    writer.close()
+    assert seconds(tmp_path) == list(range(200))
+
+
+def test_samples_of_a_host_without_jobs_are_removed_with_the_last_job(tmp_path):
+    opened_at(tmp_path, 1, 0)
+    opened_at(tmp_path, 2, 0)
+    writer = LocalStoreWriter(tmp_path, HOST)
+    sampled(writer, 0, 100)
+    store = LocalStore(tmp_path)
+    first, second = (removing.named(store, [f"{uid:016x}"], 0) for uid in (1, 2))
+    removing.remove_jobs(store, first)
+    assert catalog.hosts(tmp_path) == [HOST]
+    removing.remove_jobs(store, second)
+    assert catalog.hosts(tmp_path) == [HOST]  # its collector runs, and removes the samples itself
+    writer.close()
+    opened_at(tmp_path, 3, 0)
+    removing.remove_jobs(store, removing.named(store, [f"{3:016x}"], 0))
+    assert catalog.hosts(tmp_path) == []
+
+
+def test_a_collector_removes_samples_of_other_hosts_without_jobs(tmp_path):
+    writer = LocalStoreWriter(tmp_path, HOST)
+    sampled(writer, 0, 100)
+    other = LocalStoreWriter(tmp_path, "other")
+    other.trim_hosts()
+    assert catalog.hosts(tmp_path) == [HOST]
+    writer.close()
+    other.trim_hosts()
+    assert catalog.hosts(tmp_path) == []
+    other.close()
+
+
+def test_samples_of_hosts_count_to_the_size_of_the_store(tmp_path):
+    opened_at(tmp_path, 1, 0)
+    writer = LocalStoreWriter(tmp_path, HOST)
+    sampled(writer, 0, 100)
+    writer.close()
+    size = sum(path.stat().st_size for path in job_folder(tmp_path, 1).iterdir())
+    assert retain(tmp_path, "here", Limits(max_bytes=size), 0) == [1]
