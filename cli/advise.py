@@ -10,7 +10,7 @@ from ..collector.query.advising import advise as ask
 from ..collector.query.documents import advice_document
 from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced
-from ..collector.query.selection import choose
+from ..collector.query.selection import choose, ids_of
 from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import jobs_argument, json_option, note, print_json, print_lines, store_option, width
@@ -24,8 +24,9 @@ def print_advice(found: Sequence[JobAdvice], parity: Parity) -> None:
 
 def note_no_advice(found: Sequence[JobAdvice]) -> None:
     """Print on standard error the reason if there is no advice."""
+    ids = ids_of([one.job for one in found])
     for one in found:
-        where = f"{one.job.info.hex[:4]}: " if len(found) > 1 else ""
+        where = f"{ids[one.job.info.hex]}: " if len(found) > 1 else ""
         if not one.has_steps:
             note(where + untraced(one.job))
         elif not one.has_findings:

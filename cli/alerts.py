@@ -7,7 +7,7 @@ import click
 from ..collector.alerts.alert import SLOWER
 from ..collector.query.alerts import JobAlert, alerts_of
 from ..collector.query.documents import alerts_document
-from ..collector.query.selection import choose
+from ..collector.query.selection import choose, ids_of
 from ..collector.render.alerts_text import Block, lines
 from ..collector.store.reader import open_reader
 from .command import json_option, note, print_json, print_lines, store_option, width
@@ -15,12 +15,12 @@ from .job_names import complete_jobs
 from .values import NON_EMPTY, WHOLE
 
 
-def _block(one: JobAlert) -> Block:
+def _block(one: JobAlert, id_: str) -> Block:
     identity = one.job.info.identity
     host = f" on {identity['host']}" if identity.get("host") else ""
     return Block(
         one.alert.found_ns,
-        f"{one.job.info.name} {one.job.info.hex[:8]}{host}".strip(),
+        f"{one.job.info.name} {id_}{host}".strip(),
         one.text,
         one.alert.slug,
         one.ops,
@@ -55,6 +55,7 @@ def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None) -> 
     if as_json:
         print_json(alerts_document(shown))
     else:
-        print_lines(lines([_block(one) for one in shown], width()))
+        ids = ids_of([one.job for one in shown])
+        print_lines(lines([_block(one, ids[one.job.info.hex]) for one in shown], width()))
     if not found:
         note("no alerts")

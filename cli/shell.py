@@ -10,6 +10,7 @@ import click
 from ..collector.api import invalid_argument, not_found
 from ..collector.errors import NoSuchStepError, RefusedOutputError, TfprofError, UsageError
 from ..collector.query.engine import VIEWS, QueryEngine, Selection
+from ..collector.query.selection import ids_of
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import from_text
 from ..collector.text import clean
@@ -167,7 +168,8 @@ def shell(compat: str, exact: bool, **given: Any) -> int:
         )
 
     if sys.stdin.isatty() and sys.stdout.isatty():
-        names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])
+        ids = ids_of(first.jobs)
+        names = " ".join(f"{ids[job.info.hex]} {job.info.name}" for job in first.jobs[:4])
         click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(found) > 4 else ''}; `help` lists the commands")
         lines = LineHistory(history_file())
         _typed(Shell(ask, options, lines), lines, JobNames(first.jobs))

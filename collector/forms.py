@@ -7,6 +7,7 @@ from .loader import load
 from .query.engine import Answer
 from .query.explanations import kinds_of
 from .query.kinds import ran
+from .query.selection import ids_of
 from .summaries.kinds import from_text
 from .text import clean
 from .tfviews.op import OpView
@@ -91,10 +92,11 @@ def advice_lines(found: Sequence["JobAdvice"], parity: Parity, width: int | None
     """
     from .render import advice_text  # noqa: PLC0415  # needed for advice only
 
+    ids = ids_of([one.job for one in found])
     for at, one in enumerate(found):
         if len(found) > 1:
             yield from [""] if at or not parity.has_own_layout else []
-            yield f"job {one.job.info.hex[:4]} {clean(one.job.info.name)}"
+            yield f"job {ids[one.job.info.hex]} {clean(one.job.info.name)}"
         yield from advice_text.lines(one.advice, width, parity)
 
 
@@ -103,9 +105,10 @@ def _subject(answer: Answer) -> "Subject":
 
     selection, profile, kinds = answer.selection, answer.profile, kinds_of(answer)
     there, estimated = ran(selection.jobs, from_text(",".join(name for name, _ in kinds)) if kinds else ())
+    ids = ids_of(selection.jobs)
     return Subject(
         view=answer.view.name,
-        jobs=[f"{job.info.hex[:4]} {job.info.name}".strip() for job in selection.jobs],
+        jobs=[f"{ids[job.info.hex]} {job.info.name}".strip() for job in selection.jobs],
         traces=profile.traces if profile else 0,
         step=answer.options.step,
         kinds=kinds,

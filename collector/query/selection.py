@@ -6,11 +6,18 @@ from fnmatch import fnmatchcase
 from ..errors import NoSuchJobError, UsageError
 from ..store import catalog
 from ..store.protocols import JobReader, StoreReader
+from ..summaries.jobs import short_ids
 
 
 def host_of(job: JobReader) -> str:
     """Return the host that a job ran on, '' if unknown."""
     return str(job.info.identity.get("host") or "")
+
+
+def ids_of(jobs: Sequence[JobReader]) -> dict[str, str]:
+    """Return the shortest unique ids of ``jobs``, which are of one store, by uid in hexadecimal."""
+    known = {job.info.hex for job in jobs}.union(*(job.store_uids() for job in jobs[:1]))
+    return short_ids(list(known))
 
 
 def _listed(texts: Iterable[str], most: int = 8) -> str:

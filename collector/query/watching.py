@@ -246,7 +246,7 @@ class Watch:
         return WatchedJob(self._row(info, now_ns), NO_PACE, Use(), (), None)
 
     def _row(self, info: JobInfo, now_ns: int) -> JobRow:
-        return job_row(info, self._short.get(info.hex, info.hex[:4]), now_ns)
+        return job_row(info, self._short.get(info.hex, info.hex), now_ns)
 
     def _find_devices(self, one: _Running, row: JobRow, now_ns: int) -> None:
         """Read the devices of the traced ops, once."""

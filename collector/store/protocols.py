@@ -106,6 +106,10 @@ class JobReader(Protocol):
         """Return the job's tags."""
         ...
 
+    def store_uids(self) -> Sequence[str]:
+        """Return the uids, in hexadecimal, of all jobs in the job's store."""
+        ...
+
     def at_one_moment(self, action: "Callable[[JobReader], T]") -> T:
         """Return the result of ``action`` on one snapshot of the job.
 

@@ -8,32 +8,32 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from ..errors import UsageError
+from ..errors import StoreError
 from .schema import JOB_TABLES
 from .snapshot import Snapshot
 
 
 @contextmanager
-def sql_session(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
-    """Provide a function that answers SQL queries about the job's tables and ``rollup``.
+def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
+    """Provide a function that answers SQL queries about the job's tables.
 
-    It raises UsageError for wrong SQL. A table is opened when a query names it: opening all of them
-    takes longer than most queries.
+    It raises StoreError if a file is damaged. A table is opened when a query names it: opening all
+    of them takes longer than most queries.
     """
     with duckdb.connect() as connection:
         offered: set[str] = set()
 
         def ask(sql: str) -> pa.Table:
             try:
-                for name in {*JOB_TABLES, "rollup"} - offered:
+                for name in JOB_TABLES.keys() - offered:
                     if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
                         offered.add(name)
-                        _offer(connection, snapshot, name, rollup)
-                relation = connection.sql(sql)
-                result: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
+                        _offer(connection, snapshot, name)
+                result: pa.Table = connection.sql(sql).to_arrow_table()
             except duckdb.Error as error:
                 _check_files(snapshot, offered)
-                raise UsageError(f"SQL: {str(error).splitlines()[0]}") from None
+                message = f"{snapshot.folder} is damaged: {str(error).splitlines()[0]}"
+                raise StoreError(message, "store-damaged") from None
             return result
 
         yield ask
@@ -45,15 +45,12 @@ def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
     The caller then tries again.
     """
     for name in tables:
-        for _, path in snapshot.segments(name) if name != "rollup" else ():
+        for _, path in snapshot.segments(name):
             path.stat()
 
 
-def _offer(connection: Any, snapshot: Snapshot, name: str, rollup: Callable[[], pa.Table]) -> None:
+def _offer(connection: Any, snapshot: Snapshot, name: str) -> None:
     """Define table ``name`` of the job as a view of the connection."""
-    if name == "rollup":
-        connection.register(name, rollup())
-        return
     connection.register(f"tail_{name}", snapshot.unsealed(name))
     paths = [str(path) for _, path in snapshot.segments(name)]
     parts = [f"FROM tail_{name}", *([f"FROM read_parquet({_literal(paths)})"] if paths else [])]

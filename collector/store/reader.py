@@ -66,6 +66,10 @@ class LocalJob:
         """Return the job's tags."""
         return catalog.tags(self.folder)
 
+    def store_uids(self) -> list[str]:
+        """Return the uids, in hexadecimal, of all jobs in the job's store."""
+        return [folder.name for folder in catalog.folders(self.folder.parents[1])]
+
     def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
         """Return the executions of ``traces``, with ``columns`` of `ops`."""
         return self.with_snapshot(lambda snapshot: executions.executions(snapshot, traces, columns))
@@ -129,13 +133,6 @@ class LocalJob:
 
         return self.with_sql(lambda ask: action(LocalOutputs(ask, highest)))
 
-    def query(self, sql: str) -> pa.Table:
-        """Return the result of ``sql`` over the job's tables and ``rollup``.
-
-        UsageError if the query is wrong.
-        """
-        return self.with_sql(lambda ask: ask(sql))
-
     def with_sql(self, action: Callable[[Ask], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.
 
@@ -144,7 +141,7 @@ class LocalJob:
         from .query import sql_session  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
 
         def answer(snapshot: Snapshot) -> T:
-            with sql_session(snapshot, lambda: trace_ranges.rollup_of_all(snapshot)) as ask:
+            with sql_session(snapshot) as ask:
                 return action(ask)
 
         return self.with_snapshot(answer)

@@ -1,4 +1,4 @@
-"""Retention: removes the oldest ended jobs, by age and by size, and samples of hosts without jobs."""
+"""Retention: removes the oldest ended jobs, by age and size, and samples of hosts without jobs."""
 
 import contextlib
 import shutil

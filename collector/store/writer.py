@@ -134,7 +134,7 @@ class LocalJobWriter:
         pa.default_memory_pool().release_unused()
 
     def remove_before(self, name: str, before_ns: int) -> None:
-        """Remove the oldest segments of table ``name``, those without a `t_ns` from ``before_ns`` on.
+        """Remove the oldest segments of table ``name``, with every `t_ns` below ``before_ns``.
 
         The rows of the last segment and of the log stay, and those from a damaged segment on.
         """

@@ -105,3 +105,14 @@ def test_python_gets_the_message_and_prints_the_text(store: Path, capsys: pytest
 def test_advice_about_parts_of_a_job_is_refused(store: Path) -> None:
     with pytest.raises(UsageError, match="whole jobs"):
         open_store(store).select("train.py", steps=(1, 1)).advise()
+
+
+def test_jobs_are_named_by_ids_that_are_unique_in_the_store(store: Path, run: Run) -> None:
+    write_job(store, 0x2222100000000000, {}, identity={"name": "third.py"})
+    write_job(store, 0x2222200000000000, {}, identity={"name": "fourth.py"})
+    _, out, err = run("advise", "other.py", "third.py")
+    assert "job 22220 other.py\n" in out
+    assert "job 22221 third.py\n" in out
+    assert err.startswith("tfprof: 22220: no traced steps")
+    _, out, _ = run("op", "train.py", "other.py")
+    assert ", 22220 other.py" in out.splitlines()[0]

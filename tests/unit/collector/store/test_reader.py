@@ -7,7 +7,7 @@ import pytest
 from fakes import stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
+from tfprof.collector.errors import NoSuchJobError, StoreError
 from tfprof.collector.store import query, segment, snapshot
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import LocalStore
@@ -44,6 +44,10 @@ def job(path, writer):
         if number in (3, 7):
             job.seal()
     return LocalStore(path, "here").job("last")
+
+
+def asked(job, sql):
+    return job.with_sql(lambda ask: ask(sql))
 
 
 def rows_between(first, last):
@@ -142,25 +146,21 @@ def test_a_range_without_traces_is_empty(job):
     assert job.rollup(range(100, 200)).num_rows == job.rollup([]).num_rows == 0
 
 
-def test_sql_sees_all_tables_and_the_rollup(job):
-    assert job.query("SELECT count(*) n, count(DISTINCT trace) t FROM ops").to_pylist() == [
+def test_sql_sees_all_tables(job):
+    assert asked(job, "SELECT count(*) n, count(DISTINCT trace) t FROM ops").to_pylist() == [
         {"n": len(rows_between(0, COUNT - 1)), "t": COUNT}
     ]
-    assert job.query("SELECT sum(rows) s FROM traces").to_pylist() == [{"s": COUNT}]
-    assert job.query("SELECT sum(runs) r FROM rollup").to_pylist() == [{"r": sum(job.rollup()["runs"].to_pylist())}]
+    assert asked(job, "SELECT sum(rows) s FROM traces").to_pylist() == [{"s": COUNT}]
     for name in JOB_TABLES:
-        assert job.query(f"SELECT * FROM {name} LIMIT 0").column_names == JOB_TABLES[name].names
+        assert asked(job, f"SELECT * FROM {name} LIMIT 0").column_names == JOB_TABLES[name].names
 
 
-def test_wrong_sql_is_refused_in_one_line(job):
-    with pytest.raises(UsageError, match=r"SQL: .*nowhere") as caught:
-        job.query("SELECT * FROM nowhere")
-    assert caught.value.exit_code == 2
-    assert "\n" not in str(caught.value)
-
-
-def test_sql_without_a_result_gives_an_empty_table(job):
-    assert job.query("CREATE TABLE mine (a INT)").num_rows == 0
+def test_a_segment_that_sql_cannot_read_is_reported_as_damage(job):
+    path = next(job.folder.glob("ops-*.parquet"))
+    path.write_bytes(b"x" * path.stat().st_size)
+    with pytest.raises(StoreError, match="is damaged: ") as caught:
+        job.new_nodes()
+    assert (caught.value.slug, str(caught.value).count("\n")) == ("store-damaged", 0)
 
 
 def test_segments_are_plain_parquet(job):
@@ -290,7 +290,7 @@ def test_reading_needs_no_write_access(job, path):
     before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
     store = LocalStore(path, "here")
     store.job("last").rollup()
-    store.job("last").query("SELECT 1")
+    asked(store.job("last"), "SELECT 1")
     assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
 
 
@@ -339,15 +339,15 @@ def test_sql_is_repeated_if_its_files_were_merged_away(job, writer, monkeypatch,
             merge()
 
     monkeypatch.setattr(query, "_offer", offer)
-    assert job.query("SELECT count(*) AS n FROM traces").to_pylist() == [{"n": COUNT}]
-    assert job.query("SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
+    assert asked(job, "SELECT count(*) AS n FROM traces").to_pylist() == [{"n": COUNT}]
+    assert asked(job, "SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
 
 
 def test_a_file_that_stays_missing_is_reported_as_damage(job, path):
     for found in job.folder.glob("traces-*.parquet"):
         found.unlink()
     with pytest.raises(StoreError, match="lacks files"):
-        job.query("SELECT count(*) FROM traces")
+        asked(job, "SELECT count(*) FROM traces")
 
 
 def test_sql_while_segments_are_merged_all_the_time(job, writer):
@@ -367,7 +367,7 @@ def test_sql_while_segments_are_merged_all_the_time(job, writer):
     try:
         for _ in range(60):
             least = sealed[0]
-            ((found,),) = (row.values() for row in job.query("SELECT count(*) FROM traces").to_pylist())
+            ((found,),) = (row.values() for row in asked(job, "SELECT count(*) FROM traces").to_pylist())
             assert least <= found <= sealed[0] + 1
     finally:
         stop.set()
