@@ -1,17 +1,16 @@
 """Selects the jobs of an order, and reads the ops of the steps that the order traced."""
 
-import socket
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
-from ..store.catalog import RUNNING, STALE
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import short_ids
 from ..summaries.kinds import leading
 from ..summaries.ordered import OrderedJob, OrderedOps
+from .alive import may_run
 from .ranked import ranked
 from .selection import host_of
 
@@ -39,17 +38,12 @@ def chosen(
     if selectors:
         found = list({job.info.uid: job for job in map(store.job, selectors)}.values())
     else:
-        found = [job for job in jobs if _runs(job)]
+        found = [job for job in jobs if may_run(job.info)]
     found = [job for job in found if _matches(host_of(job), hosts) and _matches(job.info.name, names)]
     found = [job for job in found if not pids or job.info.identity.get("pid") in pids]
     if not found:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all")
-    return [OrderedJob(job.info, short.get(job.info.hex, job.info.hex), _runs(job)) for job in found]
-
-
-def _runs(job: JobReader) -> bool:
-    # A stale job has no collector, but its process may still run on this host.
-    return job.info.state == RUNNING or (job.info.state == STALE and host_of(job) == socket.gethostname())
+    return [OrderedJob(job.info, short.get(job.info.hex, job.info.hex), may_run(job.info)) for job in found]
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:

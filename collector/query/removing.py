@@ -8,6 +8,7 @@ from ..errors import StoreError
 from ..store import catalog
 from ..store.reader import LocalStore
 from ..store.retention import first_starts, remove, remove_hosts
+from .alive import may_run
 from .listing import Listed, Wanted, listed
 
 
@@ -39,7 +40,7 @@ def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> lis
     found = []
     for one in listed(store, now_ns, wanted):
         folder = catalog.job_folder(store.path, one.job.info.uid)
-        if not _runs(one.job.info) and (one.row.ended_ns or _written_ns(folder)) < before_ns:
+        if not may_run(one.job.info) and (one.row.ended_ns or _written_ns(folder)) < before_ns:
             found.append(Removable(one, _size(folder)))
     return found
 
@@ -62,28 +63,8 @@ def _check(folder: Path, store: LocalStore) -> None:
         info = store.with_stale_state(catalog.load(folder))
     except FileNotFoundError:
         return
-    if _runs(info):
+    if may_run(info):
         raise StoreError(f"job {info.hex} {info.name} runs: it can be removed when it has ended", "job-running")
-
-
-def _runs(info: catalog.JobInfo) -> bool:
-    """Return whether a job may run.
-
-    A stale job has no collector. If its process is alive, it gets another collector.
-    """
-    return info.state == catalog.RUNNING or (info.state == catalog.STALE and _is_alive(info))
-
-
-def _is_alive(info: catalog.JobInfo) -> bool:
-    """Return whether the job's process is alive on this host.
-
-    The start time tells it from another process with the same pid.
-    """
-    try:
-        stat = Path(f"/proc/{info.identity.get('pid')}/stat").read_text()
-        return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")
-    except (OSError, ValueError, IndexError):
-        return False
 
 
 def _written_ns(folder: Path) -> int:

@@ -1,0 +1,25 @@
+"""Tells jobs that may run from those that have ended."""
+
+from pathlib import Path
+
+from ..store.catalog import RUNNING, STALE, JobInfo
+
+
+def may_run(info: JobInfo) -> bool:
+    """Return whether a job may run.
+
+    A stale job has no collector. If its process is alive, it gets another collector.
+    """
+    return info.state == RUNNING or (info.state == STALE and _is_alive(info))
+
+
+def _is_alive(info: JobInfo) -> bool:
+    """Return whether the job's process is alive on this host.
+
+    The start time tells it from another process with the same pid.
+    """
+    try:
+        stat = Path(f"/proc/{info.identity.get('pid')}/stat").read_text()
+        return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")
+    except (OSError, ValueError, IndexError):
+        return False

@@ -1,0 +1,44 @@
+"""The jobs that get an order."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import IDENTITY
+from tfprof.collector.errors import NoSuchJobError
+from tfprof.collector.query.ordered import chosen
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
+
+HERE = socket.gethostname()
+
+
+def left_behind(path: Path, *identities: dict[str, Any]) -> LocalStore:
+    """Return a store of this host with jobs that a collector left behind when it was killed."""
+    writer = LocalStoreWriter(path, HERE)
+    for uid, identity in enumerate(identities, 1):
+        writer.job(uid).identity({**IDENTITY, "host": HERE, **identity})
+    writer.close()
+    return LocalStore(path)
+
+
+def mine() -> dict[str, int]:
+    """Return the identity of this process."""
+    stat = Path("/proc/self/stat").read_text()
+    return {"pid": os.getpid(), "started": int(stat.rpartition(")")[2].split()[19])}
+
+
+def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
+    earlier = mine() | {"started": mine()["started"] - 1}
+    store = left_behind(tmp_path, mine(), earlier, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
+    assert {job.info.state for job in store.jobs()} == {"stale"}
+    assert [(job.info.uid, job.runs) for job in chosen(store, (), everything=True)] == [(1, True)]
+    assert [job.runs for job in chosen(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [True, False, False, False]
+
+
+def test_without_a_running_job_there_is_nobody_to_order(tmp_path: Path) -> None:
+    store = left_behind(tmp_path, {"pid": 2**22 + 1, "started": 5})
+    with pytest.raises(NoSuchJobError, match="no such job is running"):
+        chosen(store, (), everything=True)
