@@ -79,6 +79,7 @@ setup(
             "decoders/walk.h",
             "decoders/wire.h",
         ),
+        extension("imports._checksum", "imports/checksum.c"),
         extension("store._sums", "store/sums.c", "store/merging.h", "store/rollup.h"),
     ],
 )

@@ -1,5 +1,6 @@
 """Reads the values of variables from TensorFlow's checkpoints."""
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator
 from math import prod
 from pathlib import Path
@@ -7,15 +8,19 @@ from typing import Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from ...formats.pb_wire import varint
 from ..decoders.columns import from_rows
 from ..errors import TfprofError
 from ..proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
 from ..tfviews.tensors import SIZES, STRING, Tensor
+from .checksum import crc32c, masked
 from .files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
 from .sstable import DamagedTableError, entries
 from .stacks import Rows
 
 _INDEX: Final = ".index"
+#: Highest length of a string that a checksum covers as 4 bytes; longer ones count as 8 bytes.
+_SHORT: Final = 0xFFFFFFFF
 #: Type that the TF profiler gives to a node with a value in the checkpoint.
 TYPE: Final = "_checkpoint_variables"
 
@@ -69,7 +74,10 @@ class Checkpoint:
             raise BadFileError(f"{self._prefix}{_INDEX} is damaged: {name!r} has {entry.size} bytes for {shape}")
         if entry.size > BYTES_MAX:
             raise NotRepresentableError(f"{self._prefix}: {name!r} has {entry.size} bytes, more than 2 GiB")
-        return Tensor(entry.dtype, shape, self._data(name, entry))
+        data = self._data(name, entry)
+        if entry.crc32c != _checksum(entry.dtype, prod(shape), data):
+            raise BadFileError(f"{self._prefix} is damaged: the checksum of {name!r} is wrong")
+        return Tensor(entry.dtype, shape, data)
 
     def _read(self, data: bytes, path: str) -> None:
         found = dict(entries(data))
@@ -107,6 +115,21 @@ def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Sk
             skipped(tensor)
         else:
             yield {"tensors": from_rows([(name, tensor.dtype, tensor.shape, tensor.data)], "tensors")}
+
+
+def _checksum(dtype: int, number: int, data: bytes) -> int:
+    """Return the checksum of the ``number`` elements of a tensor, as it is stored.
+
+    In a tensor of strings, the bytes that encode the lengths do not count, but the lengths do.
+    """
+    if dtype != STRING:
+        return masked(crc32c(data))
+    crc = at = 0
+    with contextlib.suppress(ValueError, OverflowError):  # then the checksum of the rest is wrong
+        for _ in range(number):
+            length, at = varint(data, at)
+            crc = crc32c(length.to_bytes(4 if length <= _SHORT else 8, "little"), crc)
+    return masked(crc32c(memoryview(data)[at:], crc))
 
 
 def _plain(found: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:

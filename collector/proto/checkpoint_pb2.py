@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from tfprof.collector.decoders.proto import graph_pb2 as tfprof_dot_collector_dot_decoders_dot_proto_dot_graph__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'tfprof/collector/proto/checkpoint.proto\x12\x0ctfprof.proto\x1a+tfprof/collector/decoders/proto/graph.proto\";\n\x11\x42undleHeaderProto\x12\x12\n\nnum_shards\x18\x01 \x01(\x05\x12\x12\n\nendianness\x18\x02 \x01(\x05\"\x90\x01\n\x10\x42undleEntryProto\x12\r\n\x05\x64type\x18\x01 \x01(\x05\x12-\n\x05shape\x18\x02 \x01(\x0b\x32\x1e.tfprof.proto.TensorShapeProto\x12\x10\n\x08shard_id\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04size\x18\x05 \x01(\x03\x12\x0e\n\x06slices\x18\x07 \x03(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'tfprof/collector/proto/checkpoint.proto\x12\x0ctfprof.proto\x1a+tfprof/collector/decoders/proto/graph.proto\";\n\x11\x42undleHeaderProto\x12\x12\n\nnum_shards\x18\x01 \x01(\x05\x12\x12\n\nendianness\x18\x02 \x01(\x05\"\xa0\x01\n\x10\x42undleEntryProto\x12\r\n\x05\x64type\x18\x01 \x01(\x05\x12-\n\x05shape\x18\x02 \x01(\x0b\x32\x1e.tfprof.proto.TensorShapeProto\x12\x10\n\x08shard_id\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04size\x18\x05 \x01(\x03\x12\x0e\n\x06\x63rc32c\x18\x06 \x01(\x07\x12\x0e\n\x06slices\x18\x07 \x03(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,5 +35,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BUNDLEHEADERPROTO']._serialized_start=102
   _globals['_BUNDLEHEADERPROTO']._serialized_end=161
   _globals['_BUNDLEENTRYPROTO']._serialized_start=164
-  _globals['_BUNDLEENTRYPROTO']._serialized_end=308
+  _globals['_BUNDLEENTRYPROTO']._serialized_end=324
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 """Checkpoints that TensorFlow writes: tfprof reads the same values from them as TensorFlow."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from fakes.forks import Forks
 from tfprof.cli import main as cli
 from tfprof.collector.api import open_store
 from tfprof.collector.imports.checkpoint import Checkpoint, Skipped
+from tfprof.collector.imports.files import BadFileError
 
 pytestmark = pytest.mark.tf
 
@@ -46,6 +48,18 @@ def test_every_value_equals_the_one_that_tensorflow_reads(written: Path) -> None
         six_digits = [float(f"{one:g}") if isinstance(one, float) else one for one in expected]
         assert list(tensor.values()) == six_digits, name
     assert skipped == {"half", "parts"}
+
+
+def test_a_changed_byte_of_a_value_is_detected(written: Path, tmp_path: Path) -> None:
+    shutil.copytree(written, tmp_path / "copy")
+    for path in (tmp_path / "copy").glob("model-7.data-*"):
+        path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+    checkpoint, whole = Checkpoint(str(tmp_path / "copy" / "model-7")), Checkpoint(str(written / "model-7"))
+    for name in checkpoint.names:
+        tensor = whole.tensor(name)
+        if not isinstance(tensor, Skipped) and tensor.data:
+            with pytest.raises(BadFileError, match=f"the checksum of '{name}' is wrong"):
+                checkpoint.tensor(name)
 
 
 def test_views_show_values_below_their_variables(

@@ -5,16 +5,27 @@ from pathlib import Path
 import pytest
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.imports.checkpoint import Checkpoint, Skipped, values
+from tfprof.collector.imports.checksum import crc32c, masked
 from tfprof.collector.imports.files import BadFileError
 from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
 from tfprof.collector.tfviews.tensors import FLOAT, INT64, STRING, Tensor
 from unit.collector.imports.test_sstable import table
 
 HALF = 19
+#: The data of each shard.
+DATA = bytes(range(32))
+SHARDS = DATA[:16], DATA[16:]
+#: The checksum of two strings of 0 and 1 bytes in the first 8 bytes.
+STRINGS = crc32c((0).to_bytes(4, "little") + (1).to_bytes(4, "little") + DATA[2:8])
 
 
-def entry(dtype: int, *shape: int, at: int = 0, size: int = 0, shard: int = 0, slices: int = 0) -> bytes:
-    message = BundleEntryProto(dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices)
+def entry(
+    dtype: int, *shape: int, at: int = 0, size: int = 0, shard: int = 0, slices: int = 0, crc: int | None = None
+) -> bytes:
+    crc = crc32c(SHARDS[shard][at : at + size]) if crc is None else crc
+    message = BundleEntryProto(
+        dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked(crc)
+    )
     for one in shape:
         message.shape.dim.add(size=one)
     return message.SerializeToString()
@@ -26,7 +37,7 @@ def write(folder: Path, header: BundleHeaderProto | None = None, **entries: byte
     pairs = [(b"", head.SerializeToString()), *((name.encode(), data) for name, data in sorted(entries.items()))]
     (folder / "model.index").write_bytes(table(pairs))
     for shard in range(2):
-        (folder / f"model.data-0000{shard}-of-00002").write_bytes(bytes(range(16 * shard, 16 * shard + 16)))
+        (folder / f"model.data-0000{shard}-of-00002").write_bytes(SHARDS[shard])
     return str(folder / "model")
 
 
@@ -45,7 +56,7 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         a=entry(FLOAT, 4, size=16),
         h=entry(HALF, 8, size=16),
         p=entry(FLOAT, 4, slices=2),
-        s=entry(STRING, 2, size=8),
+        s=entry(STRING, 2, size=8, crc=STRINGS),
         x=entry(FLOAT, 4, size=16),
     )
     skipped: list[Skipped] = []
@@ -68,6 +79,9 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         (entry(STRING, 9, size=8), "has 8 bytes for (9,)"),
         (entry(FLOAT, 4, at=8, size=16), "is incomplete"),
         (entry(STRING, 2, at=8, size=16), "is incomplete"),
+        (entry(FLOAT, 4, size=16, crc=5), "the checksum of 'a' is wrong"),
+        (entry(STRING, 2, size=8, crc=STRINGS ^ 1), "the checksum of 'a' is wrong"),
+        (entry(STRING, 2, size=8), "the checksum of 'a' is wrong"),
     ],
 )
 def test_damaged_tensors_are_refused(tmp_path: Path, data: bytes, said: str) -> None:

@@ -1,8 +1,10 @@
 """Reading of sorted string tables, the format of checkpoint indexes."""
 
 import random
+from collections.abc import Callable
 
 import pytest
+from tfprof.collector.imports.checksum import crc32c, masked
 from tfprof.collector.imports.sstable import DamagedTableError, entries, unpacked
 
 PAIRS = [(f"layer_{number // 10}/v{number}".encode(), bytes([number % 256]) * (number % 7)) for number in range(200)]
@@ -41,15 +43,18 @@ def literal(data: bytes) -> bytes:
     return varint(len(data)) + b"".join(bytes([(len(piece) - 1) << 2]) + piece for piece in pieces)
 
 
-def table(pairs: list[tuple[bytes, bytes]], each: int = 40, kind: int = 0) -> bytes:
-    """Return a table with ``each`` pairs per block."""
+def table(
+    pairs: list[tuple[bytes, bytes]], each: int = 40, kind: int = 0, changed: Callable[[bytes], bytes] = bytes
+) -> bytes:
+    """Return a table with ``each`` pairs per block; ``changed`` changes the content of blocks."""
     data, handles = b"", []
 
     def add(content: bytes) -> bytes:
         nonlocal data
-        content = literal(content) if kind == 1 else content
+        content = changed(literal(content) if kind == 1 else content)
         handle = varint(len(data)) + varint(len(content))
-        data += content + bytes([kind]) + b"CRC4"
+        content += bytes([kind])
+        data += content + masked(crc32c(content)).to_bytes(4, "little")
         return handle
 
     for at in range(0, len(pairs), each):
@@ -95,15 +100,44 @@ def test_other_data_is_refused(data: bytes) -> None:
         list(entries(data))
 
 
-def test_damaged_tables_are_refused_or_read_to_an_end() -> None:
-    chance, whole = random.Random(4), [table(PAIRS, 40, kind) for kind in (0, 1)]
-    told = 0
-    for _ in range(600):
-        data = bytearray(chance.choice(whole))
-        for _ in range(chance.choice((1, 3))):
-            data[chance.randrange(len(data))] = chance.randrange(256)
+@pytest.mark.parametrize("kind", [0, 1])
+def test_each_changed_bit_is_detected(kind: int) -> None:
+    chance, whole = random.Random(4), table(PAIRS, 40, kind)
+    footer = len(whole) - 48
+    for _ in range(300):
+        data = bytearray(whole)
+        data[chance.randrange(footer)] ^= 1 << chance.randrange(8)
         try:
+            found = list(entries(bytes(data)))
+        except DamagedTableError as error:
+            assert "checksum" in str(error)  # noqa: PT017  # not all changes are errors
+        else:
+            assert found == PAIRS  # the change is in the block of the filter, which is not read
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_each_changed_bit_of_a_block_is_detected(kind: int) -> None:
+    chance, whole = random.Random(4), table(PAIRS, 40, kind)
+    end = whole.index((literal(block([])) if kind == 1 else block([])) + bytes([kind]))  # of the blocks with pairs
+    for _ in range(300):
+        data = bytearray(whole)
+        data[chance.randrange(end)] ^= 1 << chance.randrange(8)
+        with pytest.raises(DamagedTableError, match="the checksum of a block is wrong"):
             list(entries(bytes(data)))
+
+
+def test_damaged_tables_with_right_checksums_are_refused_or_read_to_an_end() -> None:
+    chance, told = random.Random(4), 0
+
+    def changed(content: bytes) -> bytes:
+        data = bytearray(content)
+        for _ in range(chance.choice((0, 1, 3))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        return bytes(data)
+
+    for _ in range(300):
+        try:
+            list(entries(table(PAIRS, 40, chance.randrange(2), changed)))
         except DamagedTableError:
             told += 1
     assert told > 50
