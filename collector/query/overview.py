@@ -2,20 +2,19 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from ...formats import layout
 from ..advice.table import CHECKERS
-from ..errors import NoSuchJobError
 from ..store import catalog
 from ..store.columns import occurrences, pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
-from ..summaries.jobs import JobRow, functions_of, job_rows
+from ..summaries.jobs import JobRow, functions_of, job_row, whole
 from ..summaries.kinds import NUMBERS, named, of_span, span_kind
 from ..summaries.pace import curve
 from ..summaries.spans import phases
@@ -28,6 +27,7 @@ from .alerts import stored_alerts
 from .engine import Selection
 from .explanations import cost_note, missed, untraced
 from .ranked import ranked
+from .selection import ids_of
 from .surroundings import host_samples
 
 #: Maximum number of points in a curve over the whole job.
@@ -100,14 +100,17 @@ class Overview:
 def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Overview:
     """Return the summary of the job ``selector``, with advice if ``advised``.
 
-    NoSuchJobError unless one job matches.
+    All parts are read from one snapshot of the job. NoSuchJobError unless one job matches.
     """
-    job, now_ns = store.job(selector), time.time_ns()
-    rows = job_rows([one.info for one in store.jobs()], now_ns)
-    row = next((one for one in rows if one.uid == job.info.hex), None)
-    if row is None:
-        raise NoSuchJobError(f"job {job.info.hex} was removed")
+    chosen = store.job(selector)
+    short = ids_of([chosen])[chosen.info.hex]
+    return chosen.at_one_moment(lambda job: _overview(job, short, advised))
+
+
+def _overview(job: JobReader, short: str, advised: bool) -> Overview:
+    now_ns = time.time_ns()
     spans = job.table("spans")
+    row = job_row(_up_to_date(job, spans), short, now_ns)
     samples = job.table("samples")
     around = host_samples(job, samples)
     cores = cpus(around)
@@ -129,6 +132,25 @@ def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Over
         notes=[text for text in (missed(job), cost_note(job, row)) if text],
         advice=_advice(job) if advised else [],
     )
+
+
+def _up_to_date(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
+    """Return the record of a job with counters that include its stored steps.
+
+    The record of a running job is up to five seconds old.
+    """
+    values = job.info.counters
+    counts, times = (
+        {**found} if isinstance(found := values.get(name), Mapping) else {} for name in ("counts", "times")
+    )
+    last = pc.add(spans["ordinal"], pc.subtract(spans["count"], pa.scalar(1, pa.uint32())))
+    ran = pa.table({"kind": spans["kind"], "last": last, "time": spans["total_ns"]}).group_by("kind")
+    for one in ran.aggregate([("last", "max"), ("time", "sum")]).to_pylist():
+        kind = named(one["kind"])
+        counts[kind] = max(whole(counts, kind), one["last_max"])
+        times[kind] = max(whole(times, kind), one["time_sum"])
+    traced = max(whole(values, "traced"), job.table("traces", ("trace",)).num_rows)
+    return replace(job.info, counters={**values, "counts": counts, "times": times, "traced": traced})
 
 
 def steps_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:

@@ -6,6 +6,7 @@ They need read access to the folder, but no lock and no daemon.
 import os
 import socket
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -151,7 +152,14 @@ class LocalJob:
 
         ``action`` may be called more than once.
         """
-        return self.with_snapshot(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
+        return self.with_snapshot(lambda snapshot: action(self._at(snapshot)))
+
+    def _at(self, snapshot: Snapshot) -> "LocalJob":
+        """Return the job as it is in ``snapshot``; a stale one stays stale."""
+        info = snapshot.info
+        if info.state == catalog.RUNNING and self.info.state == catalog.STALE:
+            info = replace(info, state=catalog.STALE)
+        return LocalJob(self.folder, info, snapshot)
 
     def with_snapshot(self, action: Callable[[Snapshot], T]) -> T:
         """Return the result of ``action`` on a snapshot of the job.
