@@ -22,7 +22,7 @@ from ..collector.render.report_text import Summary
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
-from ..collector.summaries.kinds import from_text, function_key, named, of_span
+from ..collector.summaries.kinds import function_key, named, of_span
 from ..collector.summaries.steps import steps
 from ..formats import layout
 from .command import width
@@ -34,7 +34,7 @@ def _summary(job: JobReader, row: JobRow, found: Profile | None) -> Summary:
     If ``found`` covers single functions, only their calls are compared.
     """
     groups = [one for one in steps(job.table("spans"), 0).groups if one.kind == row.step_kind and one.untraced]
-    keys = {function_key(kind) for name in (found.kinds if found else ()) for kind in from_text(name)}
+    keys = set(map(function_key, found.numbers if found else ()))
     mine = [one for one in groups if one.key in keys] or groups
     most = max(mine, key=lambda one: one.untraced.total_ns if one.untraced else 0, default=None)
     if most is None or most.untraced is None:

@@ -171,7 +171,7 @@ def _check(steps: str | None, trace: str, level: str) -> None:
         Policy.from_text(trace)
     except PolicyError as error:
         if trace.startswith("steps="):
-            raise UsageError(f"--steps {steps!r} is no number of steps from 1, nor steps as 10-20,30-40") from None
+            raise UsageError(f"--steps {steps!r} is not a number of steps from 1, nor steps as 10-20,30-40") from None
         raise UsageError(error.args[0]) from None
     try:
         Policy.from_text(trace, level)

@@ -36,10 +36,12 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number; BadParameter if ``value`` is no such number."""
-        number = value if isinstance(value, int) else values.whole(value)
-        if number is None:
-            self.fail(f"{value!r} is no whole number from 0", param, ctx)
-        return number
+        if isinstance(value, int):
+            return value
+        try:
+            return values.count(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
@@ -90,7 +92,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of cl
         try:
             return int(_moment(text).timestamp() * 1e9)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time: 30m, 2h or 3d ago, 14:30, or 2026-01-31", param, ctx)
+            self.fail(f"{value!r} is not a time: 30m, 2h or 3d ago, 14:30, or 2026-01-31", param, ctx)
 
 
 def _moment(text: str) -> datetime:

@@ -8,7 +8,6 @@ from .query.engine import Answer
 from .query.explanations import kinds_of
 from .query.kinds import ran
 from .query.selection import ids_of
-from .summaries.kinds import from_text
 from .text import clean
 from .tfviews.op import OpView
 from .tfviews.parity import Parity
@@ -104,7 +103,7 @@ def _subject(answer: Answer) -> "Subject":
     from .render.heading import Subject  # noqa: PLC0415  # as above
 
     selection, profile, kinds = answer.selection, answer.profile, kinds_of(answer)
-    there, estimated = ran(selection.jobs, from_text(",".join(name for name, _ in kinds)) if kinds else ())
+    there, estimated = ran(selection.jobs, profile.numbers if profile else ())
     ids = ids_of(selection.jobs)
     return Subject(
         view=answer.view.name,

@@ -11,7 +11,7 @@ from ..store.devices import host_device
 from ..store.outputs import decode
 from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry, MemoryRecord, Output
-from ..tfviews.nodes import COPY, NEVER, Node
+from ..tfviews.nodes import Node, is_node
 from .code_defs import CodeDefs
 
 
@@ -60,7 +60,7 @@ class _Writer:
         self._signatures = recorded.signatures
         in_graph = frozenset(recorded.graph)
         ran = (name for name, number in recorded.node_ids.items() if number in recorded.rows)
-        self.order = [*recorded.graph, *(name for name in ran if name not in in_graph and _is_node(name))]
+        self.order = [*recorded.graph, *(name for name in ran if name not in in_graph and is_node(name))]
         self._ids = {name: number for number, name in enumerate(self.order)}
 
     def nodes(self, part: Mapping[str, Mapping[int, Entry]]) -> Any:
@@ -153,10 +153,6 @@ def _fill_times(message: ExecProfile, entry: Entry) -> None:
                 to.add(int64_values=pair)
     for micros, size in entry.allocations:
         message.allocations.add(alloc_micros=micros, alloc_bytes=size)
-
-
-def _is_node(name: str) -> bool:
-    return name not in NEVER and COPY not in name
 
 
 def _text(text: str) -> str:

@@ -12,13 +12,13 @@ from ..decoders.proto import graph_pb2
 from ..errors import FormatError
 from ..store.outputs import OpOutput, decode
 from .definitions import InputSource, Outputs, dims_of, source
+from .kernels import labeled
 from .registry import Dims
 
 #: Name of the execution of a fed placeholder: node, output, and position among the feeds.
 _ARGUMENT: Final = re.compile(r"_arg_(.+)_(\d+)_\d+", re.DOTALL)
-#: A timeline label: memory in use (optional), node, op, inputs.
-_LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(?P<name>\S+) = (?P<op>\w+)\((?P<inputs>[^()]*)\)")
-
+#: The inputs in a timeline label, and the end of the label.
+_INPUTS: Final = re.compile(r"([^()]*)\)")
 #: Name of an optimizer's replacement for a node:
 #: `scope/ArithmeticOptimizer/FoldTransposeIntoMatMul_MatMul_8`.
 _OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<rest>[^/]+)")
@@ -130,8 +130,8 @@ def parsed_label(label: str) -> LabelInfo | None:
 
     TensorFlow's executor writes `name = Op(inputs)`, a profiler window only the op.
     """
-    match = _LABEL.fullmatch(label)
-    if match:
-        inputs = match["inputs"]
-        return LabelInfo(match["op"], tuple(source(text) for text in inputs.split(", ")) if inputs else ())
+    found = labeled(label)
+    if found is not None:
+        inputs = _INPUTS.fullmatch(found.rest)
+        return inputs and LabelInfo(found.kernel, tuple(source(text) for text in inputs[1].split(", ") if text))
     return LabelInfo(label, None) if label.isidentifier() else None

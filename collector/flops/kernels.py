@@ -1,11 +1,12 @@
 """Maps the kernel names of libraries to op types."""
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 #: oneDNN's kernels: `_MklMatMul` is a MatMul, `_MklNativeFusedConv2D` TensorFlow's `_FusedConv2D`.
 _ONEDNN: Final = re.compile("_?_Mkl(?:Native|Dummy)?(.+)")
-_LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(\S+) = (\w+)\(.*", re.DOTALL)
+#: An executor's timeline label: memory in use (optional), node, op, inputs.
+_LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(\S+) = (\w+)\((.*)", re.DOTALL)
 #: Ops that TensorFlow's optimizer creates, independent of libraries; their names begin with `_`.
 FUSED: Final = frozenset(
     {
@@ -31,10 +32,15 @@ def of_library(kernel: str) -> bool:
     return _ONEDNN.fullmatch(kernel) is not None
 
 
-def labeled(label: str) -> tuple[str, str] | None:
-    """Return the node and the kernel in an executor's timeline label.
+class Label(NamedTuple):
+    """The node and the kernel in an executor's timeline label, and the text after `(`."""
 
-    Return None if the label is not from an executor.
-    """
+    node: str
+    kernel: str
+    rest: str
+
+
+def labeled(label: str) -> Label | None:
+    """Parse a timeline label; return None if it is not from an executor."""
     match = _LABEL.fullmatch(label)
-    return (match[1], match[2]) if match else None
+    return Label(*match.groups()) if match else None

@@ -16,7 +16,7 @@ from ..ingest.parsing import Trace, saturated, trace_rows
 from ..proto.tensorflow_pb2 import RunMetadata
 from ..store.columns import as_table
 from ..store.schema import DEVICE, NODE
-from ..tfviews.nodes import COPY, NEVER
+from ..tfviews.nodes import is_node
 from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parsed
 
 Tables = dict[str, pa.Table]
@@ -182,6 +182,6 @@ class Coverage:
                 name = node_name(node)
                 if name in self._known:
                     self._covered.add(name)
-                elif name not in NEVER and COPY not in name:
+                elif is_node(name):
                     self._known.add(name)
         return len(self._covered) / (len(self._known) + 1e-10)

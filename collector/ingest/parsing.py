@@ -35,6 +35,7 @@ class TracedStep(NamedTuple):
 
     kind: int
     ordinal: int
+    runs: int
     key: int
     thread: int
     start_ns: int
@@ -95,10 +96,11 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:
         raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
-    start_ns, _, caller = head.unpack_from(record.body)  # the number of batches is not stored (docs/views.md)
+    start_ns, runs, caller = head.unpack_from(record.body)
     step = TracedStep(
         record.flags,
         record.step,
+        runs,
         record.key,
         record.thread,
         saturated(record.start_real_ns),

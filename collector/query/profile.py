@@ -42,7 +42,7 @@ class Profile:
     ops, but the times of its kernels were not recorded. ``uncounted``: number of nodes whose
     operations could not be counted because a shape is unknown. ``kinds``: number of traced steps by
     the name of their kind; ``others``: the same for kinds that are not selected. ``of``: the jobs,
-    with the numbers of their selected traces.
+    with the numbers of their selected traces. ``numbers``: the kinds in ``kinds``, by number.
     """
 
     nodes: list[Node]
@@ -52,6 +52,7 @@ class Profile:
     kinds: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, int] = field(default_factory=dict)
     of: tuple[tuple[JobReader, Sequence[int]], ...] = ()
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def profile(
     others = {kind: number for kind, number in there.items() if kind not in taken}
     of = tuple((one.job, one.listed) for one in chosen)
     mine, left_out = (step_kinds.by_name(one, step_kinds.names_of(jobs)) for one in (taken, others))
-    return Profile(finished_nodes, sum(one.count for one in chosen), missing, sum(uncounted), mine, left_out, of)
+    traces = sum(one.count for one in chosen)
+    return Profile(finished_nodes, traces, missing, sum(uncounted), mine, left_out, of, tuple(taken))
 
 
 # -- which traces --------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
 
     The nodes keep their op types.
     """
-    labeled_kernels = filter(None, map(labeled, _labels(names, "_Mkl")))
+    labeled_kernels = ((found.node, found.kernel) for found in map(labeled, _labels(names, "_Mkl")) if found)
     nodes = texts(names, NODE) if seen else {}
     pairs = chain(labeled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
     return {name: kernel for name, kernel in pairs if of_library(kernel)}
@@ -292,7 +294,7 @@ def _labeled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     The nodes are in no graph, or ran as another op. TensorFlow adds nodes, folds constants, and
     fuses a convolution into the Relu that follows it.
     """
-    ran = {name: op_type(op) for name, op in filter(None, map(labeled, _labels(names, " = ")))}
+    ran = {found.node: op_type(found.kernel) for found in map(labeled, _labels(names, " = ")) if found}
     if not ran:
         return {}
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))

@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .encoding import octets
-from .nodes import Node, NodeFacts, Stats
+from .nodes import Node, NodeFacts, Stats, bytewise
 from .tree import sums
 
 #: The scope of the groups.
@@ -50,7 +49,7 @@ def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node],
         inputs = tuple(sorted(kinds))
         found.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
     names = {node.name: name for name, parts in kinds.items() for node in parts}
-    return sorted([*kept, *found], key=lambda node: octets(node.name)), names
+    return sorted([*kept, *found], key=bytewise), names
 
 
 def _together(name: str, parts: Sequence[Node]) -> Node:

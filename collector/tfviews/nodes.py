@@ -20,8 +20,8 @@ from .parity import DEFAULT, Parity
 #: Part of the name of a device with the kernels of an accelerator.
 STREAM: Final = "stream:all"
 #: Names that are nodes only if a graph has them.
-NEVER: Final = frozenset({"RecvTensor", "_SOURCE"})
-COPY: Final = "MEMCPY"
+_NEVER: Final = frozenset({"RecvTensor", "_SOURCE"})
+_COPY: Final = "MEMCPY"
 
 _WRAP: Final = 1 << 64
 _SIGN: Final = 1 << 63
@@ -197,8 +197,9 @@ def _ops(table: pa.Table) -> dict[str, str]:
     return dict(zip(reversed(names), reversed(ops), strict=True))
 
 
-def _counted(name: str) -> bool:
-    return name not in NEVER and COPY not in name
+def is_node(name: str) -> bool:
+    """Return whether an execution called ``name`` is of a node, as the TF profiler decides."""
+    return name not in _NEVER and _COPY not in name
 
 
 def canonical_devices(total: pa.Table) -> dict[int, int]:
@@ -233,7 +234,7 @@ def sums(
     canonical = canonical_devices(rollup if total is None else total)
     nodes: dict[str, Node] = {}
     for number, name in texts(names, NODE).items():
-        if name not in known and not _counted(name):
+        if name not in known and not is_node(name):
             continue
         device = devices.get(canonical.get(number, NONE_ID), "")
         mine = ran.get(number)
@@ -246,7 +247,7 @@ def sums(
     for name, op in known.items():
         if name not in nodes:
             nodes[name] = Node(name, op, (), NOTHING, known_facts.get(name, NO_FACTS))
-    return sorted(nodes.values(), key=_bytewise)
+    return sorted(nodes.values(), key=bytewise)
 
 
 def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
@@ -258,7 +259,7 @@ def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
     for node in chain.from_iterable(jobs):
         known = nodes.get(node.name)
         nodes[node.name] = node if known is None else _together(known, node)
-    return sorted(nodes.values(), key=_bytewise)
+    return sorted(nodes.values(), key=bytewise)
 
 
 def _together(first: Node, second: Node) -> Node:
@@ -306,7 +307,8 @@ def _finished(node: Node, *, averaged: bool, counted: bool) -> Stats:
     return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
 
 
-def _bytewise(node: Node) -> bytes:
+def bytewise(node: Node) -> bytes:
+    """Return the key by which nodes are sorted."""
     return octets(node.name)
 
 

@@ -84,8 +84,7 @@ ALLOWED = {
     ),
     "collector.flops": "collector.errors collector.store.outputs collector.tfviews",
     "collector.forms": (
-        "collector.export collector.loader collector.query collector.render collector.summaries "
-        "collector.text collector.tfviews"
+        "collector.export collector.loader collector.query collector.render collector.text collector.tfviews"
     ),
     "collector.growth": "",
     "collector.imports": (

@@ -159,3 +159,13 @@ def test_the_heading_contains_the_kinds_of_the_steps(tmp_path: Path, run: Run) -
     assert result[1].endswith("on CPU:0; also traced: 1 test_batch (--kind)")
     both = run("op", "last", "--kind", "all", "--store", str(tmp_path))[1].splitlines()
     assert both[0] == "op view of job 0000 train.py: 3 traced steps (2 batch, 1 test_batch) of 7,509"
+
+
+def test_a_view_shows_steps_of_a_kind_that_this_release_does_not_know(run: Run, tmp_path: Path) -> None:
+    tables = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])])
+    at = tables["traces"].column_names.index("kind")
+    tables["traces"] = tables["traces"].set_column(at, "kind", pa.array([99], pa.uint16()))
+    write_job(tmp_path, 1, tables, counters={"counts": {"batch": 7500}})
+    code, out, _ = run("op", "last", "--store", str(tmp_path))
+    assert code == 0
+    assert out.splitlines()[0] == "op view of job 0000 train.py: 1 traced 99 step"

@@ -26,6 +26,7 @@ def test_a_kernel_has_the_op_type_that_it_implements(kernel: str, op: str) -> No
 
 
 def test_a_label_has_node_and_kernel() -> None:
-    assert labeled("[CPU: 3] a/b = _MklMatMul(x, y)") == labeled("a/b = _MklMatMul(x, y)") == ("a/b", "_MklMatMul")
+    found = labeled("a/b = _MklMatMul(x, y)")
+    assert labeled("[CPU: 3] a/b = _MklMatMul(x, y)") == found == ("a/b", "_MklMatMul", "x, y)")
     assert labeled("_MklMatMul") is None
     assert [of_library(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]

@@ -1,0 +1,56 @@
+"""The parts of a job's summary agree with each other while the job runs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import HOST, IDENTITY, START_NS, rows, span, trace
+from tfprof.collector.query import overview as module
+from tfprof.collector.query.overview import overview
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
+from tfprof.formats import layout
+
+IDS = (0xABCD000000000000, 0xABCE000000000000)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[LocalJobWriter]:
+    """Return a running job of ten batches in two epochs; its record was written after five."""
+    writer = LocalStoreWriter(tmp_path, HOST)
+    writer.job(IDS[1]).identity(IDENTITY)
+    job = writer.job(IDS[0])
+    job.identity({**IDENTITY, "created_real_ns": START_NS})
+    job.counters({"counts": {"batch": 5, "epoch": 3, "fit": 1}, "times": {"batch": 5}, "traced": 0, "step_ns": 5})
+    job.sync_if_due(10.0**9)
+    batches = [span(layout.BATCH, step, 10 * step, 9) for step in range(1, 11)]
+    job.append({"spans": rows("spans", [*batches, span(layout.EPOCH, 2, 0, 90)])})
+    job.append({"traces": rows("traces", [trace(number, 3 + number, 1, START_NS) for number in range(2)])})
+    yield job
+    writer.close()
+
+
+def test_counts_include_the_stored_steps_of_a_running_job(tmp_path: Path, job: LocalJobWriter) -> None:
+    found = overview(LocalStore(tmp_path, HOST), "abcd")
+    assert (found.row.id, found.row.steps, found.row.step_kind, found.row.epochs) == ("abcd", 10, "batch", 3)
+    assert (found.row.traced, found.row.step_ns, found.steps[0].count) == (2, 9e6, 10)
+
+
+def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    phases = module.phases
+
+    def later(*given: Any, **more: Any) -> Any:
+        job.append({"spans": rows("spans", [span(layout.BATCH, 11, 110, 9)])})
+        job.append({"traces": rows("traces", [trace(2, 11, 1, START_NS)])})
+        job.append({"events": rows("events", [{"t_ns": 1, "slug": "gap", "text": "late", "count": 1}])})
+        job.seal()
+        return phases(*given, **more)
+
+    monkeypatch.setattr(module, "phases", later)
+    found = overview(LocalStore(tmp_path, HOST), "abcd")
+    assert (found.row.steps, found.row.traced, found.steps[0].count, found.warnings) == (10, 2, 10, [])
+    monkeypatch.undo()
+    found = overview(LocalStore(tmp_path, HOST), "abcd")
+    assert (found.row.steps, found.row.traced, found.steps[0].count) == (11, 3, 11)
+    assert [one.slug for one in found.warnings] == ["gap"]
