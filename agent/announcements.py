@@ -14,6 +14,7 @@ from ..formats import runtime_dir
 from ..formats.private_files import read_file
 
 _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
+_LAUNCH: Final = re.compile(r"[0-9a-f]{16}")
 _TEXT_MAX: Final = 1024
 #: Time stamps of files may be this much older than the clock (ns): a folder that changed more
 #: recently may change again without a new one.
@@ -28,13 +29,14 @@ TRIES: Final = 20
 class Announcement(NamedTuple):
     """One announcement file.
 
-    `pid` is the process as it sees itself. `text` is `channel` or `refused SLUG text`. `made_ns` is
-    the time of the file (real ns).
+    `pid` is the process as it sees itself. `text` is `channel` or `refused SLUG text`. `launch` is
+    0 in jobs of 0.2.0, which do not write it. `made_ns` is the time of the file (real ns).
     """
 
     pid: int
     uid: int
     text: str
+    launch: int
     made_ns: int
 
     @property
@@ -91,15 +93,19 @@ class AnnounceFolder:
         if match is None or data is None or not data.endswith(b"\n"):
             return None
         with contextlib.suppress(OSError):
-            text = "".join(letter if letter.isprintable() else " " for letter in data.decode(errors="replace")).strip()
-            return Announcement(int(match[1]), int(match[2], 16), text, os.lstat(path).st_mtime_ns)
+            text, launch = _content(data.decode(errors="replace"))
+            return Announcement(int(match[1]), int(match[2], 16), text, launch, os.lstat(path).st_mtime_ns)
         return None
 
-    def remove(self, announcement: Announcement) -> None:
-        """Remove the file of an announcement that has been handled."""
+    def remove(self, pid: int, uid: int) -> None:
+        """Remove the announcement of channel ``uid`` by process ``pid``, if there is one."""
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self._folder, _file_name(announcement)))
+            os.unlink(os.path.join(self._folder, f"{pid}-{uid:016x}"))
 
 
-def _file_name(announcement: Announcement) -> str:
-    return f"{announcement.pid}-{announcement.uid:016x}"
+def _content(text: str) -> tuple[str, int]:
+    """Return the printable text of a file and the launch in its last line, 0 if it has none."""
+    rest, _, last = text.rstrip("\n").rpartition("\n")
+    launch = int(last, 16) if _LAUNCH.fullmatch(last) else 0
+    words = rest if launch else text
+    return "".join(letter if letter.isprintable() else " " for letter in words).strip(), launch

@@ -81,14 +81,15 @@ class Result(NamedTuple):
 
     ``complete`` is set once all data of ended processes is stored. ``progress`` grows with every
     answer of the collector; ``stall`` is the reason why it does not. Each of ``jobs`` has uid, pid,
-    state and the words of its channel.
+    state and the words of its channel. Each of ``refused`` has slug and text, and since 0.3.0 the
+    pid and how many times this happened.
     """
 
     launch: int
     complete: bool
     progress: int
     jobs: list[dict[str, Any]]
-    refused: list[dict[str, str]]
+    refused: list[dict[str, Any]]
     stall: dict[str, str] | None = None
 
 

@@ -44,11 +44,11 @@ def _summary(job: JobReader, row: JobRow, found: Profile | None) -> Summary:
 
 
 def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
-    """Return the processes of ``launch``, the one with the most steps first."""
+    """Return the processes of ``launch``, the one with the most steps first, lost ones last."""
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], time.time_ns())
     mine = [(job, row) for job, row in zip(jobs, rows, strict=True) if row.launch == launch]
-    return sorted(mine, key=lambda pair: -pair[1].steps)
+    return sorted(mine, key=lambda pair: (-pair[1].steps, pair[1].state == "lost"))
 
 
 def report(store: StoreReader, launch: str, problem: str | None, columns: int | None) -> Iterator[str]:

@@ -43,7 +43,7 @@ TICK_S: Final = 0.1
 COUNTERS_A_TICK: Final = 1
 STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
-GIVEN_UP_S: Final = 10.0
+GIVEN_UP_S: Final = 2.0
 #: Time limit for storing messages that arrived before the stop (seconds).
 DRAIN_S: Final = 2.0
 
@@ -180,7 +180,9 @@ class Collector:
         self._given_up = now
         for path, one in given_up.pending(self._place):
             try:
-                is_done = one is None or self._jobs.end_given_up(one["uid"], one["identity"], one["end"])
+                is_done = one is None or self._jobs.end_given_up(
+                    one["uid"], one["identity"], one["end"], one.get("event")
+                )
             except FormatError as error:
                 self._stats.failed(0, error)
                 is_done = True

@@ -18,14 +18,16 @@ _SUFFIX = ".json"
 _KINDS: dict[str, type] = {"uid": int, "identity": dict, "end": dict}
 
 
-def write(instance_dir: str, uid: int, identity: dict[str, Any], end: dict[str, Any]) -> None:
-    """Write the bodies of the last OPEN and CLOSE of job ``uid``; OSError on failure."""
+def write(
+    instance_dir: str, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
+) -> None:
+    """Write the bodies of the last OPEN, EVENT (if any) and CLOSE of job ``uid``; OSError."""
     path = os.path.join(instance_dir, GIVEN_UP, "%016x%s" % (uid, _SUFFIX))
-    write_json(path, {"uid": uid, "identity": identity, "end": end})
+    write_json(path, {"uid": uid, "identity": identity, "end": end, "event": event})
 
 
 def pending(instance_dir: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield the path of each file, and uid, identity and end in it; None if it is invalid.
+    """Yield the path of each file, and uid, identity, end and event in it; None if it is invalid.
 
     The caller removes the file. OSError on failure.
     """

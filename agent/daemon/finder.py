@@ -12,6 +12,7 @@ from ..channels import ChannelReader, open_file, read_page
 from ..launches import Launch
 from ..processes import Holder, Inode, Process
 from .refusals import Refusals
+from .unfound import Unfound
 
 #: Share of a core for scans, and the bounds of their interval (seconds).
 SCAN_SHARE: Final = 0.0004
@@ -37,10 +38,28 @@ class Found(NamedTuple):
     owner: Process | None
 
 
+class _Open(NamedTuple):
+    """An open channel: the process that owns it, its announced pid, and its uid."""
+
+    maker: int
+    announced_pid: int
+    uid: int
+
+
 class TooManyError(FormatError):
     """A process has more channels than any normal program creates."""
 
     slug = "too-many-channels"
+
+
+class GoneError(FormatError):
+    """A process announced a channel that nobody has any more."""
+
+    slug = "too-short"
+
+
+#: What is told about such a process: how many steps it ran is unknown.
+GONE: Final = GoneError("the process ended before the agent could read its records")
 
 
 class Finder:
@@ -52,7 +71,9 @@ class Finder:
         self._folder = AnnounceFolder(instance_dir)
         self._announced: list[Announcement] = []
         self._waiting: dict[Inode, list[Holder]] = {}
-        self._open: dict[Inode, int] = {}
+        self._unfound = Unfound()
+        self._lost: list[Announcement] = []
+        self._open: dict[Inode, _Open] = {}
         self._not_ours: set[Inode] = set()
         self._tries: dict[Inode, int] = {}
         self._next_scan_s = 0.0
@@ -66,12 +87,17 @@ class Finder:
         """Return announced and queued channels, a few at a time, from each process in turn."""
         news = self._folder.news()
         self._announced += news
+        open_uids = {one.uid for one in self._open.values()} if news else set()
         for one in news:
             if one.refusal is not None:
-                self.refusals.add(_launch_of(one.pid), one.pid, **one.refusal)
+                self.refusals.add(one.launch or _launch_of(one.pid), one.pid, **one.refusal)
+            elif one.uid not in open_uids:
+                self._unfound.add(one)
         for pid in dict.fromkeys(one.pid for one in news if one.refusal is None):
             channels = processes.channels_of(pid)
             self._wait_for({inode: [Holder(pid, path)] for inode, path in channels.items()})
+            if channels.keys() & self._not_ours:
+                self._unfound.refused(pid)
             if not channels:
                 self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
         return self._next()
@@ -87,6 +113,7 @@ class Finder:
     def scan(self) -> list[Found]:
         """Scan /proc and return at most TAKEN_MAX new channels; the others stay queued."""
         started = time.monotonic()
+        self._unfound.begin_search()
         self.holders = processes.scan(self._uid)
         self._not_ours &= self.holders.keys()
         self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
@@ -95,22 +122,48 @@ class Finder:
         self.scans += 1
         now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
-        self._next_scan_s = now + min(high, max(low, (now - started) / SCAN_SHARE))
-        return self._next()
+        found = self._next()
+        interval_s = SCAN_SOONEST_S if self.is_searching else min(high, max(low, (now - started) / SCAN_SHARE))
+        self._next_scan_s = now + interval_s
+        return found
 
     @property
     def waiting(self) -> int:
         """The number of queued channels."""
         return len(self._waiting)
 
+    @property
+    def is_searching(self) -> bool:
+        """Whether an announced channel is missing and the next scan may show that it is lost."""
+        return bool(self._unfound) and not self._waiting
+
+    def awaits(self, launch: int) -> bool:
+        """Whether a channel of ``launch`` is announced and neither found nor known to be lost."""
+        return self._unfound.has_launch(launch)
+
+    def take_lost(self) -> list[Announcement]:
+        """Return the announcements, since the last call, whose channel nobody has any more."""
+        lost, self._lost = self._lost, []
+        return lost
+
     def holds(self, pid: int, inode: Inode) -> bool:
         """Whether process ``pid`` had the channel open at the last scan or still maps it."""
         return any(holder.pid == pid for holder in self.holders.get(inode, ())) or processes.still_maps(pid, inode)
 
     def forget(self, inode: Inode) -> None:
-        """Record that the channel ``inode`` is finished and closed."""
+        """Record that the channel ``inode`` is closed and not to be opened again."""
         self._open.pop(inode, None)
         self._not_ours.add(inode)
+
+    def finish(self, inode: Inode) -> None:
+        """Record that all about the channel ``inode`` is stored or given up.
+
+        Its announcement is removed at once: a later agent would take the channel for lost.
+        """
+        one = self._open.get(inode)
+        if one is not None:
+            self._folder.remove(one.announced_pid, one.uid)
+        self.forget(inode)
 
     def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:
         """Ignore the channel ``inode`` from now on and count the refusal."""
@@ -132,7 +185,15 @@ class Finder:
             one = self._try(inode, self._waiting.pop(inode))
             if one is not None:
                 found.append(one)
+        if not self._waiting:
+            self._note_lost(self._unfound.end_search())
         return found
+
+    def _note_lost(self, lost: list[Announcement]) -> None:
+        for one in lost:
+            self.refusals.add(one.launch, one.pid, GONE.slug, GONE.args[0])
+            self._folder.remove(one.pid, one.uid)
+        self._lost += lost
 
     def _try(self, inode: Inode, holders: list[Holder]) -> Found | None:
         try:
@@ -140,6 +201,7 @@ class Finder:
         except OSError:
             return None
         except FormatError as error:
+            self._unfound.refused(holders[0].pid)
             self._tries[inode] = self._tries.get(inode, 0) + 1
             if self._tries[inode] >= TRIES or isinstance(error, (TooManyError, VersionError)):
                 launch = _launch_of(holders[0].pid)
@@ -159,6 +221,7 @@ class Finder:
             return None
         try:
             page = read_page(fd)
+            self._unfound.found(page.uid)
             launch = launches.read(self._instance_dir, page.launch)
         except (OSError, FormatError):
             os.close(fd)
@@ -171,11 +234,11 @@ class Finder:
         # channel at the command that attached to it.
         owner = _owner(holders, page.pid, launch) or _owner(self._holders_now(inode), page.pid, launch)
         maker = owner.pid if owner else page.pid
-        if list(self._open.values()).count(maker) >= PROCESS_MAX:
+        if sum(one.maker == maker for one in self._open.values()) >= PROCESS_MAX:
             os.close(fd)
             raise TooManyError(f"more than {PROCESS_MAX} channels of one process")
         channel = ChannelReader(fd)
-        self._open[inode] = maker
+        self._open[inode] = _Open(maker, page.pid, page.uid)
         return Found(channel, inode, owner)
 
     def _holders_now(self, inode: Inode) -> list[Holder]:
@@ -199,8 +262,8 @@ class Finder:
         """Remove the announcements of processes that are gone."""
         kept = []
         for one in self._announced:
-            if processes.process(one.pid) is None:
-                self._folder.remove(one)
+            if processes.process(one.pid) is None and not self._unfound.awaits(one.uid):
+                self._folder.remove(one.pid, one.uid)
             else:
                 kept.append(one)
         self._announced = kept

@@ -1,6 +1,6 @@
 """Reports the results of each launch to its launcher, until all data is stored."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import launches, processes
@@ -72,14 +72,26 @@ class LaunchResults:
         """Record a job whose end is stored."""
         self._closed.setdefault(job.launch, []).append(job.summary())
 
-    def write(self, jobs: Iterable[Job], refusals: Iterable[Refusal], stall: dict[str, str] | None, scans: int) -> None:
-        """Write the result of every ended launch that is not complete."""
+    def write(
+        self,
+        jobs: Iterable[Job],
+        refusals: Iterable[Refusal],
+        stall: dict[str, str] | None,
+        scans: int,
+        awaits: Callable[[int], bool],
+    ) -> None:
+        """Write the result of every ended launch that is not complete.
+
+        ``awaits`` tells whether channels of a launch are announced and not yet found.
+        """
         waiting = [number for number in self._scanned_at if number not in self._complete]
         if not waiting:
             return
         jobs, refusals = list(jobs), list(refusals)
         for number in waiting:
-            result = self._result(number, [job for job in jobs if job.launch == number], refusals, stall, scans)
+            mine = [job for job in jobs if job.launch == number]
+            is_searched = scans > self._scanned_at[number] and not awaits(number)
+            result = self._result(number, mine, refusals, stall, is_searched)
             if result != self._written.get(number):
                 launches.write_result(self._instance_dir, result)
                 self._written[number] = result
@@ -87,17 +99,17 @@ class LaunchResults:
                 self._forget(number)
 
     def _result(
-        self, number: int, jobs: list[Job], refusals: list[Refusal], stall: dict[str, str] | None, scans: int
+        self, number: int, jobs: list[Job], refusals: list[Refusal], stall: dict[str, str] | None, is_searched: bool
     ) -> Result:
         over = [job for job in jobs if not job.is_running]
         listed = self._closed.get(number, []) + [job.summary() for job in jobs]
         stalls = [job.outbox.stall for job in over if job.outbox.stall]
         return Result(
             number,
-            complete=scans > self._scanned_at[number] and not over,
+            complete=is_searched and not over,
             progress=sum(job["acked"] for job in listed) + sum(job.outbox.progress for job in over),
             jobs=listed,
-            refused=[{"slug": one.slug, "text": one.text} for one in refusals if one.launch == number],
+            refused=[_reason(one) for one in refusals if one.launch == number],
             stall=stall or (stalls[0] if stalls else None),
         )
 
@@ -106,6 +118,10 @@ class LaunchResults:
         self._written.pop(number, None)
         self._closed.pop(number, None)
         self._scanned_at.pop(number)
+
+
+def _reason(one: Refusal) -> dict[str, Any]:
+    return {"pid": one.pid, "slug": one.slug, "text": one.text, "times": one.times}
 
 
 def _is_final(result: Result) -> bool:

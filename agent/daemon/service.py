@@ -20,7 +20,7 @@ from ...formats.wire import Head
 from .. import announcements, daemon_start, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import Link
-from . import leftovers
+from . import leftovers, lost_processes
 from .event_waiter import NOTHING, EventWaiter
 from .finder import Finder, Found
 from .job import Job
@@ -123,7 +123,12 @@ class Agent:
         if self._orders.has_pending:
             return ORDER_TICK_S
         wanted = self._results.wants_scan(self._finder.scans)
-        if wanted or self._orders.has_ending or any(job.has_just_ended(now) for job in self.jobs.values()):
+        if (
+            wanted
+            or self._finder.is_searching
+            or self._orders.has_ending
+            or any(job.has_just_ended(now) for job in self.jobs.values())
+        ):
             return ENDING_TICK_S
         jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_taking(now) else []
         if any(not job.is_running for job in jobs):
@@ -159,6 +164,7 @@ class Agent:
             self._error = f"{len(left)} ended jobs given up, {lost} records not stored: {stall['text']}"
         for job in left:
             self._try_write(partial(job.give_up, self.instance_dir))
+            self._finder.finish(job.inode)
         self._write_status()
         for job in self.jobs.values():
             job.channel.close()
@@ -179,6 +185,9 @@ class Agent:
         if self._finder.scan_is_due(now):
             self._adopt(self._finder.scan())
             self._check_for_exec(now)
+        for one in self._finder.take_lost():
+            self._try_write(partial(lost_processes.record, self.instance_dir, one, self._host))
+            self._next_check_s = 0.0
         if now >= self._next_check_s:
             self._check(now)
             tick_s = self._tick_s(now)
@@ -298,6 +307,7 @@ class Agent:
         self._results.closed(job)
         if job.state != "exited" and job.owner is not None and job.owner.pid == job.channel.page.pid:
             leftovers.remove_exports(job.owner.pid)
+        self._finder.finish(job.inode)
         self._drop(job)
 
     def _refuse(self, job: Job, error: FormatError) -> None:
@@ -329,12 +339,12 @@ class Agent:
         if living - self._living:
             self._collector.reset_delay()
         self._living = living
-        if self.jobs:
+        if self.jobs or lost_processes.are_waiting(self.instance_dir):
             self._keep_collector()
         if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_taking(now)):
             self._busy_s = now
-        jobs, refusals, stall, scans = self.jobs.values(), self._finder.refusals, self._stall(), self._finder.scans
-        self._try_write(lambda: self._results.write(jobs, refusals, stall, scans))
+        jobs, finder, stall = self.jobs.values(), self._finder, self._stall()
+        self._try_write(lambda: self._results.write(jobs, finder.refusals, stall, finder.scans, finder.awaits))
         if now >= self._tidy_s:
             self._tidy_s = now + TIDY_S
             self._try_write(lambda: launches.forget_old(self.instance_dir, time.time(), living))

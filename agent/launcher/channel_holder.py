@@ -44,7 +44,7 @@ class ChannelHolder:
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
         self.announced = 0
-        #: Number of announcements, of any launch, whose channel was not found.
+        #: Number of announcements whose channel was not found; those of 0.2.0 are of any launch.
         self.missed = 0
 
     def update(self) -> float:
@@ -100,9 +100,11 @@ class ChannelHolder:
         return self._is_begun and status is not None and bool(status.get("stopped")) and self._supervisor.starts == 0
 
     def _take(self, one: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
+        if one.launch not in (0, self._launch):
+            return
         if one.refusal is not None:
             run = identity.environment_of(one.pid).get("TFPROF_RUN", "")
-            if run.startswith(f"{self._launch:016x}@"):
+            if one.launch or run.startswith(f"{self._launch:016x}@"):
                 self.refusal = one.refusal
                 self.announced += 1
             return

@@ -96,6 +96,19 @@ def _missing(result: Result) -> str:
     return ", ".join(f"{number:,} {what}" for what, number in counts.items())
 
 
+def _unrecorded(result: Result) -> dict[str, str] | None:
+    """Return why processes of the launch have no job, and their number; None if each has one."""
+    recorded = {job.get("pid") for job in result.jobs}
+    refused = [one for one in result.refused if not result.jobs or one.get("pid") not in recorded]
+    if not refused:
+        return None
+    first = refused[0]
+    number = sum(one.get("times", 1) for one in refused)
+    subject = "a process is" if number == 1 else f"{number:,} processes are"
+    more = " (other reasons: tfprof status)" if {one["slug"] for one in refused} != {first["slug"]} else ""
+    return {"slug": first["slug"], "text": f"{subject} not recorded: {first['text']}{more}"}
+
+
 def _has_progress(before: Result | None, now: Result | None) -> bool:
     """Return whether there is progress.
 
@@ -178,7 +191,7 @@ class JobEnd:
                 self._channel_holder.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
             )
         if result.complete:
-            return result.refused[0] if result.refused and not result.jobs else None
+            return _unrecorded(result)
         why = self._stall() or {
             "slug": "not-stored",
             "text": "some data was not stored in time; it may be stored later",

@@ -274,11 +274,13 @@ class OpenJobs:
             job.note_lost(about, last, "store-removed")
         self._removed.pop(job.uid, None)
 
-    def end_given_up(self, uid: int, identity: dict[str, Any], end: dict[str, Any]) -> bool:
+    def end_given_up(
+        self, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
+    ) -> bool:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
 
-        ``identity`` and ``end`` are the bodies of OPEN and CLOSE. Return whether the job has ended;
-        otherwise the caller tries again. FormatError if they are invalid.
+        ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE. Return whether
+        the job has ended; otherwise the caller tries again. FormatError if they are invalid.
         """
         if self.has_ended(uid):
             return True
@@ -286,6 +288,8 @@ class OpenJobs:
         job = self.open.get(uid)
         if job is None:
             return False
+        if event is not None:
+            self.take(Head(wire.EVENT, uid, 0, 1, 1), memoryview(json.dumps(event).encode()))
         for about, word in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
             job.note_lost(about, integer(end, word, 0), "given-up")
         self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()))

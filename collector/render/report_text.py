@@ -54,7 +54,7 @@ def _summary(summary: Summary, named: bool) -> str:
         parts.append(f"median {clean(summary.function) or 'step'} {duration(summary.median_ns)}")
     cost = "" if row.cost is None else f" (cost {percent(max(0.0, row.cost))})"
     parts += [f"{count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced{cost}", f"{count(row.lost)} lost"]
-    if row.signal or row.status:
+    if row.signal or row.status or row.state == "lost":
         parts.append(state(row))
     return " · ".join(parts)
 

@@ -43,7 +43,7 @@ def _open_channel(state: State) -> None:
     try:
         channel = Channel(uid, state.launch, _ring_bytes(state.environ))
     except ChannelError as error:
-        announce(state.folder, state.pid, uid, "refused %s %s\n" % (error.slug, error.args[0]))
+        announce(state.folder, state.pid, uid, "refused %s %s\n%016x\n" % (error.slug, error.args[0], state.launch))
         return
     try:
         guard.watch(channel)
@@ -59,7 +59,7 @@ def _open_channel(state: State) -> None:
     state.channel, state.orders, state.threads = channel, orders, threads
     state.put = put
     state.refused = False
-    announce(state.folder, state.pid, uid, "channel\n")
+    announce(state.folder, state.pid, uid, "channel\n%016x\n" % state.launch)
     if problem is not None:
         channel.refuse(problem.slug, problem.args[0])
 

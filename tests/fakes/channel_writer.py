@@ -23,6 +23,7 @@ class ChannelWriter:
 
     def __init__(self, launch=0, uid=None, ring=layout.RING_MIN, version=CHANNEL_VERSION, hello=None, sealed=True):
         self.uid = uid if uid is not None else int.from_bytes(os.urandom(8), "little") or 1
+        self.launch = launch
         self.ring = ring
         self.fd = os.memfd_create(layout.MEMFD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.posix_fallocate(self.fd, 0, layout.RING_AT)
@@ -61,7 +62,8 @@ class ChannelWriter:
         self.set(hello_generation=self.word("hello_generation") + 1, hello_size=len(text))
 
     def announce(self, folder, text="channel"):
-        Path(folder, "announce", f"{os.getpid()}-{self.uid:016x}").write_text(text + "\n")
+        name = f"{os.getpid()}-{self.uid:016x}"
+        Path(folder, "announce", name).write_text(f"{text}\n{self.launch:016x}\n")
 
     def put(self, data, kind=layout.REFUSED, step=0):
         if not self.word("ring_size"):

@@ -411,6 +411,34 @@ def test_the_channel_written_by_hand_has_the_documented_layout() -> None:
     writer.close()
 
 
+def test_each_process_that_ends_at_once_is_recorded_or_counted_as_lost(bench: Bench) -> None:
+    bench.start_agent()
+    until(lambda: bench.status().get("collector"), "a welcome")
+    script = f"""
+import os, signal
+for _ in range(49):
+    pid = os.fork()
+    if not pid:
+        ChannelWriter({LAUNCH}).announce({bench.place!r})
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+"""
+    job = _writer_process(bench, script)
+    job.communicate()
+    bench.ended(job, 0, None)
+    until(lambda: _complete(bench))
+    result = launches.read_result(bench.place, LAUNCH)
+    assert result is not None
+    lost = [left for _, left in given_up.pending(bench.place) if left is not None]
+    assert len(result.jobs) + len(lost) == 50
+    assert len(lost) == sum(one["times"] for one in result.refused) > 0
+    until(lambda: bench.status()["refused"] == len(lost), "the number of refusals in the status")
+    assert {left["end"]["state"] for left in lost} == {"lost"}
+    assert {left["event"]["slug"] for left in lost} == {one["slug"] for one in result.refused} == {"too-short"}
+    assert {left["identity"]["launch"] for left in lost} == {f"{LAUNCH:016x}"}
+    assert not {left["uid"] for left in lost} & {int(known["uid"], 16) for known in result.jobs}
+
+
 def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench: Bench) -> None:
     full = json.dumps({"slug": "store-full", "text": "no space"}).encode()
     bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]

@@ -109,7 +109,8 @@ def test_the_hello_page_identifies_the_job(job):
     assert hello["name"] == "session_paths.py"
     assert hello["framework_version"].split(".")[0] in "12"
     assert job.read.word("launch") == 0x1234
-    assert job.announced() == {f"{job.pid}-{job.read.word('uid'):016x}": "channel\n"}
+    launch = job.read.word("launch")
+    assert job.announced() == {f"{job.pid}-{job.read.word('uid'):016x}": f"channel\n{launch:016x}\n"}
 
 
 @pytest.mark.parametrize(("trace", "before"), [("all", 1), ("steps=1-2", 12)], ids=["traced", "plain"])

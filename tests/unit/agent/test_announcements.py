@@ -30,6 +30,23 @@ def test_a_refusal_has_a_slug_and_a_text(place) -> None:
     assert one.refusal == {"slug": "memfd-refused", "text": "no such call"}
 
 
+@pytest.mark.parametrize(
+    ("content", "text", "launch"),
+    [
+        ("channel\n", "channel", 0),
+        ("channel\n00000000000000ab\n", "channel", 0xAB),
+        ("refused full no\nmemory\n00000000000000ab\n", "refused full no memory", 0xAB),
+        ("channel\nab\n", "channel ab", 0),
+        ("00000000000000ab\n", "", 0xAB),
+        ("\n", "", 0),
+    ],
+)
+def test_the_last_line_is_the_launch_except_in_jobs_of_the_first_release(place, content, text, launch) -> None:
+    (place / "announce" / "12-00000000000000ff").write_text(content)
+    (one,) = AnnounceFolder(str(place)).news()
+    assert (one.text, one.launch) == (text, launch)
+
+
 def test_an_incomplete_file_is_returned_once_it_is_complete(place) -> None:
     folder = AnnounceFolder(str(place))
     path = place / "announce" / "12-00000000000000ff"
@@ -53,8 +70,8 @@ def test_a_name_that_appears_again_is_returned_again(place) -> None:
     path = place / "announce" / "12-00000000000000ff"
     path.write_text("channel\n")
     (one,) = folder.news()
-    folder.remove(one)
-    folder.remove(one)
+    folder.remove(one.pid, one.uid)
+    folder.remove(one.pid, one.uid)
     assert folder.news() == []
     path.write_text("channel\n")
     assert [again.pid for again in folder.news()] == [one.pid]

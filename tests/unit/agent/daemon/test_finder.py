@@ -11,9 +11,10 @@ import pytest
 from fakes import channel_writer
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
-from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder
+from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder, Announcement
 from tfprof.agent.daemon import finder
 from tfprof.agent.daemon.finder import PROCESS_MAX, SCAN_SOONEST_S, TAKEN_MAX, TRIES, Finder, Found
+from tfprof.agent.daemon.unfound import SEARCHES
 from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
 from tfprof.formats.version import CHANNEL_VERSION
@@ -140,6 +141,79 @@ def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
     child.communicate()
     place.finder.scan()
     assert list(folder.iterdir()) == []
+
+
+def end(child: subprocess.Popen[str]) -> None:
+    child.kill()
+    child.communicate()
+
+
+def search(place: Place) -> list[Announcement]:
+    """Make scans and try all channels that they find, as the agent does."""
+    for _ in range(SEARCHES):
+        place.take(place.finder.scan())
+        while place.finder.waiting:
+            place.take(place.finder.announced())
+    return place.finder.take_lost()
+
+
+def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(place: Place) -> None:
+    child = place.job(announce="announce")
+    end(child)
+    assert place.finder.announced() == place.finder.take_lost() == []
+    assert place.finder.awaits(LAUNCH)
+    assert place.finder.is_searching
+    place.take(place.finder.scan())
+    assert place.finder.take_lost() == []
+    assert place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
+    (lost,) = search(place)
+    assert (lost.pid, lost.launch) == (child.pid, LAUNCH)
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (LAUNCH, child.pid, "too-short", 1)
+    assert not place.finder.awaits(LAUNCH)
+    assert not place.finder.is_searching
+    assert not list(Path(place.path, runtime_dir.ANNOUNCE).iterdir())
+    assert search(place) == []
+
+
+def test_a_channel_that_the_launcher_holds_is_not_lost(place: Place) -> None:
+    child = place.job(announce="announce")
+    ((_, path),) = processes.channels_of(child.pid).items()
+    kept = os.open(path, os.O_RDWR)
+    end(child)
+    place.children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[kept]))
+    os.close(kept)
+    place.finder.announced()
+    assert search(place) == []
+    assert len(place.found) == 1
+
+
+@pytest.mark.parametrize("version", [CHANNEL_VERSION, 9])
+def test_a_channel_that_was_found_or_refused_before_its_announcement_is_not_lost(place: Place, version: int) -> None:
+    place.job(version=version, announce="announce")
+    place.take(place.finder.scan())
+    place.take(place.finder.announced())
+    assert search(place) == []
+    assert not place.finder.is_searching
+    assert {one.slug for one in place.finder.refusals} == ({"unknown-version"} if version == 9 else set())
+
+
+def test_a_later_agent_does_not_take_a_stored_channel_for_lost(place: Place) -> None:
+    child = place.job(announce="announce")
+    place.take(place.finder.announced())
+    end(child)
+    place.finder.finish(place.found[0].inode)
+    later = Finder(place.path, os.geteuid())
+    assert later.announced() == []
+    assert not later.is_searching
+
+
+def test_a_refused_process_that_is_gone_is_a_refusal_of_its_launch(place: Place) -> None:
+    folder = Path(place.path, runtime_dir.ANNOUNCE)
+    (folder / "999999999-00000000000000ff").write_text(f"refused memfd-refused no such call\n{LAUNCH:016x}\n")
+    place.finder.announced()
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.slug, refusal.text) == (LAUNCH, "memfd-refused", "no such call")
 
 
 def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place) -> None:

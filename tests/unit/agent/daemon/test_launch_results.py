@@ -33,7 +33,7 @@ def test_a_final_result_of_an_earlier_agent_is_kept_as_it_is(tmp_path: Path) -> 
         launches.write_result(str(tmp_path), result)
     results = LaunchResults(str(tmp_path))
     results.refresh(0)
-    results.write([], [], None, 5)
+    results.write([], [], None, 5, lambda _: False)
     assert launches.read_result(str(tmp_path), 7) == final
     assert launches.read_result(str(tmp_path), 8) == unfinished._replace(progress=0, jobs=[])
     assert not results.wants_scan(0)

@@ -1,5 +1,7 @@
 """Progress in the agent's results, for which a launcher keeps waiting."""
 
+from typing import Any
+
 import pytest
 from tfprof.agent.launcher import report
 from tfprof.agent.launches import Result
@@ -9,6 +11,35 @@ FULL = {"slug": "store-full", "text": "no space"}
 
 def result(progress: int = 0, stall: dict[str, str] | None = None) -> Result:
     return Result(7, complete=False, progress=progress, jobs=[], refused=[], stall=stall)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "refused", "text"),
+    [
+        ([{"pid": 1}], [], None),
+        ([{"pid": 1}], [{"pid": 1, "slug": "undecodable", "text": "bad bytes", "times": 4}], None),
+        (
+            [{"pid": 1}],
+            [{"pid": 2, "slug": "too-short", "text": "it ended", "times": 1}],
+            "a process is not recorded: it ended",
+        ),
+        (
+            [],
+            [{"pid": pid, "slug": "too-short", "text": "it ended", "times": 600} for pid in (2, 3)],
+            "1,200 processes are not recorded: it ended",
+        ),
+        (
+            [{"pid": 1}],
+            [{"pid": 2, "slug": "too-short", "text": "it ended", "times": 1}, {"slug": "bad-channel", "text": "bad"}],
+            "2 processes are not recorded: it ended (other reasons: tfprof status)",
+        ),
+    ],
+)
+def test_the_report_counts_the_processes_without_a_job(
+    jobs: list[dict[str, Any]], refused: list[dict[str, Any]], text: str | None
+) -> None:
+    why = report._unrecorded(Result(7, complete=True, progress=1, jobs=jobs, refused=refused))
+    assert (why and why["text"]) == text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""Records processes whose channel was gone before the agent could open it.
+
+They become jobs of state `lost`, so that every process of a launch is listed. How many steps they
+ran is unknown.
+"""
+
+import os
+import time
+from typing import Any, Final
+
+from ...formats import given_up, runtime_dir
+from .. import launches
+from ..announcements import Announcement
+from ..launches import Launch
+from .finder import GONE
+
+#: Maximum number of waiting files: a failing program may start processes without end. Further
+#: processes are only counted, as refusals.
+WAITING_MAX: Final = 1000
+
+
+def record(instance_dir: str, one: Announcement, host: str) -> None:
+    """Leave the process of the announcement ``one`` to the collector; OSError on failure.
+
+    A process of an unknown launch is left out.
+    """
+    launch = launches.read(instance_dir, one.launch) if one.launch else None
+    if launch is None or len(_waiting(instance_dir)) >= WAITING_MAX:
+        return
+    now_ns = time.time_ns()
+    event = {"slug": GONE.slug, "text": GONE.args[0], "count": 1, "t_ns": now_ns}
+    end = {"state": "lost", "status": None, "signal": None, "t_ns": now_ns}
+    given_up.write(instance_dir, one.uid, _identity(one, launch, host), end, event)
+
+
+def are_waiting(instance_dir: str) -> bool:
+    """Return whether ended jobs wait for a collector, those of earlier agents included."""
+    return bool(_waiting(instance_dir))
+
+
+def _waiting(instance_dir: str) -> list[str]:
+    try:
+        return os.listdir(os.path.join(instance_dir, runtime_dir.GIVEN_UP))
+    except OSError:
+        return []
+
+
+def _identity(one: Announcement, launch: Launch, host: str) -> dict[str, Any]:
+    """Return what is known about the process without its channel."""
+    known: dict[str, Any] = {
+        "uid": launches.name_of(one.uid),
+        "pid": one.pid,
+        "user": launch.user,
+        "user_id": os.geteuid(),
+        "host": host,
+        "launch": launches.name_of(launch.launch),
+        "tags": launch.tags or {},
+        "created_real_ns": one.made_ns,
+    }
+    asked = {"name": launch.name, "command": launch.command}
+    return known | {key: value for key, value in asked.items() if value is not None}

@@ -1,0 +1,59 @@
+"""Announced channels that have not been found: their processes may have ended too soon."""
+
+from typing import Final
+
+from ..announcements import Announcement
+
+#: Searches that must not find a channel before it counts as lost. The process may end during the
+#: first one, after that has passed the launcher, which holds the channel now. No process that is
+#: gone gets a new holder of its channel, so the second search is final.
+SEARCHES: Final = 2
+
+
+class Unfound:
+    """Announcements whose channel has not been opened, each with its searches in vain."""
+
+    def __init__(self) -> None:
+        self._announced: dict[int, Announcement] = {}
+        self._searches: dict[int, int] = {}
+        self._sought: set[int] = set()
+
+    def add(self, announcement: Announcement) -> None:
+        """Await the announced channel."""
+        self._announced[announcement.uid] = announcement
+        self._searches[announcement.uid] = 0
+
+    def found(self, uid: int) -> None:
+        """Record that channel ``uid`` was opened or refused."""
+        self._announced.pop(uid, None)
+        self._searches.pop(uid, None)
+
+    def refused(self, pid: int) -> None:
+        """Record that a channel of process ``pid`` was refused and its uid could not be read."""
+        for uid in [uid for uid, one in self._announced.items() if one.pid == pid]:
+            self.found(uid)
+
+    def begin_search(self) -> None:
+        """Note that a search of all processes begins."""
+        self._sought = set(self._announced)
+
+    def end_search(self) -> list[Announcement]:
+        """Note that all channels of the last search were tried; return those that are now lost."""
+        sought, self._sought = self._sought & self._announced.keys(), set()
+        for uid in sought:
+            self._searches[uid] += 1
+        lost = [self._announced[uid] for uid in sought if self._searches[uid] >= SEARCHES]
+        for one in lost:
+            self.found(one.uid)
+        return lost
+
+    def awaits(self, uid: int) -> bool:
+        """Whether channel ``uid`` is announced and neither found nor lost."""
+        return uid in self._announced
+
+    def has_launch(self, launch: int) -> bool:
+        """Whether a channel of ``launch`` is awaited."""
+        return any(one.launch == launch for one in self._announced.values())
+
+    def __len__(self) -> int:
+        return len(self._announced)

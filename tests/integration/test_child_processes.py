@@ -1,0 +1,60 @@
+"""Each process that a job forks or spawns is shown with all of its steps, or counted as lost."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fakes.polling import until
+from tfprof.collector.store.reader import LocalStore
+
+pytestmark = pytest.mark.tf
+
+JOB = str(Path(__file__).parent / "jobs" / "children.py")
+TFPROF = str(Path(sys.executable).parent / "tfprof")
+#: Steps of each child.
+STEPS = 3
+TRACED = {"TFPROF_TRACE": "all", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def _states(store: Path) -> Counter[tuple[str, int, int, int]]:
+    """Return how many jobs have which state, steps, traced steps and lost records."""
+    listed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    rows = json.loads(listed.stdout)["jobs"]
+    assert len(LocalStore(store).jobs()) == len(rows)
+    return Counter((row["state"], row["steps"], row["traced"], row["lost"]) for row in rows)
+
+
+@pytest.mark.parametrize("python", ["tf1_python", "tf2_python"])
+@pytest.mark.parametrize(
+    ("method", "end", "count"),
+    [
+        ("fork", "exit", 50),
+        ("fork", "kill", 50),
+        ("forkserver", "exit", 20),
+        ("forkserver", "kill", 20),
+        ("spawn", "kill", 2),
+    ],
+)
+def test_each_child_is_shown_with_its_steps_or_counted_as_lost(
+    request: pytest.FixtureRequest, private_places: Path, python: str, method: str, end: str, count: int
+) -> None:
+    interpreter = request.getfixturevalue(python)
+    command = [TFPROF + "-run", str(interpreter), JOB, method, end, str(count), str(STEPS)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **TRACED}
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{count} children\n"
+    whole, lost, without = ("ended", STEPS, STEPS, 0), ("lost", 0, 0, 0), ("exited", 0, 0, 0)
+    states = until(lambda: (found := _states(private_places))[whole] + found[lost] == count and found, "all children")
+    assert states[without] == 1
+    # The server that forks them may have a channel, too.
+    assert states.total() - count - 1 == states["ended", 0, 0, 0] <= (method == "forkserver")
+    told = [line for line in done.stderr.splitlines() if line.endswith("[too-short]")]
+    assert [line.split(" processes are")[0].split(" process is")[0] for line in told] == (
+        [] if not states[lost] else [f"tfprof: {'a' if states[lost] == 1 else states[lost]}"]
+    )
