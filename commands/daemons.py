@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formats.errors import FolderError, TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
 from ..formats.runtime_dir import make_instance
-from . import settings_files
+from . import library_path, settings_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +23,6 @@ ENVIRONMENT = frozenset(
         "HOME",
         "LANG",
         "LC_ALL",
-        "LD_LIBRARY_PATH",
         "LOGNAME",
         "PATH",
         "TMPDIR",
@@ -230,11 +229,13 @@ def isolated(module: str, args: list[str]) -> list[str]:
 
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of ``environment`` that a daemon gets."""
-    return {
+    libraries = library_path.needed(environment.get(library_path.LIBRARY_PATH, ""))
+    kept = {
         name: text
         for name, text in environment.items()
         if name in ENVIRONMENT or (name.startswith(OWN_PREFIX) and name not in JOB_ONLY)
     }
+    return kept | ({library_path.LIBRARY_PATH: libraries} if libraries else {})
 
 
 def _flock(fd: int, how: int) -> bool:

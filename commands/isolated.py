@@ -25,8 +25,10 @@ def set_up_path() -> None:
         del sys.modules[name]
     here = os.path.dirname(os.path.abspath(__file__))
     # The folders above bin/ and above tfprof/commands/ (pip install --target), and the user's own
-    # (pip install --user).
-    for folder in (os.path.dirname(here), os.path.dirname(os.path.dirname(here)), site.getusersitepackages()):
+    # (pip install --user). Adding a folder runs its .pth files: one above that may be anybody's.
+    above = [os.path.dirname(here), os.path.dirname(os.path.dirname(here))]
+    own = [folder for folder in above if os.path.isdir(os.path.join(folder, "tfprof"))]
+    for folder in [*own, site.getusersitepackages()]:
         if _is_found():
             return
         site.addsitedir(folder)

@@ -34,7 +34,6 @@ def _states(store: Path) -> Counter[tuple[str, int, int, int]]:
     [
         ("fork", "exit", 50),
         ("fork", "kill", 50),
-        ("forkserver", "exit", 20),
         ("forkserver", "kill", 20),
         ("spawn", "kill", 2),
     ],

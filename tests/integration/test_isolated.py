@@ -64,6 +64,33 @@ def test_python_variables_do_not_affect_the_commands(foreign: Path, variable: st
     assert "stopped" in command("tfprof", "stop", **variables).stdout
 
 
+def test_libraries_of_the_job_do_not_affect_the_daemons(tmp_path: Path) -> None:
+    """An LD_LIBRARY_PATH of conda or CUDA has libraries that pyarrow, DuckDB and ZeroMQ need."""
+    for name in ("libstdc++.so.6", "libgcc_s.so.1"):
+        (tmp_path / name).write_text("no library")
+    printed = "import os; print(os.environ['LD_LIBRARY_PATH'])"
+    ran = command("tfprof-run", sys.executable, "-c", f"{JOB}\n{printed}", LD_LIBRARY_PATH=str(tmp_path))
+    assert (ran.returncode, ran.stdout) == (0, f"{tmp_path}\n")
+    assert "100 steps" in ran.stderr
+    assert until(_ended_jobs, "the end of the job in the store") == [(100, 0)]
+
+
+def test_path_files_in_a_folder_above_the_installation_do_not_run(tmp_path: Path) -> None:
+    (tmp_path / "foreign.pth").write_text("import sys; sys.stdout.write('foreign')\n")
+    folder = tmp_path / "environment" / "bin"
+    folder.mkdir(parents=True)
+    shutil.copy2(ROOT / "commands/isolated.py", folder)
+    python = Path(sys.base_prefix, "bin", "python3")  # tfprof is not installed there
+    ran = subprocess.run(
+        [python, "-I", "-S", folder / "isolated.py", "tfprof", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode != 0
+    assert ran.stdout == ""
+
+
 def test_a_customization_runs_in_the_job_and_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
     ran = command("tfprof-run", "--quiet", sys.executable, "-c", "print('job')", PYTHONPATH=str(tmp_path))

@@ -1,0 +1,48 @@
+"""Daemons get those folders of LD_LIBRARY_PATH without which their Python would not start."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tfprof.commands import library_path
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder from which this process has loaded libffi, libz and libstdc++."""
+    names = ("libffi.so.8.1.2", "libz.so.1.2.13", "libstdc++.so.6.0.30")
+    (tmp_path / "maps").write_text(
+        "7f00-7f01 r-xp 00000000 00:00 0    [heap]\n"
+        + "".join(f"7f00-7f01 r-xp 00000000 08:01 12    {tmp_path}/a lib/{name}\n" for name in names)
+    )
+    (tmp_path / "a lib").mkdir()
+    monkeypatch.setattr(library_path, "_MAPS", str(tmp_path / "maps"))
+    monkeypatch.setattr(library_path, "_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "a lib"
+
+
+def known(loaded: Path, *names: str) -> None:
+    (loaded.parent / "cache").write_bytes(b"".join(name.encode() + b"\0" for name in names))
+
+
+def test_a_folder_is_kept_if_a_loaded_library_of_it_is_not_the_systems(loaded: Path) -> None:
+    known(loaded, "libz.so.1", "libstdc++.so.6")
+    assert library_path.needed(f"/usr/local/cuda/lib64:{loaded}:relative:") == str(loaded)
+
+
+def test_a_folder_is_dropped_if_the_system_has_its_libraries_too(loaded: Path) -> None:
+    known(loaded, "libz.so.1", "libstdc++.so.6", "libffi.so.8")
+    assert library_path.needed(str(loaded)) == ""
+
+
+def test_all_is_kept_where_the_systems_libraries_are_unknown(loaded: Path) -> None:
+    assert library_path.needed(f"{loaded}:/elsewhere") == f"{loaded}:/elsewhere"
+
+
+def test_the_folder_of_the_own_libpython_is_kept() -> None:
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        own = {os.path.dirname(line.split(None, 5)[5].rstrip()) for line in file if "/libpython3" in line}
+    if not own or any(folder.startswith(("/usr/lib", "/lib")) for folder in own):
+        pytest.skip(f"{sys.executable} has no libpython of its own")
+    assert library_path.needed(":".join(["/usr/local/cuda/lib64", *own])) == ":".join(own)
