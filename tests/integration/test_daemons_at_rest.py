@@ -20,14 +20,16 @@ from tfprof.formats import runtime_dir, wire
 from tfprof.formats.wire import Head
 
 LAUNCH = 0x5EED
-#: Share of a core below which a daemon is at rest. A quiet machine shows 0.002, a busy loop 1.
-IDLE_SHARE = 0.01
+#: Share of a core below which a daemon is at rest. A quiet machine shows 0.0006 to 0.0027, a busy loop 1.
+IDLE_SHARE = 0.003
+#: Three intervals of status files and counters, so that each window has about the same work (s).
+WINDOW_S = 6.0
 REFUSAL = json.dumps({"slug": "unknown-version", "text": "not spoken here"}).encode()
 
 
 def await_rest(*pids: int) -> None:
     """Wait for a whole window in which each process hardly runs."""
-    until(lambda: max(cpu_shares(*pids)) < IDLE_SHARE, "rest")
+    until(lambda: max(cpu_shares(*pids, window_s=WINDOW_S)) < IDLE_SHARE, "rest")
 
 
 class Host:

@@ -160,9 +160,8 @@ def search(place: Place) -> list[Announcement]:
 def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(place: Place) -> None:
     child = place.job(announce="announce")
     end(child)
-    assert place.finder.announced() == place.finder.take_lost() == []
+    assert place.finder.announced() == []
     assert place.finder.awaits(LAUNCH)
-    assert place.finder.is_searching
     place.take(place.finder.scan())
     assert place.finder.take_lost() == []
     assert place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
