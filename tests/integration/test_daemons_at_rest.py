@@ -20,7 +20,8 @@ from tfprof.formats import runtime_dir, wire
 from tfprof.formats.wire import Head
 
 LAUNCH = 0x5EED
-#: Share of a core below which a daemon is at rest. A quiet machine shows 0.0006 to 0.0027, a busy loop 1.
+#: Share of a core below which a daemon is at rest. A quiet machine shows 0.0006 to 0.0027, a busy
+#: loop 1.
 IDLE_SHARE = 0.003
 #: Three intervals of status files and counters, so that each window has about the same work (s).
 WINDOW_S = 6.0
