@@ -23,7 +23,8 @@ def write(
 ) -> None:
     """Write the bodies of the last OPEN, EVENT (if any) and CLOSE of job ``uid``; OSError."""
     path = os.path.join(instance_dir, GIVEN_UP, "%016x%s" % (uid, _SUFFIX))
-    write_json(path, {"uid": uid, "identity": identity, "end": end, "event": event})
+    happened = {} if event is None else {"event": event}
+    write_json(path, {"uid": uid, "identity": identity, "end": end, **happened})
 
 
 def pending(instance_dir: str) -> Iterator[tuple[str, dict[str, Any] | None]]:

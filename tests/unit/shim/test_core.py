@@ -54,7 +54,7 @@ def test_the_channel_is_created_once_when_it_is_needed(tmp_path):
     assert list((tmp_path / "announce").iterdir()) == []
     made = core.channel()
     assert made is core.channel() is core.state().channel
-    assert [path.read_text() for path in (tmp_path / "announce").iterdir()] == ["channel\n"]
+    assert [path.read_text() for path in (tmp_path / "announce").iterdir()] == ["channel\n0000000000000007\n"]
     assert core.thread_id() == 0 or core.thread_id() == int(os.readlink("/proc/thread-self").rpartition("/")[2])
 
 
