@@ -104,6 +104,8 @@ def _unrecorded(result: Result) -> dict[str, str] | None:
         return None
     first = refused[0]
     number = sum(one.get("times", 1) for one in refused)
+    if number == 1 and not result.jobs:
+        return {"slug": first["slug"], "text": first["text"]}
     subject = "a process is" if number == 1 else f"{number:,} processes are"
     more = " (other reasons: tfprof status)" if {one["slug"] for one in refused} != {first["slug"]} else ""
     return {"slug": first["slug"], "text": f"{subject} not recorded: {first['text']}{more}"}

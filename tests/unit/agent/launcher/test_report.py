@@ -17,6 +17,7 @@ def result(progress: int = 0, stall: dict[str, str] | None = None) -> Result:
     ("jobs", "refused", "text"),
     [
         ([{"pid": 1}], [], None),
+        ([], [{"pid": 2, "slug": "too-short", "text": "it ended", "times": 1}], "it ended"),
         ([{"pid": 1}], [{"pid": 1, "slug": "undecodable", "text": "bad bytes", "times": 4}], None),
         (
             [{"pid": 1}],
