@@ -30,7 +30,8 @@ _IN_JOBS = "_tfprof"  # name of the root package in jobs
 class State(object):
     """One process's state.
 
-    ``environ`` has the settings. ``attached``: the shim was armed in a running process.
+    ``environ`` has the settings. ``saw_start``: every step of the process began after the shim was
+    armed in it. This is unknown in a process that was attached to, and in a forked child.
     ``framework`` is the row of the framework that was imported first. ``trackers`` has one tracker
     for each step kind in use. ``replaced`` is the undo list of the patches. ``undo_calls`` are
     further functions that ``disarm`` calls.
@@ -40,7 +41,7 @@ class State(object):
         self.launch = launch
         self.folder = folder
         self.environ = environ
-        self.attached = attached
+        self.saw_start = not attached
         self.lock = _thread.RLock()
         self.framework: "ModuleType | None" = None
         self.trackers: "dict[int, Tracker]" = {}
@@ -202,6 +203,7 @@ def _forked() -> None:
     guard.watch(None)
     parents = _state.channel
     _state.lock = _thread.RLock()
+    _state.saw_start = False
     _state.forget()
     for each in _state.trackers.values():
         each.forget()

@@ -16,6 +16,7 @@ from functools import partial
 from ...formats import layout
 from .. import core
 from ..guard import guarded
+from ..process_events import in_child
 from . import window
 from .step import begin
 
@@ -65,6 +66,16 @@ class ThreadState(object):
         """Whether the thread is in a measured call."""
         return self.outermost() is not None
 
+    def forget(self) -> None:
+        """Forget the parent's steps in a forked child: the parent counts them."""
+        for step in (self.outermost(), self.taped):
+            cancel = getattr(step, "cancel", None)
+            if cancel is not None:
+                cancel()
+        self.keras_calls = []
+        self.outermost, self.taped = no_call, None
+        self.applies = self.applying = False
+
     def changed(self) -> None:
         """Update ``inside``: it holds the threads in which a call may be part of another step."""
         if self.keras_calls or self.calling:
@@ -96,6 +107,7 @@ def patch(module: ModuleType) -> None:
 
     In versions without the annotation the functions themselves are patched.
     """
+    in_child(_forked)
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
         core.replace(module, "trace", _annotating)
@@ -317,3 +329,10 @@ def _is_called_by(frame: Any, code: types.CodeType) -> bool:
 @guarded
 def _end(step: Step | CountedStep, error: object) -> None:
     step.end(layout.FLAG_FAILED if error is not None else 0)
+
+
+def _forked() -> None:
+    """Forget all threads' steps in a forked child, where only the calling thread goes on."""
+    inside.clear()
+    pending_kinds.clear()
+    scope.thread_state.forget()

@@ -13,7 +13,7 @@ import weakref
 from ...formats import layout
 from .. import clock, core
 from ..guard import called_back
-from ..process_events import at_end
+from ..process_events import at_end, in_child
 from . import entry, models, window
 from .function import no_call, scope
 from .step import Step
@@ -52,7 +52,6 @@ class KerasCall(object):
         self.kind = kind
         self.thread_state = scope.thread_state
         outer = self.thread_state.keras_calls[-1] if self.thread_state.keras_calls else None
-        self.pid = clock.getpid()
         self.frames = _lasting_frames(frame)
         self.eager = _eager()
         self.tracker = _tracker(kind, False)
@@ -127,8 +126,6 @@ class KerasCall(object):
         if self in self.thread_state.keras_calls:
             self.thread_state.keras_calls.remove(self)
             self.thread_state.changed()
-        if self.pid != clock.getpid():
-            return
         if flags:
             self.end_batch(flags)
         if self.kind == layout.FIT:
@@ -204,12 +201,12 @@ def _of(callbacks: object) -> KerasCall | None:
 
 
 def _adopted(callbacks: Any, mode: str, frame: FrameType) -> KerasCall | None:
-    """Return the Keras call of ``callbacks``; begin it if the shim was attached during the call."""
+    """Return the Keras call of ``callbacks``; begin it if the shim has not seen its start."""
     found = _of(callbacks)
     if found is not None:
         return found
     state = core.state()
-    if state is None or not state.attached:
+    if state is None or state.saw_start:
         return None
     if any(keras_call.callbacks() is callbacks for keras_call in scope.thread_state.keras_calls):
         return None
@@ -272,6 +269,7 @@ def patch_callbacks(module: ModuleType) -> None:
     """Observe the list of callbacks, which ``module`` defines."""
     cls = getattr(module, "CallbackList", None)
     if isinstance(cls, type) and cls.__module__ == module.__name__:
+        in_child(_forked)
         for name, callback in _CALLBACKS.items():
             entry.observe(cls, name, callback, 3 if callback is _batch_hook else 1)
 
@@ -306,3 +304,9 @@ def _at_exit() -> None:
     """End open Keras calls as failed at the end of the process."""
     for keras_call in list(_open):
         keras_call.end(layout.FLAG_FAILED)
+
+
+def _forked() -> None:
+    """Forget the parent's Keras calls in a forked child, which may go on with one of them."""
+    _open.clear()
+    _spare.clear()

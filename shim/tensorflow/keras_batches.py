@@ -101,6 +101,10 @@ class _CountedBatch(CountedRuns):
         """The step of this outermost call."""
         return self
 
+    def cancel(self) -> None:
+        """Do nothing at the end."""
+        del self.here
+
     def __del__(
         self,
         inside: set[ThreadState] = inside,
@@ -110,7 +114,7 @@ class _CountedBatch(CountedRuns):
     ) -> None:
         try:
             here = getattr(self, "here", None)
-            if here is None:  # interrupted while it was created
+            if here is None:  # cancelled, or interrupted while it was created
                 return
             if not here.keras_calls:
                 inside.discard(here)

@@ -49,6 +49,10 @@ class OutermostStep(object):
         here.changed()
         self.step = begin(tracker, 0 if name is None else key_of(name), name, windows)
 
+    def cancel(self) -> None:
+        """Do nothing at the end."""
+        self.step = None
+
     def leave(self) -> None:
         """Let other steps begin in the thread, even if this one has not ended; idempotent."""
         if self.here.outermost() is self:

@@ -1,6 +1,7 @@
 """Calls of functions as steps, with a fake TensorFlow."""
 
 import json
+import os
 import sys
 from collections import Counter
 
@@ -182,3 +183,23 @@ def test_a_forked_child_publishes_the_names_of_its_own_functions(functions, read
     assert tracker.names.known
     tracker.forget()
     assert not tracker.names.known
+
+
+def test_a_call_in_which_a_child_is_forked_is_counted_by_the_parent_alone(functions, armed):
+    count_at = layout.COUNTS_AT // 8 + layout.FUNCTION
+    reader, writer = os.pipe()
+    children = []
+    inner = functions.Function("inner")
+    outer = functions.Function("outer", lambda: children.append(os.fork()))
+    for _ in range(5):
+        inner()
+    outer()
+    if children == [0]:
+        inner()
+        os.write(writer, b"%d" % armed.channel().words[count_at])
+        os._exit(0)
+    os.wait()
+    assert os.read(reader, 100) == b"1"
+    assert armed.channel().words[count_at] == 6
+    os.close(reader)
+    os.close(writer)

@@ -2,6 +2,8 @@
 
 import gc
 import inspect
+import json
+import os
 import traceback
 
 import pytest
@@ -155,3 +157,64 @@ def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
     model = kit[2].Model()
     model.fit(Own(model), calls=5)
     assert counted(read(), layout.BATCH) == 5
+
+
+def in_child(work):
+    """Run ``work`` in a forked child and return what it returns, a JSON value."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(writer, json.dumps(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with open(reader) as file:
+        return json.loads(file.read())
+
+
+def counts(armed):
+    """Return the numbers of steps that the process's channel counts, by kind."""
+    kinds = (layout.FIT, layout.EPOCH, layout.BATCH, layout.TEST_BATCH, layout.FUNCTION)
+    words = armed.channel().words
+    return [words[layout.COUNTS_AT // 8 + kind] for kind in kinds]
+
+
+def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
+    _, functions, module = kit
+    step, found = functions.Function("step"), []
+
+    def steps():
+        for _ in range(3):
+            step()
+        fit(module, epochs=2, calls=3, validate=1)
+        return counts(armed)
+
+    def work():
+        if not found:
+            found.append(in_child(steps))
+
+    fit(module, epochs=1, calls=2, work=work)
+    assert found == [[1, 2, 6, 2, 3]]
+    assert counts(armed) == [1, 1, 2, 0, 0]
+
+
+def test_a_forked_child_that_goes_on_with_a_fit_counts_the_rest_of_it(kit, armed):
+    module, turns, reader = kit[2], [], os.pipe()
+
+    def work():
+        turns.append(None)
+        if len(turns) == 2:
+            child = os.fork()
+            turns.extend([] if child else ["child"])
+
+    fit(module, epochs=1, calls=4, work=work)
+    if "child" in turns:
+        os.write(reader[1], json.dumps(counts(armed)).encode())
+        os._exit(0)
+    os.wait()
+    assert json.loads(os.read(reader[0], 1000)) == [1, 0, 2, 0, 0]
+    assert counts(armed) == [1, 1, 4, 0, 0]
+    for each in reader:
+        os.close(each)
