@@ -119,12 +119,12 @@ class Window(object):
 
     def _put(self, step: Step, duration: int, count: int) -> bool | None:
         """Put the data; return False if it was dropped and counted, None if there is none."""
-        global _rate
         session, channel, kind = self.session, self.channel, self.tracker.kind
         most = channel.room - layout.XSPACE_HEAD.size
         try:
             data = session.export(most)
         except profiler.TooLargeError as error:
+            self._learn_rate(error.args[0])
             text = "the record of a step takes %d bytes, and the ring has room for %d" % (error.args[0], most)
             self._refuse("window-too-large", text)
             return None
@@ -133,8 +133,7 @@ class Window(object):
                 self._report_dropped(page_faults.peak_kib() - self.size)
             return None
         _failed_windows.pop((kind, self.key), None)
-        if len(data) >= _RATE_MIN_BYTES or session.ended - session.began > _FIRST * 5e8:
-            _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
+        self._learn_rate(len(data))
         self.send_graphs()  # first: the graphs hold the placement of the ops
         return channel.put(
             layout.XSPACE,
@@ -147,6 +146,13 @@ class Window(object):
             self.key,
             kind,
         )
+
+    def _learn_rate(self, size: int) -> None:
+        """Update the highest growth of any window: this one recorded ``size`` bytes."""
+        global _rate
+        duration = self.session.ended - self.session.began
+        if size >= _RATE_MIN_BYTES or duration > _FIRST * 5e8:
+            _rate = max(_rate, size * 1e9 / max(duration, 1))
 
     @guarded
     def send_graphs(self) -> None:
