@@ -31,17 +31,24 @@ class StandardFdsReserved(object):
     def __enter__(self) -> None:
         self._taken: list[int] = []
         self._plug = os.stat(_ROOT)
+        try:
+            self._reserve()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        for fd in self._taken:
+            if is_file(fd, self._plug):  # unless the job has replaced it
+                os.close(fd)
+
+    def _reserve(self) -> None:
         while not _standard_open():
             fd = os.open(_ROOT, _O_PATH | os.O_CLOEXEC)
             if fd >= _LOWEST:  # another thread opened the last standard one
                 os.close(fd)
                 return
             self._taken.append(fd)
-
-    def __exit__(self, *_error: object) -> None:
-        for fd in self._taken:
-            if is_file(fd, self._plug):  # unless the job has replaced it
-                os.close(fd)
 
 
 def _standard_open() -> bool:

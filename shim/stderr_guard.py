@@ -58,11 +58,15 @@ class Captured(object):
         self.fileno, self._flush = _stderr()
         self.job = self.fileno.value
         self.fd = memory.create("log")
-        self._file = os.fstat(self.fd)
-        # Other files that get its number have other seals, or none.
-        fcntl.fcntl(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
-        self.seals = fcntl.fcntl(self.fd, memory.GET_SEALS)
         self._at = 0
+        try:
+            self._file = os.fstat(self.fd)
+            # Other files that get its number have other seals, or none.
+            fcntl.fcntl(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
+            self.seals = fcntl.fcntl(self.fd, memory.GET_SEALS)
+        except BaseException:
+            os.close(self.fd)
+            raise
 
     def __enter__(self) -> None:
         if self.fileno.value != self.fd:

@@ -168,6 +168,8 @@ class _Injection:
         finally:
             with contextlib.suppress(OSError):  # the process is gone
                 page.release(stays=stays)
+        if answer.state >= WorkState.DONE:
+            page.wait_until_freed()
         return RawResult(method, self._stopped_ns, _answer_text(answer))
 
     def _begin(self, methods: tuple[str, ...]) -> str:

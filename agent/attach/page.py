@@ -10,6 +10,7 @@
 | last 4096 | in memory: machine code for a callback, if needed |
 """
 
+import contextlib
 import enum
 import marshal
 import struct
@@ -27,6 +28,8 @@ _ANSWER_AT: Final = 16
 _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
 _KEPT_S: Final = 30.0
+#: Time in which the job frees the page once its answer is read, if it gets a processor (seconds).
+_FREED_S: Final = 0.5
 _POLL_S: Final = 0.002
 _READ, _STAYS = 1, 2
 _NOTHING: Final = b"pass\0"
@@ -102,6 +105,18 @@ class Page:
         """
         if self._memory is not None:
             self._memory.write(self.at + 4, (_STAYS if stays else _READ).to_bytes(4, "little"))
+
+    def wait_until_freed(self) -> None:
+        """Wait until the job has freed the page, which is the last thing that its thread does.
+
+        Work that begins earlier might run while a finalizer of the job's can run in its thread.
+        """
+        assert self._memory is not None
+        deadline = time.monotonic() + _FREED_S
+        with contextlib.suppress(OSError):  # the page is gone, or the process
+            while time.monotonic() < deadline:
+                self._memory.read(self.at, 1)
+                time.sleep(_POLL_S)
 
     def _answer(self) -> WorkProgress:
         assert self._memory is not None

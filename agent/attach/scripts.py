@@ -14,14 +14,22 @@ except BaseException:
 """
 
 #: Runs in the job's main thread, between two of its own instructions, and starts a thread for the
-#: work. No signal handler, trace function or lock of the job's affects that thread. An exception
+#: work. No signal handler, trace function or lock of the job's affects that thread. The garbage
+#: collector is off until the thread ends: a finalizer of the job's could run in it. An exception
 #: that a signal handler of the job's raises meanwhile is raised in the job afterwards.
 _START: Final = """\
 def run():
     import sys
     try:
-        import _thread
-        _thread.start_new_thread(exec, (%r, {}))
+        import _thread, gc, itertools
+        paused = [()] if gc.isenabled() else []
+        work = map(exec, (%r,), ({"paused": paused},))
+        try:
+            gc.disable()
+            _thread.start_new_thread(any, (itertools.chain(work, itertools.starmap(gc.enable, paused)),))
+        except BaseException:
+            paused and gc.enable()
+            raise
     except BaseException as error:
         frame = sys._getframe(2).f_back
         if error.__traceback__.tb_next is None or frame is None:
@@ -34,6 +42,14 @@ def run():
         frame.f_trace = trace
         sys.settrace(lambda *_: None)
 run()
+"""
+
+#: Runs in that thread. Work that cannot begin, as without `ctypes`, prints nothing in the job.
+_IN_THREAD: Final = """\
+try:
+    exec(%r)
+except BaseException:
+    pass
 """
 
 #: The work, between the reading of the page and the writing of the answer.
@@ -51,9 +67,11 @@ _WORK: Final = """\
 """
 
 #: The page is memory of the job. The text executes the work in its archive, writes the answer,
-#: waits until the answer is read, and frees the page.
+#: waits until the answer is read, and frees the page. After a second the garbage collector is on
+#: again: the attaching process was stopped or killed. The page is freed without a release of the
+#: GIL, since that shows the attaching process that the thread ends.
 _IN_MEMORY: Final = """\
-import ctypes, sys, time
+import ctypes, gc, sys, time
 words = (ctypes.c_uint32 * 4).from_address({page})
 words[0] = 1
 if not words[1]:
@@ -62,12 +80,14 @@ if not words[1]:
     answer = answer.encode("utf-8", "replace")[:{answer_max}] + bytes(1)
     ctypes.memmove({page} + {answer_at}, answer, len(answer))
     words[0] = state
-    until = time.monotonic() + {kept_s}
-    while not words[1] and time.monotonic() < until:
+    begin = time.monotonic()
+    while not words[1] and time.monotonic() < begin + {kept_s}:
         time.sleep(0.002)
+        if paused and time.monotonic() > begin + 1:
+            gc.enable(*paused.pop())
 stays = words[1] == 2
 del words
-free = ctypes.CDLL(None).munmap
+free = ctypes.PyDLL(None).munmap
 free.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 stays or free({page}, {whole})
 """
@@ -105,5 +125,4 @@ def in_file(path: str, answer_at: int, answer_max: int) -> str:
 
 
 def _wrapped(work: str) -> str:
-    # In the thread, too: work that cannot begin, as without `ctypes`, prints nothing in the job.
-    return _OUTER % (_START % (_OUTER % work))
+    return _OUTER % (_START % (_IN_THREAD % work))

@@ -59,6 +59,18 @@ WORK = {
         "while True:\n    handle = _ctypes.dlopen(name, 2); _ctypes.dlclose(handle)"
     ),
     "gc": "import gc\nwhile True:\n    a = [[] for _ in range(50)]; a.append(a); del a; gc.collect()",
+    "finalizers": (
+        "import gc\ngc.set_threshold(3); main = threading.get_ident(); seen = set()\n"
+        "class Cycle:\n"
+        "    def __init__(self): self.own = self\n"
+        "    def __del__(self):\n"
+        "        if threading.get_ident() != main: seen.add((gc.isenabled(), sys._getframe(1).f_lineno))\n"
+        "collects = time.monotonic()\n"
+        "while True:\n    made = [Cycle() for _ in range(30)]; del made; assert not seen, seen\n"
+        "    if gc.isenabled(): collects = time.monotonic()\n"
+        "    assert time.monotonic() < collects + 20"
+    ),
+    "uncollected": "import gc\ngc.disable()\nwhile True:\n    assert sum(range(1000)) == 499500 and not gc.isenabled()",
     "threads": (
         "def work():\n    while True: sum(range(100)); time.sleep(0.0001)\n"
         "for _ in range(8): threading.Thread(target=work, daemon=True).start()\n"
@@ -128,7 +140,7 @@ def start(tmp_path):
         job.process.communicate()
 
 
-PAYLOAD = {"code": "import sys; answer = '%d.%d' % sys.version_info[:2]"}
+PAYLOAD = {"code": "import sys; kept = [[] for _ in range(3000)]; answer = '%d.%d' % sys.version_info[:2]"}
 
 
 def injected(job, methods=METHODS):

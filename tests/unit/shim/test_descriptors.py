@@ -63,3 +63,19 @@ def test_a_file_that_cannot_be_opened_is_the_callers_error():
     with pytest.raises(OSError) as caught:
         descriptors.open_file("/nowhere/at/all", os.O_RDONLY)
     assert caught.value.errno == errno.ENOENT
+
+
+def test_an_exception_while_descriptors_are_reserved_leaves_none(monkeypatch):
+    monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)
+    taken = descriptors.StandardFdsReserved()
+
+    def standard_open():
+        if taken._taken:
+            raise TimeoutError("the job's")
+        return False
+
+    monkeypatch.setattr(descriptors, "_standard_open", standard_open)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(TimeoutError), taken:
+        pass
+    assert len(os.listdir("/proc/self/fd")) == len(before)

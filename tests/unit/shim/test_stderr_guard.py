@@ -122,3 +122,14 @@ def test_a_library_with_another_stream_layout_is_refused(monkeypatch):
     monkeypatch.setattr(stderr_guard, "_FILENO_AT", 120)
     with pytest.raises(stderr_guard.NoisyError):
         stderr_guard.Captured()
+
+
+def test_an_exception_while_the_file_is_made_leaves_no_descriptor(monkeypatch):
+    def sealed(*_arguments):
+        raise TimeoutError("the job's")
+
+    monkeypatch.setattr(stderr_guard.fcntl, "fcntl", sealed)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(TimeoutError):
+        stderr_guard.Captured()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
