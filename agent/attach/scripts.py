@@ -67,8 +67,8 @@ _WORK: Final = """\
 """
 
 #: The page is memory of the job. The text executes the work in its archive, writes the answer,
-#: waits until the answer is read, and frees the page. After a second the garbage collector is on
-#: again: the attaching process was stopped or killed. The page is freed without a release of the
+#: waits until the answer is read, and frees the page. After five seconds the garbage collector is
+#: on again: the attaching process was stopped or killed. The page is freed without a release of the
 #: GIL, since that shows the attaching process that the thread ends.
 _IN_MEMORY: Final = """\
 import ctypes, gc, sys, time
@@ -83,7 +83,7 @@ if not words[1]:
     begin = time.monotonic()
     while not words[1] and time.monotonic() < begin + {kept_s}:
         time.sleep(0.002)
-        if paused and time.monotonic() > begin + 1:
+        if paused and time.monotonic() > begin + 5:
             gc.enable(*paused.pop())
 stays = words[1] == 2
 del words

@@ -39,6 +39,9 @@ WITH_ARGUMENTS = {
 #: every line, while the other exceptions take turns.
 ALWAYS = TimeoutError
 SOON_S = 0.00002
+#: Where Python has a thread that it is starting under the main thread's number. It gives an
+#: exception from outside to the new thread, in any program.
+STARTING = ("profiler.py", "started.acquire(True")
 UNSAMPLED = 600  # steps after which short ones are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.
@@ -194,6 +197,50 @@ def functions():
     return calls
 
 
+def windows():
+    """Call functions whose steps a profiler session records; the second one fails."""
+    made, _ = eager("all")
+    profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
+    sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
+    error = LookupError("the job's own")
+
+    def fails():
+        raise error
+
+    good, bad = made.Function("good"), made.Function("bad", fails)
+
+    def calls():
+        good()
+        try:
+            bad()
+        except LookupError as raised:
+            if raised in theirs:
+                raise
+        good()
+
+    return calls
+
+
+def own_session():
+    """Start a profiler session of the job's own while a window is open."""
+    made, _ = eager("all")
+    profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
+    sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
+    kept = []
+
+    def start():
+        kept.append(profiler.ProfilerSession())
+        kept[-1].start("folder", {})
+
+    step = made.Function("step", start)
+
+    def calls():
+        step()
+        kept.clear()
+
+    return calls
+
+
 def batches():
     """Count batches that are session runs; the second one fails."""
     _, module = eager()
@@ -242,6 +289,8 @@ ENTRIES = (
     fitting,
     failing,
     functions,
+    windows,
+    own_session,
     batches,
     forking,
 )
@@ -418,12 +467,20 @@ def lines_of(entry):
     return json.loads(ended(begun(work)))
 
 
-def cases_of(first, every, turn, way):
+def starting(shim):
+    """Return (file, line) of STARTING."""
+    name, text = STARTING
+    with open(os.path.join(shim, "tensorflow", name)) as file:
+        lines = [number for number, line in enumerate(file, 1) if text in line]
+    return (OURS + name + ">", *lines)
+
+
+def cases_of(shim, first, every, turn, way):
     """Yield (name, work) of two exceptions at every ``every``-th line from the ``first`` on.
 
     One exception is ALWAYS, the other is the next one of ``turn``.
     """
-    known = set()
+    known = {starting(shim)} if way == "outside" else set()
     for entry in ENTRIES:
         for number, *place in lines_of(entry):
             if tuple(place) in known:
@@ -452,6 +509,8 @@ def main(shim, share, way):
         "shim.tensorflow.function",
         "shim.tensorflow.graph",
         "shim.tensorflow.tf_buffer",
+        "shim.stderr_guard",
+        "shim.tensorflow.profiler",
         "shim.tensorflow.profiler_lock",
         "shim.tensorflow.window",
         "shim.tensorflow.entry",
@@ -466,7 +525,7 @@ def main(shim, share, way):
     turn = [each for each in classes() if way != "outside" or not issubclass(each, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0
-    for name, found in all_of(cases_of(first, every, turn, way)):
+    for name, found in all_of(cases_of(shim, first, every, turn, way)):
         cases += 1
         missed += found == MISSED
         if found and found != MISSED:
