@@ -1,6 +1,7 @@
 """The C library's standard error while a call of ours runs."""
 
 import ctypes
+import fcntl
 import os
 import threading
 
@@ -128,7 +129,7 @@ def test_an_exception_while_the_file_is_made_leaves_no_descriptor(monkeypatch):
     def sealed(*_arguments):
         raise TimeoutError("the job's")
 
-    monkeypatch.setattr(stderr_guard.fcntl, "fcntl", sealed)
+    monkeypatch.setattr(fcntl, "fcntl", sealed)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(TimeoutError):
         stderr_guard.Captured()

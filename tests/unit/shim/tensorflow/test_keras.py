@@ -183,7 +183,8 @@ def counts(armed):
 
 def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
     _, functions, module = kit
-    step, found = functions.Function("step"), []
+    step = functions.Function("step")
+    found: list[list[int]] = []
 
     def steps():
         for _ in range(3):
@@ -201,7 +202,8 @@ def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
 
 
 def test_a_forked_child_that_goes_on_with_a_fit_counts_the_rest_of_it(kit, armed):
-    module, turns, reader = kit[2], [], os.pipe()
+    module, reader = kit[2], os.pipe()
+    turns: list[str | None] = []
 
     def work():
         turns.append(None)

@@ -166,7 +166,9 @@ def test_data_that_fits_no_ring_is_refused_unread_and_given_up_after_some_tries(
     assert windows(read()) == []
     assert read().word("dropped_traces") == 3
     assert slugs(read()) == ["window-too-large"]
-    assert window.limit_s(core.channel()) == window._SHORTEST
+    channel = core.channel()
+    assert channel is not None
+    assert window.limit_s(channel) == window._SHORTEST
 
 
 def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatch):
