@@ -125,8 +125,7 @@ class Step(object):
             tracker.timed(self.start, duration, self.ordinal, self.key, self.left)
 
     def _decide(self, windows: bool) -> None:
+        self.tracker.open()  # `window.begin` does not while another thread has a window
         if windows:
             self.is_paced, traced = window.begin(self.tracker, self.ordinal, self.key)
             self.flags = layout.FLAG_TRACED if traced else 0
-        elif self.tracker.channel is None:
-            self.tracker.level(self.ordinal, self.key)

@@ -256,6 +256,18 @@ def test_steps_of_another_thread_are_not_traced_meanwhile(fake, read, monkeypatc
     assert [first for first, _, _, _ in windows(read())] == [1]
 
 
+def test_the_first_step_of_a_kind_counts_while_another_thread_has_a_window(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    training, testing = core.tracker(layout.BATCH), core.tracker(layout.TEST_BATCH)
+    step = Step(training, training.next(), 0, True)
+    other = threading.Thread(target=lambda: Step(testing, testing.next(), 0, True).end())
+    other.start()
+    other.join()
+    step.end()
+    assert [span.ordinal for span in read().of_kind(layout.TEST_BATCH)] == [1]
+    assert read().word("missed") == 1
+
+
 def test_a_window_that_an_exception_left_stopped_is_freed_by_the_next_step(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
