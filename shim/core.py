@@ -105,7 +105,7 @@ def disarm() -> None:
     process_events.forget()
     if old.channel is not None:
         old.channel.detach()
-    guard.watch(None)
+    guard.count_errors_in(None)
     _remove_modules()
 
 
@@ -168,7 +168,7 @@ def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
     try:
         return (int(launch, 16), folder) if at and len(launch) == 16 else None
     except ValueError as error:
-        if guard.theirs(error):
+        if guard.raised_by_job(error):
             raise
         return None
 
@@ -200,7 +200,7 @@ def _forked() -> None:
     """Drop the parent's state in a forked child."""
     if _state is None or _state.pid == clock.getpid():
         return
-    guard.watch(None)
+    guard.count_errors_in(None)
     parents = _state.channel
     _state.lock = _thread.RLock()
     _state.saw_start = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 
-from .guard import theirs
+from .guard import raised_by_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _standard_open() -> bool:
         try:
             os.fstat(fd)
         except OSError as error:
-            if error.errno != errno.EBADF or theirs(error):
+            if error.errno != errno.EBADF or raised_by_job(error):
                 raise
             return False
     return True
@@ -67,7 +67,7 @@ def is_file(fd: int, file: os.stat_result) -> bool:
     try:
         return os.path.samestat(os.fstat(fd), file)
     except OSError as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
         return False
 
@@ -78,7 +78,7 @@ def write(fd: int, data: bytes) -> None:
         while data:
             data = data[os.write(fd, data) :]
     except OSError as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
         return  # closed, full or broken: the data is lost, as it would be without tfprof
 

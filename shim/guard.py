@@ -19,13 +19,13 @@ OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors without arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
-_asked = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
+_environment = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
 _raise: "bool | None" = None  # whether our errors reach the job; None: not yet read
 _retired = False
 _channel: "Channel | None" = None
 
 
-def watch(channel: "Channel | None") -> None:
+def count_errors_in(channel: "Channel | None") -> None:
     """Count internal errors in ``channel`` from now on; None: in none."""
     global _channel
     _channel = channel
@@ -44,7 +44,7 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if not stop(error):
+            if not contain(error):
                 raise
             return None
 
@@ -63,29 +63,29 @@ def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
         try:
             return function(*args, **kwargs)
         except BaseException:
-            interrupted()
+            contain_in_callback()
             return None
 
     return call
 
 
-def interrupted() -> None:
+def contain_in_callback() -> None:
     """Handle the current exception of a callback whose errors Python drops.
 
     The job's own is raised again soon after the callback.
     """
     error = sys.exc_info()[1]
-    if error is not None and not stop(error):
+    if error is not None and not contain(error):
         _raise_later(sys._getframe(1), error)
 
 
-def stop(error: BaseException) -> bool:
+def contain(error: BaseException) -> bool:
     """Count ``error``, which is being handled, and return True.
 
     Return False when it is the job's own; the caller then raises it again.
     """
     global _raise
-    if theirs(error):
+    if raised_by_job(error):
         return False
     if _retired:
         return True
@@ -94,13 +94,13 @@ def stop(error: BaseException) -> bool:
     if _raise:
         return False
     if _channel is not None:
-        _keep(_channel, error)
+        _count_error(_channel, error)
     if _switch("debug"):
         _print(_text(error))
     return True
 
 
-def theirs(error: BaseException) -> bool:
+def raised_by_job(error: BaseException) -> bool:
     """Return whether the job raised ``error`` while our code ran; every except clause of ours asks.
 
     The job's signal handlers and trace functions may raise in our code. They get the interrupted
@@ -206,9 +206,9 @@ def _switch(name: str) -> bool:
     from ..formats.settings import SETTINGS
 
     try:
-        return bool(SETTINGS[name].value(_asked[name]))
+        return bool(SETTINGS[name].value(_environment[name]))
     except ValueError as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
         return False
 
@@ -217,7 +217,7 @@ def _print(text: str) -> None:
     try:
         sys.stderr.write(text)
     except Exception as error:  # the job may have closed or replaced it
-        if theirs(error):
+        if raised_by_job(error):
             raise
 
 
@@ -227,7 +227,7 @@ def _text(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
 
-def _keep(channel: "Channel", error: BaseException) -> None:
+def _count_error(channel: "Channel", error: BaseException) -> None:
     """Count an internal error in ``channel``, which keeps the first traceback."""
     from ..formats import layout
 

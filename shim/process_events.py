@@ -8,7 +8,7 @@ globals, so that it keeps nothing else of ours alive.
 
 import os
 
-from .guard import called_back, guarded, interrupted
+from .guard import called_back, contain_in_callback, guarded
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def at_end(call: "Call") -> None:
 
 def in_child(call: "Call") -> None:
     """Call ``call`` in forked children, guarded; idempotent."""
-    _interrupted[:] = [interrupted]
+    _interrupted[:] = [contain_in_callback]
     _add(call, called_back(call), _in_child, "child", _register_in_child, _interrupted)
 
 

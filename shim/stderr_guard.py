@@ -14,7 +14,7 @@ import os
 
 from . import descriptors, libc
 from .channel import memory
-from .guard import theirs
+from .guard import raised_by_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
     try:
         streams = [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]
     except ValueError as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
         streams = []
     numbers = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]

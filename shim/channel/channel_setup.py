@@ -34,7 +34,7 @@ def open_channel(state: State) -> None:
     try:
         _open_channel(state)
     except BaseException as error:
-        state.refused = state.put is None and not guard.theirs(error)
+        state.refused = state.put is None and not guard.raised_by_job(error)
         raise
 
 
@@ -46,14 +46,14 @@ def _open_channel(state: State) -> None:
         announce(state.folder, state.pid, uid, "refused %s %s\n%016x\n" % (error.slug, error.args[0], state.launch))
         return
     try:
-        guard.watch(channel)
+        guard.count_errors_in(channel)
         write_hello(channel, state)
         chosen, problem = _policy(state.environ)
         threads = clock.ThreadId()
         put = spans.writer(channel, state.budgeted_kinds, threads)
         orders = Orders(channel.words, chosen, channel.refuse, core.disarm, clock.mono())
     except BaseException:
-        guard.watch(None)
+        guard.count_errors_in(None)
         channel.abandon()
         raise
     state.channel, state.orders, state.threads = channel, orders, threads
@@ -73,7 +73,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
     try:
         fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except OSError as error:
-        if guard.theirs(error):
+        if guard.raised_by_job(error):
             raise
         return  # no such folder, or not ours: the agent finds channels without announcements, too
     try:
@@ -84,7 +84,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
         os.rename(draft, os.path.join(place, name))
     except BaseException as error:
         os.unlink(draft)
-        if guard.theirs(error) or not isinstance(error, OSError):
+        if guard.raised_by_job(error) or not isinstance(error, OSError):
             raise
 
 
@@ -137,7 +137,7 @@ def _ring_bytes(environ: Mapping[str, str]) -> int:
     try:
         asked: int = settings.SETTINGS["ring"].read(environ)
     except ValueError as error:
-        if guard.theirs(error):
+        if guard.raised_by_job(error):
             raise
         return layout.RING_DEFAULT
     return min(max(asked, layout.RING_MIN), layout.RING_MAX)

@@ -9,7 +9,7 @@ import sys
 
 from .. import libc
 from ..descriptors import StandardFdsReserved
-from ..guard import theirs
+from ..guard import raised_by_job
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 #: Commands of fcntl, and seals (<linux/fcntl.h>).
@@ -28,7 +28,7 @@ def create(name: str) -> int:
     try:
         return _create(name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
     except OSError as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
         return _create(name, _CLOEXEC | _ALLOW_SEALING)
 

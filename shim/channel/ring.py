@@ -16,7 +16,7 @@ from ...formats.layout import WORD
 from ...formats.version import CHANNEL_VERSION
 from .. import libc
 from ..clock import getpid, mono, real
-from ..guard import theirs
+from ..guard import raised_by_job
 from ..pacing.accounts import Accounts
 from ..reentrant_guard import ReentrantGuard
 from ..try_lock import TryLock
@@ -61,7 +61,7 @@ class Channel(object):
         try:
             self._fd = memory.create(layout.MEMFD_NAME)
         except OSError as error:
-            if theirs(error):
+            if raised_by_job(error):
                 raise
             raise ChannelError(
                 "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
@@ -75,7 +75,7 @@ class Channel(object):
             self.view = _mapping(self._fd, layout.RING_AT)
         except BaseException as error:
             os.close(self._fd)
-            if theirs(error) or not isinstance(error, OSError):
+            if raised_by_job(error) or not isinstance(error, OSError):
                 raise
             raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
         self.words = self.view.cast("Q")
@@ -210,7 +210,7 @@ class Channel(object):
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
             fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_GROW)
         except OSError as error:
-            if theirs(error):
+            if raised_by_job(error):
                 raise
             self.words[_RING_ERROR] = error.errno or errno.ENOMEM
             raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
@@ -278,7 +278,7 @@ def _inode(fd: int) -> tuple[int, int] | None:
     try:
         info = os.fstat(fd)
     except OSError as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
         return None
     return info.st_dev, info.st_ino

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...formats import layout
 from ...formats.layout import WORD
-from ..guard import stop
+from ..guard import contain
 from ..reentrant_guard import ReentrantGuard
 
 TYPE_CHECKING = False
@@ -184,7 +184,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
                 recover(count + others)
             else:
                 words[_DROPPED] += count + others
-            if not stop(error):
+            if not contain(error):
                 raise
         finally:
             if free is not None:

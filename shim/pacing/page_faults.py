@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..guard import theirs
+from ..guard import raised_by_job
 
 try:
     import resource
 except ImportError as error:  # an interpreter built without it
-    if theirs(error):
+    if raised_by_job(error):
         raise
     resource = None  # type: ignore[assignment]
 

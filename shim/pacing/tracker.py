@@ -9,7 +9,7 @@ from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import NEVER
 from ..clock import mono
-from ..guard import guarded, stop
+from ..guard import contain, guarded
 from ..reentrant_guard import ReentrantGuard
 from ..tensorflow.names import Names
 from .accounts import Account
@@ -149,7 +149,7 @@ class Tracker(_Counted):
                     others, self._others = 0, others
                 self._choose_skip(ordinal, duration, start + duration)
         except Exception as error:
-            if not stop(error):
+            if not contain(error):
                 raise
         finally:
             if not is_inside and lock._is_owned():  # type: ignore[attr-defined]

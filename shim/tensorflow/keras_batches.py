@@ -9,7 +9,7 @@ import weakref
 from ...formats import layout
 from .. import core
 from ..clock import mono
-from ..guard import guarded, interrupted
+from ..guard import contain_in_callback, guarded
 from . import entry, models
 from .function import inside, pending_kinds, scope
 from .outside import OutermostStep
@@ -123,7 +123,7 @@ class _CountedBatch(CountedRuns):
             if failed or self.has_run:
                 self.end(layout.FLAG_FAILED if failed else 0)
         except BaseException:
-            interrupted()
+            contain_in_callback()
 
 
 def _counting(kind: int, begin: Callable[[object], object]) -> Callable[[object], object]:

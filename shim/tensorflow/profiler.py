@@ -109,7 +109,7 @@ class Session(object):
                 start_of(made)(self._held[0], self._folder, _OPTIONS)
         except Exception as error:
             self.free()
-            if guard.theirs(error):
+            if guard.raised_by_job(error):
                 raise
             return _reason(error)
         self._stop_token[0] = False
@@ -117,7 +117,7 @@ class Session(object):
             self._watch(seconds, kib)
         except RuntimeError as error:
             self.drop()
-            if guard.theirs(error):
+            if guard.raised_by_job(error):
                 raise
             return ("profiler-failed", str(error))
         self.began, self.began_real = clock.mono(), clock.real()

@@ -97,7 +97,7 @@ def _free(tf_session: Any) -> bool:
             session, "", {"host_tracer_level": 0, "python_tracer_level": 0, "device_tracer_level": 0}
         )
     except Exception as error:
-        if type(error).__name__ not in BUSY or guard.theirs(error):
+        if type(error).__name__ not in BUSY or guard.raised_by_job(error):
             raise
         return False
     session.stop()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from ..descriptors import open_file
-from ..guard import theirs
+from ..guard import raised_by_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _probe(tf_session: Any) -> bool:
         give(tf_session, buffer, _PROBE)
         return bytes(tf_session.TF_GetBuffer(buffer)) == _PROBE
     except (OSError, ValueError) as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
         return False
     finally:

@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 
-from ..guard import theirs
+from ..guard import raised_by_job
 
 LIBRARY = "libtensorflow_framework.so.2"
 
@@ -25,6 +25,6 @@ def library() -> ctypes.CDLL | None:
     try:
         _loaded = ctypes.CDLL(os.path.join(os.path.dirname(package), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError as error:
-        if theirs(error):
+        if raised_by_job(error):
             raise
     return _loaded

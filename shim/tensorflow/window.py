@@ -368,7 +368,7 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
         module = importlib.import_module(profiler.MODULE)
         channel.grow()
     except ImportError as error:
-        if guard.theirs(error):
+        if guard.raised_by_job(error):
             raise
         module = None
     except ChannelError as error:

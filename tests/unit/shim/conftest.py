@@ -15,9 +15,9 @@ from tfprof.shim.channel.ring import Channel
 def channel():
     """A channel of this process, in which internal errors are counted."""
     made = Channel(77, 5, layout.RING_MIN)
-    guard.watch(made)
+    guard.count_errors_in(made)
     yield made
-    guard.watch(None)
+    guard.count_errors_in(None)
     with contextlib.suppress(OSError):
         os.close(made._fd)
 

@@ -55,7 +55,7 @@ def closed():
 
 @pytest.mark.parametrize("stderr", [lambda: None, closed, Full])
 def test_with_debug_an_error_of_ours_reaches_no_job_without_standard_error(channel, reader, monkeypatch, stderr):
-    monkeypatch.setitem(guard._asked, "debug", "1")
+    monkeypatch.setitem(guard._environment, "debug", "1")
     monkeypatch.setattr(sys, "stderr", stderr())
 
     @guarded
@@ -120,7 +120,7 @@ def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(ch
         try:
             os.kill(os.getpid(), signal.SIGUSR1)
         except OSError as error:
-            if guard.theirs(error):
+            if guard.raised_by_job(error):
                 raise
 
     before = signal.signal(signal.SIGUSR1, once)
@@ -140,7 +140,7 @@ def test_an_error_of_our_own_calls_is_ours(error):
         try:
             list(map(raises, [error]))
         except type(error) as caught:
-            return guard.theirs(caught)
+            return guard.raised_by_job(caught)
         return None
 
     assert fails() is False
@@ -160,7 +160,7 @@ def test_a_raise_without_arguments_is_ours_and_an_error_set_by_another_thread_is
     for function, theirs in ((set_from_outside, True), (without_arguments, False)):
         with pytest.raises(TimeoutError) as caught:
             function()
-        assert guard.theirs(caught.value) is theirs
+        assert guard.raised_by_job(caught.value) is theirs
 
 
 def test_a_debugger_can_quit_in_our_code():
@@ -223,7 +223,7 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
 
 @pytest.mark.parametrize(("text", "on"), [("0", False), ("no", False), ("", False), ("perhaps", False), ("yes", True)])
 def test_switches_are_read_by_the_table_of_settings(monkeypatch, text, on):
-    monkeypatch.setitem(guard._asked, "debug", text)
+    monkeypatch.setitem(guard._environment, "debug", text)
     assert guard._switch("debug") is on
 
 
