@@ -54,7 +54,7 @@ class ChannelIdentity(NamedTuple):
     launch: int
 
 
-def read_page(fd: int) -> ChannelIdentity:
+def read_identity(fd: int) -> ChannelIdentity:
     """Return the identity of the channel ``fd``.
 
     FormatError if it is no channel, VersionError if its version is unknown.
@@ -119,7 +119,7 @@ class ChannelReader:
             raise
 
     def _open(self) -> None:
-        self.page = read_page(self._fd)
+        self.identity = read_identity(self._fd)
         self._old = adapter_of(int.from_bytes(os.pread(self._fd, 4, 8), "little"))
         if self._old is not None:  # in version 1 the reader seals the file
             fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)

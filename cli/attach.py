@@ -100,7 +100,7 @@ class UntracedNotes:
 
     def _why(self, one: Attachment) -> str:
         try:
-            found = [job for job in open_reader(self._store).jobs() if job.info.uid == one.channel.page.uid]
+            found = [job for job in open_reader(self._store).jobs() if job.info.uid == one.channel.identity.uid]
         except TfprofError as error:
             return f"no traced steps yet: {error}"
         return untraced(found[0]) if found else "no traced steps yet: nothing of the job is stored"
@@ -269,7 +269,7 @@ def _title(one: Attachment) -> str:
 
 def _id(one: Attachment, store: str) -> str:
     """Return the start of the job's id, as `tfprof jobs` shows it."""
-    uid = f"{one.channel.page.uid:016x}"
+    uid = f"{one.channel.identity.uid:016x}"
     known: list[str] = []
     with suppress(TfprofError):  # the store may not exist yet
         known = [job.info.hex for job in open_reader(store).jobs()]

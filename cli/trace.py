@@ -17,7 +17,7 @@ from ..collector.store.reader import open_reader
 from ..collector.summaries.ordered import OrderedJob
 from ..formats import orders
 from ..formats.addresses import collector_address
-from ..formats.orders import Giver, Order, OrderAnswer
+from ..formats.orders import Order, OrderAnswer, Sender
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
 from ..formats.values import InvalidValueError, duration, whole
@@ -114,9 +114,9 @@ def detach(recipients: _Recipients) -> int:
     return _given(recipients, Order(orders.DETACH, giver(), patience_s=recipients.patience_s), None)
 
 
-def giver() -> Giver:
+def giver() -> Sender:
     """Return the user, host and pid of this process."""
-    return Giver(user_name(os.geteuid()), socket.gethostname(), os.getpid())
+    return Sender(user_name(os.geteuid()), socket.gethostname(), os.getpid())
 
 
 def trace_next(store: str, uid: str, count: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ import socket
 from typing import Final
 
 from ..formats import orders
-from ..formats.orders import Giver, Order
+from ..formats.orders import Order, Sender
 from .alerts.alert import SLOWER, Alert
 
 #: Minimum interval between two captures of the same job (seconds).
@@ -23,7 +23,7 @@ class Captures:
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._giver = Giver("tfprof", socket.gethostname(), os.getpid())
+        self._giver = Sender("tfprof", socket.gethostname(), os.getpid())
         self._not_before: dict[int, float] = {}
 
     def order(self, uid: int, alert: Alert, policy: str, now: float) -> Order | None:

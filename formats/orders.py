@@ -28,7 +28,7 @@ class OrderError(FormatError):
     slug = "bad-order"
 
 
-class Giver(NamedTuple):
+class Sender(NamedTuple):
     """The sender of an order, as stated by the sender."""
 
     user: str
@@ -48,7 +48,7 @@ class Order(NamedTuple):
     """
 
     action: str
-    giver: Giver
+    giver: Sender
     trace: str = "all"
     level: str = "auto"
     steps: int = 0
@@ -117,7 +117,7 @@ def order_of(values: Mapping[str, Any]) -> Order:
         raise OrderError("an order without a sender")
     order = Order(
         _text(values, "action", ""),
-        Giver(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _whole(giver, "pid")),
+        Sender(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _whole(giver, "pid")),
         _text(values, "trace", "all"),
         _text(values, "level", "auto"),
         _whole(values, "steps"),

@@ -110,7 +110,7 @@ def disarm() -> None:
 
 
 def at_disarm(call: "Callable[[], object]") -> None:
-    """Call ``call`` when the shim is disarmed, guarded; idempotent."""
+    """Call ``call``, guarded, when the shim is disarmed; a second registration has no effect."""
     if _state is not None and call not in _state.undo_calls:
         _state.undo_calls.append(call)
 

@@ -80,9 +80,9 @@ def contain_in_callback() -> None:
 
 
 def contain(error: BaseException) -> bool:
-    """Count ``error``, which is being handled, and return True.
+    """Count our own ``error``, and return True.
 
-    Return False when it is the job's own; the caller then raises it again.
+    Return False if the job raised it: the caller must raise it again.
     """
     global _raise
     if raised_by_job(error):
@@ -101,7 +101,7 @@ def contain(error: BaseException) -> bool:
 
 
 def raised_by_job(error: BaseException) -> bool:
-    """Return whether the job raised ``error`` while our code ran; every except clause of ours asks.
+    """Return whether the job raised ``error`` while our code ran; each except clause calls this.
 
     The job's signal handlers and trace functions may raise in our code. They get the interrupted
     frame as an argument. Another thread may also set an exception in this one. Such an exception

@@ -119,7 +119,7 @@ class Attachment:
 
     def _announce(self, channel: ChannelReader) -> None:
         """Announce a channel for its process, which may not see the folder of announcements."""
-        name = f"{self.process.pid}-{channel.page.uid:016x}"
+        name = f"{self.process.pid}-{channel.identity.uid:016x}"
         with contextlib.suppress(OSError):  # the process has announced it
             fd = os.open(
                 os.path.join(self._instance_dir, runtime_dir.ANNOUNCE, name),
@@ -132,7 +132,7 @@ class Attachment:
     @property
     def launch(self) -> int:
         """The number of the launch that the job's channel belongs to."""
-        return self._launch.launch if self._launch is not None else self.channel.page.launch
+        return self._launch.launch if self._launch is not None else self.channel.identity.launch
 
     @property
     def is_alive(self) -> bool:
@@ -211,7 +211,7 @@ def _valid_channel(process: Process) -> ChannelReader | None:
         except OSError:  # the process has ended, or has closed it
             continue
         channel = ChannelReader(fd)
-        if channel.page.pid == processes.ns_pid(process.pid) and not channel.word("detached"):
+        if channel.identity.pid == processes.ns_pid(process.pid) and not channel.word("detached"):
             return channel
         channel.close()
     return None

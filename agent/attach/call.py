@@ -1,7 +1,7 @@
 """Calls of functions in a stopped thread of another process.
 
-At any moment the thread is either unchanged, or returns to its old state by itself (`frame`). So
-this process may end at any point.
+At any moment the thread is either unchanged, or returns to its old state by itself
+(`signal_frame`). So this process may end at any point.
 """
 
 import struct
@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from .errors import AttachError
-from .frame import SavedState, SignalFrame, build
 from .memory import ProcessMemory
 from .ptrace import ALL_BLOCKED, NotStoppingError, Registers, TracedThread
+from .signal_frame import SavedState, SignalFrame, build
 
 _RT_SIGRETURN: Final = 15
 _MMAP: Final = 9

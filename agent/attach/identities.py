@@ -1,6 +1,6 @@
 """Lets root attach with the identity of the job's user.
 
-So root writes no file among the files of that user.
+Then root creates no files in that user's folders.
 """
 
 import contextlib

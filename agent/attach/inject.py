@@ -48,7 +48,7 @@ _CALLBACK_CODE: Final = bytes.fromhex("41ffd485c0751341ffd589c34889ef41ffd689df4
 
 
 class RawResult(NamedTuple):
-    """Finished work: the ``method``, the stop time of the main thread (ns), and the answer."""
+    """Finished work: the ``method``, how long the main thread was stopped (ns), and the answer."""
 
     method: str
     stopped_ns: int

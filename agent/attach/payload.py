@@ -37,7 +37,7 @@ def disarming() -> dict[str, Any]:
 
 
 def parse_answer(text: str) -> ShimAnswer:
-    """Return the answer in the answer of a job; AttachError if it is invalid."""
+    """Parse the shim's answer in ``text``; AttachError if it is invalid."""
     try:
         return ShimAnswer(**{name: bool(value) for name, value in json.loads(text).items()})
     except (ValueError, TypeError, AttributeError, RecursionError):

@@ -50,7 +50,7 @@ class EventWaiter:
         self._both.register(fd, zmq.POLLIN)
 
     def watches(self, uid: int) -> bool:
-        """Whether the end of this process wakes the agent; if not, the process must be polled."""
+        """Return whether the end of job ``uid`` wakes the agent; if not, it must be polled."""
         return uid in self._fds
 
     def forget(self, uid: int) -> None:

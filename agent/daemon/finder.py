@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ...formats.errors import FormatError, VersionError
 from .. import identity, launches, processes
 from ..announcements import AnnounceFolder, Announcement
-from ..channels import ChannelReader, open_file, read_page
+from ..channels import ChannelReader, open_file, read_identity
 from ..launches import Launch
 from ..processes import Holder, Inode, Process
 from .refusals import Refusals
@@ -220,7 +220,7 @@ class Finder:
             os.close(fd)
             return None
         try:
-            page = read_page(fd)
+            page = read_identity(fd)
             self._unfound.found(page.uid)
             launch = launches.read(self._instance_dir, page.launch)
         except (OSError, FormatError):

@@ -31,10 +31,10 @@ class Job:
         self.channel = found.channel
         self.inode = found.inode
         self.owner = found.owner
-        self.uid = found.channel.page.uid
+        self.uid = found.channel.identity.uid
         self.launch = launch.launch
         # If the process was gone before it was found, only the pid in its own namespace is known.
-        self.pid = found.owner.pid if found.owner else found.channel.page.pid
+        self.pid = found.owner.pid if found.owner else found.channel.identity.pid
         self.outbox = Outbox(found.channel)
         self.state = "running"
         self.error: str | None = None
@@ -215,8 +215,8 @@ def _fixed_identity(found: Found, launch: Launch, host: str) -> dict[str, Any]:
     channel, owner = found.channel, found.owner
     environ = identity.environment_of(owner.pid) if owner else {}
     fixed: dict[str, Any] = {
-        "uid": f"{channel.page.uid:016x}",
-        "pid": owner.pid if owner else channel.page.pid,
+        "uid": f"{channel.identity.uid:016x}",
+        "pid": owner.pid if owner else channel.identity.pid,
         "started": owner.started if owner else None,
         "user": identity.user_name(channel.user_id),
         "user_id": channel.user_id,

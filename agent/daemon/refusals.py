@@ -19,15 +19,15 @@ class Refusal(NamedTuple):
 
 
 class Refusals:
-    """All refusals of one agent, the latest last; the length is their total count."""
+    """The last refusals of one agent, the latest last; ``total`` counts all of them."""
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[int, int, str], Refusal] = {}
-        self._count = 0
+        self.total = 0
 
     def add(self, launch: int, pid: int, slug: str, text: str) -> None:
         """Count one refusal; the newest text replaces the earlier one."""
-        self._count += 1
+        self.total += 1
         key = (launch, pid, slug)
         earlier = self._reasons.pop(key, None)
         self._reasons[key] = Refusal(launch, pid, slug, text[:_TEXT_MAX], earlier.times + 1 if earlier else 1)
@@ -36,6 +36,3 @@ class Refusals:
 
     def __iter__(self) -> Iterator[Refusal]:
         return iter(list(self._reasons.values()))
-
-    def __len__(self) -> int:
-        return self._count

@@ -285,7 +285,7 @@ class Agent:
     # -- jobs ------------------------------------------------------------------------------------
     def _adopt(self, found: list[Found]) -> None:
         for one in found:
-            page = one.channel.page
+            page = one.channel.identity
             launch = launches.read(self.instance_dir, page.launch)
             if launch is None or page.uid in self.jobs:
                 one.channel.close()
@@ -295,7 +295,7 @@ class Agent:
                     error = FormatError("a channel with the uid of another one", "bad-channel")
                     self._finder.refuse(one.inode, page.launch, one.owner.pid if one.owner else page.pid, error)
                 continue
-            job = self.jobs[one.channel.page.uid] = Job(one, launch, self._host)
+            job = self.jobs[one.channel.identity.uid] = Job(one, launch, self._host)
             job.queue_changes(time.monotonic())
             if one.owner is None:
                 job.note_gone(time.monotonic())
@@ -305,7 +305,7 @@ class Agent:
 
     def _close(self, job: Job) -> None:
         self._results.closed(job)
-        if job.state != "exited" and job.owner is not None and job.owner.pid == job.channel.page.pid:
+        if job.state != "exited" and job.owner is not None and job.owner.pid == job.channel.identity.pid:
             leftovers.remove_exports(job.owner.pid)
         self._finder.finish(job.inode)
         self._drop(job)
@@ -388,7 +388,7 @@ class Agent:
             "collector": collector.get("pid"),
             "jobs": jobs,
             "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
-            "refused": len(self._finder.refusals),
+            "refused": self._finder.refusals.total,
             "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
             "samples_dropped": self._sampler.queue.dropped,
             "stall": self._stall() or (stalls[0] if stalls else None),

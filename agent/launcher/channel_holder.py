@@ -11,7 +11,7 @@ from ...formats import private_files, runtime_dir
 from ...formats.errors import FormatError, TfprofError
 from .. import daemon_start, identity, processes
 from ..announcements import STAMP_NS, AnnounceFolder, Announcement
-from ..channels import agent_of, open_file, read_page
+from ..channels import agent_of, open_file, read_identity
 from ..folder_watch import FolderWatch
 from ..launches import Launch
 
@@ -27,7 +27,7 @@ _Scan = Callable[[int], dict[processes.Inode, list[processes.Holder]]]
 
 
 class ChannelHolder:
-    """The channels of ``launch``: open here, they outlive their processes even without an agent."""
+    """Holds the channels of ``launch`` open: they outlive their processes even without an agent."""
 
     def __init__(self, instance_dir: str, launch: Launch) -> None:
         self._instance_dir = instance_dir
@@ -127,7 +127,7 @@ class ChannelHolder:
         except OSError:
             return False
         try:
-            page = read_page(fd)
+            page = read_identity(fd)
         except (OSError, FormatError):
             page = None  # the agent reports what is wrong with it
         if page is not None and page.launch == self._launch:

@@ -15,9 +15,9 @@ from . import supervise
 from .channel_holder import ChannelHolder
 
 REPORT: Final = "tfprof.cli.report"
-PATIENCE_S: Final = 15.0
+REPORT_TIMEOUT_S: Final = 15.0
 #: Waiting ends early after this time without progress (seconds).
-STANDSTILL_S: Final = 5.0
+NO_PROGRESS_S: Final = 5.0
 #: The same when the reason is known (seconds).
 STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
@@ -44,7 +44,7 @@ TOO_SHORT: Final[Mapping[str, str]] = {
 FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
 LATE: Final[Mapping[str, str]] = {
     "slug": "report",
-    "text": "it was not done in time; `tfprof profile-proto` writes profiles too",
+    "text": "it took too long; `tfprof profile-proto JOB` writes profiles, too",
 }
 
 
@@ -158,7 +158,7 @@ class JobEnd:
 
     def hand_over(self) -> None:
         """Wait until the agent holds the channels: this process closes them when it ends."""
-        deadline = time.monotonic() + STANDSTILL_S
+        deadline = time.monotonic() + NO_PROGRESS_S
         while not self._channel_holder.is_taken and not self._channel_holder.trouble and time.monotonic() < deadline:
             self._channel_holder.update()
             if supervise.is_interrupted(POLL_S):
@@ -166,9 +166,9 @@ class JobEnd:
 
     def _wait(self) -> None:
         """Wait for the agent's result; start an agent if none runs."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + REPORT_TIMEOUT_S
         moved = time.monotonic()
-        while time.monotonic() < min(deadline, moved + (STALLED_S if self._stall() else STANDSTILL_S)):
+        while time.monotonic() < min(deadline, moved + (STALLED_S if self._stall() else NO_PROGRESS_S)):
             self._channel_holder.update()
             self._channel_holder.ensure_agent()
             result = launches.read_result(self._instance_dir, self._launch.launch)

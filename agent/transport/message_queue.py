@@ -176,7 +176,7 @@ class Outbox:
 
     def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
-        uid = self.uid = channel.page.uid
+        uid = self.uid = channel.identity.uid
         self.records = Cursor(wire.RECORDS, channel.tail)
         self.spans = Cursor(wire.SPANS, channel.span_tail)
         self.opens = StickyMessage(wire.OPEN, uid)

@@ -44,12 +44,12 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``.
 
     Times are in ns, start is on the monotonic clock. ``others`` is the number of steps before this
-    one that were only counted; they are assumed to have taken as long.
+    one that were only counted. Each is taken to have lasted as long as this one.
 
     ``budgeted_kinds`` is the set of kinds whose time counts as time in steps. ``threads`` has the
-    calling thread's ``tid``. The function is a closure over plain variables, which cache the words
-    that only it writes. It runs after every step, when the core's caches are cold. So each object
-    that it touches costs more than the work on it.
+    calling thread's ``tid``. ``put`` runs after every step, when the core's caches are cold:
+    touching an object costs more than working on it. For this reason it is a closure over local
+    variables, which also hold copies of the words that only it writes.
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
     times, failed, ended_badly = _TIMES, _FAILED, layout.FLAG_FAILED

@@ -49,10 +49,11 @@ class Accounts(object):
         return max(mine, whole, key=lambda one: one[1] * MILLION - budget * one[0])
 
     def should_yield(self, kind: int, least: int) -> bool:
-        """Return whether steps of ``kind`` must wait for traces of the leading kind.
+        """Return whether steps of ``kind`` must wait for traces of the main kind.
 
-        The leading kind gets at least as many traces as all others together. Each kind gets one
-        trace in any case, and the others together ``least`` - 1.
+        The main kind gets at least as many traces as all other kinds together. There are two
+        exceptions: the first trace of each kind never waits, and the other kinds together get
+        ``least`` - 1 traces in any case.
         """
         if not self.of(kind).traced:
             return False

@@ -20,7 +20,7 @@ SAMPLES = 5  # untraced durations that make an estimate
 PROBE_STEPS = 2  # untraced steps measured before each trace, since steps change
 HISTORY = 9
 PENDING_MAX = 32  # durations kept until an estimate exists
-KEYS = 8  # maximum number of keys with first traces
+KEYS_MAX = 8  # only this many keys get first traces
 RETRY_MAX = 512  # maximum steps between two calls of should_yield
 TRIES = 4  # maximum further traces, of FIRST steps each, to undo additional page faults
 FAULT_NS = 1000  # ns: minimum cost of a page fault
@@ -84,7 +84,7 @@ class TracePacer(object):
         """Follow ``policy`` for at most ``most`` traced steps; measurements are kept."""
         self._classify_watched(False)
         self.policy = policy
-        self._left = most  # steps that may still be traced
+        self._traces_left = most  # steps that may still be traced
         self._faults = PageFaultMonitor(self._count_faults)  # used only under a budget
         self._tries = 0
         self._retraces_left = 0  # steps still to be traced in this try
@@ -97,7 +97,7 @@ class TracePacer(object):
 
         That is so when the maximum number is reached, or the end of the last range.
         """
-        return self._left <= 0 or (self.policy.mode == layout.MODE_STEPS and ordinal >= self.policy.last)
+        return self._traces_left <= 0 or (self.policy.mode == layout.MODE_STEPS and ordinal >= self.policy.last)
 
     @property
     def last(self) -> int:
@@ -107,7 +107,7 @@ class TracePacer(object):
     def selects(self, ordinal: int) -> bool:
         """Return whether the policy selects step ``ordinal`` by its number; a budget never does."""
         policy = self.policy
-        if self._left <= 0:
+        if self._traces_left <= 0:
             return False
         if policy.mode == layout.MODE_EVERY:
             return ordinal % policy.every == 0
@@ -122,7 +122,7 @@ class TracePacer(object):
             entry = self._keys[key] = _KeyStats()
         entry.seen += 1
         self._after_trace = ordinal == self._last + 1
-        if self._left <= 0:
+        if self._traces_left <= 0:
             self.trigger = NEVER
             return False
         if self.policy.mode == layout.MODE_BUDGET:
@@ -136,7 +136,7 @@ class TracePacer(object):
             # The trigger stays: steps of other threads may have begun before this one. The next
             # step is measured, too: it is slower, since it finds cold caches and returned memory.
             self._last, self._probe_steps = ordinal, PROBE_STEPS
-            self._left -= 1
+            self._traces_left -= 1
             self._classify_watched(False)
             self._faults.trace(ordinal)
         return wanted
@@ -182,7 +182,7 @@ class TracePacer(object):
 
     def _first(self, key: int, entry: _KeyStats) -> bool:
         """Return whether this is one of the first steps of its key, traced under a budget."""
-        if (self.policy.mode == layout.MODE_OFF and not entry.pending) or len(self._keys) > KEYS:
+        if (self.policy.mode == layout.MODE_OFF and not entry.pending) or len(self._keys) > KEYS_MAX:
             self._mark_known(key)
             return False
         if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._first_traces:

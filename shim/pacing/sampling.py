@@ -5,11 +5,11 @@ from __future__ import annotations
 from ...formats.policy import DEFAULT, MILLION
 
 SHARE = 4  # timing may use 1/SHARE of the budget
-FIRST = 256  # steps that are all timed, so that a short job shows all of its calls
-MOST = 256  # one in MOST of the shortest steps is timed, on average
+FIRST_TIMED = 256  # steps that are all timed, so that a short job shows all of its calls
+INTERVAL_MAX = 256  # one in INTERVAL_MAX of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
-#: Cost of timing a step, as a multiple of the time of our work after the step. The rest is our work
-#: before the step, and data of TensorFlow that is no longer in the caches.
+#: Timing a step costs this many times its measured part, our work after the step. Not measured are
+#: our work before the step, and the cache misses that our work causes in TensorFlow.
 TIMING_FACTOR = 3
 COUNTED_NS = 200  # ns: approximate cost of counting a step
 CHECK_NS = 1000  # ns: approximate cost of a counted step that also checks for orders
@@ -57,6 +57,6 @@ class Sampling(object):
         self._mean += (duration - self._mean) // 4 if self._mean else duration
         usual = max(self._mean, duration, 1)
         affordable = self._own * SHARE * MILLION // (budget or DEFAULT.budget) // usual
-        self._each = max(1, min(affordable, 2 * self._each, MOST)) if ordinal >= FIRST else 1
+        self._each = max(1, min(affordable, 2 * self._each, INTERVAL_MAX)) if ordinal >= FIRST_TIMED else 1
         half = self._each // 2
         return self._each - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)

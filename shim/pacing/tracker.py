@@ -40,24 +40,27 @@ class _Counted(object):
     They come first in a tracker's memory, so that one cache line holds them all.
     """
 
-    __slots__ = ("count_at", "left", "words")
+    __slots__ = ("count_at", "untimed", "words")
 
     count_at: int
-    left: Iterator[int]
+    untimed: Iterator[int]
     words: memoryview[int]
 
 
 class Tracker(_Counted):
     """Steps of ``kind``; the wrappers around the job's calls use its fields directly.
 
-    A step that begins may take its ordinal from ``left``. It is then only counted, by
-    ``words[count_at] = ordinal``, and reported again only if it fails (``failed``). When ``left``
-    is empty, ``next()`` gives the ordinal. Such a step is plain when ``ordinal < trigger and
-    words[POLICY] == generation and key in known``; it is measured without further calls and its
-    time goes to ``timed``. For any other step ``level`` decides. ``put`` writes the span: (kind,
-    start, duration, ordinal, key, flags, parent, count, others). Before the first step and in a
-    forked child there is no channel: ``trigger`` is 0, ``left`` is empty and ``level`` opens the
-    channel, as ``open`` does.
+    A step that begins takes the next ordinal of ``untimed``, or of ``next()`` if there is none:
+
+    1. With an ordinal of ``untimed``, it is counted, by ``words[count_at] = ordinal``, but not
+       timed. If it fails, ``put_failed`` is called.
+    2. If ``ordinal < trigger and words[POLICY] == generation and key in known``, it is timed, and
+       its time is passed to ``put_timed``.
+    3. Otherwise ``level`` decides whether it is traced.
+
+    ``put`` writes a span: (kind, start, duration, ordinal, key, flags, parent, count, others).
+    Before the first step and in a forked child there is no channel: ``trigger`` is 0, ``untimed``
+    is empty, and ``level`` opens the channel, as ``open`` does.
     """
 
     __slots__ = (
@@ -107,7 +110,7 @@ class Tracker(_Counted):
         self._rest = 0  # steps that are still only counted after the next check for orders
         self._each = 0  # steps from one check for orders to the next
         self._others = 0  # counted steps that are in no entry yet, including those still to come
-        self.left = _NOTHING
+        self.untimed = _NOTHING
         self.words = _NO_WORDS
         self.generation = 0
         self._orders: Orders | None = None
@@ -126,10 +129,10 @@ class Tracker(_Counted):
         self.forget()
         self.known = _AllKeys()
         self.trigger = NEVER
-        self.left = itertools.repeat(0)
+        self.untimed = itertools.repeat(0)
 
-    def timed(self, start: int, duration: int, ordinal: int, key: int, left: Iterator[int]) -> None:
-        """Put the span of a plain step that found ``left`` empty, and of those counted before it.
+    def put_timed(self, start: int, duration: int, ordinal: int, key: int, untimed: Iterator[int]) -> None:
+        """Put the span of a step that found ``untimed`` empty, and of those counted before it.
 
         If steps are too short to time each one, choose how many of the next are only counted.
         """
@@ -138,8 +141,8 @@ class Tracker(_Counted):
         is_inside = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
         try:
             # Without the lock, as on re-entry from a signal handler, only this step's span is put.
-            # If ``left`` has changed meanwhile, another thread has done this.
-            if not is_inside and lock.acquire(False) and self.left is left:
+            # If ``untimed`` has changed meanwhile, another thread has done this.
+            if not is_inside and lock.acquire(False) and self.untimed is untimed:
                 if self._rest > 0:
                     self._count_further(ordinal)
                     self.spend(TIMING_FACTOR * (mono() - start - duration))
@@ -169,7 +172,7 @@ class Tracker(_Counted):
         """Publish ``name`` for steps with ``key``, which is not among the known ``names``."""
         self.spend(self.names.publish(key, name) or 0)
 
-    def failed(self, ordinal: int, key: int) -> None:
+    def put_failed(self, ordinal: int, key: int) -> None:
         """Put a span without a time for a step that was only counted and failed."""
         self.put_counted(mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
 
@@ -209,7 +212,7 @@ class Tracker(_Counted):
         # A trace without room for its record would only cost time.
         return pace.policy.level if wanted and channel.broken is None else None
 
-    def missed(self, ordinal: int) -> None:
+    def count_missed(self, ordinal: int) -> None:
         """Count step ``ordinal`` as missed if the policy selects it by its number."""
         pace, channel = self.pace, self.channel
         if channel is not None and pace is not None and pace.selects(ordinal):
@@ -286,7 +289,7 @@ class Tracker(_Counted):
         number = max(0, min(self._rest, self._each))
         self._rest -= number
         self._others += number
-        self.left = itertools.islice(self._counter, number)
+        self.untimed = itertools.islice(self._counter, number)
 
     def _begin(self) -> bool:
         made = self._make()

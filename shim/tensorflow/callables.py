@@ -15,8 +15,8 @@ from ..guard import called_back, guarded
 from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from .keras_callables import options_of
-from .record import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
-from .roles import fed
+from .run_kinds import fed
+from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,14 +153,14 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
         variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), runs, unknown)
         tracker = variants.tracker
-        left = tracker.left
+        untimed = tracker.untimed
         if not variants.asked:
-            for ordinal in left:
+            for ordinal in untimed:
                 tracker.words[tracker.count_at] = ordinal
                 try:
                     return original(self, *args, **kwargs)
                 except BaseException as error:
-                    tracker.failed(ordinal, variants.key)
+                    tracker.put_failed(ordinal, variants.key)
                     strip_our_frames(error, original)
                     raise
         ordinal = tracker.next()
@@ -178,7 +178,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
                 tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
                 strip_our_frames(error, original)
                 raise
-            tracker.timed(start, mono() - start, ordinal, key, left)
+            tracker.put_timed(start, mono() - start, ordinal, key, untimed)
             return result
         try:
             return measured(self, ordinal, variants, args, kwargs)

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
+    from .eager_steps import TapeStep
     from .keras import KerasCall
-    from .outside import TapeStep
     from .step import CountedStep, Step
 
 _CONTEXT = "tensorflow.python.eager.context"
 _OPS = "tensorflow.python.framework.ops"
 #: Names that TensorFlow's annotation uses at its creation and exit when it does nothing else.
 _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
-_DEEPEST = 32  # maximum frames between a function and the Keras method whose batch it runs
+_DEPTH_MAX = 32  # maximum frames between a function and the Keras method whose batch it runs
 
 
 class _NoCall(object):
@@ -114,9 +114,9 @@ def patch(module: ModuleType) -> None:
     elif (
         getattr(vars(module).get("Function"), "__module__", None) == module.__name__
     ):  # another module's own annotation is not replaced
-        from . import outside
+        from . import eager_steps
 
-        outside.patch_old_functions(vars(module)["Function"])
+        eager_steps.patch_old_functions(vars(module)["Function"])
 
 
 def _annotating(original: ModuleType) -> ModuleType:
@@ -152,7 +152,7 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
 
     # Every call pays for this function, so it creates and keeps nothing. TensorFlow evicts the
     # caches between two calls, so each object that is read costs as much as ten instructions. All
-    # of them lie in one tuple, the defaults. ``left`` is filled only after an eager call, so an
+    # of them lie in one tuple, the defaults. ``untimed`` is filled only after an eager call, so an
     # empty stack of graphs means eager execution.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
@@ -171,7 +171,7 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
                 if annotation is not None:
                     return annotation
             else:
-                for ordinal in tracker.left:
+                for ordinal in tracker.untimed:
                     tracker.words[count_at] = ordinal
                     return inert
         return measured(name, **kwargs)
@@ -202,7 +202,7 @@ def _counted(inert: Any) -> Callable[[], object]:
         annotation: Any = annotations.get(kind) or annotate(kind)
         if annotation is not None:
             tracker = annotation.tracker
-            for ordinal in tracker.left:
+            for ordinal in tracker.untimed:
                 tracker.words[tracker.count_at] = ordinal
                 pending_kinds.pop(thread(), None)
                 return annotation
@@ -248,7 +248,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
             inside.add(here)
             if not here.keras_calls and executing_eagerly():
                 if _thread.get_ident() not in pending_kinds:
-                    for ordinal in tracker.left:
+                    for ordinal in tracker.untimed:
                         tracker.words[tracker.count_at] = self._call = ordinal
                         return
                 self._call = _begin(name)
@@ -293,7 +293,7 @@ def _last_failed(tracker: Tracker, function: object) -> None:
 
 @guarded
 def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
-    tracker.failed(ordinal, key_of(getattr(function, "_name", "")) if tracker.kind == layout.FUNCTION else 0)
+    tracker.put_failed(ordinal, key_of(getattr(function, "_name", "")) if tracker.kind == layout.FUNCTION else 0)
 
 
 @guarded
@@ -317,7 +317,7 @@ def take_pending_kind(otherwise: int = layout.FUNCTION) -> int:
 
 def _is_called_by(frame: Any, code: types.CodeType) -> bool:
     """Return whether a function with ``code`` is among the callers of ``frame``."""
-    for _ in range(_DEEPEST):
+    for _ in range(_DEPTH_MAX):
         if frame is None:
             return False
         if frame.f_code is code:

@@ -14,7 +14,7 @@ from ...formats import layout
 from .. import clock, core
 from ..guard import called_back
 from ..process_events import at_end, in_child
-from . import entry, models, window
+from . import call_observer, models, window
 from .function import no_call, scope
 from .step import Step
 
@@ -35,7 +35,7 @@ _MODES = {
     "test": (layout.EVALUATE, layout.TEST_BATCH),
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
-_DEEPEST = 64  # maximum frames searched for those of an outer Keras call
+_DEPTH_MAX = 64  # maximum frames searched for those of an outer Keras call
 _CALLER = 3  # frames from a callback to the caller of the observed function, with the guard between
 
 _FRAMES = 2  # number of frames that identify a Keras call; one of them is that of Keras's loop
@@ -65,7 +65,7 @@ class KerasCall(object):
         model = getattr(callbacks, "model", None)
         models.remember(model)
         self.each = _steps_per_execution(model)
-        self.left: int | None = None  # remaining batches of the epoch, if known
+        self.batches_left: int | None = None  # remaining batches of the epoch, if known
         self.start = clock.mono()
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
         self.thread_state.keras_calls.append(self)
@@ -79,7 +79,7 @@ class KerasCall(object):
         self.epoch = _tracker(layout.EPOCH, False).next()
         self.epoch_start = clock.mono()
         steps = (getattr(callbacks, "params", None) or {}).get("steps")
-        self.left = steps if isinstance(steps, int) else None
+        self.batches_left = steps if isinstance(steps, int) else None
 
     def end_epoch(self, flags: int = 0) -> None:
         """End the epoch."""
@@ -103,9 +103,9 @@ class KerasCall(object):
         if batch is None:
             return
         count = self.each
-        if self.left is not None:
-            count = max(1, min(count, self.left))
-            self.left -= count
+        if self.batches_left is not None:
+            count = max(1, min(count, self.batches_left))
+            self.batches_left -= count
         batch.end(flags, self.epoch, count)
 
     def drop_batch(self) -> None:
@@ -135,7 +135,7 @@ class KerasCall(object):
 
     def may_enclose(self, frame: FrameType | None) -> bool:
         """Return whether code called by ``frame`` may run inside of this Keras call."""
-        for _ in range(_DEEPEST):
+        for _ in range(_DEPTH_MAX):
             frame = frame.f_back if frame is not None else None
             if frame is None:
                 return False
@@ -271,7 +271,7 @@ def patch_callbacks(module: ModuleType) -> None:
     if isinstance(cls, type) and cls.__module__ == module.__name__:
         in_child(_forked)
         for name, callback in _CALLBACKS.items():
-            entry.observe(cls, name, callback, 3 if callback is _batch_hook else 1)
+            call_observer.observe(cls, name, callback, 3 if callback is _batch_hook else 1)
 
 
 # -- helpers -------------------------------------------------------------------------------------

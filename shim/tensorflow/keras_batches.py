@@ -10,9 +10,9 @@ from ...formats import layout
 from .. import core
 from ..clock import mono
 from ..guard import contain_in_callback, guarded
-from . import entry, models
+from . import call_observer, models
+from .eager_steps import OutermostStep
 from .function import inside, pending_kinds, scope
-from .outside import OutermostStep
 from .step import CountedRuns
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ _KINDS = {
 _METHOD = 2  # frames from a callback to the observed method, with the guard between
 _FROM_FAST = 1  # frames from a callback without a guard
 _FROM_END = 4  # frames from an EndCallback to the observed method, if `_counting` called its creator
-_RETURNS = entry.returns()
+_RETURNS = call_observer.returns()
 
 
 def patch(module: ModuleType) -> None:
@@ -45,9 +45,11 @@ def patch(module: ModuleType) -> None:
         for name, kind in _KINDS.items():
             if runs_sessions:
                 begin = _batch_of_runs(kind)
-                entry.observe(cls, name, begin, ends=True, fast=_counting(kind, guarded(begin)))
+                call_observer.observe(cls, name, begin, ends=True, fast=_counting(kind, guarded(begin)))
             else:
-                entry.observe(cls, name, _batch_of_function(kind, _METHOD), fast=_batch_of_function(kind, _FROM_FAST))
+                call_observer.observe(
+                    cls, name, _batch_of_function(kind, _METHOD), fast=_batch_of_function(kind, _FROM_FAST)
+                )
 
 
 def _batch_of_function(kind: int, frames: int) -> Callable[[object], None]:
@@ -72,15 +74,15 @@ def _batch_of_function(kind: int, frames: int) -> Callable[[object], None]:
     return callback
 
 
-def _batch_of_runs(kind: int) -> Callable[[object], entry.EndCallback | None]:
+def _batch_of_runs(kind: int) -> Callable[[object], call_observer.EndCallback | None]:
     """Return a callback that begins a batch now, for versions whose batches are session runs."""
 
-    def callback(model: object) -> entry.EndCallback | None:
+    def callback(model: object) -> call_observer.EndCallback | None:
         models.remember(model)
         here: ThreadState = scope.thread_state
         if here.keras_calls or here.calling:
             return None
-        return entry.EndCallback(OutermostStep(here, kind, windows=False).end, _FROM_END)
+        return call_observer.EndCallback(OutermostStep(here, kind, windows=False).end, _FROM_END)
 
     return callback
 
@@ -110,7 +112,7 @@ class _CountedBatch(CountedRuns):
         inside: set[ThreadState] = inside,
         getframe: Callable[[int], FrameType] = sys._getframe,
         returns: Container[int] = _RETURNS,
-        is_gone_first: bool = entry.FRAME_GONE_FIRST,
+        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
     ) -> None:
         try:
             here = getattr(self, "here", None)
@@ -143,10 +145,10 @@ def _counting(kind: int, begin: Callable[[object], object]) -> Callable[[object]
         scope: Any = scope,
         ref: Any = weakref.ref,
         mono: Callable[[], int] = mono,
-        is_gone_first: bool = entry.FRAME_GONE_FIRST,
+        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
     ) -> object:
         if not inside and id(model) in known:
-            for ordinal in tracker.left:
+            for ordinal in tracker.untimed:
                 tracker.words[count_at] = ordinal
                 batch = new(counted)
                 batch.tracker = tracker

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
-_DEEPEST = 6  # maximum depth of references from a function
-_MOST = 256  # maximum objects that are examined
+_DEPTH_MAX = 6  # maximum depth of references from a function
+_OBJECTS_MAX = 256  # maximum objects that are examined
 _MODULE = "tensorflow.python.module.module"
 #: Properties of all weights, and of those that are trained: Keras's layers and models, then
 #: TensorFlow's modules.
@@ -59,9 +59,9 @@ class Weights(object):
 def remember(model: Any) -> None:
     """Remember a Keras model that runs, by a weak reference."""
     number = id(model)
-    if len(remembered) < _MOST:
+    if len(remembered) < _OBJECTS_MAX:
         remembered.add(number)
-    if model is not None and _ran.get(number) is not model and len(_ran) < _MOST:
+    if model is not None and _ran.get(number) is not model and len(_ran) < _OBJECTS_MAX:
         _ran[number] = model
 
 
@@ -93,7 +93,7 @@ def _referred(call: Any) -> Iterator[Any]:
     seen: set[int] = set()
     kept: list[Any] = []
     waiting = [(call, 0)]
-    while waiting and len(seen) < _MOST:
+    while waiting and len(seen) < _OBJECTS_MAX:
         each, depth = waiting.pop()
         if issubclass(type(each), weakref.ref):
             each = each()
@@ -102,7 +102,7 @@ def _referred(call: Any) -> Iterator[Any]:
         seen.add(id(each))
         kept.append(each)  # keep it alive, so that no other object gets its id
         yield each
-        if depth < _DEEPEST:
+        if depth < _DEPTH_MAX:
             waiting.extend((inner, depth + 1) for inner in _within(each, depth))
 
 
@@ -115,9 +115,9 @@ def _within(each: Any, depth: int) -> list[Any]:
     if kind is types.FunctionType:
         return _of_function(each, depth)
     if kind in (list, tuple):
-        return list(each[:_MOST])
+        return list(each[:_OBJECTS_MAX])
     if kind is dict:
-        return list(each.values())[:_MOST]
+        return list(each.values())[:_OBJECTS_MAX]
     return [] if issubclass(kind, (type, types.ModuleType)) else _of_object(each, kind)
 
 

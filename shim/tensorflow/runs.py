@@ -8,7 +8,7 @@ from ...formats import layout
 from .. import core
 from ..clock import mono
 from ..guard import guarded
-from .roles import kind_of, role_key
+from .run_kinds import kind_of, role_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..pacing.tracker import Tracker
 
 _LAST, _KNOWN = "_tfprof_run", "_tfprof_runs"  # attributes of a session: the role of its last run, and all
-_MOST = 256  # maximum roles remembered per session
+_ROLES_MAX = 256  # maximum roles remembered per session
 
 
 class Role(object):
@@ -77,7 +77,7 @@ class Runs(object):
         role = known.get(at)
         if role is None:
             role = self._examine(session.graph, fetches, targets)
-            if len(known) >= _MOST:
+            if len(known) >= _ROLES_MAX:
                 known.clear()
             known[at] = role
         return role

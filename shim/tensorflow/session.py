@@ -9,9 +9,9 @@ from ..guard import guarded
 from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from . import callables, tf_buffer
-from .record import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
-from .roles import fed
+from .run_kinds import fed
 from .runs import Role, Runs
+from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
         if fetch_list != role.fetches or target_list != role.targets:
             role = find(self, fetch_list, target_list)
         tracker = role.tracker
-        left = tracker.left
+        untimed = tracker.untimed
         if options is None:
-            for ordinal in left:
+            for ordinal in untimed:
                 tracker.words[tracker.count_at] = ordinal
                 try:
                     return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
                 except BaseException as error:
-                    tracker.failed(ordinal, fed(role.key, len(feed_dict)))
+                    tracker.put_failed(ordinal, fed(role.key, len(feed_dict)))
                     strip_our_frames(error, original)
                     raise
         ordinal = tracker.next()
@@ -65,7 +65,7 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
                     tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
                     strip_our_frames(error, original)
                     raise
-                tracker.timed(start, mono() - start, ordinal, key, left)
+                tracker.put_timed(start, mono() - start, ordinal, key, untimed)
                 return result
         try:
             return measured(self, role, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)

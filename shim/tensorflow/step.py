@@ -23,13 +23,13 @@ def begin(tracker: Tracker, key: int = 0, name: object = None, windows: bool = T
 
     ``name`` is what ``key`` stands for, if anything; ``windows`` is described in `Step`.
     """
-    left = tracker.left
-    for ordinal in left:
+    untimed = tracker.untimed
+    for ordinal in untimed:
         return CountedStep(tracker, ordinal, key) if windows else CountedRuns(tracker, ordinal, key)
     ordinal = tracker.next()
     if name is not None and key not in tracker.names.known:
         tracker.announce_name(key, str(name))
-    return Step(tracker, ordinal, key, windows, left)
+    return Step(tracker, ordinal, key, windows, untimed)
 
 
 class CountedStep(object):
@@ -49,7 +49,7 @@ class CountedStep(object):
         """Report a failure; the time at which the step ``ended`` does not matter."""
         del ended
         if flags:
-            self.tracker.failed(self.ordinal, self.key)
+            self.tracker.put_failed(self.ordinal, self.key)
 
 
 class CountedRuns(CountedStep):
@@ -80,14 +80,14 @@ class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
     ``windows``: only a window can trace it. Otherwise it consists of session runs, and counts as
-    traced if one of them is. ``left`` is the tracker's empty iterator at the step's start, for
+    traced if one of them is. ``untimed`` is the tracker's empty iterator at the step's start, for
     kinds of which some steps are only counted.
     """
 
-    __slots__ = ("before", "flags", "has_run", "is_paced", "key", "left", "ordinal", "start", "tracker", "windows")
+    __slots__ = ("before", "flags", "has_run", "is_paced", "key", "ordinal", "start", "tracker", "untimed", "windows")
 
     def __init__(
-        self, tracker: Tracker, ordinal: int, key: int, windows: bool, left: Iterator[int] | None = None
+        self, tracker: Tracker, ordinal: int, key: int, windows: bool, untimed: Iterator[int] | None = None
     ) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
@@ -96,7 +96,7 @@ class Step(object):
         self.is_paced = False  # whether the pacer gets its duration
         self.has_run = False  # whether a run is recorded as this step
         self.windows = windows
-        self.left = left
+        self.untimed = untimed
         if window.current is not None or not (
             ordinal < tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
         ):
@@ -117,12 +117,12 @@ class Step(object):
         elif not self.windows and tracker.words[_TRACED] != self.before:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
-        if self.left is None or flags or self.is_paced or ended:
+        if self.untimed is None or flags or self.is_paced or ended:
             began = mono()
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
             tracker.spend(TIMING_FACTOR * (mono() - began))
         else:
-            tracker.timed(self.start, duration, self.ordinal, self.key, self.left)
+            tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed)
 
     def _decide(self, windows: bool) -> None:
         self.tracker.open()  # `window.begin` does not while another thread has a window

@@ -18,7 +18,7 @@ from ..guard import guarded
 from ..pacing import page_faults
 from ..process_events import at_end, in_child
 from ..try_lock import TryLock
-from . import entry, graph, models, profiler, profiler_lock, threads
+from . import call_observer, graph, models, profiler, profiler_lock, threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from ..pacing.tracker import Tracker
     from .step import Step
 
-LONGEST = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
-_FIRST = 1.0  # maximum seconds while the growth of its data is unknown
-_GROWTH = 32 << 10  # KiB by which the process may grow in a window after a failed one
-_MOST = 256 << 10  # KiB by which the process may grow in the first try, which includes the step's own memory
-_SHORTEST = 0.25  # minimum of the limit in seconds, however fast its data grows
+DURATION_MAX_S = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
+_FIRST_DURATION_MAX_S = 1.0  # maximum seconds while the growth of its data is unknown
+_RETRY_GROWTH_MAX_KIB = 32 << 10  # KiB by which the process may grow in a window after a failed one
+_GROWTH_MAX_KIB = 256 << 10  # KiB by which the process may grow in the first try, which includes the step's own memory
+_DURATION_LIMIT_MIN_S = 0.25  # minimum of the limit in seconds, however fast its data grows
 _RATE_MIN_BYTES = 1 << 16  # minimum bytes for a measurement of the growth: each session has a constant part
 _TRIES = 3  # maximum consecutive failed windows: a first step may compile for long
 
@@ -70,7 +70,9 @@ class Window(object):
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
         self.size = page_faults.peak_kib()
-        self.most = _GROWTH if _failed_windows.get((tracker.kind, key)) else _MOST  # limit of the process's growth, KiB
+        self.most = (
+            _RETRY_GROWTH_MAX_KIB if _failed_windows.get((tracker.kind, key)) else _GROWTH_MAX_KIB
+        )  # limit of the process's growth, KiB
         self.tracker = tracker
         self.channel = channel
         self.ordinal = ordinal
@@ -151,7 +153,7 @@ class Window(object):
         """Update the highest growth of any window: this one recorded ``size`` bytes."""
         global _rate
         duration = self.session.ended - self.session.began
-        if size >= _RATE_MIN_BYTES or duration > _FIRST * 5e8:
+        if size >= _RATE_MIN_BYTES or duration > _FIRST_DURATION_MAX_S * 5e8:
             _rate = max(_rate, size * 1e9 / max(duration, 1))
 
     @guarded
@@ -169,7 +171,7 @@ class Window(object):
             self._refuse("window-too-large", text % (growth >> 10, self.most >> 10))
         else:
             self._refuse("window-too-long", "the recording of a step reached the time limit before the step ended")
-        if growth > self.most and self.most < _MOST:  # for the second time
+        if growth > self.most and self.most < _GROWTH_MAX_KIB:  # for the second time
             _failed_windows[self.tracker.kind, self.key] = _TRIES
 
     def _refuse(self, slug: str, text: str) -> None:
@@ -184,8 +186,8 @@ def limit_s(channel: Channel, tries: int = 0) -> float:
     ``tries`` is the number of failed windows before.
     """
     if _rate:
-        return max(_SHORTEST, min(LONGEST, channel.room / _rate))
-    return LONGEST if tries else _FIRST
+        return max(_DURATION_LIMIT_MIN_S, min(DURATION_MAX_S, channel.room / _rate))
+    return DURATION_MAX_S if tries else _FIRST_DURATION_MAX_S
 
 
 def refuse_once(channel: Channel, slug: str, text: str) -> None:
@@ -200,13 +202,13 @@ def _begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None
     global current
     hold = _opening.take()
     if hold is None:
-        tracker.missed(ordinal)
+        tracker.count_missed(ordinal)
         return None
     try:
         window = current
         if window is not None:
             if window.pid == clock.getpid() and not _is_left_over(window):
-                tracker.missed(ordinal)
+                tracker.count_missed(ordinal)
                 return None
             current = None
         level = tracker.level(ordinal, key)
@@ -328,7 +330,7 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
         window.close()
     tracker.spend(clock.mono() - start)
     if refused is profiler.BUSY_REASON:
-        tracker.missed(ordinal)
+        tracker.count_missed(ordinal)
     if refused[0] and not _ending:
         refuse_once(channel, *refused)
     return False
@@ -411,8 +413,8 @@ def patch(module: ModuleType) -> None:
     """Drop our window when the job starts a profiler session or server of ``module``."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        entry.observe(session, "start", profiler_lock.claim, ends=True)
-    entry.observe(module, "start_server", _serving)
+        call_observer.observe(session, "start", profiler_lock.claim, ends=True)
+    call_observer.observe(module, "start_server", _serving)
 
 
 def _serving(_port: int) -> None:

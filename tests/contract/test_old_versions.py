@@ -46,7 +46,7 @@ def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
     channel = ChannelReader(fd := _fd(page))
     try:
         assert fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
-        assert (channel.page.uid, channel.page.launch) == (0x20, 7)
+        assert (channel.identity.uid, channel.identity.launch) == (0x20, 7)
         assert channel.hello()["name"] == "old.py"
         refused, metadata, one, several = _records(channel)
         assert (refused.kind, json.loads(bytes(refused.body))["slug"]) == (layout.REFUSED, "no-frames")

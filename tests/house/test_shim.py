@@ -70,7 +70,7 @@ def _asks(handler: ast.ExceptHandler) -> bool:
         return True
     called = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
     calls = (call.value if isinstance(call, ast.Subscript) else call for call in called)
-    # `handlers` in shim/process_events.py holds the guard's `interrupted`, or nothing.
+    # `handlers` in shim/process_events.py holds the guard's `contain_in_callback`, or nothing.
     asking = {"contain", "raised_by_job", "contain_in_callback", "handlers"}
     return any(getattr(call, "id", getattr(call, "attr", "")) in asking for call in calls)
 
@@ -80,7 +80,7 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
     inner = list(ast.walk(handler))
     calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in inner if isinstance(node, ast.Call)}
     return any(isinstance(node, ast.Raise) for node in inner) or bool(
-        calls & {"contain", "interrupted", "failed", "_failed", "_report_failure"}
+        calls & {"contain", "contain_in_callback", "failed", "_failed", "_report_failure"}
     )
 
 

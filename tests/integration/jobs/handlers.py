@@ -513,7 +513,7 @@ def main(shim, share, way):
         "shim.tensorflow.profiler",
         "shim.tensorflow.profiler_lock",
         "shim.tensorflow.window",
-        "shim.tensorflow.entry",
+        "shim.tensorflow.call_observer",
     ]:
         __import__("_tfprof." + name)
     ours = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "_tfprof"}

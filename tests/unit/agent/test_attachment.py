@@ -34,7 +34,7 @@ def test_a_channel_that_is_just_being_created_is_waited_for(writer, this_process
     found = attachment._channel(this_process)
     timer.join()
     assert found is not None
-    assert found.page.uid == writer.uid
+    assert found.identity.uid == writer.uid
     found.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfprof.agent.channels import ChannelReader, InvalidChannelError, open_file, read_page
+from tfprof.agent.channels import ChannelReader, InvalidChannelError, open_file, read_identity
 from tfprof.formats import layout
 from tfprof.formats.errors import FormatError, VersionError
 from tfprof.formats.version import CHANNEL_VERSION
@@ -40,7 +40,7 @@ def texts(batch) -> list[bytes]:
 
 
 def test_the_page_identifies_the_channel(writer, channel) -> None:
-    assert (channel.page.uid, channel.page.pid, channel.page.launch) == (5, os.getpid(), 7)
+    assert (channel.identity.uid, channel.identity.pid, channel.identity.launch) == (5, os.getpid(), 7)
     assert channel.user_id == os.geteuid()
     assert channel.hello()["name"] == "fake.py"
 
@@ -191,7 +191,7 @@ def test_a_file_that_is_no_channel_is_refused() -> None:
     fd = os.memfd_create("tfprof", os.MFD_CLOEXEC)
     os.ftruncate(fd, 1 << 20)
     with pytest.raises(InvalidChannelError, match="magic"):
-        read_page(fd)
+        read_identity(fd)
     with pytest.raises(InvalidChannelError):
         ChannelReader(fd)
     with pytest.raises(OSError, match="Bad file"):

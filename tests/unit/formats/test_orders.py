@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.formats import orders
 from tfprof.formats.errors import FormatError
-from tfprof.formats.orders import Giver, Order, OrderAnswer
+from tfprof.formats.orders import Order, OrderAnswer, Sender
 
-GIVER = Giver("ann", "node7", 42)
+GIVER = Sender("ann", "node7", 42)
 
 
 @pytest.mark.parametrize(

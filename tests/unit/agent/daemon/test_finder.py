@@ -93,7 +93,7 @@ def test_channels_of_other_launches_are_not_opened(place) -> None:
     place.job(launch=8, announce="announce")
     assert place.finder.announced() == []
     assert place.finder.scan() == []
-    assert not place.finder.refusals
+    assert not place.finder.refusals.total
 
 
 def test_a_finished_channel_is_not_found_again(place) -> None:
@@ -124,7 +124,7 @@ def test_an_incomplete_channel_is_refused_only_after_some_tries(place) -> None:
     child = place.job(version=0)
     for _ in range(TRIES - 1):
         place.finder.scan()
-        assert not place.finder.refusals
+        assert not place.finder.refusals.total
     place.finder.scan()
     place.finder.scan()
     (refusal,) = place.finder.refusals
@@ -229,7 +229,7 @@ def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place
     for writer in many:
         writer.close()
     assert len(place.found) == PROCESS_MAX + 1
-    assert len(place.finder.refusals) == 0  # this process belongs to no launch
+    assert place.finder.refusals.total == 0  # this process belongs to no launch
 
 
 def test_each_surplus_channel_of_a_process_is_counted_once(place) -> None:

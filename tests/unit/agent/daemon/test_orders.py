@@ -15,11 +15,11 @@ from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon.orders import PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
-from tfprof.formats.orders import Giver, Order, OrderAnswer
+from tfprof.formats.orders import Order, OrderAnswer, Sender
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
-GIVER = Giver("ann", "node7", 42)
+GIVER = Sender("ann", "node7", 42)
 TEN = Order(orders.TRACE, GIVER, steps=10)
 
 
@@ -29,7 +29,7 @@ class Target:
     def __init__(self, version: int = CHANNEL_VERSION) -> None:
         self.page = ChannelWriter(version=version)
         self.channel = ChannelReader(os.dup(self.page.fd))
-        self.uid = self.channel.page.uid
+        self.uid = self.channel.identity.uid
         self.outbox = Outbox(self.channel)
         self.is_running = True
         self.owner: processes.Process | None = None

@@ -13,7 +13,7 @@ def test_a_reason_is_listed_once_with_its_newest_text_and_count() -> None:
         Refusal(7, 13, "bad-channel", "of another process", 1),
         Refusal(7, 12, "bad-channel", "second", 2),
     ]
-    assert len(counted) == 3
+    assert counted.total == 3
 
 
 def test_all_refusals_are_counted_and_the_newest_kept(monkeypatch) -> None:
@@ -22,4 +22,4 @@ def test_all_refusals_are_counted_and_the_newest_kept(monkeypatch) -> None:
     for pid in range(10):
         counted.add(0, pid, "bad-channel", "no")
     assert [one.pid for one in counted] == [7, 8, 9]
-    assert len(counted) == 10
+    assert counted.total == 10

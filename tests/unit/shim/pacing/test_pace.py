@@ -4,7 +4,7 @@ import random
 
 import pytest
 from tfprof.formats.policy import Policy
-from tfprof.shim.pacing.pace import FIRST, KEYS, TRIES, WARM_UP, TracePacer
+from tfprof.shim.pacing.pace import FIRST, KEYS_MAX, TRIES, WARM_UP, TracePacer
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 
@@ -81,7 +81,7 @@ def test_each_of_the_first_keys_gets_its_first_traces():
     job = Job("budget=1%")
     for key in range(20):
         job.steps(12, key=key)
-    assert len(job.traced) == FIRST * KEYS
+    assert len(job.traced) == FIRST * KEYS_MAX
 
 
 def test_a_run_that_occurs_once_is_not_traced():

@@ -16,7 +16,7 @@ from tfprof.shim import clock, guard
 from tfprof.shim.channel import spans
 from tfprof.shim.pacing import tracker
 from tfprof.shim.pacing.orders import Orders
-from tfprof.shim.pacing.sampling import FIRST, MOST, Sampling
+from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
 from tfprof.shim.tensorflow import session
 from tfprof.shim.tensorflow.runs import Role, Runs
@@ -104,9 +104,9 @@ def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
         assert reader.count(layout.RUN) == number
     found = [span for span in reader.take(ended=True).spans if span.flags & layout.FLAG_SAMPLED]
     shown = sum(span.count for span in reader.spans)
-    assert 5000 - 2 * MOST < shown <= 5000
-    assert 5000 / MOST / 2 < len(found) < 5000 / 10
-    assert max(span.count for span in found) <= 2 * MOST
+    assert 5000 - 2 * INTERVAL_MAX < shown <= 5000
+    assert 5000 / INTERVAL_MAX / 2 < len(found) < 5000 / 10
+    assert max(span.count for span in found) <= 2 * INTERVAL_MAX
     assert all(span.total == span.count * SHORT for span in found)
     assert reader.word("step_ns") == sum(span.total for span in reader.spans)
 
@@ -131,7 +131,7 @@ def test_times_of_alternating_steps_are_estimated_without_bias(job, reader):
 
 def test_steps_that_become_long_are_all_timed_soon(job, reader):
     job.run(*[SHORT] * 3000)
-    job.run(*[50_000_000] * (2 * MOST + 20))
+    job.run(*[50_000_000] * (2 * INTERVAL_MAX + 20))
     spans = reader.take(ended=True).spans
     assert [span.count for span in spans[-20:]] == [1] * 20
 
@@ -158,7 +158,7 @@ def test_a_counted_step_that_fails_is_recorded_as_failed(job, reader):
     spans = reader.take(ended=True).spans
     assert sum(span.count for span in spans if span.flags & layout.FLAG_FAILED) == failures
     assert reader.count(layout.RUN) == 3550
-    assert 3550 - 2 * MOST < sum(span.count for span in spans) <= 3550
+    assert 3550 - 2 * INTERVAL_MAX < sum(span.count for span in spans) <= 3550
 
 
 def test_a_selected_step_is_never_only_counted(channel, ticks, reader):
@@ -166,7 +166,7 @@ def test_a_selected_step_is_never_only_counted(channel, ticks, reader):
     for number in range(1, 2000):
         job.run(SHORT)
         assert reader.count(layout.RUN) == number
-    assert next(job.tracker.left, None) is None
+    assert next(job.tracker.untimed, None) is None
     ordinal = job.tracker.next()
     assert (ordinal, job.tracker.level(ordinal, 1 << 20 | 1 << 10)) == (2000, layout.LEVEL_AUTO)
 
@@ -175,7 +175,7 @@ def test_a_new_policy_is_noticed_within_the_steps_left(job, reader):
     job.run(*[SHORT] * 3000)
     reader.set_word("policy_mode", layout.MODE_OFF)
     reader.set_word("policy", 1)
-    job.run(*[SHORT] * 2 * MOST)
+    job.run(*[SHORT] * 2 * INTERVAL_MAX)
     assert reader.word("policy_seen") == 1
 
 
@@ -222,7 +222,7 @@ def test_a_forked_child_counts_from_one(job, reader):
     pid = os.fork()
     if not pid:
         job.tracker.forget()
-        os._exit(0 if next(job.tracker.left, None) is None and job.tracker.next() == 1 else 1)
+        os._exit(0 if next(job.tracker.untimed, None) is None and job.tracker.next() == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert reader.count(layout.RUN) == 3000
 
@@ -250,7 +250,7 @@ def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
     made = Tracker(layout.RUN, lambda: (channel, put, orders))
     made.level(made.next(), 0)
     before = reader.word("self_ns")
-    made.timed(time.monotonic_ns() - 1000, 1000, 1, 0, made.left)
+    made.put_timed(time.monotonic_ns() - 1000, 1000, 1, 0, made.untimed)
     assert reader.word("self_ns") > before
 
 
@@ -261,7 +261,7 @@ def test_timing_takes_its_share_of_the_budget_at_most(budget):
         ordinal += 1 + sampling.skip(ordinal, 500_000, budget)
         timed += 1
     cost = timed * sampling._own / (200_000 * 500_000)
-    assert cost <= budget / 1e6 / 3.5 or timed <= FIRST + 200_000 / MOST * 1.1
+    assert cost <= budget / 1e6 / 3.5 or timed <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
 
 
 def test_a_counted_step_costs_little_more_than_a_call():
@@ -271,7 +271,7 @@ def test_a_counted_step_costs_little_more_than_a_call():
         return None
 
     made = Tracker(layout.RUN, lambda: None)
-    made.words, made.left, target = words, itertools.count(1), object()
+    made.words, made.untimed, target = words, itertools.count(1), object()
     wrapped, this = session._run(original, SameKindRuns(made), SimpleNamespace()), Session()
 
     def took(function):

@@ -6,7 +6,7 @@ import pytest
 from fakes import eager_tensorflow
 from tfprof.formats import layout
 from tfprof.shim import core
-from tfprof.shim.tensorflow import function, keras_batches, record
+from tfprof.shim.tensorflow import function, keras_batches, traced_run
 
 MANY = 2000
 
@@ -128,14 +128,14 @@ def test_short_batches_of_runs_are_sampled_and_each_failure_is_recorded(model, r
 
 def test_a_traced_run_belongs_to_its_batch_even_if_the_batch_is_only_counted(model, read):
     def traced():
-        batch = record._batch()
+        batch = traced_run._batch()
         numbers.append(batch.ordinal)
         assert batch.tracker.kind == layout.BATCH
-        assert record._batch() is None  # a batch's second run
+        assert traced_run._batch() is None  # a batch's second run
 
     for _ in range(MANY):
         model.train_on_batch(bool)
-    assert record._batch() is None
+    assert traced_run._batch() is None
     numbers: list[int] = []
     for _ in range(MANY):
         model.train_on_batch(traced)
@@ -171,7 +171,7 @@ def test_threads_count_their_own_batches(model, read):
 
 
 def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch, armed, read):
-    monkeypatch.setattr("tfprof.shim.tensorflow.entry.with_call", lambda *_: None)
+    monkeypatch.setattr("tfprof.shim.tensorflow.call_observer.with_call", lambda *_: None)
     eager_tensorflow.install(monkeypatch)
     module = eager_tensorflow.module("keras.engine.training_v1")
     module.Model = type(

@@ -168,13 +168,13 @@ def test_data_that_fits_no_ring_is_refused_unread_and_given_up_after_some_tries(
     assert slugs(read()) == ["window-too-large"]
     channel = core.channel()
     assert channel is not None
-    assert window.limit_s(channel) == window._SHORTEST
+    assert window.limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
 def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    monkeypatch.setattr(window, "_FIRST", 0.01)
-    monkeypatch.setattr(window, "LONGEST", 0.02)
+    monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.01)
+    monkeypatch.setattr(window, "DURATION_MAX_S", 0.02)
 
     def stay(_number):
         until(lambda: fake.active is None, "the window's end", patience_s=5.0)
@@ -189,9 +189,11 @@ def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatc
 
 def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    monkeypatch.setattr(window, "_FIRST", window.LONGEST)  # on a loaded machine the process grows slowly
-    monkeypatch.setattr(window, "_MOST", 4 << 10)
-    monkeypatch.setattr(window, "_GROWTH", 2 << 10)
+    monkeypatch.setattr(
+        window, "_FIRST_DURATION_MAX_S", window.DURATION_MAX_S
+    )  # on a loaded machine the process grows slowly
+    monkeypatch.setattr(window, "_GROWTH_MAX_KIB", 4 << 10)
+    monkeypatch.setattr(window, "_RETRY_GROWTH_MAX_KIB", 2 << 10)
     kept = []
 
     def grow(_number):
@@ -210,7 +212,7 @@ def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypa
 
 def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    monkeypatch.setattr(window, "_FIRST", 0.2)
+    monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.2)
     peak_kib, grown = page_faults.peak_kib, [0]
     monkeypatch.setattr(page_faults, "peak_kib", lambda: peak_kib() + sum(grown))
 
@@ -232,7 +234,7 @@ def test_windows_that_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
     monkeypatch.setattr(window, "_rate", channel.room / 2)
     assert window.limit_s(channel) == 2
     monkeypatch.setattr(window, "_rate", channel.room * 1000)
-    assert window.limit_s(channel) == window._SHORTEST
+    assert window.limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
 def test_a_dropped_step_leaves_no_window_and_no_count(fake, read, monkeypatch):
@@ -388,7 +390,7 @@ def test_a_forked_child_does_not_touch_the_parents_window(fake, read, monkeypatc
 
 def test_a_window_that_reached_its_limit_and_is_then_dropped_for_the_job_is_counted_once(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    monkeypatch.setattr(window, "_FIRST", 0.01)
+    monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.01)
     own = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(_number):
@@ -441,7 +443,7 @@ def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, re
 
 def test_a_released_session_is_watched_no_more(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    monkeypatch.setattr(window, "_FIRST", 60.0)
+    monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 60.0)
     running = threads()
     tracker = core.tracker(layout.BATCH)
     Step(tracker, tracker.next(), 0, True)

@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 from tfprof.shim import guard
-from tfprof.shim.tensorflow import entry
+from tfprof.shim.tensorflow import call_observer
 
 
 class Thing:
@@ -49,7 +49,7 @@ def reported(armed):
 def test_calls_are_reported_and_attribute_accesses_are_not(reported):
     thing = Thing()
     method = thing.method
-    entry.observe(Thing, "method", reported.append)
+    call_observer.observe(Thing, "method", reported.append)
     again = thing.method
     assert reported == []
     for number in range(3):
@@ -60,7 +60,7 @@ def test_calls_are_reported_and_attribute_accesses_are_not(reported):
 def test_the_function_is_the_same_object_with_the_same_metadata(reported):
     before = Thing.method, str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)
     depth = Thing().method(1)[3]
-    entry.observe(Thing, "method", reported.append)
+    call_observer.observe(Thing, "method", reported.append)
     assert Thing.method is before[0]
     assert (str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)) == before[1:]
     assert inspect.getfullargspec(Thing.method).kwonlyargs == ["third"]
@@ -72,21 +72,21 @@ def test_the_function_is_the_same_object_with_the_same_metadata(reported):
 
 
 def test_several_arguments_are_passed_including_cell_variables(reported):
-    entry.observe(Thing, "captured", lambda *given: reported.append(given), 2)
+    call_observer.observe(Thing, "captured", lambda *given: reported.append(given), 2)
     thing = Thing()
     assert thing.captured(5) == (thing, 5)
     assert reported == [(thing, 5)]
 
 
 def test_a_decorated_function_is_observed(reported):
-    entry.observe(Thing, "wrapper", reported.append)
+    call_observer.observe(Thing, "wrapper", reported.append)
     thing: Any = Thing()
     assert thing.wrapper() == 1
     assert len(reported) == 1
 
 
 def test_an_exception_shows_no_frame_of_ours(reported):
-    entry.observe(Thing, "failing", reported.append)
+    call_observer.observe(Thing, "failing", reported.append)
     with pytest.raises(LookupError) as caught:
         Thing().failing()
     assert [frame.name for frame in traceback.extract_tb(caught.tb)][1:] == ["failing"]
@@ -110,7 +110,7 @@ def test_a_tracer_sees_the_same_lines(reported):
         return lines
 
     before = seen()
-    entry.observe(Thing, "captured", reported.append)
+    call_observer.observe(Thing, "captured", reported.append)
     assert seen() == before
     assert len(reported) == 1
 
@@ -121,7 +121,7 @@ def test_a_builtin_is_wrapped_in_a_python_function(reported):
 
         get = collections.Counter.get
 
-    entry.observe(Counter, "get", reported.append)
+    call_observer.observe(Counter, "get", reported.append)
     counter = Counter(a=1)
     assert counter.get("a") == 1
     assert reported == [counter]
@@ -131,7 +131,7 @@ def test_a_builtin_is_wrapped_in_a_python_function(reported):
 def test_a_generator_is_reported_when_it_is_created(reported, monkeypatch):
     here = sys.modules[__name__]
     monkeypatch.setattr(here, "generator", generator)
-    entry.observe(here, "generator", reported.append)
+    call_observer.observe(here, "generator", reported.append)
     assert list(here.generator(1)) == [1]
     assert str(inspect.signature(here.generator)) == "(first)"
     assert reported == [1]
@@ -139,8 +139,8 @@ def test_a_generator_is_reported_when_it_is_created(reported, monkeypatch):
 
 def test_everything_is_undone(reported, armed):
     codes = Thing.method.__code__, Thing.failing.__code__
-    entry.observe(Thing, "method", reported.append)
-    entry.observe(Thing, "method", reported.append)
+    call_observer.observe(Thing, "method", reported.append)
+    call_observer.observe(Thing, "method", reported.append)
     armed.disarm()
     assert (Thing.method.__code__, Thing.failing.__code__) == codes
     Thing().method(1)
@@ -154,7 +154,7 @@ def test_an_error_of_a_callback_is_contained(reported, armed, monkeypatch):
     def callback(_thing):
         raise KeyError("ours")
 
-    entry.observe(Thing, "decorated", callback)
+    call_observer.observe(Thing, "decorated", callback)
     assert Thing().decorated() == 1
 
 
@@ -162,14 +162,14 @@ def endings(reported):
     """Return a callback that also reports the end: whether the call failed."""
 
     def callback(_thing):
-        return entry.EndCallback(reported.append)
+        return call_observer.EndCallback(reported.append)
 
     return callback
 
 
 @pytest.mark.parametrize(("name", "failed"), [("method", False), ("captured", False), ("failing", True)])
 def test_the_end_is_reported_before_the_caller_continues(reported, name, failed):
-    entry.observe(Thing, name, endings(reported), ends=True)
+    call_observer.observe(Thing, name, endings(reported), ends=True)
     thing = Thing()
     try:
         getattr(thing, name)(*([] if failed else [1]))
@@ -184,7 +184,7 @@ def test_the_end_of_a_builtin_is_reported(reported):
 
         pop = collections.Counter.pop
 
-    entry.observe(Counter, "pop", endings(reported), ends=True)
+    call_observer.observe(Counter, "pop", endings(reported), ends=True)
     counter = Counter(a=1)
     assert counter.pop("a") == 1
     with pytest.raises(KeyError):
@@ -194,6 +194,6 @@ def test_the_end_of_a_builtin_is_reported(reported):
 
 def test_a_failing_callback_reports_no_end(reported, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
-    entry.observe(Thing, "method", lambda _thing: reported.append(1 / 0), ends=True)
+    call_observer.observe(Thing, "method", lambda _thing: reported.append(1 / 0), ends=True)
     assert Thing().method(1)[0] == 1
     assert reported == []

@@ -16,7 +16,7 @@ from ...formats import layout
 from .. import core
 from ..clock import mono
 from ..process_events import at_end
-from . import entry, window
+from . import call_observer, window
 from .function import key_of, no_call, pending_kinds, scope, take_pending_kind
 from .step import begin
 
@@ -68,7 +68,7 @@ class OutermostStep(object):
 
 def _observe(cls: Any, name: str, callback: Callable[..., object], count: int = 1) -> None:
     if isinstance(cls, type) and name in vars(cls):
-        entry.observe(cls, name, callback, count, ends=True)
+        call_observer.observe(cls, name, callback, count, ends=True)
 
 
 def _idle() -> ThreadState | None:
@@ -87,11 +87,11 @@ def patch_layers(module: ModuleType) -> None:
     _observe(vars(module).get("Layer"), "__call__", _model_called, 2)
 
 
-def _model_called(model: Any, inputs: Any) -> entry.EndCallback | None:
+def _model_called(model: Any, inputs: Any) -> call_observer.EndCallback | None:
     here: ThreadState = scope.thread_state
     if here.calling or here.keras_calls or not hasattr(type(model), _MODEL) or _idle() is None or _symbolic(inputs):
         return None
-    return entry.EndCallback(OutermostStep(here, layout.CALL, getattr(model, "name", "")).end)
+    return call_observer.EndCallback(OutermostStep(here, layout.CALL, getattr(model, "name", "")).end)
 
 
 def _symbolic(inputs: Any) -> bool:
@@ -115,7 +115,7 @@ def patch_old_functions(cls: Any) -> None:
     _observe(cls, "__call__", _function_called)
 
 
-def _function_called(function: Any) -> entry.EndCallback | None:
+def _function_called(function: Any) -> call_observer.EndCallback | None:
     here: ThreadState = scope.thread_state
     if here.calling or here.keras_calls:
         window.called({"self": function})
@@ -126,12 +126,12 @@ def _function_called(function: Any) -> entry.EndCallback | None:
         return None
     tracker = core.tracker(layout.FUNCTION)
     if _thread.get_ident() not in pending_kinds:
-        for ordinal in tracker.left:
+        for ordinal in tracker.untimed:
             tracker.words[tracker.count_at] = ordinal
             return None
     call = OutermostStep(here, take_pending_kind(), name)
     window.called({"self": function})
-    return entry.EndCallback(call.end)
+    return call_observer.EndCallback(call.end)
 
 
 # -- training steps of eager ops -----------------------------------------------------------------
@@ -198,12 +198,12 @@ def _left(tape: Any, error: Any) -> None:
         taped.leave()
 
 
-def _differentiated(_tape: Any) -> entry.EndCallback | None:
+def _differentiated(_tape: Any) -> call_observer.EndCallback | None:
     here: ThreadState = scope.thread_state
     taped = here.taped
     if taped is None or not taped.has_stopped() or here.applies:
         return None
-    return entry.EndCallback(taped.differentiated)
+    return call_observer.EndCallback(taped.differentiated)
 
 
 def patch_optimizer(module: ModuleType) -> None:
@@ -214,7 +214,7 @@ def patch_optimizer(module: ModuleType) -> None:
                 _observe(cls, name, _applying)
 
 
-def _applying(optimizer: Any) -> entry.EndCallback | None:
+def _applying(optimizer: Any) -> call_observer.EndCallback | None:
     here: ThreadState = scope.thread_state
     taped = here.taped
     if here.applying or here.keras_calls or here.outermost() not in (None, taped):
@@ -224,7 +224,7 @@ def _applying(optimizer: Any) -> entry.EndCallback | None:
     step = _begin_without_tape(here, id(optimizer)) if taped is None else taped
     if step is taped:
         here.optimizers = (_functions(), [id(optimizer)])
-    end = entry.EndCallback(lambda failed: _applied(here, step, failed))
+    end = call_observer.EndCallback(lambda failed: _applied(here, step, failed))
     here.applying = True
     return end
 

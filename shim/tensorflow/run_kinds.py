@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Sequence
 
-MOST = 256  # maximum ops examined of those that a run waits for
+OPS_MAX = 256  # maximum ops examined of those that a run waits for
 _VALUE = 64  # maximum ops examined of those that an assigned value depends on
 _ASSIGNMENTS = 8  # maximum assignments of a group examined; the others count as equal
 _FETCHES = 64  # maximum fetches and targets examined; the others count as equal
@@ -65,7 +65,7 @@ def kind_of(graph: Any, ops: Iterable[Any]) -> int:
     steps.update(getattr(getattr(each, "op", None), "name", "") for each in graph.get_collection(_STEP))
     plain: list[Any] = []
     kinds = {_purpose(op, steps, plain) for op in islice(ops, _FETCHES)}
-    if layout.TRAIN not in kinds and any(_of_type(op, steps) == layout.TRAIN for op in _walk(plain, MOST)):
+    if layout.TRAIN not in kinds and any(_of_type(op, steps) == layout.TRAIN for op in _walk(plain, OPS_MAX)):
         return layout.TRAIN
     return _first(kinds)
 
@@ -81,7 +81,7 @@ def _purpose(op: Any, steps: set[str], plain: list[Any]) -> int:
     """
     found: set[int] = set()
     assigned = 0
-    for each in _walk([op], MOST, groups=True):
+    for each in _walk([op], OPS_MAX, groups=True):
         if each.type in _ASSIGN:
             assigned += 1
             if assigned <= _ASSIGNMENTS:

@@ -2,7 +2,7 @@
 
 import pytest
 from tfprof.formats import layout
-from tfprof.shim.tensorflow.roles import MOST, fed, kind_of, role_key
+from tfprof.shim.tensorflow.run_kinds import OPS_MAX, fed, kind_of, role_key
 
 
 class Op:
@@ -92,7 +92,7 @@ def test_the_number_of_examined_ops_is_limited():
             pass
 
     assert kind_of(Graph(), [Endless()]) == layout.RUN
-    assert Endless.looked <= 2 * MOST
+    assert Endless.looked <= 2 * OPS_MAX
 
 
 def test_keys_differ_between_sets_of_fetches_and_targets():
