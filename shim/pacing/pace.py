@@ -115,8 +115,8 @@ class TracePacer(object):
             return any(first <= ordinal <= last for first, last in policy.ranges)
         return policy.mode == layout.MODE_ALL
 
-    def should_trace(self, ordinal: int, key: int) -> bool:
-        """Return whether step ``ordinal`` (from 1) is to be traced."""
+    def should_trace(self, ordinal: int, key: int, count: int = 1) -> bool:
+        """Return whether step ``ordinal`` (from 1), which counts as ``count`` steps, is traced."""
         entry = self._keys.get(key)
         if entry is None:
             entry = self._keys[key] = _KeyStats()
@@ -128,18 +128,23 @@ class TracePacer(object):
         if self.policy.mode == layout.MODE_BUDGET:
             self._faults.begin(ordinal)
         wanted = (key not in self.known and self._first(key, entry)) or self._should_retrace()
-        if not wanted and ordinal >= self.trigger:
-            wanted = _DECISIONS[self.policy.mode](self, ordinal)
+        number = ordinal if count == 1 else self._number(ordinal, count)
+        if not wanted and number >= self.trigger:
+            wanted = _DECISIONS[self.policy.mode](self, number)
             if not wanted and (self._after_trace or self._faults.watching):
-                self.trigger = ordinal + 1  # measure the next step, too: it shows the effect of the trace
+                self.trigger = ordinal + count  # measure the next step, too: it shows the effect of the trace
         if wanted:
             # The trigger stays: steps of other threads may have begun before this one. The next
             # step is measured, too: it is slower, since it finds cold caches and returned memory.
-            self._last, self._probe_steps = ordinal, PROBE_STEPS
+            self._last, self._probe_steps = ordinal + count - 1, PROBE_STEPS
             self._traces_left -= 1
             self._classify_watched(False)
             self._faults.trace(ordinal)
         return wanted
+
+    def _number(self, ordinal: int, count: int) -> int:
+        """Return the first selected one of ``count`` steps, the last one if none is selected."""
+        return next((each for each in range(ordinal, ordinal + count) if self.selects(each)), ordinal + count - 1)
 
     def untraced(self, key: int, duration: int) -> int:
         """Record an untraced step; return newly known extra time of traced ones, ns."""

@@ -188,8 +188,11 @@ class Tracker(_Counted):
             self._begin()
 
     @guarded
-    def level(self, ordinal: int, key: int) -> int | None:
-        """Return the policy's trace level for step ``ordinal``, None when it is not traced."""
+    def level(self, ordinal: int, key: int, count: int = 1) -> int | None:
+        """Return the policy's trace level for step ``ordinal``, None when it is not traced.
+
+        The step counts as ``count`` steps.
+        """
         if self.channel is None and not self._begin():
             return None
         now, orders, pace, channel = mono(), self._orders, self.pace, self.channel
@@ -204,7 +207,7 @@ class Tracker(_Counted):
             self._follow(orders, pace)
         if not is_attended and pace.policy.mode != layout.MODE_OFF:
             return None
-        wanted = self._paced(pace.should_trace, ordinal, key)
+        wanted = self._paced(pace.should_trace, ordinal, key, count)
         self.trigger = min(pace.trigger, self._check_at)
         if pace.lasting_faults:
             channel.refuse("page-faults", _LASTING_FAULTS % pace.lasting_faults)
@@ -212,10 +215,10 @@ class Tracker(_Counted):
         # A trace without room for its record would only cost time.
         return pace.policy.level if wanted and channel.broken is None else None
 
-    def count_missed(self, ordinal: int) -> None:
-        """Count step ``ordinal`` as missed if the policy selects it by its number."""
+    def count_missed(self, ordinal: int, count: int = 1) -> None:
+        """Count a step, ``count`` steps from ``ordinal`` on, as missed if the policy selects it."""
         pace, channel = self.pace, self.channel
-        if channel is not None and pace is not None and pace.selects(ordinal):
+        if channel is not None and pace is not None and any(map(pace.selects, range(ordinal, ordinal + count))):
             channel.miss_step()
 
     @guarded

@@ -95,18 +95,20 @@ class KerasCall(object):
         channel, ordinal = _spare.pop(tracker.kind, (None, 0))
         if channel is None or channel is not tracker.channel:
             ordinal = tracker.next()
-        self.batch = Step(tracker, ordinal, 0, self.eager)
+        self.batch = Step(tracker, ordinal, 0, self.eager, count=self._batches_at_once())
 
     def end_batch(self, flags: int = 0) -> None:
-        """End the open batch, if any; it counts as several where Keras runs several at once."""
+        """End the open batch, if any."""
         batch, self.batch = self.batch, None
         if batch is None:
             return
-        count = self.each
         if self.batches_left is not None:
-            count = max(1, min(count, self.batches_left))
-            self.batches_left -= count
-        batch.end(flags, self.epoch, count)
+            self.batches_left -= batch.count
+        batch.end(flags, self.epoch)
+
+    def _batches_at_once(self) -> int:
+        """Return the number of batches that Keras runs in its next call."""
+        return self.each if self.batches_left is None else max(1, min(self.each, self.batches_left))
 
     def drop_batch(self) -> None:
         """Drop an open batch that found no data."""

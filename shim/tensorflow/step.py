@@ -81,13 +81,31 @@ class Step(object):
 
     ``windows``: only a window can trace it. Otherwise it consists of session runs, and counts as
     traced if one of them is. ``untimed`` is the tracker's empty iterator at the step's start, for
-    kinds of which some steps are only counted.
+    kinds of which some steps are only counted. The step counts as ``count`` steps.
     """
 
-    __slots__ = ("before", "flags", "has_run", "is_paced", "key", "ordinal", "start", "tracker", "untimed", "windows")
+    __slots__ = (
+        "before",
+        "count",
+        "flags",
+        "has_run",
+        "is_paced",
+        "key",
+        "ordinal",
+        "start",
+        "tracker",
+        "untimed",
+        "windows",
+    )
 
     def __init__(
-        self, tracker: Tracker, ordinal: int, key: int, windows: bool, untimed: Iterator[int] | None = None
+        self,
+        tracker: Tracker,
+        ordinal: int,
+        key: int,
+        windows: bool,
+        untimed: Iterator[int] | None = None,
+        count: int = 1,
     ) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
@@ -97,21 +115,22 @@ class Step(object):
         self.has_run = False  # whether a run is recorded as this step
         self.windows = windows
         self.untimed = untimed
+        self.count = count
         if window.current is not None or not (
-            ordinal < tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
+            ordinal + count <= tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
         ):
             self._decide(windows)
         self.before = tracker.words[_TRACED]
         self.start = mono()
 
-    def end(self, flags: int = 0, parent: int = 0, count: int = 1, ended: int = 0) -> None:
-        """Put the step's span for ``count`` steps; it ends now, or at ``ended`` (ns) if given."""
+    def end(self, flags: int = 0, parent: int = 0, ended: int = 0) -> None:
+        """Put the step's span; it ends now, or at ``ended`` (ns) if given."""
         duration = (ended or mono()) - self.start
         tracker = self.tracker
-        for _ in range(count - 1):
+        for _ in range(self.count - 1):
             tracker.next()
         if self.flags:
-            window.traced(self, duration, count)
+            window.traced(self, duration, self.count)
         elif self.is_paced:
             tracker.untraced(self.key, duration)
         elif not self.windows and tracker.words[_TRACED] != self.before:
@@ -119,7 +138,7 @@ class Step(object):
         flags |= self.flags
         if self.untimed is None or flags or self.is_paced or ended:
             began = mono()
-            tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
+            tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count)
             tracker.spend(TIMING_FACTOR * (mono() - began))
         else:
             tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed)
@@ -127,5 +146,5 @@ class Step(object):
     def _decide(self, windows: bool) -> None:
         self.tracker.open()  # `window.begin` does not while another thread has a window
         if windows:
-            self.is_paced, traced = window.begin(self.tracker, self.ordinal, self.key)
+            self.is_paced, traced = window.begin(self.tracker, self.ordinal, self.key, self.count)
             self.flags = layout.FLAG_TRACED if traced else 0

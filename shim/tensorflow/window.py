@@ -198,31 +198,31 @@ def refuse_once(channel: Channel, slug: str, text: str) -> None:
 
 
 @guarded
-def _begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
+def _begin(tracker: Tracker, ordinal: int, key: int, count: int) -> tuple[bool, bool] | None:
     global current
     hold = _opening.take()
     if hold is None:
-        tracker.count_missed(ordinal)
+        tracker.count_missed(ordinal, count)
         return None
     try:
         window = current
         if window is not None:
             if window.pid == clock.getpid() and not _is_left_over(window):
-                tracker.count_missed(ordinal)
+                tracker.count_missed(ordinal, count)
                 return None
             current = None
-        level = tracker.level(ordinal, key)
-        return True, level is not None and _open(tracker, ordinal, key, level)
+        level = tracker.level(ordinal, key, count)
+        return True, level is not None and _open(tracker, ordinal, key, level, count)
     finally:
         del hold
 
 
-def begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
-    """Open a window for the step if the tracker selects it.
+def begin(tracker: Tracker, ordinal: int, key: int, count: int) -> tuple[bool, bool]:
+    """Open a window for the step, which counts as ``count`` steps, if the tracker selects it.
 
     Return (whether the pacer gets the step's duration, whether the window is open).
     """
-    return _begin(tracker, ordinal, key) or (False, False)
+    return _begin(tracker, ordinal, key, count) or (False, False)
 
 
 def traced(step: Step, duration: int, count: int) -> None:
@@ -309,7 +309,7 @@ def _is_left_over(window: Window) -> bool:
     return True
 
 
-def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
+def _open(tracker: Tracker, ordinal: int, key: int, level: int, count: int) -> bool:
     """Open a window for step ``ordinal``; False when that was refused."""
     global current
     channel = tracker.channel
@@ -330,7 +330,7 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
         window.close()
     tracker.spend(clock.mono() - start)
     if refused is profiler.BUSY_REASON:
-        tracker.count_missed(ordinal)
+        tracker.count_missed(ordinal, count)
     if refused[0] and not _ending:
         refuse_once(channel, *refused)
     return False

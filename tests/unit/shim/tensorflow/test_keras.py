@@ -159,6 +159,15 @@ def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
     assert counted(read(), layout.BATCH) == 5
 
 
+@pytest.mark.parametrize(
+    ("trace", "traced"), [("every=20", range(17, 201, 20)), ("steps=10-11,16-17", [9, 13, 17]), ("every=3", [1, 5, 9])]
+)
+def test_a_call_of_several_batches_is_traced_if_one_of_them_is_selected(kit, read, monkeypatch, trace, traced):
+    monkeypatch.setenv("TFPROF_TRACE", trace)
+    fit(kit[2], steps_per_execution=4, epochs=1, calls=3 if trace == "every=3" else 50)
+    assert [record.step for record in read().records_of(layout.XSPACE)] == list(traced)
+
+
 def in_child(work):
     """Run ``work`` in a forked child and return what it returns, a JSON value."""
     reader, writer = os.pipe()
