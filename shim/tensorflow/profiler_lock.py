@@ -27,7 +27,7 @@ _pid = clock.getpid()
 class Claim(object):
     """Exists while the job starts a profiler session of its own, or traces a run with it."""
 
-    failed: bool | None = None  # unused; observers of calls set it
+    failed: bool | None = None  # set by the observer of the call, like that of a step; not read
 
 
 #: While there are any, we start no session.
