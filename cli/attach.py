@@ -12,9 +12,9 @@ import click
 from click.core import ParameterSource
 
 from ..agent.attach import targets
-from ..agent.attach.attachment import LADDER, Attachment, Plan
-from ..agent.attach.helper import answer_in_process, set_answerer
-from ..agent.attach.identities import Answerer, as_user, user_to_become
+from ..agent.attach.attachment import ALL_METHODS, Attachment, AttachOptions
+from ..agent.attach.helper import answer_in_process, set_request_handler
+from ..agent.attach.identities import RequestHandler, as_user, user_to_become
 from ..agent.channels import ChannelReader
 from ..agent.launches import name_of
 from ..agent.processes import Process, process
@@ -49,8 +49,8 @@ class ProcessSelection:
     `follows`: they include processes that start or load TensorFlow later.
     """
 
-    def __init__(self, plan: Plan, pattern: str, *, follows: bool, counted: bool) -> None:
-        self._plan = plan
+    def __init__(self, options: AttachOptions, pattern: str, *, follows: bool, counted: bool) -> None:
+        self._options = options
         self._pattern = pattern
         self._counted = counted
         self._known: set[Process] = set()
@@ -68,7 +68,7 @@ class ProcessSelection:
         for found in targets.matching(self._pattern, self._known):
             self._known.add(found.process)
             try:
-                _attach_to(found.process, self._plan, attached, counted=self._counted)
+                _attach_to(found.process, self._options, attached, counted=self._counted)
             except TfprofError as error:
                 if error.slug == "no-tensorflow":  # it may still be loading TensorFlow
                     self._known.discard(found.process)
@@ -116,7 +116,7 @@ class UntracedNotes:
 @click.option("-o", "--output", type=click.Choice(OUTPUTS), help=f"Trace {STEPS} steps, print the top ops, detach.")
 @click.option("--no-wait", is_flag=True, help="Attach and return; tfprof detach detaches.")
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (its script's name).")
-@click.option("--method", type=click.Choice(LADDER), help="Use only this method, not the first that works.")
+@click.option("--method", type=click.Choice(ALL_METHODS), help="Use only this method, not the first that works.")
 @click.option("--record-command", is_flag=True, help="Keep the command line with the results.")
 @store_option
 def attach(
@@ -148,40 +148,50 @@ def attach(
         raise UsageError("--steps 0 traces nothing")
     if count is not None and trace is not None:
         raise UsageError("--steps and --trace exclude each other")
-    plan = Plan(
+    options = AttachOptions(
         store=store,
         name=name,
         settings=_settings(trace if count is None else f"steps=1-{count}", level),
-        methods=LADDER if method is None else (method,),
+        methods=ALL_METHODS if method is None else (method,),
         records_command=record_command,
     )
     if pattern is not None:
         return _run(
-            plan,
-            ProcessSelection(plan, pattern, follows=follow, counted=count is not None),
+            options,
+            ProcessSelection(options, pattern, follows=follow, counted=count is not None),
             count,
             output,
             no_wait=no_wait,
         )
     user_id = user_to_become(list(pids))
     if user_id is not None:
-        return as_user(user_id, pids[0], partial(_as_user, plan, pids, count, output, no_wait), answer_in_process)
-    return _run(plan, pids, count, output, no_wait=no_wait)
+        return as_user(user_id, pids[0], partial(_as_user, options, pids, count, output, no_wait), answer_in_process)
+    return _run(options, pids, count, output, no_wait=no_wait)
 
 
 def _as_user(
-    plan: Plan, pids: Sequence[int], count: int | None, output: str | None, no_wait: bool, answer: Answerer
+    options: AttachOptions,
+    pids: Sequence[int],
+    count: int | None,
+    output: str | None,
+    no_wait: bool,
+    answer: RequestHandler,
 ) -> int:
     """Do the command with another user's identity."""
-    set_answerer(answer)
+    set_request_handler(answer)
     given = click.get_current_context().get_parameter_source("store")
     if given != ParameterSource.COMMANDLINE:
-        plan = plan._replace(store=settings_files.store())
-    return _run(plan, pids, count, output, no_wait=no_wait)
+        options = options._replace(store=settings_files.store())
+    return _run(options, pids, count, output, no_wait=no_wait)
 
 
 def _run(
-    plan: Plan, wanted: Sequence[int] | ProcessSelection, count: int | None, output: str | None, *, no_wait: bool
+    options: AttachOptions,
+    wanted: Sequence[int] | ProcessSelection,
+    count: int | None,
+    output: str | None,
+    *,
+    no_wait: bool,
 ) -> int:
     """Attach, show the steps, and detach; return the exit status.
 
@@ -193,13 +203,13 @@ def _run(
     failed = 0
     try:
         try:
-            failed = _attach(plan, wanted, attached, counted=count is not None)
+            failed = _attach(options, wanted, attached, counted=count is not None)
             followed = wanted if isinstance(wanted, ProcessSelection) and wanted.follows else None
             if no_wait or not (attached or followed):
                 for one in attached:
-                    note(f"{_title(one)}: attached; detach it with  tfprof detach {_id(one, plan.store)}")
+                    note(f"{_title(one)}: attached; detach it with  tfprof detach {_id(one, options.store)}")
                 return failed
-            notes = UntracedNotes(plan.store, waits=count is not None)
+            notes = UntracedNotes(options.store, waits=count is not None)
             _watch(attached, count, followed, notes, quiet=output is not None)
         except KeyboardInterrupt:
             if any(one.is_ours for one in attached):
@@ -208,7 +218,7 @@ def _run(
             for one in attached:
                 _detach(one)
             raise
-        return _finish(attached, output, plan.store) or failed
+        return _finish(attached, output, options.store) or failed
     finally:
         for one in attached:
             one.end()
@@ -226,7 +236,9 @@ def _settings(trace: str | None, level: str | None) -> dict[str, str]:
     return found
 
 
-def _attach(plan: Plan, wanted: Sequence[int] | ProcessSelection, attached: list[Attachment], *, counted: bool) -> int:
+def _attach(
+    options: AttachOptions, wanted: Sequence[int] | ProcessSelection, attached: list[Attachment], *, counted: bool
+) -> int:
     """Attach to each process; return 1 if one with a given pid failed, else 0.
 
     The attachments are added to ``attached`` one by one, so that an interrupt loses none.
@@ -244,16 +256,16 @@ def _attach(plan: Plan, wanted: Sequence[int] | ProcessSelection, attached: list
         try:
             if found is None:
                 raise UsageError(f"there is no process {pid}", "no-such-process")
-            _attach_to(found, plan, attached, counted=counted)
+            _attach_to(found, options, attached, counted=counted)
         except TfprofError as error:
             note(f"{pid}: {error}")
             failed = 1
     return failed
 
 
-def _attach_to(found: Process, plan: Plan, attached: list[Attachment], *, counted: bool) -> None:
+def _attach_to(found: Process, options: AttachOptions, attached: list[Attachment], *, counted: bool) -> None:
     """Attach to one process and print the method; TfprofError if that fails."""
-    attached.append(Attachment(plan, found))
+    attached.append(Attachment(options, found))
     one = attached[-1]
     if counted and not one.is_ours:
         attached.pop().end()

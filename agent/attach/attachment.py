@@ -18,54 +18,54 @@ from .payload import ShimAnswer
 
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
-LADDER: Final = (CHANNEL, *METHODS)
+ALL_METHODS: Final = (CHANNEL, *METHODS)
 #: Time limit for a new channel (seconds).
-CHANNEL_S: Final = 5.0
+CHANNEL_TIMEOUT_S: Final = 5.0
 #: Time limit for the header of a channel (seconds).
-CREATED_S: Final = 1.0
+CREATED_TIMEOUT_S: Final = 1.0
 #: Time limit for the end of TensorFlow's import (seconds).
-LOADING_S: Final = 20.0
+LOADING_TIMEOUT_S: Final = 20.0
 #: Time limit for the agent to find the channel (seconds).
-FOUND_S: Final = 3.0
+FOUND_TIMEOUT_S: Final = 3.0
 #: Time limit for storing a job's data (seconds).
-STORED_S: Final = 60.0
+STORED_TIMEOUT_S: Final = 60.0
 #: Time limit for the step at which a job detaches (seconds).
-DETACH_S: Final = 1.0
+DETACH_TIMEOUT_S: Final = 1.0
 #: Poll interval of these waits (seconds).
 POLL_S: Final = 0.05
 
 
-class Plan(NamedTuple):
+class AttachOptions(NamedTuple):
     """How to attach: store, name of the job, its settings by variable, methods to try."""
 
     store: str
     name: str | None = None
     settings: Mapping[str, str] = {}
-    methods: tuple[str, ...] = LADDER
+    methods: tuple[str, ...] = ALL_METHODS
     records_command: bool = False
 
 
 class Attachment:
     """A job that is profiled until `detach`."""
 
-    def __init__(self, plan: Plan, process: Process) -> None:
+    def __init__(self, options: AttachOptions, process: Process) -> None:
         self.process = process
-        self._plan = plan
+        self._options = options
         found = _channel(process)
         refusal = None if found is not None else targets.refusal_of(process.pid)
         if refusal is not None:
             raise refusal
-        self._instance_dir = runtime_dir.make_instance(plan.store)
-        self._supervisor = daemon_start.DaemonSupervisor(self._instance_dir, plan.store, daemon_start.AGENT)
+        self._instance_dir = runtime_dir.make_instance(options.store)
+        self._supervisor = daemon_start.DaemonSupervisor(self._instance_dir, options.store, daemon_start.AGENT)
         self._launch: Launch | None = None
         self.method, self.stopped_ns = CHANNEL, 0
         self.is_open = True  # until `end`
         self.channel = self._attached(found)
 
     def _attached(self, found: ChannelReader | None) -> ChannelReader:
-        methods = tuple(name for name in self._plan.methods if name in METHODS)
+        methods = tuple(name for name in self._options.methods if name in METHODS)
         if found is not None:
-            if CHANNEL not in self._plan.methods:
+            if CHANNEL not in self._options.methods:
                 found.close()
                 raise RefusedError("it is already profiled", "already-profiled")
             return found
@@ -78,7 +78,7 @@ class Attachment:
             self.close_launch()
             raise
         try:
-            environ = {**self._plan.settings, "TFPROF_RUN": launches.run_of(self._instance_dir, self._launch)}
+            environ = {**self._options.settings, "TFPROF_RUN": launches.run_of(self._instance_dir, self._launch)}
             done = helper.arm(self.process, environ, methods)
             self.method, self.stopped_ns = done.method, done.stopped_ns
             return self._new_channel(done.answer)
@@ -90,8 +90,8 @@ class Attachment:
 
     def _make_launch(self) -> Launch:
         pid = self.process.pid
-        command = targets.command_of(pid) if self._plan.records_command else None
-        launch = launches.new(self._plan.store, self._plan.name, command, pid)
+        command = targets.command_of(pid) if self._options.records_command else None
+        launch = launches.new(self._options.store, self._options.name, command, pid)
         launches.write(self._instance_dir, launch)
         return launch
 
@@ -101,7 +101,7 @@ class Attachment:
         if answer.refused:
             raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
         # An armed process that maps TensorFlow without a channel is importing it.
-        timeout_s = CHANNEL_S if answer.channel else LOADING_S if self._maps_tensorflow() else 0
+        timeout_s = CHANNEL_TIMEOUT_S if answer.channel else LOADING_TIMEOUT_S if self._maps_tensorflow() else 0
         deadline = time.monotonic() + timeout_s
         while self.process.is_alive and time.monotonic() < deadline:
             found = _channel(self.process)
@@ -152,9 +152,9 @@ class Attachment:
         """Disarm the shim in the job, at its next step or directly; AttachError if that fails."""
         # The agent learns from the process's open descriptor whose channel it is. So it must have
         # found the channel before the process closes that descriptor.
-        self._wait(lambda: bool(self.channel.word("agent_pid")), FOUND_S)
+        self._wait(lambda: bool(self.channel.word("agent_pid")), FOUND_TIMEOUT_S)
         control.detach(self.channel)
-        self._wait(lambda: False, DETACH_S)
+        self._wait(lambda: False, DETACH_TIMEOUT_S)
         if self.is_alive:
             helper.disarm(self.process)
 
@@ -176,7 +176,7 @@ class Attachment:
             with contextlib.suppress(OSError):
                 launches.write(self._instance_dir, self._launch)
 
-    def stored(self, timeout_s: float = STORED_S, sleep: Callable[[float], None] = time.sleep) -> Result | None:
+    def stored(self, timeout_s: float = STORED_TIMEOUT_S, sleep: Callable[[float], None] = time.sleep) -> Result | None:
         """Wait until the ended launch is stored; return the agent's result, None without one."""
         deadline = time.monotonic() + timeout_s
         result = None
@@ -194,7 +194,7 @@ def _channel(process: Process) -> ChannelReader | None:
 
     FormatError if it stays invalid: at first, the process may be just creating it.
     """
-    deadline = time.monotonic() + CREATED_S
+    deadline = time.monotonic() + CREATED_TIMEOUT_S
     while True:
         try:
             return _valid_channel(process)

@@ -41,7 +41,7 @@ class BackedOutError(AttachError):
     slug = "backed-out"
 
 
-class OnItsWayError(AttachError):
+class StillRunningError(AttachError):
     """A call did not return in time and goes on by itself; the thread then restores itself."""
 
 
@@ -98,7 +98,7 @@ class StoppedThread:
     ) -> Registers:
         """Call ``function`` and return the registers after it has returned, except rax.
 
-        BackedOutError if it waits for a lock for ``timeout_s``, OnItsWayError if it takes much
+        BackedOutError if it waits for a lock for ``timeout_s``, StillRunningError if it takes much
         longer for another reason.
         """
         frame = self._frame
@@ -138,7 +138,7 @@ class StoppedThread:
             thread.interrupt(self._timeout_s)
             self._restore()
             raise
-        except OnItsWayError:
+        except StillRunningError:
             raise
         except AttachError:
             self._restore()
@@ -158,8 +158,8 @@ class StoppedThread:
 
         Only a call that waits for a lock can be undone, since it has done nothing yet. Anywhere
         else it may have done its work, or may hold a lock itself, and would leave it locked.
-        BackedOutError if the call waits for a lock, OnItsWayError if it takes too long for another
-        reason.
+        BackedOutError if the call waits for a lock, StillRunningError if it takes too long for
+        another reason.
         """
         waits = is_inside = False
         for _ in range(_SYSCALLS_MAX):
@@ -168,14 +168,16 @@ class StoppedThread:
             except NotStoppingError:
                 if waits:
                     raise BackedOutError("the function called in the process is blocked; the call was undone") from None
-                raise OnItsWayError("the function called in the process takes long, and goes on by itself") from None
+                raise StillRunningError(
+                    "the function called in the process takes long, and goes on by itself"
+                ) from None
             if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.at:
                 return registers
             is_inside = not is_inside
             waits = is_inside and _waits(registers)
             if on_syscall is not None:
                 on_syscall(registers)
-        raise OnItsWayError("the function called in the process makes many system calls, and goes on by itself")
+        raise StillRunningError("the function called in the process makes many system calls, and goes on by itself")
 
     def _restore(self) -> None:
         """Restore everything; the registers last, in one call."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from ...commands import daemons
 from ..processes import Process
 from .errors import AttachError
-from .identities import Answerer
+from .identities import RequestHandler
 from .inject import METHODS
 from .payload import ShimAnswer
 
@@ -28,10 +28,10 @@ class InjectionResult(NamedTuple):
 
 
 #: Answers requests instead of a short-lived process, if this process may not attach itself.
-_answerer: list[Answerer] = []
+_answerer: list[RequestHandler] = []
 
 
-def set_answerer(answer: Answerer) -> None:
+def set_request_handler(answer: RequestHandler) -> None:
     """Send requests to ``answer`` from now on, instead of starting a process for each."""
     _answerer[:] = [answer]
 

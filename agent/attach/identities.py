@@ -34,7 +34,7 @@ _INSTALLATION: Final = ((sys.executable, os.X_OK), (daemons.ISOLATED, os.R_OK))
 #: Signals that end the child, and this process after it.
 _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP)
 
-Answerer = Callable[[dict[str, Any]], dict[str, Any]]
+RequestHandler = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def owner_of(pid: int) -> int | None:
@@ -78,7 +78,7 @@ def user_to_become(pids: list[int]) -> int | None:
     return next(iter(owners - {0}), None)
 
 
-def as_user(user_id: int, pid: int, work: Callable[[Answerer], int], answer: Answerer) -> int:
+def as_user(user_id: int, pid: int, work: Callable[[RequestHandler], int], answer: RequestHandler) -> int:
     """Run ``work`` with the identity of ``user_id`` in a forked child; return its exit status.
 
     The function returns in the child, too: the caller must end with this status.
@@ -167,7 +167,7 @@ def _asked(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]
     return found
 
 
-def _serve(connection: socket.socket, user_id: int, answer: Answerer) -> None:
+def _serve(connection: socket.socket, user_id: int, answer: RequestHandler) -> None:
     """Answer requests until the child ends."""
     with connection.makefile("rb") as file:
         for line in file:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from ...formats.errors import FolderError
 from ..processes import Process
 from . import maps, remote_debugging
-from .call import BackedOutError, OnItsWayError, StoppedThread
+from .call import BackedOutError, StillRunningError, StoppedThread
 from .errors import AttachError, RefusedError
 from .memory import ProcessMemory
 from .page import PAGE, Page, WorkProgress, WorkState, pack
@@ -70,7 +70,7 @@ class HoldsLockError(AttachError):
     slug = "holds-gil"
 
 
-class _MovedError(AttachError):
+class _NotBlockedError(AttachError):
     """The main thread left the system call that it was blocked in."""
 
 
@@ -162,7 +162,7 @@ class _Injection:
                 answer = page.wait(BEGIN_S, WorkState.BEGUN)
             if answer.state != WorkState.QUEUED:
                 answer = page.wait(WORK_S)
-        except OnItsWayError:
+        except StillRunningError:
             stays = True  # the main thread may be in the page's machine code
             raise
         finally:
@@ -177,7 +177,7 @@ class _Injection:
         if CALLBACK in methods and (PENDING_CALL not in methods or is_blocked(self._pid)):
             try:
                 self._stopped(lambda thread: self._call_back(thread, self._page.text_at))
-            except _MovedError:
+            except _NotBlockedError:
                 if PENDING_CALL not in methods:
                     raise
             else:
@@ -200,7 +200,7 @@ class _Injection:
         another call is queued: until Python 3.12 the interpreter can lose the signal of a queued
         call, if it is set while another signal is cleared.
         """
-        with contextlib.suppress(_MovedError, BackedOutError):
+        with contextlib.suppress(_NotBlockedError, BackedOutError):
             if not is_blocked(self._pid):
                 self._stopped(self._queue_nothing)
             elif CALLBACK in methods:
@@ -236,7 +236,7 @@ class _Injection:
 
     def _call_back(self, thread: StoppedThread, text_at: int) -> None:
         if thread.state.registers.orig_rax == _NO_CALL:
-            raise _MovedError("its main thread is not blocked")
+            raise _NotBlockedError("its main thread is not blocked")
         python, code = self._functions.python, self._page.at + self._page.size
         thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))
         self._memory.write(code, _CALLBACK_CODE)

@@ -22,8 +22,8 @@ SCAN_SOONEST_S: Final = 0.25
 #: Attempts before an invalid channel is refused: it may still be under construction.
 TRIES: Final = 3
 #: Limits of one call: channels opened, and time spent (seconds).
-TAKEN_MAX: Final = 32
-TAKEN_S: Final = 0.05
+OPENED_MAX: Final = 32
+OPENING_S: Final = 0.05
 #: Maximum channels per process: it has one, and one more after each exec.
 PROCESS_MAX: Final = 16
 #: Maximum open channels; further ones wait.
@@ -111,7 +111,7 @@ class Finder:
         self._next_scan_s = 0.0
 
     def scan(self) -> list[Found]:
-        """Scan /proc and return at most TAKEN_MAX new channels; the others stay queued."""
+        """Scan /proc and return at most OPENED_MAX new channels; the others stay queued."""
         started = time.monotonic()
         self._unfound.begin_search()
         self.holders = processes.scan(self._uid)
@@ -178,9 +178,9 @@ class Finder:
         """Open queued channels in turn by process, so that one process cannot block the others."""
         found: list[Found] = []
         self._second_scan = None
-        until = time.monotonic() + TAKEN_S
+        until = time.monotonic() + OPENING_S
         for inode in _in_turn(self._waiting):
-            if len(found) == TAKEN_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > until:
+            if len(found) == OPENED_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > until:
                 break
             one = self._try(inode, self._waiting.pop(inode))
             if one is not None:

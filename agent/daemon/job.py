@@ -131,7 +131,7 @@ class Job:
 
     def is_active(self, now: float) -> bool:
         """Whether the job has just ended or got an answer, and the collector accepts its data."""
-        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + ACTIVE_S
+        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.last_answer_s) + ACTIVE_S
 
     def has_just_ended(self, now: float) -> bool:
         """Whether the launcher may still report how the job ended and ask for the result."""

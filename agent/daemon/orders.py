@@ -175,7 +175,7 @@ class PendingOrders:
             if is_open:
                 traced = _limited(channel, "order_traced") if channel.word("policy_seen") == one.generation else 0
                 one.stored_at = channel.word("head")
-                outbox.hurry()
+                outbox.send_now()
             one.ended = OrderAnswer(
                 one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns()
             )

@@ -19,7 +19,7 @@ from ...formats.version import VERSION
 from ...formats.wire import Head
 from .. import announcements, daemon_start, identity, launches
 from ..folder_watch import FolderWatch
-from ..transport.connection import Link
+from ..transport.connection import CollectorConnection
 from . import leftovers, lost_processes
 from .event_waiter import NOTHING, EventWaiter
 from .finder import Finder, Found
@@ -85,7 +85,7 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._link = Link(collector_address(self.instance_dir), self._greeting())
+        self._link = CollectorConnection(collector_address(self.instance_dir), self._greeting())
         self._waiter = EventWaiter(
             self._link.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
@@ -130,7 +130,7 @@ class Agent:
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
             return ENDING_TICK_S
-        jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_taking(now) else []
+        jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_accepting(now) else []
         if any(not job.is_running for job in jobs):
             return ENDING_TICK_S
         return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
@@ -341,7 +341,7 @@ class Agent:
         self._living = living
         if self.jobs or lost_processes.are_waiting(self.instance_dir):
             self._keep_collector()
-        if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_taking(now)):
+        if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_accepting(now)):
             self._busy_s = now
         jobs, finder, stall = self.jobs.values(), self._finder, self._stall()
         self._try_write(lambda: self._results.write(jobs, finder.refusals, stall, finder.scans, finder.awaits))

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from .inbox import Signal
+from .signal_receiver import Signal
 
 #: Equal signals that arrive within this time are merged, as for a process that wakes slowly
 #: (seconds).

@@ -119,7 +119,7 @@ def _has_progress(before: Result | None, now: Result | None) -> bool:
     return now is None or now.stall is None or now.progress != (before.progress if before is not None else 0)
 
 
-class JobEnd:
+class EndReport:
     """The work after the end of the job of ``launch``; ``holder`` has its channels.
 
     With ``quiet`` only errors about ``dump`` are printed.

@@ -229,7 +229,7 @@ class Run:
         return outcome.exit_code
 
     def _run_to_end(
-        self, watched: witness.Witness | witness.Absent, isolating: str | None
+        self, watched: witness.Witness | witness.NoWitness, isolating: str | None
     ) -> "tuple[Outcome, ChannelHolder | None]":
         """Start the command and supervise it to its end."""
         try:
@@ -290,7 +290,7 @@ class Run:
         else:
             from . import report  # noqa: PLC0415 - not before it is needed
 
-            ending = report.JobEnd(self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet)
+            ending = report.EndReport(self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet)
             try:
                 if self._has_output:
                     ending.report(took_s)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from ...formats.errors import TfprofError
 from .forwarding import Forwarding
-from .inbox import ALL, Inbox, Signal
+from .signal_receiver import ALL, Signal, SignalReceiver
 
 #: Signals that Python itself ignores; a job starts with their default action.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -150,8 +150,8 @@ def not_started(name: str, code: int) -> NotStartedError:
 
 
 @functools.cache
-def _inbox() -> Inbox:
-    return Inbox()
+def _receiver() -> SignalReceiver:
+    return SignalReceiver()
 
 
 def wait(
@@ -167,11 +167,11 @@ def wait(
     readable. ``stopping`` returns the context in which this process stops.
     """
     due = time.monotonic()
-    child, inbox = _Child(pid), _inbox()
-    inbox.listen(wake_fd)
+    child, receiver = _Child(pid), _receiver()
+    receiver.listen(wake_fd)
     while True:
         until = min(due, forwarding.due)
-        came = inbox.next(until - time.monotonic())
+        came = receiver.next(until - time.monotonic())
         now = time.monotonic()
         if came is None and now < until:
             due = now
@@ -238,9 +238,9 @@ def _queue(one: Signal, pid: int) -> bool:
 
 def is_interrupted(seconds: float) -> bool:
     """Wait ``seconds``, after the job; return True at once on a terminating signal."""
-    deadline, inbox = time.monotonic() + seconds, _inbox()
+    deadline, receiver = time.monotonic() + seconds, _receiver()
     while (left := deadline - time.monotonic()) > 0:
-        came = inbox.next(left)
+        came = receiver.next(left)
         if came is not None and came.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             return True
     return False

@@ -123,7 +123,7 @@ class Witness:
         os.waitpid(self.pid, 0)
 
 
-class Absent:
+class NoWitness:
     """Stands for a witness that could not be started."""
 
     pid = 0
@@ -151,8 +151,8 @@ def _pass_barrier() -> None:
         return  # a session leader gets an error, but it has waited, too
 
 
-def begin(on_orphaned: Callable[[int], object]) -> Witness | Absent:
-    """Start a witness and return it; Absent if it cannot be forked or gets no pipes.
+def begin(on_orphaned: Callable[[int], object]) -> Witness | NoWitness:
+    """Start a witness and return it; NoWitness if it cannot be forked or gets no pipes.
 
     The witness calls ``on_orphaned`` with the job's pid after it has killed the job.
     """
@@ -164,7 +164,7 @@ def begin(on_orphaned: Callable[[int], object]) -> Witness | Absent:
     except OSError:
         for fd in pipes:
             os.close(fd)
-        return Absent()
+        return NoWitness()
     hear_requests, request, hear_replies, reply = pipes
     if pid == 0:
         _serve(hear_requests, reply, on_orphaned)

@@ -24,7 +24,7 @@ _ANSWER_MAX: Final = 1 << 20
 _QUEUED_MESSAGES: Final = 1000
 
 
-class Link:
+class CollectorConnection:
     """The connection to the collector of one instance; it reconnects automatically."""
 
     def __init__(self, address: str, greeting: Mapping[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Link:
             self._pid = pid
             self._refused_s = GREET_S
 
-    def is_taking(self, now: float) -> bool:
+    def is_accepting(self, now: float) -> bool:
         """Whether a collector of our version answers."""
         return self.collector is not None and self.refusal is None and now < self.heard_s + HEARD_S
 

@@ -191,7 +191,7 @@ class Outbox:
         self.is_closed = False
         self._ended = False
         self._broken = False
-        self.moved_s = time.monotonic()
+        self.last_answer_s = time.monotonic()
         self._not_before = 0.0
         self._reopened_s = -math.inf
         self._reopening = False
@@ -244,7 +244,7 @@ class Outbox:
         """Whether an answer is urgent: it would release much of the ring, or close the job."""
         return self._ended or (not self._broken and self._channel.filled(self.records.acked) >= PRESSING)
 
-    def hurry(self) -> None:
+    def send_now(self) -> None:
         """Send waiting records and spans at once, even if they are few."""
         self.records.last_sent_s = self.spans.last_sent_s = 0.0
 
@@ -288,7 +288,7 @@ class Outbox:
         """Handle an ACK: release the bytes of the ring, forget the messages."""
         self.stall = None
         self.progress += 1
-        self.moved_s = time.monotonic()
+        self.last_answer_s = time.monotonic()
         self._silence, self._waiting_since = SILENCE_S, 0.0
         if about == wire.RECORDS:
             self.records.note_acked(last)

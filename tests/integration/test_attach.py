@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fakes.polling import until
 from tfprof.agent import processes
-from tfprof.agent.attach.attachment import Attachment, Plan
+from tfprof.agent.attach.attachment import Attachment, AttachOptions
 from tfprof.collector.query.explanations import untraced
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.events import events
@@ -93,7 +93,7 @@ def assert_unchanged(report):
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
 def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, venv, kind, private_places):
     job = loop(venv, kind)
-    plan = Plan(store=str(private_places), settings={"TFPROF_TRACE": "steps=1-5"})
+    plan = AttachOptions(store=str(private_places), settings={"TFPROF_TRACE": "steps=1-5"})
     step = {"session": "train", "function": "function", "fit": "batch"}[kind]
 
     def is_traced(attached):
@@ -114,7 +114,9 @@ def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
 def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, private_places):
     job = loop(venv, kind)
-    attached = Attachment(Plan(str(private_places), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid))
+    attached = Attachment(
+        AttachOptions(str(private_places), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid)
+    )
     until(lambda: attached.channel.word("traced") >= 10, "traced steps", PATIENCE_S)
     attached.detach()
     attached.end()
@@ -145,7 +147,7 @@ def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind
 
 def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_places):
     job = loop("tf1", "callable")
-    plan = Plan(str(private_places), settings={"TFPROF_TRACE": "every=2"})
+    plan = AttachOptions(str(private_places), settings={"TFPROF_TRACE": "every=2"})
     attached = Attachment(plan, processes.process(job.pid))
     until(lambda: attached.channel.counters()["counts"]["run"] >= 20, "steps", PATIENCE_S)
     end(attached)
@@ -223,7 +225,7 @@ def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
         return next(one["state"] for one in json.loads(shown)["processes"] if one["pid"] == job.pid)
 
     assert state() == "attachable"
-    attached = Attachment(Plan(str(private_places)), processes.process(job.pid))
+    attached = Attachment(AttachOptions(str(private_places)), processes.process(job.pid))
     assert state() == "profiled"
     attached.detach()
     attached.end()

@@ -13,7 +13,7 @@ from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
 from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder, Announcement
 from tfprof.agent.daemon import finder
-from tfprof.agent.daemon.finder import PROCESS_MAX, SCAN_SOONEST_S, TAKEN_MAX, TRIES, Finder, Found
+from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SCAN_SOONEST_S, TRIES, Finder, Found
 from tfprof.agent.daemon.unfound import SEARCHES
 from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
@@ -216,7 +216,7 @@ def test_a_refused_process_that_is_gone_is_a_refusal_of_its_launch(place: Place)
 
 
 def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place) -> None:
-    many = [ChannelWriter(LAUNCH) for _ in range(3 * TAKEN_MAX)]
+    many = [ChannelWriter(LAUNCH) for _ in range(3 * OPENED_MAX)]
     for writer in many:
         writer.announce(place.path)
     # Announced last, with a name that is last in the list.

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from tfprof.agent.launcher.forwarding import GRACE_S, SETTLE_S, Forwarding
-from tfprof.agent.launcher.inbox import Signal
+from tfprof.agent.launcher.signal_receiver import Signal
 
 TERM, USR1, REAL, CONT, TSTP = signal.SIGTERM, signal.SIGUSR1, signal.SIGRTMIN + 3, signal.SIGCONT, signal.SIGTSTP
 TERMINAL, USER = 0x80, 0

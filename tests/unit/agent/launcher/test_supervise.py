@@ -23,7 +23,7 @@ except supervise.NotStartedError as error:
     sys.exit(0)
 calls = []
 passed_on = forwarding.Forwarding(lambda: None, lambda _sender: False)
-outcome = supervise.wait(pid, lambda: calls.append(1) or 0.01, passed_on, witness.Absent().stopping)
+outcome = supervise.wait(pid, lambda: calls.append(1) or 0.01, passed_on, witness.NoWitness().stopping)
 print(outcome.status, outcome.signal, outcome.exit_code, flush=True)
 if "COUNT" in os.environ: print(len(calls))
 """

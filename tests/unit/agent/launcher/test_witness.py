@@ -175,5 +175,5 @@ def test_without_a_new_process_there_is_no_witness(monkeypatch: pytest.MonkeyPat
 
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fork", fail)
-    assert isinstance(witness.begin(lambda pid: pid), witness.Absent)
+    assert isinstance(witness.begin(lambda pid: pid), witness.NoWitness)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import zmq
-from tfprof.agent.transport.connection import GREET_S, HEARD_S, REFUSED_GREET_S, Link
+from tfprof.agent.transport.connection import GREET_S, HEARD_S, REFUSED_GREET_S, CollectorConnection
 from tfprof.formats import wire
 from tfprof.formats.wire import Head
 
@@ -22,7 +22,7 @@ class Line:
         self.context = zmq.Context()
         self.router = self.context.socket(zmq.ROUTER)
         self.router.bind(f"ipc://{place}/c.sock")
-        self.link = Link(f"ipc://{place}/c.sock", {"agent": "a", "host": "h"})
+        self.link = CollectorConnection(f"ipc://{place}/c.sock", {"agent": "a", "host": "h"})
         self.peer = b""
 
     def close(self) -> None:
@@ -75,10 +75,10 @@ def line(tmp_path: Path) -> Iterator[Line]:
 
 def test_nothing_is_sent_before_a_welcome(line: Line) -> None:
     assert not line.link.send(Head(wire.OPEN, 5), b"{}")
-    assert not line.link.is_taking(100.0)
+    assert not line.link.is_accepting(100.0)
     line.say(Head(wire.WELCOME), WELCOME)
     assert [head.type for head, _ in line.answers(100.5)] == [wire.WELCOME]
-    assert line.link.is_taking(100.5)
+    assert line.link.is_accepting(100.5)
     assert line.link.send(Head(wire.OPEN, 5), b"{}")
     assert line.heard()[0].type == wire.OPEN
 
@@ -102,8 +102,8 @@ def test_a_silent_collector_is_greeted_once_a_second_and_then_counts_as_absent(l
     assert line.heard()[0].type == wire.GREETING
     line.link.greet(100.5 + GREET_S + 0.5)
     assert line.is_silent()
-    assert line.link.is_taking(100.5 + HEARD_S - 0.1)
-    assert not line.link.is_taking(100.5 + HEARD_S)
+    assert line.link.is_accepting(100.5 + HEARD_S - 0.1)
+    assert not line.link.is_accepting(100.5 + HEARD_S)
 
 
 def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(line: Line) -> None:
@@ -172,4 +172,4 @@ def test_an_invalid_answer_is_skipped(line: Line, frames: tuple[bytes, ...]) -> 
         found = line.answers(101.0)
     assert [head.uid for head, _ in found] == [5]
     assert line.link.refusal is None
-    assert line.link.is_taking(101.0)
+    assert line.link.is_accepting(101.0)

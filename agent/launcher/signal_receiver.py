@@ -25,7 +25,7 @@ class Signal(NamedTuple):
     value: int = 0
 
 
-class Inbox:
+class SignalReceiver:
     """The pending signals of this process.
 
     They are read from a signalfd. Python's sigtimedwait returns uninitialized memory when the

@@ -7,20 +7,20 @@ import time
 
 import psutil
 import pytest
-from tfprof.agent.launcher import inbox
+from tfprof.agent.launcher import signal_receiver
 
 #: Prints the signals that it receives; the first argument "without" hides ctypes.
 TAKER = """
 import signal, sys, time
 if sys.argv[1] == "without":
     sys.modules["ctypes"] = None
-from tfprof.agent.launcher.inbox import ALL, Inbox
+from tfprof.agent.launcher.signal_receiver import ALL, SignalReceiver
 signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
-inbox = Inbox()
+receiver = SignalReceiver()
 print("up", flush=True)
 until = time.monotonic() + 30
 while time.monotonic() < until:
-    one = inbox.next(0.2)
+    one = receiver.next(0.2)
     if one is not None:
         print(one.number, one.code, one.value, flush=True)
     if one is not None and one.number == signal.SIGTERM:
@@ -45,4 +45,4 @@ def test_signals_are_received_as_sent_and_a_stop_adds_none(how: str) -> None:
 
 def test_where_ctypes_is_missing_there_is_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctypes", None)
-    assert inbox._signal_fd() is None
+    assert signal_receiver._signal_fd() is None
