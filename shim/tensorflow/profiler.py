@@ -37,7 +37,6 @@ _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
 _POLL_S = 0.05  # seconds between checks of the process's size
 _Usage = ctypes.c_long * 18  # struct rusage; kept, since the job's garbage collection would have to free the class
 _PEAK = 4  # index of the peak resident size (KiB) in it
-_START_WAIT = 1.0  # maximum seconds to wait for the second thread to start
 _DROP_PAUSE = 0.002  # seconds between checks whether the session is dropped
 
 
@@ -203,10 +202,7 @@ class Session(object):
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # always 0
         seals = starmap(libc.plain.fcntl, [(log.fd, memory.GET_SEALS)])
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
-        started = _thread.allocate_lock()
-        started.acquire()
         calls = chain(
-            starmap(started.release, [()]),
             # Waits until the recording has ended or must end; every result so far is false, which
             # continues the chain.
             map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
@@ -222,9 +218,6 @@ class Session(object):
         try:
             _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)  # a handler of the job's may raise in it
             _thread.start_new_thread(any, (calls,))
-            # Until it runs, Python has its thread under this one's number, and gives it the
-            # exceptions that the job's threads set in this one.
-            started.acquire(True, _START_WAIT)
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 

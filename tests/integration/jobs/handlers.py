@@ -9,6 +9,7 @@ interface as if from another thread (``outside``).
 """
 
 import _signal
+import _thread
 import builtins
 import collections
 import ctypes
@@ -16,6 +17,7 @@ import fcntl  # noqa: F401 - the shim imports these late; each child inherits th
 import functools
 import gc
 import inspect  # noqa: F401
+import itertools
 import json
 import opcode  # noqa: F401
 import os
@@ -39,9 +41,6 @@ WITH_ARGUMENTS = {
 #: every line, while the other exceptions take turns.
 ALWAYS = TimeoutError
 SOON_S = 0.00002
-#: Where Python has a thread that it is starting under the main thread's number. It gives an
-#: exception from outside to the new thread, in any program.
-STARTING = ("profiler.py", "started.acquire(True")
 UNSAMPLED = 600  # steps after which short ones are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.
@@ -197,11 +196,30 @@ def functions():
     return calls
 
 
-def windows():
-    """Call functions whose steps a profiler session records; the second one fails."""
+def start_and_wait(function, args, start=_thread.start_new_thread):
+    """Start a thread and wait until it runs.
+
+    Until then Python has it under the number of the thread that starts it, and gives it the
+    exceptions that others set in that thread.
+    """
+    running = _thread.allocate_lock()
+    running.acquire()
+    start(function, (itertools.chain(itertools.starmap(running.release, [()]), *args),))
+    running.acquire()
+
+
+def profiled():
+    """Return the patched modules of the fake eager TensorFlow, whose steps are recorded."""
     made, _ = eager("all")
+    _thread.start_new_thread = start_and_wait
     profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
     sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
+    return made, profiler
+
+
+def windows():
+    """Call functions whose steps a profiler session records; the second one fails."""
+    made, _ = profiled()
     error = LookupError("the job's own")
 
     def fails():
@@ -223,9 +241,7 @@ def windows():
 
 def own_session():
     """Start a profiler session of the job's own while a window is open."""
-    made, _ = eager("all")
-    profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
-    sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
+    made, profiler = profiled()
     kept = []
 
     def start():
@@ -467,20 +483,12 @@ def lines_of(entry):
     return json.loads(ended(begun(work)))
 
 
-def starting(shim):
-    """Return (file, line) of STARTING."""
-    name, text = STARTING
-    with open(os.path.join(shim, "tensorflow", name)) as file:
-        lines = [number for number, line in enumerate(file, 1) if text in line]
-    return (OURS + name + ">", *lines)
-
-
-def cases_of(shim, first, every, turn, way):
+def cases_of(first, every, turn, way):
     """Yield (name, work) of two exceptions at every ``every``-th line from the ``first`` on.
 
     One exception is ALWAYS, the other is the next one of ``turn``.
     """
-    known = {starting(shim)} if way == "outside" else set()
+    known = set()
     for entry in ENTRIES:
         for number, *place in lines_of(entry):
             if tuple(place) in known:
@@ -525,7 +533,7 @@ def main(shim, share, way):
     turn = [each for each in classes() if way != "outside" or not issubclass(each, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0
-    for name, found in all_of(cases_of(shim, first, every, turn, way)):
+    for name, found in all_of(cases_of(first, every, turn, way)):
         cases += 1
         missed += found == MISSED
         if found and found != MISSED:
