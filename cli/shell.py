@@ -57,7 +57,7 @@ class Shell:
             self._carry_out(line)
         except TfprofError as error:
             self.failed = True
-            streams.say(f"tfprof: {error}" if self._parity.has_own_layout else _theirs(error, self._parity))
+            streams.say(f"tfprof: {error}" if self._parity.has_own_layout else _tf_message(error, self._parity))
         sys.stdout.flush()
         return True
 
@@ -93,14 +93,14 @@ class Shell:
         print_answer(write_output(self._engine, selection, view, options, terminal=Terminal(width())))
 
 
-def _theirs(error: TfprofError, parity: Parity) -> str:
+def _tf_message(error: TfprofError, parity: Parity) -> str:
     """Return the TF profiler's message about ``error``."""
     if isinstance(error, NoSuchStepError):
         return not_found(error)
     if isinstance(error, RefusedOutputError):
         return str(error.args[0])
     if isinstance(error, UsageError):
-        return f"E: {invalid_argument(parity, getattr(error, 'theirs', str(error.args[0])).rstrip())}"
+        return f"E: {invalid_argument(parity, getattr(error, 'tf_message', str(error.args[0])).rstrip())}"
     return f"tfprof: {error}"
 
 

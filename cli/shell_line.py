@@ -40,11 +40,11 @@ OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {
 
 
 class LineError(UsageError):
-    """A line with an unknown command or option; ``theirs``: the TF profiler's message."""
+    """A line with an unknown command or option; ``tf_message``: the TF profiler's message."""
 
-    def __init__(self, message: str, theirs: str) -> None:
+    def __init__(self, message: str, tf_message: str) -> None:
         super().__init__(message)
-        self.theirs = theirs
+        self.tf_message = tf_message
 
 
 class ParsedLine(NamedTuple):

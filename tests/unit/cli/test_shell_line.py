@@ -64,4 +64,4 @@ def test_every_option_has_every_spelling() -> None:
 def test_a_bad_line_is_refused_with_the_tf_profilers_message(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(text)
-    assert getattr(refused.value, "theirs", refused.value.args[0]) == message
+    assert getattr(refused.value, "tf_message", refused.value.args[0]) == message
