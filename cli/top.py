@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from ..collector.query.documents import top_document
-from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, ordered
+from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, sorted_jobs
 from ..collector.render import top_text
 from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
@@ -73,7 +73,7 @@ def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool
         run(opened, watch, sort, text or "")
         return
     watched = watch.look(time.time_ns())
-    jobs = ordered(like(watched.jobs, text or ""), sort)
+    jobs = sorted_jobs(like(watched.jobs, text or ""), sort)
     if as_json:
         print_json(top_document(opened, watched, jobs))
         return

@@ -16,7 +16,7 @@ from textual.widgets import Footer, Input, Static
 
 from ..collector.errors import TfprofError
 from ..collector.query.overview import overview
-from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, ordered
+from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, sorted_jobs
 from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
@@ -186,7 +186,7 @@ class JobsScreen(OrderScreen):
         """Redraw the last data."""
         if self._watched is None:
             return
-        jobs = ordered(like(self._watched.jobs, self._text), self._order, backwards=self._backwards)
+        jobs = sorted_jobs(like(self._watched.jobs, self._text), self._order, backwards=self._backwards)
         table = top_text.lines(jobs_now(jobs), self.app.size.width)
         how = [f"by {self._order}{' reversed' * self._backwards}"]
         how += [f"like {self._text!r}"] * bool(self._text) + ["paused"] * self._paused

@@ -11,10 +11,10 @@ import click
 from ..agent.identity import user_name
 from ..collector.client import Client
 from ..collector.errors import UsageError
-from ..collector.query.ordered import chosen, top_of
+from ..collector.query.order_targets import jobs_for_order, top_of
 from ..collector.render import order_text
 from ..collector.store.reader import open_reader
-from ..collector.summaries.ordered import OrderedJob
+from ..collector.summaries.order_results import OrderTarget
 from ..formats import orders
 from ..formats.addresses import collector_address
 from ..formats.orders import Order, OrderAnswer, Sender
@@ -59,9 +59,11 @@ class _Recipients(NamedTuple):
     patience_s: float
     as_json: bool
 
-    def jobs(self) -> list[OrderedJob]:
+    def jobs(self) -> list[OrderTarget]:
         """Return the selected jobs; UsageError if there are none."""
-        return chosen(open_reader(self.store), self.selectors, self.everything, self.hosts, self.names, self.pids)
+        return jobs_for_order(
+            open_reader(self.store), self.selectors, self.everything, self.hosts, self.names, self.pids
+        )
 
 
 def _order_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -125,7 +127,7 @@ def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
     Yield a line when the job applies the order, and one when the steps are traced and stored.
     """
     order = Order(orders.TRACE, giver(), "all", "auto", count, 0, _patience(WAIT))
-    for job, answer in _answers(store, chosen(open_reader(store), [uid]), order, to_the_end=True):
+    for job, answer in _answers(store, jobs_for_order(open_reader(store), [uid]), order, to_the_end=True):
         yield from order_text.lines(job, order, answer, None, 100)
 
 
@@ -211,8 +213,8 @@ def _given(recipients: _Recipients, order: Order, output: str | None) -> int:
 
 
 def _answers(
-    store: str, jobs: Sequence[OrderedJob], order: Order, *, to_the_end: bool
-) -> Iterator[tuple[OrderedJob, OrderAnswer]]:
+    store: str, jobs: Sequence[OrderTarget], order: Order, *, to_the_end: bool
+) -> Iterator[tuple[OrderTarget, OrderAnswer]]:
     """Yield the answers of ``jobs``; ended jobs come first."""
     for job in jobs:
         if not job.runs:

@@ -350,7 +350,7 @@ ORDERS: Final[dict[str, Callable[[WatchedJob], Any]]] = {
 }
 
 
-def ordered(jobs: Sequence[WatchedJob], order: str, *, backwards: bool = False) -> list[WatchedJob]:
+def sorted_jobs(jobs: Sequence[WatchedJob], order: str, *, backwards: bool = False) -> list[WatchedJob]:
     """Return ``jobs`` sorted by one of `ORDERS`, then by name and start."""
     alike = sorted(jobs, key=lambda one: (one.row.name.lower(), one.row.started_ns, one.row.uid))
     found = sorted(alike, key=ORDERS[order], reverse=backwards)

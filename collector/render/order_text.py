@@ -8,12 +8,12 @@ from ...formats import orders
 from ...formats.orders import Order, OrderAnswer
 from ..numbers import count
 from ..summaries.kinds import named
-from ..summaries.ordered import OrderedJob, OrderedOps
+from ..summaries.order_results import OrderOps, OrderTarget
 from ..text import clean
 from .report_text import ops_table
 
 
-def lines(job: OrderedJob, order: Order, answer: OrderAnswer, ops: OrderedOps | None, width: int) -> Iterator[str]:
+def lines(job: OrderTarget, order: Order, answer: OrderAnswer, ops: OrderOps | None, width: int) -> Iterator[str]:
     """Yield a line for ``answer``, and a table of ``ops``.
 
     ``ops``: the ops of the traced steps, known after the end of ``order``; None for no table.
@@ -30,12 +30,12 @@ def lines(job: OrderedJob, order: Order, answer: OrderAnswer, ops: OrderedOps | 
         yield from ops_table(ops.ops, width)
 
 
-def _steps(ops: OrderedOps) -> str:
+def _steps(ops: OrderOps) -> str:
     return f"ops of {count(ops.steps)} traced {named(ops.kind)} steps, {count(ops.first)} to {count(ops.last)}"
 
 
 def document(
-    job: OrderedJob, answer: OrderAnswer, before: Mapping[str, Any] | None, ops: OrderedOps | None
+    job: OrderTarget, answer: OrderAnswer, before: Mapping[str, Any] | None, ops: OrderOps | None
 ) -> dict[str, Any]:
     """Return the JSON object of ``job`` after ``answer``.
 
@@ -55,7 +55,7 @@ def document(
     return {**values, "kind": answer.kind or None, "step": answer.step or None}
 
 
-def _ops(ops: OrderedOps) -> dict[str, Any]:
+def _ops(ops: OrderOps) -> dict[str, Any]:
     return {
         "kind": named(ops.kind),
         "first_step": ops.first,

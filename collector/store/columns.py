@@ -71,7 +71,7 @@ def repeat(value: int, size: int, kind: Any) -> Any:
     return pa.repeat(constant(value, kind), size)
 
 
-def ordered(column: Any) -> Any:
+def sorted_column(column: Any) -> Any:
     """Return ``column`` in ascending order."""
     return column.take(pc.sort_indices(column))
 

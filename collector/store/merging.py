@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from . import aggregation
-from .columns import NULL, constant, flat, integer, ordered, pc, row_numbers
+from .columns import NULL, constant, flat, integer, pc, row_numbers, sorted_column
 from .node_keys import device_of, node_of, packed
 from .schema import NONE_ID, ROLLUP
 
@@ -31,7 +31,7 @@ def by_python(older: pa.Table, newer: pa.Table) -> pa.Table:
     """Merge two rollups, as ``merge`` does."""
     sides = (older, newer)
     side_keys = [_keys(side) for side in sides]
-    keys = ordered(pc.unique(pa.concat_arrays(side_keys)))
+    keys = sorted_column(pc.unique(pa.concat_arrays(side_keys)))
     indexes = [pc.index_in(keys, value_set=side_key) for side_key in side_keys]
 
     def aligned(name: str) -> list[Any]:
@@ -68,7 +68,7 @@ def _histograms(sides: Sequence[pa.Table], keys: Any) -> aggregation.Columns:
 
 def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
     part_keys = pa.concat_arrays([_keys(part) for part in parts])
-    keys = ordered(pc.unique(part_keys))
+    keys = sorted_column(pc.unique(part_keys))
     groups = pc.index_in(part_keys, value_set=keys)
     buffers, at = [], 0
     for part in parts:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
 from tfprof.collector.alerts.alert import Alert
-from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, like, ordered
+from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, like, sorted_jobs
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
@@ -79,7 +79,7 @@ def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
             {"spans": rows("spans", [span(layout.BATCH, 9999, 314_000, 300 if uid >> 60 == 0xB else 100)])}
         )
     found = watch.look(later).jobs
-    assert [one.row.id for one in ordered(found, "slow")][:2] == ["c000", "b000"]
+    assert [one.row.id for one in sorted_jobs(found, "slow")][:2] == ["c000", "b000"]
     by_id = {one.row.id: one for one in found}
     assert by_id["c000"].idle_ns == 15 * SECOND
     assert by_id["b000"].pace.change == pytest.approx(3.0)
@@ -95,7 +95,7 @@ def test_a_recent_alert_is_shown_and_brings_its_job_forward(writer: LocalStoreWr
     found = [Alert(NOW - SECOND, NOW, "spike"), Alert(NOW, NOW, "memory-growth", before=1e9, now=2e9)]
     writer.job(0xB << 60).append({"alerts": rows("alerts", [one._asdict() for one in found])})
     jobs = watch.look(NOW + SECOND).jobs
-    assert [(one.row.id, one.alert) for one in ordered(jobs, "slow")] == [("b000", "memory-growth"), ("a000", None)]
+    assert [(one.row.id, one.alert) for one in sorted_jobs(jobs, "slow")] == [("b000", "memory-growth"), ("a000", None)]
     assert watched(watch, NOW + 601 * SECOND)["b000"].alert is None
 
 
@@ -164,7 +164,7 @@ def test_every_order_sorts_all_jobs_and_puts_ended_ones_last(writer: LocalStoreW
     job.close("exited", {"t_ns": NOW})
     found = watch_all(writer)
     for backwards in (False, True):
-        assert [one.row.id for one in ordered(found, order, backwards=backwards)][-1] == "c000"
+        assert [one.row.id for one in sorted_jobs(found, order, backwards=backwards)][-1] == "c000"
 
 
 def watch_all(writer: LocalStoreWriter) -> list[WatchedJob]:

@@ -9,20 +9,20 @@ from ..errors import NoSuchJobError, UsageError
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import short_ids
 from ..summaries.kinds import leading
-from ..summaries.ordered import OrderedJob, OrderedOps
+from ..summaries.order_results import OrderOps, OrderTarget
 from .alive import may_run
 from .ranked import ranked
 from .selection import host_of
 
 
-def chosen(
+def jobs_for_order(
     store: StoreReader,
     selectors: Sequence[str],
     everything: bool = False,
     hosts: Sequence[str] = (),
     names: Sequence[str] = (),
     pids: Sequence[int] = (),
-) -> list[OrderedJob]:
+) -> list[OrderTarget]:
     """Return the jobs that ``selectors`` name, or without selectors all running jobs.
 
     ``hosts`` and ``names`` (patterns, case is ignored) and ``pids`` limit these jobs, unless they
@@ -43,14 +43,14 @@ def chosen(
     found = [job for job in found if not pids or job.info.identity.get("pid") in pids]
     if not found:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all")
-    return [OrderedJob(job.info, short.get(job.info.hex, job.info.hex), may_run(job.info)) for job in found]
+    return [OrderTarget(job.info, short.get(job.info.hex, job.info.hex), may_run(job.info)) for job in found]
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
 
 
-def top_of(job: JobReader, answer: OrderAnswer) -> OrderedOps | None:
+def top_of(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     """Return the ops of the traced steps of an order that are of the main kind.
 
     These are the steps that began between the times of ``answer``. None if no such step is stored.
@@ -66,4 +66,4 @@ def top_of(job: JobReader, answer: OrderAnswer) -> OrderedOps | None:
     steps = [row["step"] for row in rows if row["kind"] == kind]
     first, last = min(steps), max(steps)
     found = ranked(job, (first, last), (kind,))
-    return None if found is None else OrderedOps(kind, first, last, found.profile.traces, found.ops)
+    return None if found is None else OrderOps(kind, first, last, found.profile.traces, found.ops)

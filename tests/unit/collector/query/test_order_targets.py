@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fakes.made_store import IDENTITY
 from tfprof.collector.errors import NoSuchJobError
-from tfprof.collector.query.ordered import chosen
+from tfprof.collector.query.order_targets import jobs_for_order
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 
@@ -34,11 +34,16 @@ def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
     earlier = mine() | {"started": mine()["started"] - 1}
     store = left_behind(tmp_path, mine(), earlier, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
     assert {job.info.state for job in store.jobs()} == {"stale"}
-    assert [(job.info.uid, job.runs) for job in chosen(store, (), everything=True)] == [(1, True)]
-    assert [job.runs for job in chosen(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [True, False, False, False]
+    assert [(job.info.uid, job.runs) for job in jobs_for_order(store, (), everything=True)] == [(1, True)]
+    assert [job.runs for job in jobs_for_order(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_without_a_running_job_there_is_nobody_to_order(tmp_path: Path) -> None:
     store = left_behind(tmp_path, {"pid": 2**22 + 1, "started": 5})
     with pytest.raises(NoSuchJobError, match="no such job is running"):
-        chosen(store, (), everything=True)
+        jobs_for_order(store, (), everything=True)

@@ -8,7 +8,7 @@ from .top import TopOp
 
 
 @dataclass(frozen=True, slots=True)
-class OrderedJob:
+class OrderTarget:
     """A job that gets an order.
 
     ``info``: its record. ``id``: its shortest unique id. ``runs``: whether its process may be
@@ -21,7 +21,7 @@ class OrderedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderedOps:
+class OrderOps:
     """The ops of the traced steps of one kind, those with the most time first.
 
     ``steps``: number of traced steps. ``first`` and ``last``: numbers of the first and the last of
