@@ -21,7 +21,7 @@ from ..agent.processes import Process, process
 from ..collector.numbers import duration
 from ..collector.query.explanations import untraced
 from ..collector.store.reader import open_reader
-from ..collector.summaries.jobs import short_ids, steps_of
+from ..collector.summaries.jobs import main_steps, short_ids
 from ..commands import settings_files
 from ..formats.errors import TfprofError, UsageError
 from ..formats.policy import Policy
@@ -344,7 +344,7 @@ def _are_traced(channel: ChannelReader, count: int) -> bool:
     traced = channel.word("traced")
     if not 0 < traced < count:
         return traced >= count
-    _, steps = steps_of(channel.counters())
+    _, steps = main_steps(channel.counters())
     return steps > count
 
 

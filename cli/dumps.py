@@ -10,10 +10,10 @@ from ..collector.errors import TfprofError
 from ..collector.export import files
 from ..collector.query.explanations import untraced
 from ..collector.query.kinds import of_job
-from ..collector.store.columns import listed
+from ..collector.store.columns import column_list
 from ..collector.store.protocols import JobReader
 from ..collector.summaries.jobs import JobRow
-from ..collector.summaries.kinds import named
+from ..collector.summaries.kinds import kind_name
 
 
 def dump(
@@ -38,7 +38,7 @@ def dump(
 def _traced(job: JobReader) -> tuple[str, list[int]]:
     """Return the main kind of step of ``job``, and its traced steps in order."""
     traces, kinds = of_job(job, ["step"], apart=False)
-    return named(kinds[0]) if kinds else "", sorted(set(listed(traces, "step")))
+    return kind_name(kinds[0]) if kinds else "", sorted(set(column_list(traces, "step")))
 
 
 def _written(job: JobReader, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:

@@ -17,7 +17,7 @@ from ..collector.imports.stacks import Rows
 from ..collector.imports.steps import Coverage, ImportedStep
 from ..collector.imports.writing import ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
-from ..collector.store.columns import listed
+from ..collector.store.columns import column_list
 from ..formats.values import job_name
 from .command import json_option, note, print_json, print_lines, store_option
 from .selection import TfprofCommand
@@ -42,7 +42,7 @@ def _of_profile(path: str, name: str) -> ImportSource:
 
 def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> ImportSource:
     nodes = graph(contents(given["graph_path"]), given["graph_path"])
-    names = frozenset(listed(nodes, "name"))
+    names = frozenset(column_list(nodes, "name"))
     known: list[Iterable[Rows]] = []
     if "op_log_path" in given:
         known.append([_op_log(given["op_log_path"], names, notes)])
@@ -136,7 +136,7 @@ def _named_after(path: str) -> str:
 
 def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
     """Write the job and print a summary."""
-    covered, shares = Coverage(listed(source.graph, "name")), []
+    covered, shares = Coverage(column_list(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))
 
     def print_coverage(step: ImportedStep) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
-from ..collector.query.explanations import cost_note, first_warning, missed, of_kinds, untraced
+from ..collector.query.explanations import cost_note, first_warning, left_out_kinds_text, missed, untraced
 from ..collector.query.profile import Profile
 from ..collector.query.ranked import ranked
 from ..collector.render import report_text
@@ -22,7 +22,7 @@ from ..collector.render.report_text import Summary
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
-from ..collector.summaries.kinds import function_key, named, of_span
+from ..collector.summaries.kinds import function_key, kind_name, of_span
 from ..collector.summaries.steps import steps
 from ..formats import layout
 from .command import width
@@ -39,7 +39,7 @@ def _summary(job: JobReader, row: JobRow, found: Profile | None) -> Summary:
     most = max(mine, key=lambda one: one.untraced.total_ns if one.untraced else 0, default=None)
     if most is None or most.untraced is None:
         return Summary(row, None)
-    name = named(of_span(layout.FUNCTION, most.key), functions_of(job.info)) if keys - {0} and groups[1:] else ""
+    name = kind_name(of_span(layout.FUNCTION, most.key), functions_of(job.info)) if keys - {0} and groups[1:] else ""
     return Summary(row, most.untraced.p50_ns, name)
 
 
@@ -67,7 +67,7 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     found = top.profile if top else None
     shown = [_summary(job, row, found if job is first else None) for job, row in processes[: report_text.PROCESSES]]
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
-    why = (of_kinds(found), first_warning(first), missed(first)) if found else (untraced(first),)
+    why = (left_out_kinds_text(found), first_warning(first), missed(first)) if found else (untraced(first),)
     costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES])
     notes = [*why, next(filter(None, costs), None)]
     yield from report_text.lines([*shown, *rest], top.ops if top else [], list(filter(None, notes)), columns)

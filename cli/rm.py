@@ -8,7 +8,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.listing import Wanted
-from ..collector.query.removing import Removable, ended, named, remove_jobs
+from ..collector.query.removing import Removable, ended, remove_jobs, selected
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
@@ -51,7 +51,7 @@ def rm(
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
     opened, now_ns = LocalStore(store), time.time_ns()
     found = (
-        named(opened, jobs, now_ns)
+        selected(opened, jobs, now_ns)
         if jobs
         else ended(opened, Wanted(names=names), now_ns if before is None else before, now_ns)
     )

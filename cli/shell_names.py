@@ -5,11 +5,11 @@ from functools import cache
 from typing import Any
 
 from ..collector.errors import TfprofError
-from ..collector.query.kinds import counted, of_job
+from ..collector.query.kinds import of_job, traces_by_kind
 from ..collector.store.protocols import JobReader
 from ..collector.store.schema import DEVICE, NODE
 from ..collector.summaries.jobs import functions_of
-from ..collector.summaries.kinds import ALL, named
+from ..collector.summaries.kinds import ALL, kind_name
 from ..collector.tfviews.nodes import texts
 
 
@@ -66,4 +66,4 @@ class JobNames:
     @staticmethod
     def _kinds(job: JobReader) -> Iterable[str]:
         names = functions_of(job.info)
-        return [named(kind, names) for kind in counted([job.table("traces", ["kind", "key"])])]
+        return [kind_name(kind, names) for kind in traces_by_kind([job.table("traces", ["kind", "key"])])]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .loader import load
 from .query.engine import Answer
 from .query.explanations import kinds_of
-from .query.kinds import ran
+from .query.kinds import steps_run
 from .query.selection import ids_of
 from .text import clean
 from .tfviews.op import OpView
@@ -103,7 +103,7 @@ def _subject(answer: Answer) -> "Subject":
     from .render.heading import Subject  # noqa: PLC0415  # as above
 
     selection, profile, kinds = answer.selection, answer.profile, kinds_of(answer)
-    there, estimated = ran(selection.jobs, profile.numbers if profile else ())
+    there, estimated = steps_run(selection.jobs, profile.numbers if profile else ())
     ids = ids_of(selection.jobs)
     return Subject(
         view=answer.view.name,

@@ -14,7 +14,7 @@ class CutShortError(ValueError):
     """A message ends within a field, or has an invalid field."""
 
 
-def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
+def field_offsets(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
     """Yield (number, start, content, end) of each field.
 
     ``start`` and ``end`` are the offsets of the field. ``content`` is the offset of its content, 0
@@ -44,7 +44,7 @@ def parts(data: memoryview, number: int) -> Iterator[memoryview]:
 
     CutShortError if the message is truncated or invalid.
     """
-    for found, _, content, end in fields(data):
+    for found, _, content, end in field_offsets(data):
         if found == number and content:
             yield data[content:end]
 
@@ -54,7 +54,9 @@ def without(data: memoryview, number: int) -> bytes:
 
     CutShortError if the message is truncated or invalid.
     """
-    return b"".join(data[start:end] for found, start, content, end in fields(data) if found != number or not content)
+    return b"".join(
+        data[start:end] for found, start, content, end in field_offsets(data) if found != number or not content
+    )
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:

@@ -33,7 +33,7 @@ class Counted(NamedTuple):
     unknown: int
 
 
-class Ran:
+class ExecutedNodes:
     """The nodes that ran in some traced steps, with a sample execution of each."""
 
     def __init__(self, nodes: Nodes, samples: Mapping[str, Sample], parity: Parity) -> None:
@@ -49,7 +49,7 @@ class Ran:
         """
         if name not in self._infos:
             info = parsed_label(self.samples[name].label) if name in self.samples else None
-            known = self.nodes.named(name)
+            known = self.nodes.candidates(name)
             op = info.op if info else known[0].op if known else ""
             counts = formula(op, self._parity) is not None
             self._infos[name] = LabelInfo(op_type(op), info.inputs if info else None) if counts else None
@@ -59,14 +59,16 @@ class Ran:
 class Counting:
     """The sum of the operations in traces."""
 
-    def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT) -> None:
-        """Count the executions of the nodes in ``ran``.
+    def __init__(
+        self, executed: ExecutedNodes, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT
+    ) -> None:
+        """Count the executions of the nodes in ``executed``.
 
         ``op_log``: counts of one execution by node, which take precedence. ``varying``: the nodes
         whose executions are passed to `add`; of all other nodes, the sample execution is counted.
         """
-        self._ran = ran
-        self._nodes = ran.nodes
+        self._executed = executed
+        self._nodes = executed.nodes
         self._op_log = op_log
         self._varying = frozenset(varying)
         self._parity = parity
@@ -74,12 +76,12 @@ class Counting:
         self._ones: dict[str, set[int]] = {}
         self._unknown: set[str] = set()
         self._numbers: dict[Any, int | None] = {}
-        self._fusions = Fusions(ran.nodes, ran.samples, op_log, self._formula)
+        self._fusions = Fusions(executed.nodes, executed.samples, op_log, self._formula)
 
     def add(self, steps: EquivalentSteps, shapes: StepShapes) -> None:
         """Add the operations of some traces."""
         for name, signature, _, runs in steps.rows:
-            if not self._op_log.get(name) and self._ran.info(name) is not None:
+            if not self._op_log.get(name) and self._executed.info(name) is not None:
                 turns = self._turns(name, signature, runs, steps, shapes)
                 for there, times in [(shapes, runs)] if turns is None else turns:
                     number = self._known(name, self._number(name, signature, there))
@@ -93,23 +95,25 @@ class Counting:
 
         Return None if the shapes do not differ between executions.
         """
-        info = self._ran.info(name)
+        info = self._executed.info(name)
         if not any(
-            shapes.varies_by_iteration(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]
+            shapes.varies_by_iteration(node, info) for node in shapes.candidates(name) or [Definition(-1, name, "", {})]
         ):
             return None
         order = steps.orders.get(name, (signature,) * runs)
         return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]
 
-    def counted(self) -> Counted:
+    def count(self) -> Counted:
         """Return the counts; nodes without a formula or without operations are left out."""
-        counts = {name: Count(number) for name, number in self._op_log.items() if number and name in self._ran.samples}
+        counts = {
+            name: Count(number) for name, number in self._op_log.items() if number and name in self._executed.samples
+        }
         for name, total in self._totals.items():
             ones = self._ones[name]
             counts[name] = Count(max(ones), None if len(ones) == 1 else total)
         still = StepShapes(self._nodes, ())
-        for name, sample in self._ran.samples.items():
-            if name not in self._varying and name not in counts and self._ran.info(name) is not None:
+        for name, sample in self._executed.samples.items():
+            if name not in self._varying and name not in counts and self._executed.info(name) is not None:
                 counts[name] = Count(self._known(name, self._number(name, sample.signature, still)))
         return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
 
@@ -121,11 +125,11 @@ class Counting:
 
     def _number(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
         """Return the operations of one execution called ``name``; None if a shape is unknown."""
-        info = self._ran.info(name)
+        info = self._executed.info(name)
         if info is None:
             return None
         seen = recorded(signature)
-        known = shapes.named(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, info.op)
+        known = shapes.candidates(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, info.op)
         for node in known or [Definition(-1, name, info.op, {})]:
             outputs = tuple(
                 shapes.output(node.graph, InputSource(node.name, slot)) if dims is None else dims

@@ -12,7 +12,7 @@ from ..decoders.proto import graph_pb2
 from ..errors import FormatError
 from ..store.outputs import OpOutput, decode
 from .definitions import InputSource, Outputs, dims_of, source
-from .kernels import labeled
+from .kernels import split_label
 from .registry import Dims
 
 #: Name of the execution of a fed placeholder: node, output, and position among the feeds.
@@ -130,7 +130,7 @@ def parsed_label(label: str) -> LabelInfo | None:
 
     TensorFlow's executor writes `name = Op(inputs)`, a profiler window only the op.
     """
-    found = labeled(label)
+    found = split_label(label)
     if found is not None:
         inputs = _INPUTS.fullmatch(found.rest)
         return inputs and LabelInfo(found.kernel, tuple(source(text) for text in inputs[1].split(", ") if text))

@@ -40,7 +40,7 @@ class Label(NamedTuple):
     rest: str
 
 
-def labeled(label: str) -> Label | None:
+def split_label(label: str) -> Label | None:
     """Parse a timeline label; return None if it is not from an executor."""
     match = _LABEL.fullmatch(label)
     return Label(*match.groups()) if match else None

@@ -40,7 +40,7 @@ class Nodes:
             if self.by_key.setdefault((node.graph, node.name), node) is node:
                 self.by_name.setdefault(node.name, []).append(node)
 
-    def named(self, name: str) -> list[Definition]:
+    def candidates(self, name: str) -> list[Definition]:
         """Return the nodes that an execution called ``name`` may belong to.
 
         If no node has this name, they are the nodes in function bodies that were inlined under it.
@@ -111,11 +111,11 @@ def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
 
     The bytes of their outputs determine the batch size.
     """
-    return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.named(name))]
+    return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.candidates(name))]
 
 
 def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
-    known = nodes.named(name)
+    known = nodes.candidates(name)
     if not known:
         return True
     shapes = [nodes.shapes(node) for node in known]
@@ -151,13 +151,13 @@ class StepShapes:
         ]
         self._ran = nodes.calls.reached(batch.graph for batch in self._batches if batch.examples is not None)
 
-    def named(self, name: str) -> list[Definition]:
+    def candidates(self, name: str) -> list[Definition]:
         """Return the nodes that an execution called ``name`` may belong to.
 
         If several nodes have the name, only those in graphs that ran with the batch of this step
         are returned, if there are any.
         """
-        known = self._nodes.named(name)
+        known = self._nodes.candidates(name)
         return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
     def varies_by_iteration(self, node: Definition, info: LabelInfo | None = None) -> bool:
@@ -206,7 +206,7 @@ class StepShapes:
     def _evidence(self) -> Iterator[RecordedShape]:
         for source, dims in self._seen.items():
             if dims is not None and source not in self._turns:
-                for node in self.named(source.name):
+                for node in self.candidates(source.name):
                     yield RecordedShape(node.graph, node.name, source.slot, dims)
         for batch in self._batches:
             if batch.examples is not None:

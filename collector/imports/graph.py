@@ -5,7 +5,7 @@ import pyarrow as pa
 from ..decoders.graphdef import graph_nodes
 from ..errors import DecodeError
 from ..proto.tensorflow_pb2 import GraphDef
-from ..store.columns import listed
+from ..store.columns import column_list
 from .files import TEXT, BadFileError, is_text, parsed
 
 
@@ -30,6 +30,6 @@ def nodes(data: bytes, path: str) -> pa.RecordBatch:
         raise BadFileError(f"{path} is not a valid GraphDef: its bytes do not parse as one") from None
     if not rows.num_rows:
         raise BadFileError(f"{path} is not a valid GraphDef: it has no nodes")
-    if "" in listed(rows, "name") or "" in listed(rows, "op"):
+    if "" in column_list(rows, "name") or "" in column_list(rows, "op"):
         raise BadFileError(f"{path} is not a valid GraphDef: it has nodes without a name or a type")
     return rows.combine_chunks().to_batches()[0]

@@ -15,7 +15,7 @@ from ..summaries.jobs import functions_of
 from ..summaries.kinds import of_span
 from ..summaries.op_changes import OpChange, op_changes
 from ..summaries.top import TopOp
-from .kinds import of_kinds
+from .kinds import rows_of_kinds
 from .ranked import ranked
 
 #: Maximum number of traced steps that are compared on each side of the change.
@@ -69,7 +69,7 @@ def _explained(job: JobReader, alert: Alert, text: str) -> JobAlert:
 
 
 def _traced(job: JobReader, kind: int) -> list[int]:
-    steps: list[Any] = of_kinds(job.table("traces", ["kind", "key", "step"]), (kind,))["step"].to_pylist()
+    steps: list[Any] = rows_of_kinds(job.table("traces", ["kind", "key", "step"]), (kind,))["step"].to_pylist()
     return sorted(set(steps))
 
 

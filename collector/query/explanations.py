@@ -207,10 +207,10 @@ def left_out(answer: Answer) -> str | None:
 
     None if it leaves out none, and in the layout of the TF profiler.
     """
-    return of_kinds(answer.profile) if answer.profile and answer.selection.parity.has_own_layout else None
+    return left_out_kinds_text(answer.profile) if answer.profile and answer.selection.parity.has_own_layout else None
 
 
-def of_kinds(profile: Profile) -> str | None:
+def left_out_kinds_text(profile: Profile) -> str | None:
     """Return the kinds of steps that a profile covers, and those that it leaves out, as text.
 
     None if it leaves out none.

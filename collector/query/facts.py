@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ..flops import attributes
-from ..flops.counts import Count, Counting, Ran, registered
+from ..flops.counts import Count, Counting, ExecutedNodes, registered
 from ..flops.definitions import Definition, InputSource, complete, definitions
 from ..flops.registry import Dims
 from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
@@ -200,10 +200,10 @@ def _counted(
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
         static = registered(nodes, outputs, parity) | _of_log(log.float_ops, facts)
         return JobFacts(_with_counts(facts, static), static)
-    names = reader.ran(steps.rollup)
+    names = reader.executed_names(steps.rollup)
     varying = open_nodes(nodes, names, parity)
-    ran = Ran(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
-    counting = Counting(ran, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
+    executed = ExecutedNodes(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
+    counting = Counting(executed, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
     agreed = Agreed(nodes) if SHAPES in needs else None
     for equivalent in reader.equivalent_steps(varying, sized_nodes(nodes, varying)):
         shapes = StepShapes(nodes, equivalent.rows, equivalent.orders)
@@ -215,7 +215,7 @@ def _counted(
         facts = _with_inputs(nodes, facts, agreed.outputs())
     if counting is None:
         return JobFacts(facts, {})
-    counts, unknown = counting.counted()
+    counts, unknown = counting.count()
     return JobFacts(_with_counts(facts, counts), counts, unknown)
 
 

@@ -14,7 +14,7 @@ from ..store.tail import Tail
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
 from ..summaries.lines import StepLine, StepLines
-from .overview import steps_of
+from .overview import step_times_of
 
 SECOND_NS: Final = 10**9
 #: Intervals of the search for new jobs of a launch, and of the check for a silent job's collector.
@@ -180,6 +180,6 @@ class Following:
         del self._followed[info.uid]
         self._others.add(info.uid)
         row = job_row(info, one.short, now_ns)
-        steps = steps_of(row, one.job.table("spans"), functions_of(info))
+        steps = step_times_of(row, one.job.table("spans"), functions_of(info))
         median = steps[0].spread.p50_ns if steps and row.step_kind else None
         yield JobChange("end", row, median_ns=median)

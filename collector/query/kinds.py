@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..errors import UsageError
-from ..store.columns import listed, occurrences, pc
+from ..store.columns import column_list, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
 from ..summaries.jobs import counts_of, functions_of, words
-from ..summaries.kinds import function_key, leading, named, of_names, of_span, span_kind
+from ..summaries.kinds import function_key, kind_name, leading, of_names, of_span, span_kind
 from ..tfviews.nodes import texts
 
 #: Columns of TRACES that this module reads.
@@ -23,13 +23,13 @@ _SPANS: Final = ("kind", "key", "count", "total_ns", "flags")
 _GRADIENT: Final = re.compile(r"(?:^|/)gradient(?:s|_tape)(?:_\d+)?/")
 
 
-def counted(traces: Iterable[pa.Table]) -> dict[int, int]:
+def traces_by_kind(traces: Iterable[pa.Table]) -> dict[int, int]:
     """Return the number of traces of each kind."""
     found: dict[int, int] = {}
     for table in traces:
         for span, number in occurrences(table["kind"]):
             is_call = span == layout.FUNCTION
-            for key, times in occurrences(of_kinds(table, (span,))["key"]) if is_call else [(0, number)]:
+            for key, times in occurrences(rows_of_kinds(table, (span,))["key"]) if is_call else [(0, number)]:
                 kind = of_span(span, key)
                 found[kind] = found.get(kind, 0) + times
     return found
@@ -57,12 +57,12 @@ def resolved(
     otherwise all functions together are one. UsageError ``no-such-kind`` if there are traces, but
     none of a kind in ``asked``.
     """
-    there = counted(table for _, table in jobs)
+    there = traces_by_kind(table for _, table in jobs)
     if asked is not None:
         if there and not any(includes(asked, kind) for kind in there):
             names = names_of(job for job, _ in jobs)
-            known = ", ".join(f"{number} {named(kind, names)}" for kind, number in there.items())
-            wanted = [named(kind, names) for kind in asked if not function_key(kind) or function_key(kind) in names]
+            known = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in there.items())
+            wanted = [kind_name(kind, names) for kind in asked if not function_key(kind) or function_key(kind) in names]
             kinds = f"the kind {' or '.join(wanted)}" if len(wanted) == len(asked) else "a function of that name"
             raise UsageError(f"no step of {kinds} was traced; there are {known}", slug="no-such-kind")
         return tuple(asked)
@@ -87,7 +87,9 @@ def _traced_times(table: pa.Table) -> dict[int, int]:
 
     For imported jobs, no other time is known.
     """
-    return {kind: pc.sum(of_kinds(table, (kind,))["duration_ns"]).as_py() for kind, _ in occurrences(table["kind"])}
+    return {
+        kind: pc.sum(rows_of_kinds(table, (kind,))["duration_ns"]).as_py() for kind, _ in occurrences(table["kind"])
+    }
 
 
 def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
@@ -95,12 +97,12 @@ def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequenc
     times = dict.fromkeys(kinds, 0)
     training: set[int] = set()
     for job, table in jobs:
-        calls = of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
+        calls = rows_of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
         rows: list[Any] = calls.group_by("key").aggregate([("total_ns", "sum")]).to_pylist()
         for row in rows:
             kind = of_span(layout.FUNCTION, row["key"])
             times[kind] = times.get(kind, 0) + row["total_ns_sum"]
-        training.update(kind for kind in kinds if _computes_gradients(job, of_kinds(table, (kind,))))
+        training.update(kind for kind in kinds if _computes_gradients(job, rows_of_kinds(table, (kind,))))
     return max(kinds, key=lambda kind: (kind in training, times[kind]))
 
 
@@ -108,12 +110,12 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
     """Return whether a node that computes a gradient ran in the first of ``traces``."""
     if not traces.num_rows:
         return False
-    ran = set(listed(job.rollup(listed(traces, "trace")[:1]), "node"))
+    ran = set(column_list(job.rollup(column_list(traces, "trace")[:1]), "node"))
     names = texts(job.table("names"), NODE)
     return any(_GRADIENT.search(names.get(node, "")) for node in ran)
 
 
-def of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
+def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
     """Return the traces or spans of ``kinds``."""
     whole = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
     taken = [pc.is_in(rows["kind"], value_set=whole)]
@@ -133,10 +135,10 @@ def of_job(
     """
     table = job.table("traces", tuple(dict.fromkeys((*columns, *COLUMNS))))
     kinds = resolved([(job, table)], asked, apart=apart)
-    return of_kinds(table, kinds), kinds
+    return rows_of_kinds(table, kinds), kinds
 
 
-def ran(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
+def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
     """Return the number of steps of ``kinds`` that ran in ``jobs``, and whether it is an estimate.
 
     It is an estimate if some calls of functions were counted without being timed.
@@ -144,13 +146,13 @@ def ran(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
     number, estimated = 0, False
     for job in jobs:
         counts = counts_of(job.info)
-        number += sum(counts.get(named(kind), 0) for kind in kinds if not function_key(kind))
+        number += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
         functions = [kind for kind in kinds if function_key(kind) and layout.FUNCTION not in kinds]
         if functions:
-            calls = of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
-            mine = of_kinds(calls, functions)
+            calls = rows_of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
+            mine = rows_of_kinds(calls, functions)
             if mine.num_rows == calls.num_rows:
-                number += counts.get(named(layout.FUNCTION), 0)
+                number += counts.get(kind_name(layout.FUNCTION), 0)
                 continue
             number += pc.sum(mine["count"]).as_py() or 0
             sampled = pc.bit_wise_and(calls["flags"], pa.scalar(layout.FLAG_SAMPLED, pa.uint16()))
@@ -160,4 +162,4 @@ def ran(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
 
 def by_name(kinds: Mapping[int, int], names: Mapping[int, str]) -> dict[str, int]:
     """Return ``kinds`` with names of kinds as keys."""
-    return {named(kind, names): number for kind, number in kinds.items()}
+    return {kind_name(kind, names): number for kind, number in kinds.items()}

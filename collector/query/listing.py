@@ -7,7 +7,7 @@ from typing import Final
 
 from ..errors import TfprofError
 from ..store import catalog
-from ..store.columns import listed as listed_column
+from ..store.columns import column_list
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.host import UNKNOWN, Usage, usage
 from ..summaries.jobs import STARTING, JobRow, job_rows
@@ -82,7 +82,7 @@ def _listed(jobs: Sequence[JobReader], rows: Sequence[JobRow], wanted: Wanted) -
 
 def _traced(job: JobReader, kind: str) -> int | None:
     try:
-        kinds = listed_column(job.table("traces", ("kind",)), "kind")
+        kinds = column_list(job.table("traces", ("kind",)), "kind")
     except TfprofError:
         return None
     return kinds.count(NUMBERS[kind]) if kind in NUMBERS else len(kinds)

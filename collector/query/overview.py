@@ -15,12 +15,12 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, job_row, whole
-from ..summaries.kinds import NUMBERS, named, of_span, span_kind
+from ..summaries.kinds import NUMBERS, kind_name, of_span, span_kind
 from ..summaries.pace import curve
 from ..summaries.spans import phases
 from ..summaries.spread import Spread, spread
 from ..summaries.stages import Stage, stages
-from ..summaries.steps import UNUSUAL, flagged, of_kinds
+from ..summaries.steps import UNUSUAL, flagged, spans_of_kinds
 from ..summaries.top import TopOp
 from .advising import advise
 from .alerts import stored_alerts
@@ -120,7 +120,7 @@ def _overview(job: JobReader, short: str, advised: bool) -> Overview:
         row=row,
         tags=job.tags(),
         stages=stages(row, tree, spans, now_ns),
-        steps=steps_of(row, spans, functions_of(job.info)),
+        steps=step_times_of(row, spans, functions_of(job.info)),
         ops=_ops(job),
         host=row.host,
         cpus=cores,
@@ -146,22 +146,22 @@ def _up_to_date(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
     last = pc.add(spans["ordinal"], pc.subtract(spans["count"], pa.scalar(1, pa.uint32())))
     ran = pa.table({"kind": spans["kind"], "last": last, "time": spans["total_ns"]}).group_by("kind")
     for one in ran.aggregate([("last", "max"), ("time", "sum")]).to_pylist():
-        kind = named(one["kind"])
+        kind = kind_name(one["kind"])
         counts[kind] = max(whole(counts, kind), one["last_max"])
         times[kind] = max(whole(times, kind), one["time_sum"])
     traced = max(whole(values, "traced"), job.table("traces", ("trace",)).num_rows)
     return replace(job.info, counters={**values, "counts": counts, "times": times, "traced": traced})
 
 
-def steps_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
+def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
     """Return the timed kinds of steps: the job's main kind first, then by total time.
 
     Each function is a separate kind; ``functions`` are their names by key.
     """
     found = (
-        (kind, _of_kind(named(kind, functions), part))
+        (kind, _of_kind(kind_name(kind, functions), part))
         for span in NUMBERS.values()
-        for kind, part in _kinds(span, of_kinds(spans, (span,)))
+        for kind, part in _kinds(span, spans_of_kinds(spans, (span,)))
     )
     main = NUMBERS.get(row.step_kind)
     timed = [(span_kind(kind) != main, -one.spread.total_ns, one) for kind, one in found if one is not None]

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from ...formats import layout
 from ..errors import NoSuchStepError, UsageError
-from ..flops.kernels import labeled, of_library, op_type
+from ..flops.kernels import of_library, op_type, split_label
 from ..store.catalog import IMPORTED, MAY_CONTINUE
 from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
-from ..summaries.kinds import named
+from ..summaries.kinds import kind_name
 from ..tfviews.nodes import Node, device_names, finished, merged, signed, sums, texts
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
@@ -80,7 +80,7 @@ class _Chosen:
         mine = self.traces
         if self.numbers is not None:
             mine = mine.filter(pc.is_in(mine["trace"], value_set=pa.array(self.numbers, pa.uint32())))
-        return step_kinds.counted([mine])
+        return step_kinds.traces_by_kind([mine])
 
 
 def profile(
@@ -142,9 +142,9 @@ def _chosen(
     tables = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
     known = [(job, table) for job, table in tables if table.num_rows or job.info.state == IMPORTED]
     kinds = step_kinds.resolved(known, asked, apart=apart)
-    there = step_kinds.counted(table for _, table in known)
+    there = step_kinds.traces_by_kind(table for _, table in known)
     if first is None or last is None:
-        taken = ((job, table, step_kinds.of_kinds(table, kinds)) for job, table in known)
+        taken = ((job, table, step_kinds.rows_of_kinds(table, kinds)) for job, table in known)
         return [
             _Chosen(job, table, None if mine.num_rows == table.num_rows else _trace_numbers(mine))
             for job, table, mine in taken
@@ -169,7 +169,7 @@ def misses_streams(traces: pa.Table) -> bool:
 
 def _numbers(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> tuple[int, ...]:
     """Return the traces of the steps ``first`` to ``last`` of ``kinds``."""
-    return _trace_numbers(_within(step_kinds.of_kinds(traces, kinds), first, last))
+    return _trace_numbers(_within(step_kinds.rows_of_kinds(traces, kinds), first, last))
 
 
 def _within(traces: pa.Table, first: int, last: int) -> pa.Table:
@@ -191,15 +191,20 @@ def _no_such_step(
     jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int], first: int, last: int
 ) -> NoSuchStepError:
     names, tables = step_kinds.names_of(job for job, _ in jobs), [table for _, table in jobs]
-    known: set[Any] = {step for traces in tables for step in step_kinds.of_kinds(traces, kinds)["step"].to_pylist()}
+    known: set[Any] = {
+        step for traces in tables for step in step_kinds.rows_of_kinds(traces, kinds)["step"].to_pylist()
+    }
     steps = sorted(known)
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
     text = f"Options -step={wanted} not found. Available steps: {some}"
-    there = step_kinds.counted(tables)
+    there = step_kinds.traces_by_kind(tables)
     if not all(step_kinds.includes(kinds, kind) for kind in there):
-        text += f" (of the kind {' or '.join(named(kind, names) for kind in kinds)}"
-        have = [named(kind, names) for kind in step_kinds.counted(_within(table, first, last) for table in tables)]
+        text += f" (of the kind {' or '.join(kind_name(kind, names) for kind in kinds)}"
+        have = [
+            kind_name(kind, names)
+            for kind in step_kinds.traces_by_kind(_within(table, first, last) for table in tables)
+        ]
         text += f"; --kind {','.join(have)} has it)" if have else ")"
     return NoSuchStepError(text, steps)
 
@@ -229,13 +234,13 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
     names = job.table("names")
     total = job.rollup()
     rollup = total if chosen.numbers is None else job.rollup(chosen.numbers)
-    ran = None if device is None else _ran_on(rollup, names, device)
+    part = None if device is None else _on_devices(rollup, names, device)
     found = _job_facts(chosen, names, rollup, needs, parity) if needs else None
     graph = job.table("graph_nodes", ["name", "op"])
     seen = _seen(job, names, chosen.traces)
     ran_as = {number: op_type(kernel) for number, kernel in seen.items()}
     nodes = sums(
-        rollup if ran is None else ran.rollup,
+        rollup if part is None else part.rollup,
         names,
         graph,
         {**_labeled(names, graph), **ran_as} if parity.labels_kernels else ran_as,
@@ -245,7 +250,7 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
     nodes = [_counted(node, found) for node in nodes] if found and found.counts else nodes
     kernels = _kernels(names, seen) if parity.labels_kernels else {}
     nodes = [_with_kernel(node, kernels[node.name]) if node.name in kernels else node for node in nodes]
-    nodes = nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
+    nodes = nodes if part is None else [_narrowed(node, part) for node in nodes if node.name in part.nodes]
     return nodes, found.uncounted if found else 0
 
 
@@ -270,7 +275,7 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
 
     The nodes keep their op types.
     """
-    labeled_kernels = ((found.node, found.kernel) for found in map(labeled, _labels(names, "_Mkl")) if found)
+    labeled_kernels = ((found.node, found.kernel) for found in map(split_label, _labels(names, "_Mkl")) if found)
     nodes = texts(names, NODE) if seen else {}
     pairs = chain(labeled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
     return {name: kernel for name, kernel in pairs if of_library(kernel)}
@@ -294,7 +299,7 @@ def _labeled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     The nodes are in no graph, or ran as another op. TensorFlow adds nodes, folds constants, and
     fuses a convolution into the Relu that follows it.
     """
-    ran = {found.node: op_type(found.kernel) for found in map(labeled, _labels(names, " = ")) if found}
+    ran = {found.node: op_type(found.kernel) for found in map(split_label, _labels(names, " = ")) if found}
     if not ran:
         return {}
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
@@ -319,7 +324,7 @@ def _counted(node: Node, found: "JobFacts") -> Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ran:
+class _OnDevices:
     """The part of a rollup on matching devices.
 
     ``rollup`` has its rows, and the nodes' own rows. ``nodes`` and ``devices`` are the names of its
@@ -331,30 +336,30 @@ class _Ran:
     devices: frozenset[str]
 
 
-def matching(devices: Mapping[int, str], pattern: str) -> dict[int, str]:
+def matching_devices(devices: Mapping[int, str], pattern: str) -> dict[int, str]:
     """Return the ``devices`` whose names, in lower case, match ``pattern``."""
     pattern = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     return {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
 
 
-def _ran_on(rollup: pa.Table, names: pa.Table, pattern: str) -> _Ran:
+def _on_devices(rollup: pa.Table, names: pa.Table, pattern: str) -> _OnDevices:
     """Return the part of ``rollup`` on devices that match ``pattern``."""
-    devices = matching(device_names(names), pattern)
+    devices = matching_devices(device_names(names), pattern)
     here = pc.is_in(rollup["device"], value_set=pa.array(devices, pa.uint32()))
     ids = pc.unique(rollup.filter(here)["node"])
     own = pc.and_(pc.equal(rollup["device"], pa.scalar(NONE_ID, pa.uint32())), pc.is_in(rollup["node"], value_set=ids))
     node_names = texts(names, NODE)
     nodes: list[Any] = ids.to_pylist()
-    return _Ran(
+    return _OnDevices(
         rollup.filter(pc.or_(here, own)),
         frozenset(node_names[number] for number in nodes),
         frozenset(devices.values()),
     )
 
 
-def _narrowed(node: Node, ran: _Ran) -> Node:
+def _narrowed(node: Node, part: _OnDevices) -> Node:
     """Return ``node`` with the selected devices only."""
-    return node._replace(devices=tuple(device for device in node.devices if device in ran.devices))
+    return node._replace(devices=tuple(device for device in node.devices if device in part.devices))
 
 
 def _no_such_device(pattern: str, chosen: Iterable[_Chosen]) -> UsageError:

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from ..errors import StoreError
 from ..store.catalog import IMPORTED
-from ..store.columns import flat, listed, pc
+from ..store.columns import column_list, flat, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE, OUTPUTS
 from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, raw, texts
 from ..tfviews.parity import Parity
 from .explanations import untraced
-from .kinds import of_kinds, resolved
+from .kinds import resolved, rows_of_kinds
 from .profile import misses_streams, profile
 from .required_facts import EVERYTHING
 
@@ -47,9 +47,9 @@ def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
 
     Steps of the first of ``kinds`` keep theirs; those of each other kind follow after the last one.
     """
-    first = of_kinds(traces, kinds[:1])
+    first = rows_of_kinds(traces, kinds[:1])
     last = pc.max(first["step"]).as_py() if first.num_rows else 0
-    kinds = sorted(set(listed(traces, "kind")) - set(listed(first, "kind")))
+    kinds = sorted(set(column_list(traces, "kind")) - set(column_list(first, "kind")))
     parts = [first]
     for kind in kinds:
         other = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
@@ -96,7 +96,7 @@ class RecordedJob:
         """
         table = job.table("traces", _TRACES)
         if kinds is not None or steps is not None:
-            table = of_kinds(table, resolved([(job, table)], kinds, apart=False))
+            table = rows_of_kinds(table, resolved([(job, table)], kinds, apart=False))
         if steps is not None:
             first, last = steps
             table = table.filter(pc.and_(pc.greater_equal(table["step"], first), pc.less_equal(table["step"], last)))
@@ -116,12 +116,12 @@ class RecordedJob:
             allocations=allocations,
             output_memory=outputs,
             rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
-            graph=tuple(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name"))),
+            graph=tuple(dict.fromkeys(column_list(job.table("graph_nodes", ["name"]), "name"))),
             node_ids={name: number for number, name in texts(names, NODE).items()},
             signatures=raw(names, OUTPUTS),
             nodes=exact_nodes(job, steps, compat, kinds),
-            steps=sorted(set(listed(traces, "step"))),
-            has_code=any(listed(job.table("op_log", ["code"]), "code")),
+            steps=sorted(set(column_list(traces, "step"))),
+            has_code=any(column_list(job.table("op_log", ["code"]), "code")),
             misses_streams=misses_streams(traces),
             literal=job.info.state == IMPORTED,
             slots=Parity(compat).reads_slots or job.info.has_input_slots,
@@ -164,5 +164,5 @@ class OpLogNodes:
     @classmethod
     def of(cls, job: JobReader) -> "OpLogNodes":
         """Read ``job``; StoreError ``no-data`` if nothing was traced."""
-        names = list(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name")))
+        names = list(dict.fromkeys(column_list(job.table("graph_nodes", ["name"]), "name")))
         return cls(names, exact_nodes(job), job.info.state == IMPORTED)

@@ -49,7 +49,7 @@ class ShapeReader:
         """Return the name of a node."""
         return self._node_names.get(number, "")
 
-    def ran(self, rollup: pa.Table) -> list[str]:
+    def executed_names(self, rollup: pa.Table) -> list[str]:
         """Return the nodes that ran in the traces of ``rollup``."""
         here = pc.and_(pc.not_equal(rollup["device"], NONE_ID), pc.greater(rollup["runs"], 0))
         numbers: list[Any] = pc.unique(rollup.filter(here)["node"]).to_pylist()

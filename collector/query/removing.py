@@ -19,7 +19,7 @@ class Removable(NamedTuple):
     size: int
 
 
-def named(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
+def selected(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
     """Return the jobs that ``selectors`` name.
 
     StoreError ``job-running`` if one runs, NoSuchJobError unless each selector means one job.

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
-from .profile import Profile, matching
+from .profile import Profile, matching_devices
 
 #: Maximum number of steps of a job that are read. If there are more, evenly spaced ones are read.
 MOST: Final = 50
@@ -61,7 +61,7 @@ def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tup
     """
     names = job.table("names")
     devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
-    wanted = set(devices if device is None else matching(devices, device))
+    wanted = set(devices if device is None else matching_devices(devices, device))
     streams = {number for number, text in devices.items() if STREAM in text}
     position = {trace: at for at, trace in enumerate(traces)}
     table = job.times(traces)

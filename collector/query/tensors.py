@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ..store.columns import listed
+from ..store.columns import column_list
 from ..store.protocols import JobReader
 from ..tfviews.tensors import Tensor, Values
 
@@ -15,7 +15,7 @@ def tensors(jobs: Iterable[JobReader]) -> Values:
     found: dict[str, Tensor] = {}
     for job in jobs:
         table = job.table("tensors")
-        columns = (listed(table, name) for name in ("name", "dtype", "shape", "data"))
+        columns = (column_list(table, name) for name in ("name", "dtype", "shape", "data"))
         for name, dtype, shape, data in zip(*columns, strict=True):
             found.setdefault(name, Tensor(dtype, tuple(shape), data))
     return found.get

@@ -19,7 +19,7 @@ from ..store.reader import LocalJob, LocalStore
 from ..store.schema import DEVICE
 from ..store.tail import Tail
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
-from ..summaries.kinds import NUMBERS, leading, named, of_span, span_kind
+from ..summaries.kinds import NUMBERS, kind_name, leading, of_span, span_kind
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import texts
@@ -238,7 +238,7 @@ class Watch:
         kind = _kind(row, one)
         pace = one.paces[kind].pace(now_ns, TREND) if kind in one.paces else NO_PACE
         if row.phase == STARTING and one.paces:
-            row = replace(row, phase=RUNNING, step_kind=named(span_kind(kind)), steps=one.counts.get(kind, 0))
+            row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(kind)), steps=one.counts.get(kind, 0))
         use = _use(one.samples, now_ns)
         return WatchedJob(row, pace, use, one.devices, _idle(one, row, pace, now_ns), one.alert(now_ns))
 

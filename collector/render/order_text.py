@@ -7,7 +7,7 @@ from typing import Any
 from ...formats import orders
 from ...formats.orders import Order, OrderAnswer
 from ..numbers import count
-from ..summaries.kinds import named
+from ..summaries.kinds import kind_name
 from ..summaries.order_results import OrderOps, OrderTarget
 from ..text import clean
 from .report_text import ops_table
@@ -31,7 +31,7 @@ def lines(job: OrderTarget, order: Order, answer: OrderAnswer, ops: OrderOps | N
 
 
 def _steps(ops: OrderOps) -> str:
-    return f"ops of {count(ops.steps)} traced {named(ops.kind)} steps, {count(ops.first)} to {count(ops.last)}"
+    return f"ops of {count(ops.steps)} traced {kind_name(ops.kind)} steps, {count(ops.first)} to {count(ops.last)}"
 
 
 def document(
@@ -57,7 +57,7 @@ def document(
 
 def _ops(ops: OrderOps) -> dict[str, Any]:
     return {
-        "kind": named(ops.kind),
+        "kind": kind_name(ops.kind),
         "first_step": ops.first,
         "last_step": ops.last,
         "steps": ops.steps,

@@ -23,7 +23,7 @@ def integer(value: int) -> Any:
     return constant(value, pa.int64())
 
 
-def listed(table: Any, name: str) -> list[Any]:
+def column_list(table: Any, name: str) -> list[Any]:
     """Return a column of ``table`` as a list."""
     values: list[Any] = table[name].to_pylist()
     return values

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from . import segment
 from .aggregation import INPUTS, durations
-from .columns import flat, listed, pc
+from .columns import column_list, flat, pc
 from .devices import Devices, device_rows
 from .merging import merge
 from .rollup import NONE, bases, canonical_after, canonical_of, rollup_of, sorted_by_node
@@ -43,7 +43,7 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(device_rows(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
     known = snapshot.table("traces", _TRACES)
-    numbers = sorted(listed(known, "trace"))
+    numbers = sorted(column_list(known, "trace"))
     parts = []
     for one in generations(snapshot, traces):
         if set(one.traces).issuperset(_within(numbers, one.first, one.last)):

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...formats import layout
 from ..store.catalog import RUNNING, JobInfo
-from .kinds import leading, named, of_names
+from .kinds import kind_name, leading, of_names
 
 #: Minimum digits of a short job id.
 SHORTEST: Final = 4
@@ -94,7 +94,7 @@ def functions_of(info: JobInfo) -> dict[int, str]:
     )
 
 
-def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
+def main_steps(values: Mapping[str, Any]) -> tuple[str, int]:
     """Return a job's main kind of step, and the number of its successful steps of that kind.
 
     ``values``: the latest words of the job. Failed steps are left out, since a session run fails at
@@ -103,7 +103,7 @@ def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
     counts = of_names(values.get("counts"))
     kind = leading(counts, of_names(values.get("times")))
     failed = of_names(values.get("failed"))
-    return ("", 0) if kind is None else (named(kind), max(0, counts[kind] - failed.get(kind, 0)))
+    return ("", 0) if kind is None else (kind_name(kind), max(0, counts[kind] - failed.get(kind, 0)))
 
 
 def cost(values: Mapping[str, Any]) -> float | None:
@@ -143,7 +143,7 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     """Return the row of one job."""
     identity, values = info.identity, words(info)
     counts = counts_of(info)
-    kind, steps = steps_of(values)
+    kind, steps = main_steps(values)
     started = whole(identity, "created_real_ns") or info.opened_ns
     ended = None if info.state == RUNNING else whole(info.end, "t_ns") or info.closed_ns
     return JobRow(

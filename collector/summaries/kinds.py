@@ -42,7 +42,7 @@ def function_key(kind: int) -> int:
     return kind >> _KEY_AT
 
 
-def named(kind: int, functions: Mapping[int, str] = _NO_NAMES) -> str:
+def kind_name(kind: int, functions: Mapping[int, str] = _NO_NAMES) -> str:
     """Return the name of a kind; ``functions``: names of functions by key."""
     key = function_key(kind)
     if not key:

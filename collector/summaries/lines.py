@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...formats import layout
-from .kinds import named, of_span
+from .kinds import kind_name, of_span
 
 SECOND_NS: Final = 10**9
 #: Maximum number of steps of a kind in a second that get a line each; more steps share one line.
@@ -64,7 +64,7 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
     sampled = [row for row in rows if row["flags"] & layout.FLAG_SAMPLED]
     untimed = sum(row["count"] - (not row["flags"] & layout.FLAG_FAILED) for row in sampled)
     return StepLine(
-        kind=named(_kind(rows[0]), functions),
+        kind=kind_name(_kind(rows[0]), functions),
         first=min(row["ordinal"] for row in rows),
         last=max(row["ordinal"] + row["count"] - 1 for row in rows),
         count=count,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout
-from .steps import NO_NAMES, Names, call, of_kinds
+from .steps import NO_NAMES, Names, call, spans_of_kinds
 
 #: Kinds of spans outside of a fit, in the order of the tree. The batches of an evaluation or a
 #: prediction follow it.
@@ -84,9 +84,9 @@ def _running(kind: int, depth: int, label: str) -> Phase:
 
 
 def _fits(spans: pa.Table, live: bool) -> list[Phase]:
-    fits = of_kinds(spans, (layout.FIT,)).sort_by("start_ns").to_pylist()
-    epochs = of_kinds(spans, (layout.EPOCH,)).sort_by("start_ns").to_pylist()
-    batches = {row["parent"]: row for row in _sums(of_kinds(spans, (layout.BATCH,)), ["parent"])}
+    fits = spans_of_kinds(spans, (layout.FIT,)).sort_by("start_ns").to_pylist()
+    epochs = spans_of_kinds(spans, (layout.EPOCH,)).sort_by("start_ns").to_pylist()
+    batches = {row["parent"]: row for row in _sums(spans_of_kinds(spans, (layout.BATCH,)), ["parent"])}
     phases = []
     for fit in fits:
         end = fit["start_ns"] + fit["total_ns"]
@@ -106,7 +106,7 @@ def _fits(spans: pa.Table, live: bool) -> list[Phase]:
 
 
 def _others(spans: pa.Table, names: Names) -> list[Phase]:
-    rows = _sums(of_kinds(spans, _OTHERS), ["kind", "key"])
+    rows = _sums(spans_of_kinds(spans, _OTHERS), ["kind", "key"])
     rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
     return [_phase(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"], names), row) for row in rows]
 

@@ -95,7 +95,7 @@ def flagged(spans: pa.Table, flags: int) -> Any:
     return pc.not_equal(pc.bit_wise_and(spans["flags"], pa.scalar(flags, pa.uint16())), pa.scalar(0, pa.uint16()))
 
 
-def of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
+def spans_of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
     """Return the spans of ``kinds``."""
     return spans.filter(pc.is_in(spans["kind"], pa.array(kinds, pa.uint16())))
 
@@ -142,7 +142,7 @@ def steps(spans: pa.Table, last: int | None, names: Names = NO_NAMES) -> Steps:
 
     ``names``: names of calls by key.
     """
-    taken = of_kinds(spans, layout.STEP_KINDS).combine_chunks()
+    taken = spans_of_kinds(spans, layout.STEP_KINDS).combine_chunks()
     keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     groups = []
     for row in keys.to_pylist():
@@ -153,5 +153,5 @@ def steps(spans: pa.Table, last: int | None, names: Names = NO_NAMES) -> Steps:
     ordered = taken.sort_by("start_ns")
     shown = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
     kinds = dict.fromkeys(row["kind"] for row in keys.to_pylist())
-    taken_times = {layout.SPAN_NAMES[kind]: timed(of_kinds(taken, (kind,))) for kind in kinds}
+    taken_times = {layout.SPAN_NAMES[kind]: timed(spans_of_kinds(taken, (kind,))) for kind in kinds}
     return Steps(tuple(groups), tuple(map(_step, shown.to_pylist())), ordered.num_rows, taken_times)

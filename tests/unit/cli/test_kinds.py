@@ -12,7 +12,7 @@ from fakes.made_store import START_NS, rows, traced, write_job
 from tfprof.collector.api import open_store
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.schema import TRACES
-from tfprof.collector.summaries.kinds import from_text, named
+from tfprof.collector.summaries.kinds import from_text, kind_name
 from tfprof.formats import layout
 
 STEPS = [
@@ -167,7 +167,7 @@ def test_python_can_select_kinds(store: Path, capsys: pytest.CaptureFixture[str]
 def test_kinds_are_parsed_in_their_fixed_order() -> None:
     assert from_text("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
     assert from_text("all") == layout.STEP_KINDS
-    assert [named(kind, NAMES) for kind in from_text("function:eval_step,batch")] == ["batch", "function:eval_step"]
+    assert [kind_name(kind, NAMES) for kind in from_text("function:eval_step,batch")] == ["batch", "function:eval_step"]
 
 
 #: Keys of functions by name, and names by key.

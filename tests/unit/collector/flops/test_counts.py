@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from fakes.graphs import FLOAT, RESOURCE, alike, node, read, row, sample
 from tfprof.collector.decoders.proto import graph_pb2
-from tfprof.collector.flops.counts import Count, Counted, Counting, Ran, registered
+from tfprof.collector.flops.counts import Count, Counted, Counting, ExecutedNodes, registered
 from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import EquivalentSteps, Sample
 from tfprof.collector.flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, sized_nodes
@@ -27,10 +27,10 @@ def count(
 ) -> Counted:
     """Return the counts of the nodes in ``samples`` after traces of these kinds."""
     nodes = Nodes(read(*graphs))
-    counting = Counting(Ran(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
+    counting = Counting(ExecutedNodes(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
     for kind in kinds:
         counting.add(kind, StepShapes(nodes, kind.rows))
-    return counting.counted()
+    return counting.count()
 
 
 def test_nodes_with_fixed_shapes_are_counted_from_a_sample() -> None:
@@ -219,10 +219,10 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     kind = alike(3, *rows)._replace(orders=orders)
     nodes = Nodes(read(graph))
     samples = {"sum": sample("Sum", "sum", "y, axes")}
-    counting = Counting(Ran(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    counting = Counting(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
     counting.add(kind, StepShapes(nodes, kind.rows, kind.orders))
-    assert counting.counted() == Counted({"sum": Count(31, 3 * (31 + 15))}, 0)
-    other = Counting(Ran(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    assert counting.count() == Counted({"sum": Count(31, 3 * (31 + 15))}, 0)
+    other = Counting(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
     uneven = kind._replace(rows=(*rows[:2], row("sum", (), runs=3)))
     other.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
-    assert other.counted() == Counted({}, 1), "which turn an execution is of is not known"
+    assert other.count() == Counted({}, 1), "which turn an execution is of is not known"

@@ -1,7 +1,7 @@
 """Op types of the kernels of libraries."""
 
 import pytest
-from tfprof.collector.flops.kernels import labeled, of_library, op_type
+from tfprof.collector.flops.kernels import of_library, op_type, split_label
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_kernel_has_the_op_type_that_it_implements(kernel: str, op: str) -> No
 
 
 def test_a_label_has_node_and_kernel() -> None:
-    found = labeled("a/b = _MklMatMul(x, y)")
-    assert labeled("[CPU: 3] a/b = _MklMatMul(x, y)") == found == ("a/b", "_MklMatMul", "x, y)")
-    assert labeled("_MklMatMul") is None
+    found = split_label("a/b = _MklMatMul(x, y)")
+    assert split_label("[CPU: 3] a/b = _MklMatMul(x, y)") == found == ("a/b", "_MklMatMul", "x, y)")
+    assert split_label("_MklMatMul") is None
     assert [of_library(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]
