@@ -6,7 +6,7 @@ from ..collector.render import spans_text
 from ..collector.store.catalog import RUNNING
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import functions_of
-from ..collector.summaries.spans import phases
+from ..collector.summaries.spans import span_tree
 from .command import job_argument, json_option, note, print_json, print_lines, store_option, why_no_spans, width
 
 
@@ -27,7 +27,7 @@ def spans(job: str, store: str, as_json: bool) -> None:
         print_json(document)
         known = len(document["spans"])
     else:
-        tree = phases(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
+        tree = span_tree(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
         print_lines(spans_text.lines(tree, width()) if tree else ())
         known = len(tree)
     if not known:

@@ -11,7 +11,7 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import events
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import counts_of, functions_of
-from ..summaries.spans import phases
+from ..summaries.spans import span_tree
 from ..summaries.steps import steps as step_groups
 from ..tfviews.options import TABLE, Options
 from ..tfviews.output import OutputChoice
@@ -148,8 +148,8 @@ def steps_document(job: JobReader, listed: int | None) -> dict[str, Any]:
 
 
 def spans_document(job: JobReader) -> dict[str, Any]:
-    """Return the phases of the application."""
-    tree = phases(job.table("spans"), functions_of(job.info), live=job.info.state == RUNNING)
+    """Return the tree of a job's spans."""
+    tree = span_tree(job.table("spans"), functions_of(job.info), live=job.info.state == RUNNING)
     document: dict[str, Any] = plain({"job": job.info.hex, "spans": tree})
     return document
 

@@ -17,7 +17,7 @@ from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, functions_of, job_row, whole
 from ..summaries.kinds import NUMBERS, kind_name, of_span, span_kind
 from ..summaries.pace import curve
-from ..summaries.spans import phases
+from ..summaries.spans import span_tree
 from ..summaries.spread import Spread, spread
 from ..summaries.stages import Stage, stages
 from ..summaries.steps import UNUSUAL, flagged, spans_of_kinds
@@ -114,7 +114,7 @@ def _overview(job: JobReader, short: str, advised: bool) -> Overview:
     samples = job.table("samples")
     around = host_samples(job, samples)
     cores = cpus(around)
-    tree = phases(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
+    tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
     return Overview(
         job=job,
         row=row,

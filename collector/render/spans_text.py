@@ -1,10 +1,10 @@
-"""The phases of the application as text."""
+"""The tree of spans as text."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import count, duration
-from ..summaries.spans import Phase
+from ..summaries.spans import SpanNode
 from .table import Column, render
 
 _COLUMNS: Final = (
@@ -14,14 +14,14 @@ _COLUMNS: Final = (
 )
 
 
-def _cells(phase: Phase) -> list[str]:
-    name = "  " * phase.depth + f"{phase.kind} {phase.label}".rstrip()
-    if phase.running:
+def _cells(node: SpanNode) -> list[str]:
+    name = "  " * node.depth + f"{node.kind} {node.label}".rstrip()
+    if node.running:
         return [f"{name} (not ended)", "", "", "", "", ""]
-    times = (phase.total_ns, phase.mean_ns, phase.min_ns, phase.max_ns)
-    return [name, count(phase.count), *map(duration, times)]
+    times = (node.total_ns, node.mean_ns, node.min_ns, node.max_ns)
+    return [name, count(node.count), *map(duration, times)]
 
 
-def lines(phases: Sequence[Phase], width: int | None) -> list[str]:
-    """Return a tree as a table."""
-    return render(_COLUMNS, [_cells(phase) for phase in phases], width=width)
+def lines(nodes: Sequence[SpanNode], width: int | None) -> list[str]:
+    """Return the tree as a table."""
+    return render(_COLUMNS, [_cells(node) for node in nodes], width=width)

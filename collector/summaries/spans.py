@@ -1,4 +1,4 @@
-"""The phases of the application: fits with epochs and batches, evaluations, session runs."""
+"""The nodes of the application: fits with epochs and batches, evaluations, session runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _INNER: Final = frozenset({layout.TEST_BATCH, layout.PREDICT_BATCH})
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class SpanNode:
     """One line of the tree: ``count`` spans at a depth; ``running``: the span has not ended yet."""
 
     depth: int
@@ -54,64 +54,64 @@ def _sums(spans: pa.Table, by: list[str]) -> list[dict[str, Any]]:
     return spans.group_by(by, use_threads=False).aggregate(aggregates).to_pylist()
 
 
-def _phase(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> Phase:
+def _node(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> SpanNode:
     names = ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min")
     numbers: list[Any] = [sums[name] or 0 for name in names]
-    return Phase(depth, layout.SPAN_NAMES[kind], label, *numbers)
+    return SpanNode(depth, layout.SPAN_NAMES[kind], label, *numbers)
 
 
-def _single(depth: int, row: Mapping[str, Any]) -> Phase:
+def _single(depth: int, row: Mapping[str, Any]) -> SpanNode:
     kind, total = layout.SPAN_NAMES[row["kind"]], row["total_ns"]
-    return Phase(depth, kind, str(row["ordinal"]), 1, total, total, total, row["start_ns"])
+    return SpanNode(depth, kind, str(row["ordinal"]), 1, total, total, total, row["start_ns"])
 
 
-def _epochs(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[Phase]:
+def _epochs(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[SpanNode]:
     """Return the lines of ``epochs``, each followed by that of its batches, if it has any.
 
     ``batches``: sums of batches by the ordinal of their epoch. Those of ``epochs`` are removed.
     """
-    phases = []
+    nodes = []
     for epoch in epochs:
-        phases.append(_single(1, epoch))
+        nodes.append(_single(1, epoch))
         inside = batches.pop(epoch["ordinal"], None)
         if inside is not None:
-            phases.append(_phase(2, layout.BATCH, "", inside))
-    return phases
+            nodes.append(_node(2, layout.BATCH, "", inside))
+    return nodes
 
 
-def _running(kind: int, depth: int, label: str) -> Phase:
-    return Phase(depth, layout.SPAN_NAMES[kind], label, 0, 0, 0, 0, running=True)
+def _running(kind: int, depth: int, label: str) -> SpanNode:
+    return SpanNode(depth, layout.SPAN_NAMES[kind], label, 0, 0, 0, 0, running=True)
 
 
-def _fits(spans: pa.Table, live: bool) -> list[Phase]:
+def _fits(spans: pa.Table, live: bool) -> list[SpanNode]:
     fits = spans_of_kinds(spans, (layout.FIT,)).sort_by("start_ns").to_pylist()
     epochs = spans_of_kinds(spans, (layout.EPOCH,)).sort_by("start_ns").to_pylist()
     batches = {row["parent"]: row for row in _sums(spans_of_kinds(spans, (layout.BATCH,)), ["parent"])}
-    phases = []
+    nodes = []
     for fit in fits:
         end = fit["start_ns"] + fit["total_ns"]
         inside = [one for one in epochs if fit["start_ns"] <= one["start_ns"] < end and one["thread"] == fit["thread"]]
-        phases += [_single(0, fit), *_epochs(inside, batches)]
+        nodes += [_single(0, fit), *_epochs(inside, batches)]
         taken = {one["ordinal"] for one in inside}
         epochs = [one for one in epochs if one["ordinal"] not in taken]
     loose = batches.pop(0, None)
     if epochs or batches:
         open_label = "" if live else "unfinished"
-        phases += [_running(layout.FIT, 0, open_label), *_epochs(epochs, batches)]
+        nodes += [_running(layout.FIT, 0, open_label), *_epochs(epochs, batches)]
         for parent in sorted(batches):
-            phases += [_running(layout.EPOCH, 1, str(parent)), _phase(2, layout.BATCH, "", batches[parent])]
+            nodes += [_running(layout.EPOCH, 1, str(parent)), _node(2, layout.BATCH, "", batches[parent])]
     if loose is not None:
-        phases.append(_phase(0, layout.BATCH, "outside of an epoch", loose))
-    return phases
+        nodes.append(_node(0, layout.BATCH, "outside of an epoch", loose))
+    return nodes
 
 
-def _others(spans: pa.Table, names: Names) -> list[Phase]:
+def _others(spans: pa.Table, names: Names) -> list[SpanNode]:
     rows = _sums(spans_of_kinds(spans, _OTHERS), ["kind", "key"])
     rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
-    return [_phase(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"], names), row) for row in rows]
+    return [_node(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"], names), row) for row in rows]
 
 
-def phases(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[Phase]:
+def span_tree(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[SpanNode]:
     """Fold SPANS into the lines of a tree, parents first.
 
     ``live``: whether the job runs; otherwise a fit that has not ended is labeled `unfinished`.

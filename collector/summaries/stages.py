@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .jobs import ENDED, STARTING, JobRow
-from .spans import Phase
+from .spans import SpanNode
 
 #: Names of the stage after the last step or fit: of an ended job, and of a running one.
 ENDING: Final = "ending"
@@ -28,46 +28,46 @@ class Stage:
     running: bool = False
 
 
-def stages(row: JobRow, phases: Sequence[Phase], spans: pa.Table, now_ns: int) -> list[Stage]:
-    """Return the stages of the job of ``row`` at ``now_ns``, from its ``phases`` and its SPANS."""
+def stages(row: JobRow, tree: Sequence[SpanNode], spans: pa.Table, now_ns: int) -> list[Stage]:
+    """Return the stages of the job of ``row`` at ``now_ns``, from its SPANS and their ``tree``."""
     end_ns = row.ended_ns or now_ns
     if not spans.num_rows:
         return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
     first: Any = pc.min(spans["start_ns"]).as_py()
     last: Any = pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py()
-    found = [Stage(STARTING, 1, max(0, first - row.started_ns)), *_of_phases(phases)]
+    found = [Stage(STARTING, 1, max(0, first - row.started_ns)), *_of_tree(tree)]
     name = ENDING if row.phase == ENDED else WAITING
     return [*found, Stage(name, 1, max(0, end_ns - last), row.phase != ENDED)]
 
 
-def _of_phases(phases: Sequence[Phase]) -> list[Stage]:
-    """Return a stage for each kind of phase at depth 0.
+def _of_tree(tree: Sequence[SpanNode]) -> list[Stage]:
+    """Return a stage for each kind of span at depth 0.
 
     A running fit has the time of its epochs so far.
     """
     found: dict[str, Stage] = {}
-    for at, phase in enumerate(phases):
-        if phase.depth:
+    for at, node in enumerate(tree):
+        if node.depth:
             continue
-        total = phase.total_ns if not phase.running else _below(phases[at + 1 :])
-        before = found.get(phase.kind, Stage(phase.kind, 0, 0))
-        number = before.count + (1 if phase.running else phase.count)
-        found[phase.kind] = Stage(phase.kind, number, before.total_ns + total, before.running or phase.running)
+        total = node.total_ns if not node.running else _below(tree[at + 1 :])
+        before = found.get(node.kind, Stage(node.kind, 0, 0))
+        number = before.count + (1 if node.running else node.count)
+        found[node.kind] = Stage(node.kind, number, before.total_ns + total, before.running or node.running)
     return list(found.values())
 
 
-def _below(phases: Sequence[Phase]) -> int:
-    """Return the total time of the epochs before the next phase of depth 0.
+def _below(rest: Sequence[SpanNode]) -> int:
+    """Return the total time of the epochs before the next node of depth 0.
 
     A running epoch has the time of its batches.
     """
     total, open_epoch = 0, False
-    for phase in phases:
-        if not phase.depth:
+    for node in rest:
+        if not node.depth:
             break
-        if phase.depth == 1:
-            open_epoch = phase.running
-            total += phase.total_ns
+        if node.depth == 1:
+            open_epoch = node.running
+            total += node.total_ns
         elif open_epoch:
-            total += phase.total_ns
+            total += node.total_ns
     return total

@@ -38,16 +38,16 @@ def test_counts_include_the_stored_steps_of_a_running_job(tmp_path: Path, job: L
 
 
 def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    phases = module.phases
+    span_tree = module.span_tree
 
     def later(*given: Any, **more: Any) -> Any:
         job.append({"spans": rows("spans", [span(layout.BATCH, 11, 110, 9)])})
         job.append({"traces": rows("traces", [trace(2, 11, 1, START_NS)])})
         job.append({"events": rows("events", [{"t_ns": 1, "slug": "gap", "text": "late", "count": 1}])})
         job.seal()
-        return phases(*given, **more)
+        return span_tree(*given, **more)
 
-    monkeypatch.setattr(module, "phases", later)
+    monkeypatch.setattr(module, "span_tree", later)
     found = overview(LocalStore(tmp_path, HOST), "abcd")
     assert (found.row.steps, found.row.traced, found.steps[0].count, found.warnings) == (10, 2, 10, [])
     monkeypatch.undo()

@@ -1,11 +1,11 @@
 """The tree of an application's phases."""
 
 from fakes.made_store import MS, rows, span
-from tfprof.collector.summaries.spans import Phase, phases
+from tfprof.collector.summaries.spans import SpanNode, span_tree
 from tfprof.formats import layout
 
 
-def lines(tree: list[Phase]) -> list[tuple[int, str, str, int, int]]:
+def lines(tree: list[SpanNode]) -> list[tuple[int, str, str, int, int]]:
     """Return kind and label of a phase, its number of spans, and their total time in ms."""
     return [(phase.depth, phase.kind, phase.label, phase.count, phase.total_ns // MS) for phase in tree]
 
@@ -21,7 +21,7 @@ def fit(ordinal: int, start: float, epochs: int) -> list[dict[str, int]]:
 
 
 def test_batches_are_below_epochs_and_epochs_below_fits() -> None:
-    tree = phases(rows("spans", [*fit(1, 0, 2), *fit(2, 500, 1)]), live=False)
+    tree = span_tree(rows("spans", [*fit(1, 0, 2), *fit(2, 500, 1)]), live=False)
     assert lines(tree) == [
         (0, "fit", "1", 1, 200),
         (1, "epoch", "10", 1, 100),
@@ -37,7 +37,7 @@ def test_batches_are_below_epochs_and_epochs_below_fits() -> None:
 
 def test_running_phases_enclose_ended_ones() -> None:
     spans = [row for row in fit(1, 0, 2) if row["kind"] != layout.FIT and row["ordinal"] != 11]
-    tree = phases(rows("spans", spans), live=True)
+    tree = span_tree(rows("spans", spans), live=True)
     assert [(phase.kind, phase.label, phase.running) for phase in tree] == [
         ("fit", "", True),
         ("epoch", "10", False),
@@ -45,18 +45,18 @@ def test_running_phases_enclose_ended_ones() -> None:
         ("epoch", "11", True),
         ("batch", "", False),
     ]
-    assert phases(rows("spans", spans), live=False)[0].label == "unfinished"
+    assert span_tree(rows("spans", spans), live=False)[0].label == "unfinished"
     assert tree[0].mean_ns is None
 
 
 def test_batches_outside_of_an_epoch_are_separate() -> None:
-    tree = phases(rows("spans", [span(layout.BATCH, 1, 0, 5)]), live=False)
+    tree = span_tree(rows("spans", [span(layout.BATCH, 1, 0, 5)]), live=False)
     assert lines(tree) == [(0, "batch", "outside of an epoch", 1, 5)]
 
 
 def test_session_runs_have_one_line_per_key_the_longest_first() -> None:
     spans = [span(layout.RUN, 1, 0, 1, key=1 << 20), span(layout.RUN, 2, 1, 9, key=1 << 24, count=3)]
-    assert lines(phases(rows("spans", spans), live=False)) == [
+    assert lines(span_tree(rows("spans", spans), live=False)) == [
         (0, "run", "1 fetch", 3, 9),
         (0, "run", "1 target", 1, 1),
     ]
@@ -64,8 +64,11 @@ def test_session_runs_have_one_line_per_key_the_longest_first() -> None:
 
 def test_steps_of_an_evaluation_are_below_it() -> None:
     spans = [span(layout.EVALUATE, 1, 0, 10), span(layout.TEST_BATCH, 1, 0, 4), span(layout.TEST_BATCH, 2, 4, 4)]
-    assert lines(phases(rows("spans", spans), live=False)) == [(0, "evaluate", "", 1, 10), (1, "test_batch", "", 2, 8)]
+    assert lines(span_tree(rows("spans", spans), live=False)) == [
+        (0, "evaluate", "", 1, 10),
+        (1, "test_batch", "", 2, 8),
+    ]
 
 
 def test_without_spans_there_are_no_lines() -> None:
-    assert phases(rows("spans", []), live=True) == []
+    assert span_tree(rows("spans", []), live=True) == []

@@ -6,7 +6,7 @@ import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.summaries.jobs import JobRow, job_row
-from tfprof.collector.summaries.spans import phases
+from tfprof.collector.summaries.spans import span_tree
 from tfprof.collector.summaries.stages import stages
 from tfprof.formats import layout
 
@@ -31,7 +31,7 @@ SPANS = rows(
 
 
 def test_stages_are_start_phases_and_end() -> None:
-    found = stages(row(), phases(SPANS, live=False), SPANS, START_NS)
+    found = stages(row(), span_tree(SPANS, live=False), SPANS, START_NS)
     assert [(one.name, one.count, one.total_ns // MS, one.running) for one in found] == [
         ("starting", 1, 5_000, False),
         ("fit", 1, 20_000, False),
@@ -42,7 +42,7 @@ def test_stages_are_start_phases_and_end() -> None:
 
 def test_a_running_fit_has_the_time_of_its_epochs_so_far() -> None:
     open_fit = rows("spans", [span(layout.EPOCH, 1, 5_000, 10_000), span(layout.BATCH, 1, 15_000, 2_000, parent=2)])
-    found = stages(row("running", 20), phases(open_fit, live=True), open_fit, START_NS + 20 * SECOND)
+    found = stages(row("running", 20), span_tree(open_fit, live=True), open_fit, START_NS + 20 * SECOND)
     assert [(one.name, one.total_ns // MS, one.running) for one in found] == [
         ("starting", 5_000, False),
         ("fit", 12_000, True),
