@@ -5,7 +5,7 @@ from typing import Final
 
 from ..numbers import duration, percent
 from ..summaries.top import top_place
-from ..tfviews.nodes import Node, total
+from ..tfviews.nodes import Node, total_of
 from ..tfviews.own_files import stacks_of
 from .evidence import Evidence
 from .input_bound import WAITING
@@ -48,7 +48,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if not any("gpu" in device for node in evidence.nodes for device in node.devices):
         return []
     here = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
-    micros, whole = total(here).cpu_micros, total(evidence.nodes).micros
+    micros, whole = total_of(here).cpu_micros, total_of(evidence.nodes).micros
     share = micros / whole if whole > 0 else 0.0
     if share < WORTH:
         return []

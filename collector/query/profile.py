@@ -21,7 +21,7 @@ from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name
-from ..tfviews.nodes import Node, device_names, finished, merged, signed, sums, texts
+from ..tfviews.nodes import Node, device_names, merged, nodes_from_rollup, signed, texts, with_counts
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
 from .required_facts import EVERYTHING
@@ -119,13 +119,13 @@ def profile(
     missing = any(
         misses_streams(one.traces) for one in chosen if parity.finds_missing_streams or not one.job.info.has_input_slots
     )
-    finished_nodes = finished(nodes, averaged=averaged, parity=parity)
+    counted_nodes = with_counts(nodes, averaged=averaged, parity=parity)
     taken = dict(sum((Counter(one.kinds) for one in chosen), Counter[int]()))
     others = {kind: number for kind, number in there.items() if kind not in taken}
     of = tuple((one.job, one.listed) for one in chosen)
     mine, left_out = (step_kinds.by_name(one, step_kinds.names_of(jobs)) for one in (taken, others))
     traces = sum(one.count for one in chosen)
-    return Profile(finished_nodes, traces, missing, sum(uncounted), mine, left_out, of, tuple(taken))
+    return Profile(counted_nodes, traces, missing, sum(uncounted), mine, left_out, of, tuple(taken))
 
 
 # -- which traces --------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
     graph = job.table("graph_nodes", ["name", "op"])
     seen = _seen(job, names, chosen.traces)
     ran_as = {number: op_type(kernel) for number, kernel in seen.items()}
-    nodes = sums(
+    nodes = nodes_from_rollup(
         rollup if part is None else part.rollup,
         names,
         graph,

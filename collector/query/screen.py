@@ -9,7 +9,7 @@ from typing import Final
 
 from ..loader import load
 from ..tfviews.added import grouped
-from ..tfviews.nodes import NOTHING, Node, Stats, total
+from ..tfviews.nodes import NOTHING, Node, Stats, total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
@@ -78,7 +78,7 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> Rows:
     options, folded, line = answer.options, answer.folded, lines_of(nodes)
     if isinstance(folded, OpView):
         return op_rows(folded, times, _limit(options, folded.total), line)
-    whole = total(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
+    whole = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
     limit = _limit(options, whole or folded.root.total)
     own = answer.view.name == "code" and not options.given & _NAMES and any(map(has_own_line, nodes))
     rows = tree_rows(folded, times, Judge(answer.view.name, limit, own), options.order_by, line)

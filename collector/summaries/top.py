@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..tfviews.nodes import Node, total
+from ..tfviews.nodes import Node, total_of
 from ..tfviews.own_files import Stack, own_line, own_place, stacks_of
 from .shares import Times, shares
 
@@ -50,7 +50,7 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
     found = []
     for (op, device), least, middle, most, share in ranked:
         group = groups[op, device]
-        stats = total(group)
+        stats = total_of(group)
         found.append(
             TopOp(
                 op,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .nodes import Node, NodeFacts, Stats, bytewise
-from .tree import sums
+from .tree import sum_of
 
 #: The scope of the groups.
 ADDED: Final = "(added by TensorFlow)"
@@ -54,4 +54,6 @@ def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node],
 
 def _together(name: str, parts: Sequence[Node]) -> Node:
     devices = tuple(sorted({device for node in parts for device in node.devices}))
-    return parts[0]._replace(name=name, devices=devices, stats=sums([node.stats for node in parts]), facts=NodeFacts())
+    return parts[0]._replace(
+        name=name, devices=devices, stats=sum_of([node.stats for node in parts]), facts=NodeFacts()
+    )

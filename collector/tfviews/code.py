@@ -15,7 +15,7 @@ from .inlined import inlined
 from .nodes import NOTHING, Frame, Node
 from .options import Matcher, Options
 from .parity import DEFAULT, Parity
-from .tree import AccountedNode, TreeView, root_of, sums, tree_view
+from .tree import AccountedNode, TreeView, root_of, sum_of, tree_view
 
 #: Ending of the name of a call in the tree of gradients.
 GRADIENT: Final = " (gradient)"
@@ -67,7 +67,7 @@ class Call(AccountedNode):
         ``whole``: account calls without picked nodes, too.
         """
         stats = [node.stats for node, times in picked for _ in range(times)]
-        own = NOTHING if not stats else stats[0] if len(stats) == 1 else sums(stats)
+        own = NOTHING if not stats else stats[0] if len(stats) == 1 else sum_of(stats)
         nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
         super().__init__(place.text, own, tuple(nodes), below, accounted=whole or bool(picked))
         self.place = place

@@ -211,7 +211,7 @@ def canonical_devices(total: pa.Table) -> dict[int, int]:
     return dict(zip(integers(rows["node"]), integers(rows["canonical"]), strict=True))
 
 
-def sums(
+def nodes_from_rollup(
     rollup: pa.Table,
     names: pa.Table,
     graph: pa.Table,
@@ -251,7 +251,7 @@ def sums(
 
 
 def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
-    """Merge the results of ``sums`` for several jobs by name.
+    """Merge the results of ``nodes_from_rollup`` for several jobs by name.
 
     Op and static facts of a node are those of the first job that has them.
     """
@@ -271,7 +271,7 @@ def _together(first: Node, second: Node) -> Node:
     return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None, in_graph)
 
 
-def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
+def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
     """Return ``nodes`` with parameters and float_ops.
 
     ``averaged``: return averages over entries instead of sums. If parity counts float_ops by step,
@@ -284,7 +284,7 @@ def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = D
             node.name,
             node.op,
             node.devices,
-            _finished(node, averaged=averaged, counted=counted),
+            _final_stats(node, averaged=averaged, counted=counted),
             node.facts,
             node.entries,
             node.in_graph,
@@ -293,7 +293,7 @@ def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = D
     ]
 
 
-def _finished(node: Node, *, averaged: bool, counted: bool) -> Stats:
+def _final_stats(node: Node, *, averaged: bool, counted: bool) -> Stats:
     stats, facts, entries = node.stats, node.facts, node.entries
     if averaged and entries is not None and entries != 1:
         positive = entries > 0  # the usual case without a call
@@ -317,7 +317,7 @@ def parameters(shape: Shape) -> int:
     return 0 if not shape or min(shape) < 0 else signed(math.prod(shape))
 
 
-def total(nodes: Iterable[Node]) -> Stats:
+def total_of(nodes: Iterable[Node]) -> Stats:
     """Return the sums over ``nodes``."""
     columns = zip(*(node.stats for node in nodes), strict=True)
     return Stats(*map(signed, map(sum, columns)))

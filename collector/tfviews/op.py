@@ -12,7 +12,7 @@ from .nodes import NOTHING, Node, Stats
 from .options import Matcher, Options
 from .order import ordered
 from .parity import DEFAULT, Parity
-from .tree import ROOT, counter_of, sums
+from .tree import ROOT, counter_of, sum_of
 
 __all__ = ["ROOT", "OpTypeEntry", "OpView", "op_view"]
 
@@ -63,7 +63,7 @@ def _entries(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
     entries = []
     for op in sorted(by_op, key=octets):
         picked = [(node, count) for node, count in by_op[op] if count]
-        own = sums([NOTHING, *[node.stats for node, count in picked for _ in repeat(None, count)]])
+        own = sum_of([NOTHING, *[node.stats for node, count in picked for _ in repeat(None, count)]])
         entries.append(OpTypeEntry(op, tuple(node for node, _ in picked), own, own))
     return entries
 

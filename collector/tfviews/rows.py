@@ -10,7 +10,7 @@ from .code import Call
 from .nodes import NOTHING, Node, Stats
 from .op import OpTypeEntry, OpView
 from .own_files import is_own, own_line, stacks_of
-from .tree import AccountedNode, Branch, TreeView, sort_key, sums
+from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 
 #: An entry is shown if it has at least one part in this many of the whole: 0.5 %.
 PARTS: Final = 200
@@ -166,7 +166,7 @@ def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line: Line)
     weights = _Weights()
     nodes = tuple(node for entry in entries for node in entry.nodes)
     weights.add(nodes, times, line)
-    own = sums([NOTHING, *[entry.own for entry in entries]])
+    own = sum_of([NOTHING, *[entry.own for entry in entries]])
     return Row(name, name, 0, own, own, nodes, len(nodes), True, *weights.summary())
 
 

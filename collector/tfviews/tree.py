@@ -83,7 +83,7 @@ class AccountedNode:
         self.total = own
         self.definitions = 1
         if children:
-            self.total = sums([own, *[child.total for child in children]])
+            self.total = sum_of([own, *[child.total for child in children]])
             self.definitions = sum([child.definitions for child in children], 1)
 
 
@@ -94,7 +94,7 @@ def root_of(children: Sequence[AccountedNode]) -> AccountedNode:
     return root
 
 
-def sums(stats: Sequence[Stats]) -> Stats:
+def sum_of(stats: Sequence[Stats]) -> Stats:
     """Return the sums of one or more Stats, wrapped to 64 bits."""
     columns = list(
         map(add, *stats) if len(stats) == 2 else map(sum, zip(*stats, strict=True))
@@ -224,7 +224,7 @@ def tree_view(
         children.reverse()
         total, definitions = entry.total, entry.definitions
         if recounts:
-            total = sums([entry.own, *[child.total for child in children]]) if children else entry.own
+            total = sum_of([entry.own, *[child.total for child in children]]) if children else entry.own
             definitions = 1 + sum(child.definitions for child in children)
         if len(children) > 1 and not unsorted:
             children = ordered(children, key or _bytes, descending=key is not None, parity=parity)

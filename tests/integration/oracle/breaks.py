@@ -77,11 +77,11 @@ def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.
 
 
 def _average_over_all(known: Any) -> Any:
-    def finished(all_nodes: Any, **how: Any) -> Any:
+    def with_counts(all_nodes: Any, **how: Any) -> Any:
         most = max((node.entries or 0 for node in all_nodes), default=0)
         return known([node._replace(entries=node.entries and most) for node in all_nodes], **how)
 
-    return finished
+    return with_counts
 
 
 def _last_device(known: Any) -> Any:
@@ -99,11 +99,11 @@ def _of_every_device(known: Any) -> Any:
 
 
 def _never_ran_does_nothing(known: Any) -> Any:
-    def finished(node: Any, **how: Any) -> Any:
+    def final_stats(node: Any, **how: Any) -> Any:
         stats = known(node, **how)
         return stats if node.entries else stats._replace(float_ops=0)
 
-    return finished
+    return final_stats
 
 
 def _starting_anywhere(_known: Any) -> Any:
@@ -262,12 +262,12 @@ BREAKS: Final = (
         reimports=True,
     ),
     Break("CPUs and GPUs other than the canonical device do not count", put(nodes._Sums, "stats", _of_every_device)),
-    Break("averages are over the steps in which a node has an entry", put(profile, "finished", _average_over_all)),
+    Break("averages are over the steps in which a node has an entry", put(profile, "with_counts", _average_over_all)),
     Break(
         "averages of negative sums wrap around",
         instead(nodes, "average", lambda total, count: total // count if count else 0),
     ),
-    Break("nodes that never ran keep their operations", put(nodes, "_finished", _never_ran_does_nothing)),
+    Break("nodes that never ran keep their operations", put(nodes, "_final_stats", _never_ran_does_nothing)),
     Break(
         "scalars have one element", instead(attributes, "shape_of", lambda proto: tuple(dim.size for dim in proto.dim))
     ),

@@ -1,11 +1,11 @@
 """Node statistics as the TF profiler counts them."""
 
 from fakes.nodes import CPU, GPU, STREAM, entry, graph, names, rollup
-from tfprof.collector.tfviews.nodes import average, finished, sums, total
+from tfprof.collector.tfviews.nodes import average, nodes_from_rollup, total_of, with_counts
 
 
 def build(*tables, averaged=True):
-    return finished(sums(*tables), averaged=averaged)
+    return with_counts(nodes_from_rollup(*tables), averaged=averaged)
 
 
 def test_counters_are_divided_by_the_traces_in_which_the_node_has_an_entry() -> None:
@@ -80,8 +80,8 @@ def test_nodes_that_never_ran_are_included_and_all_are_in_name_order() -> None:
     ]
     assert nodes[0].op_types == ("Const",)
     assert nodes[1].op_types == (CPU.lower(), "b")
-    assert total(nodes).micros == 1
+    assert total_of(nodes).micros == 1
 
 
 def test_the_sum_of_no_nodes_is_nothing() -> None:
-    assert total([]).runs == 0
+    assert total_of([]).runs == 0

@@ -6,7 +6,7 @@ from fakes.nodes import made_in, node
 from tfprof.collector.tfviews.added import grouped
 from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.graph import graph_view
-from tfprof.collector.tfviews.nodes import Frame, Node, Stats, total
+from tfprof.collector.tfviews.nodes import Frame, Node, Stats, total_of
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.rows import Judge, Limit, Rows, lines_of, op_rows, tree_rows, with_rest
@@ -19,7 +19,7 @@ MAIN, NET, KERAS = Frame(HOME, 9, "main"), Frame(HOME, 4, "net"), Frame(LIBRARY,
 
 
 def limit(nodes: list[Node], *counters: int) -> Limit:
-    return Limit(counters or (MICROS,), total(nodes))
+    return Limit(counters or (MICROS,), total_of(nodes))
 
 
 def names(rows: Rows) -> list[tuple[int, str, int]]:
@@ -47,7 +47,7 @@ def test_a_single_small_op_type_has_its_own_row() -> None:
 
 def test_without_a_limit_every_entry_has_a_row() -> None:
     nodes = [node("a", "Add"), node("b", "Mul", micros=999)]
-    rows = op_rows(op_view(nodes, ORDER), {}, Limit((), total(nodes)), lines_of(nodes))
+    rows = op_rows(op_view(nodes, ORDER), {}, Limit((), total_of(nodes)), lines_of(nodes))
     assert names(rows) == [(0, "Mul", 999), (0, "Add", 0)]
 
 
@@ -149,7 +149,7 @@ def test_the_code_view_can_show_only_the_users_own_calls() -> None:
     assert (own.libraries, own.nothing, own.small) == (2, 0, 0)
     whole = tree_rows(view, {}, Judge("code", limit(nodes)), "micros", line)
     assert [depth for depth, _, _ in names(whole)] == [0, 1, 2, 3]
-    rest = with_rest(own, total(nodes), limit(nodes))
+    rest = with_rest(own, total_of(nodes), limit(nodes))
     assert names(rest)[-1] == (0, "(no line of Python)", 10)
     assert rest.whole.micros == 100
 
@@ -175,5 +175,7 @@ def test_a_deep_tree_is_walked_without_recursion() -> None:
         one._replace(facts=replace(one.facts, inputs=(f"n{at + 1:05}",)))
         for at, one in enumerate(node(f"n{at:05}", "Mul", micros=1) for at in range(5000))
     ]
-    rows = tree_rows(graph_view(nodes, ORDER), {}, Judge("graph", Limit((), total(nodes))), "micros", lines_of(nodes))
+    rows = tree_rows(
+        graph_view(nodes, ORDER), {}, Judge("graph", Limit((), total_of(nodes))), "micros", lines_of(nodes)
+    )
     assert [row.depth for row in rows.rows] == list(range(5000))
