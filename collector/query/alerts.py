@@ -40,7 +40,7 @@ class JobAlert:
 
 def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
     """Return the alerts of ``jobs`` in order of detection."""
-    found = [one for job in jobs for one in job.at_one_moment(_of_job)]
+    found = [one for job in jobs for one in job.on_one_snapshot(_of_job)]
     return sorted(found, key=lambda one: one.alert.found_ns)
 
 

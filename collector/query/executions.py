@@ -52,7 +52,7 @@ def persistent_bytes(job: JobReader, kinds: Sequence[int] | None = None, *, apar
     They are the maximum of all steps. Nodes without any are left out.
     """
     steps = {number: step for step, traces in _steps(job, kinds, apart).items() for number, _ in traces}
-    return job.at_one_moment(lambda one: _persistent(one, steps))
+    return job.on_one_snapshot(lambda one: _persistent(one, steps))
 
 
 def _steps(job: JobReader, kinds: Sequence[int] | None, apart: bool) -> dict[int, list[tuple[int, int]]]:

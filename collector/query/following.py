@@ -10,7 +10,7 @@ from ..errors import StoreError
 from ..store import catalog
 from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.reader import LocalJob, LocalStore
-from ..store.tail import Tail
+from ..store.row_follower import RowFollower
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
 from ..summaries.lines import StepLine, StepLines
@@ -46,7 +46,7 @@ class JobChange:
 class _Followed:
     job: LocalJob
     short: str
-    tail: Tail
+    rows: RowFollower
     lines: StepLines
     heard_ns: int
     known: bool = False
@@ -124,13 +124,13 @@ class Following:
     def _follow(self, job: LocalJob, now_ns: int) -> None:
         if job.info.uid not in self._followed:
             short = short_ids([folder.name for folder in catalog.folders(self._store.path)])[job.info.hex]
-            tail = Tail(job.folder, ("spans", "events"))
-            self._followed[job.info.uid] = _Followed(job, short, tail, StepLines(each=self._each), now_ns)
+            follower = RowFollower(job.folder, ("spans", "events"))
+            self._followed[job.info.uid] = _Followed(job, short, follower, StepLines(each=self._each), now_ns)
             self._number += 1
 
     def _changes(self, one: _Followed, now_ns: int) -> Iterator[JobChange]:
-        news = one.tail.new_rows()
-        info = one.tail.info
+        news = one.rows.new_rows()
+        info = one.rows.info
         if news:
             one.heard_ns = now_ns
         row = job_row(info, one.short, now_ns)
@@ -153,7 +153,7 @@ class Following:
         spans = news.get("spans")
         cut = past and self._past is not None and spans is not None and spans.num_rows > _PAST
         entries = [] if spans is None else (spans.slice(spans.num_rows - _PAST) if cut else spans).to_pylist()
-        one.lines.functions = functions_of(one.tail.info)
+        one.lines.functions = functions_of(one.rows.info)
         lines = one.lines.add(entries, now_ns)
         if past or over:
             lines += one.lines.rest()

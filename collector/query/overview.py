@@ -104,7 +104,7 @@ def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Over
     """
     chosen = store.job(selector)
     short = ids_of([chosen])[chosen.info.hex]
-    return chosen.at_one_moment(lambda job: _overview(job, short, advised))
+    return chosen.on_one_snapshot(lambda job: _overview(job, short, advised))
 
 
 def _overview(job: JobReader, short: str, advised: bool) -> Overview:

@@ -112,7 +112,7 @@ def profile(
     chosen, there = _chosen(jobs, step, steps, kinds, apart=parity.separates_kinds)
     if not chosen:
         return None
-    parts, uncounted = zip(*(_nodes_at_one_moment(one, device, needs, parity) for one in chosen), strict=True)
+    parts, uncounted = zip(*(_nodes_on_one_snapshot(one, device, needs, parity) for one in chosen), strict=True)
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
@@ -212,10 +212,10 @@ def _no_such_step(
 # -- the nodes of one job ------------------------------------------------------------------------
 
 
-def _nodes_at_one_moment(
+def _nodes_on_one_snapshot(
     chosen: _Chosen, device: str | None, needs: Collection[str], parity: Parity
 ) -> tuple[list[Node], int]:
-    return chosen.job.at_one_moment(lambda job: _nodes(replace(chosen, job=job), device, needs, parity))
+    return chosen.job.on_one_snapshot(lambda job: _nodes(replace(chosen, job=job), device, needs, parity))
 
 
 def _without_later_traces(chosen: _Chosen) -> _Chosen:

@@ -40,7 +40,7 @@ def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
     nodes: dict[str, list[int]] = {}
     first = 0
     for job, traces in parts:
-        for name, at, us in job.at_one_moment(partial(_rows, traces=traces, device=device)):
+        for name, at, us in job.on_one_snapshot(partial(_rows, traces=traces, device=device)):
             if name not in nodes:
                 nodes[name] = [0] * steps
             nodes[name][first + at] += us

@@ -16,8 +16,8 @@ from ..store import catalog, lock
 from ..store.catalog import RUNNING, JobInfo
 from ..store.devices import is_canonical
 from ..store.reader import LocalJob, LocalStore
+from ..store.row_follower import RowFollower
 from ..store.schema import DEVICE
-from ..store.tail import Tail
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
 from ..summaries.kinds import NUMBERS, kind_name, leading, of_span, span_kind
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
@@ -122,7 +122,7 @@ class Watched:
 class _Running:
     """The state of a running job between updates."""
 
-    tail: Tail
+    rows: RowFollower
     paces: dict[int, PaceKeeper] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
@@ -137,14 +137,14 @@ class _Running:
 
     def take(self) -> JobInfo:
         """Read the new rows and return the job's record."""
-        news = self.tail.new_rows()
+        news = self.rows.new_rows()
         if "spans" in news:
             self._take_spans(news["spans"])
         if "samples" in news:
             self.samples.extend(_tuples(news["samples"], _SAMPLE_COLUMNS, _SAMPLES))
         if "alerts" in news:
             self.alerted = max(_tuples(news["alerts"], _ALERT_COLUMNS, _ALERTS))
-        return self.tail.info
+        return self.rows.info
 
     def _take_spans(self, spans: pa.Table) -> None:
         by_kind: dict[int, list[SpanRow]] = {}
@@ -173,7 +173,7 @@ class Watch:
         self._store = store
         self._running: dict[int, _Running] = {}
         self._ended: dict[int, JobInfo] = {}
-        self._hosts: dict[str, tuple[Tail, deque[tuple[Any, ...]]]] = {}
+        self._hosts: dict[str, tuple[RowFollower, deque[tuple[Any, ...]]]] = {}
         self._damaged: set[str] = set()
         self._short: dict[str, str] = {}
         self._scanned_ns = 0
@@ -216,7 +216,7 @@ class Watch:
             return
         if info.state == RUNNING:
             self._ended.pop(uid, None)
-            self._running[uid] = _Running(Tail(folder, ("spans", "samples", "alerts")))
+            self._running[uid] = _Running(RowFollower(folder, ("spans", "samples", "alerts")))
         else:
             self._ended[uid] = info
 
@@ -254,7 +254,7 @@ class Watch:
             return
         one.asked_ns = now_ns
         with suppress(TfprofError):
-            names = texts(LocalJob(one.tail.folder, one.tail.info).table("names"), DEVICE).values()
+            names = texts(LocalJob(one.rows.folder, one.rows.info).table("names"), DEVICE).values()
             found = {short_device(name) for name in names if is_canonical(name.lower().encode())}
             one.devices = tuple(sorted(device for device in found if not device.startswith("CPU"))) or tuple(
                 sorted(found)
@@ -262,11 +262,11 @@ class Watch:
 
     def _of_host(self, name: str, now_ns: int) -> WatchedHost | None:
         if name not in self._hosts:
-            tail = Tail(catalog.host_folder(self._store.path, name), ("host_samples",))
-            self._hosts[name] = tail, deque(maxlen=_SAMPLES)
-        tail, samples = self._hosts[name]
+            follower = RowFollower(catalog.host_folder(self._store.path, name), ("host_samples",))
+            self._hosts[name] = follower, deque(maxlen=_SAMPLES)
+        follower, samples = self._hosts[name]
         with suppress(TfprofError):
-            news = tail.new_rows()
+            news = follower.new_rows()
             if "host_samples" in news:
                 samples.extend(_tuples(news["host_samples"], _HOST_COLUMNS, _SAMPLES))
         if not samples or now_ns - samples[-1][0] > _OLD_NS:

@@ -110,7 +110,7 @@ class JobReader(Protocol):
         """Return the uids, in hexadecimal, of all jobs in the job's store."""
         ...
 
-    def at_one_moment(self, action: "Callable[[JobReader], T]") -> T:
+    def on_one_snapshot(self, action: "Callable[[JobReader], T]") -> T:
         """Return the result of ``action`` on one snapshot of the job.
 
         ``action`` may be called more than once.

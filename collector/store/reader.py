@@ -30,11 +30,11 @@ class LocalJob:
     Each call reads the current content, sealed and in the log.
     """
 
-    def __init__(self, folder: Path, info: JobInfo, moment: Snapshot | None = None) -> None:
-        """Read ``folder``; ``moment``: a snapshot to read instead of the current content."""
+    def __init__(self, folder: Path, info: JobInfo, snapshot: Snapshot | None = None) -> None:
+        """Read ``folder``; ``snapshot``: a snapshot to read instead of the current content."""
         self.folder = folder
         self.info = info
-        self._moment = moment
+        self._snapshot = snapshot
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name`` of schema.JOB_TABLES, or only ``columns``.
@@ -147,7 +147,7 @@ class LocalJob:
 
         return self.with_snapshot(answer)
 
-    def at_one_moment(self, action: Callable[[JobReader], T]) -> T:
+    def on_one_snapshot(self, action: Callable[[JobReader], T]) -> T:
         """Return the result of ``action`` on one snapshot of the job.
 
         ``action`` may be called more than once.
@@ -166,7 +166,7 @@ class LocalJob:
 
         If files of the snapshot disappear meanwhile, ``action`` is called again on a new one.
         """
-        return with_stable_snapshot(self.folder, action) if self._moment is None else action(self._moment)
+        return with_stable_snapshot(self.folder, action) if self._snapshot is None else action(self._snapshot)
 
 
 class LocalStore:

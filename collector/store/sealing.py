@@ -37,7 +37,7 @@ class LogState:
         """Return the state of ``folder``, including its log."""
         snapshot = Snapshot(folder)
         state = cls(dict(snapshot.info.acked), devices=device_rows(snapshot.sealed("names")))
-        for contents in snapshot.tail:
+        for contents in snapshot.unsealed_logs:
             for name in JOB_TABLES:
                 state.count(name, contents.table(name))
             for append in contents.appends:

@@ -43,7 +43,7 @@ class Snapshot:
             raise FileNotFoundError(folder)
 
     @cached_property
-    def tail(self) -> list[wal.Contents]:
+    def unsealed_logs(self) -> list[wal.Contents]:
         """The unsealed content, by log."""
         logs = sorted((number, path) for number, path in self._files.logs.items() if number > self.info.sealed)
         return [wal.decode(path.read_bytes(), path) for _, path in logs]
@@ -65,7 +65,7 @@ class Snapshot:
 
     def unsealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the unsealed rows of table ``name``, in order of arrival."""
-        tables = [contents.table(name) for contents in self.tail]
+        tables = [contents.table(name) for contents in self.unsealed_logs]
         table = pa.concat_tables([segment.SCHEMAS[name].empty_table(), *tables])
         return table if columns is None else table.select(list(columns))
 

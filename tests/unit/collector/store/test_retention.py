@@ -6,7 +6,7 @@ from tfprof.collector.store import catalog, retention, small_segments
 from tfprof.collector.store.catalog import host_folder, job_folder
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.retention import Limits, StoredJob, expired, retain
-from tfprof.collector.store.tail import Tail
+from tfprof.collector.store.row_follower import RowFollower
 from tfprof.collector.store.writer import LocalStoreWriter
 
 DAY_NS = 86_400 * 10**9
@@ -116,16 +116,16 @@ def test_a_follower_of_host_samples_neither_repeats_nor_skips_rows_after_a_remov
     writer = LocalStoreWriter(tmp_path, "here")
     sampled(writer, 0, 100)
     sampled(writer, 100, 100)
-    tail = Tail(host_folder(tmp_path, HOST), ("host_samples",))
-    found = tail.new_rows()["host_samples"]["t_ns"].to_pylist()
+    follower = RowFollower(host_folder(tmp_path, HOST), ("host_samples",))
+    found = follower.new_rows()["host_samples"]["t_ns"].to_pylist()
     sampled(writer, 200, 100)
     writer.trim_hosts()
-    found += tail.new_rows()["host_samples"]["t_ns"].to_pylist()
+    found += follower.new_rows()["host_samples"]["t_ns"].to_pylist()
     sampled(writer, 300, 50)
-    late = Tail(host_folder(tmp_path, HOST), ("host_samples",))
+    late = RowFollower(host_folder(tmp_path, HOST), ("host_samples",))
     assert late.new_rows()["host_samples"].num_rows == 150
     sampled(writer, 350, 1)
-    for one in (tail, late):
+    for one in (follower, late):
         assert one.new_rows()["host_samples"]["t_ns"].to_pylist()[-1] == START_NS + 350 * SECOND
         assert one.new_rows() == {}
     assert found == [START_NS + at * SECOND for at in range(300)]

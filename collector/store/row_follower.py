@@ -13,7 +13,7 @@ from .snapshot import Snapshot, log_file, with_stable_snapshot
 from .wal import Contents, read_from
 
 
-class _Stamp(NamedTuple):
+class _FileVersion(NamedTuple):
     """The identity of one content of a file."""
 
     inode: int
@@ -21,12 +21,12 @@ class _Stamp(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, path: Path) -> "_Stamp":
+    def of(cls, path: Path) -> "_FileVersion":
         found = path.stat()
         return cls(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-class Tail:
+class RowFollower:
     """A follower of the rows of a job; `new_rows` is cheap if there are none.
 
     Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. This
@@ -41,7 +41,7 @@ class Tail:
         """
         self.folder = folder
         self._tables = tuple(tables)
-        self._stamp: _Stamp | None = None
+        self._version: _FileVersion | None = None
         self._info: JobInfo | None = None
         self._taken = dict.fromkeys(self._tables, 0)
         self._generation, self._end = -1, 0
@@ -66,12 +66,12 @@ class Tail:
             raise durable.unread(self.folder if error.filename is None else Path(error.filename), error) from None
 
     def _rows_of_log(self) -> dict[str, pa.Table]:
-        stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
-        if stamp != self._stamp:
+        version = _FileVersion.of(self.folder / catalog.JOB_FILE)
+        if version != self._version:
             info = catalog.load(self.folder)
             if self._is_another(info) or info.sealed + 1 != self._generation:
                 return self._whole()
-            self._info, self._stamp = info, stamp
+            self._info, self._version = info, version
         path = log_file(self.folder, self._generation)
         try:
             size = path.stat().st_size
@@ -90,11 +90,11 @@ class Tail:
 
         Used on the first call, and if the followed log was sealed or replaced.
         """
-        stamp = None
+        version = None
         with contextlib.suppress(OSError):
-            stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
+            version = _FileVersion.of(self.folder / catalog.JOB_FILE)
         found = with_stable_snapshot(self.folder, self._look)
-        self._stamp = stamp
+        self._version = version
         return found
 
     def _is_another(self, info: JobInfo) -> bool:
@@ -116,7 +116,9 @@ class Tail:
             if table.num_rows > skipped:
                 new[name] = table.slice(skipped)
         generation = info.sealed + 1
-        ends = [contents.end for contents in snapshot.tail if contents.path == log_file(self.folder, generation)]
+        ends = [
+            contents.end for contents in snapshot.unsealed_logs if contents.path == log_file(self.folder, generation)
+        ]
         self._info, self._taken = info, taken
         self._generation, self._end = generation, ends[0] if ends else 0
         return new

@@ -8,7 +8,7 @@ import pytest
 from fakes.made_store import HOST, IDENTITY, rows, span
 from tfprof.collector.errors import NoSuchJobError
 from tfprof.collector.store import catalog
-from tfprof.collector.store.tail import Tail
+from tfprof.collector.store.row_follower import RowFollower
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
 from tfprof.formats import layout
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Any:
 def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
-    tail, found, number = Tail(job.folder, ("spans", "events")), [], 1
+    follower, found, number = RowFollower(job.folder, ("spans", "events")), [], 1
     for at in range(40):
         for _ in range(at % 4):  # none, one or several appends between two calls
             _append(job, number, 3)
@@ -39,41 +39,41 @@ def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWr
         if at % 3 == 0:
             job.seal()
         if at % 5 != 4:
-            found += _numbers(tail.new_rows())
-    found += _numbers(tail.new_rows())
+            found += _numbers(follower.new_rows())
+    found += _numbers(follower.new_rows())
     assert found == list(range(1, number))
-    assert tail.new_rows() == {}
+    assert follower.new_rows() == {}
 
 
 def test_rows_of_a_new_collector_follow_those_of_the_last_one(tmp_path: Path) -> None:
     folder = catalog.job_folder(tmp_path / "store", 1)
-    tail, found = None, []
+    follower, found = None, []
     for turn in range(3):
         writer = LocalStoreWriter(tmp_path / "store", HOST)
         job = writer.job(1)
         job.identity(IDENTITY)
-        tail = tail or Tail(folder, ("spans",))
+        follower = follower or RowFollower(folder, ("spans",))
         _append(job, 1 + 4 * turn, 4)
-        found += _numbers(tail.new_rows())
+        found += _numbers(follower.new_rows())
         writer.close()
     assert found == list(range(1, 13))
-    assert tail.info.state == catalog.RUNNING
+    assert follower.info.state == catalog.RUNNING
 
 
 def test_an_incomplete_append_is_not_returned(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
     _append(job, 1, 2)
-    tail = Tail(job.folder, ("spans",))
-    assert _numbers(tail.new_rows()) == [1, 2]
+    follower = RowFollower(job.folder, ("spans",))
+    assert _numbers(follower.new_rows()) == [1, 2]
     log = next(job.folder.glob("wal-*.log"))
     before = log.read_bytes()
     _append(job, 3, 2)
     after = log.read_bytes()
     log.write_bytes(after[:-5])
-    assert tail.new_rows() == {}
+    assert follower.new_rows() == {}
     log.write_bytes(after)
-    assert _numbers(tail.new_rows()) == [3, 4]
+    assert _numbers(follower.new_rows()) == [3, 4]
     assert len(before) < len(after)
 
 
@@ -81,24 +81,24 @@ def test_a_removed_job_is_reported_and_a_new_one_starts_from_its_first_row(store
     job = store.job(1)
     job.identity(IDENTITY)
     _append(job, 1, 5)
-    tail = Tail(job.folder, ("spans",))
-    assert len(_numbers(tail.new_rows())) == 5
+    follower = RowFollower(job.folder, ("spans",))
+    assert len(_numbers(follower.new_rows())) == 5
     shutil.rmtree(job.folder)
     with pytest.raises(NoSuchJobError):
-        tail.new_rows()
+        follower.new_rows()
     store.forget(job)
     again = store.job(1)
     again.identity(IDENTITY)
     _append(again, 6, 2)
-    assert _numbers(tail.new_rows()) == [6, 7]
+    assert _numbers(follower.new_rows()) == [6, 7]
 
 
 def test_the_record_is_the_latest(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
-    tail = Tail(job.folder, ("spans",))
-    tail.new_rows()
+    follower = RowFollower(job.folder, ("spans",))
+    follower.new_rows()
     _append(job, 1, 1)
     job.close("exited", {"status": 3})
-    assert _numbers(tail.new_rows()) == [1]
-    assert (tail.info.state, tail.info.end["status"]) == ("exited", 3)
+    assert _numbers(follower.new_rows()) == [1]
+    assert (follower.info.state, follower.info.end["status"]) == ("exited", 3)
