@@ -19,8 +19,8 @@ import _fresh
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.query.executions import read
 from tfprof.collector.query.profile import profile
+from tfprof.collector.query.step_entries import read
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter

@@ -7,7 +7,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.export.files import write
-from ..collector.exporters.of_jobs import JOB_FILES
+from ..collector.exporters.job_files import JOB_FILES
 from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT
 from .command import job_argument, store_option

@@ -11,7 +11,7 @@ from ..collector.errors import UsageError
 from ..collector.forms import message
 from ..collector.query.engine import Answer, QueryEngine
 from ..collector.tfviews.options import Options, from_texts, warnings
-from ..collector.tfviews.output import NONE, STDOUT
+from ..collector.tfviews.output_option import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import AnswerText, Terminal, refuse, write_output
 from .command import json_option, note, print_pieces, width

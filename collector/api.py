@@ -22,7 +22,7 @@ from .store.reader import open_reader
 from .summaries.jobs import JobRow, job_rows
 from .summaries.kinds import from_text
 from .tfviews.options import Options, from_dict, warnings
-from .tfviews.output import STDOUT, TIMELINE, InvalidOutputError
+from .tfviews.output_option import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
 from .write_output import write_output

@@ -23,8 +23,8 @@ from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
 from .alert_command import AlertCommand
+from .alert_orders import AlertOrders
 from .alerts.sentence import sentence
-from .captures import Captures
 from .decoders.decode import decoder
 from .errors import FormatError, StoreError
 from .ingest.jobs import OpenJobs
@@ -71,7 +71,7 @@ class Collector:
         self._stats = SelfStats()
         self._stopping = False
         self._alert_command = AlertCommand(options.alert_command)
-        self._captures = Captures(options.alert_steps)
+        self._alert_orders = AlertOrders(options.alert_steps)
         self._ticked = self._status_written = self._retained = self._given_up = float("-inf")
 
     def start(self) -> None:
@@ -159,7 +159,7 @@ class Collector:
                 "store": str(self._options.store),
             }
             self._alert_command.add(uid, values, now)
-            order = self._captures.order(uid, alert, str(info.identity.get("trace") or ""), now)
+            order = self._alert_orders.order(uid, alert, str(info.identity.get("trace") or ""), now)
             if order is not None:
                 self._receiver.order(uid, order)
 

@@ -14,7 +14,7 @@ from .tfviews.parity import Parity
 
 if TYPE_CHECKING:
     from .query.advising import JobAdvice
-    from .query.screen import Screen
+    from .query.screen import AnswerRows
     from .render.heading import Subject
 
 
@@ -63,7 +63,7 @@ def empty_message(view: str, name: str = "") -> Any:
     return load(f"tfprof.collector.proto.tfprof_output_pb2:{FORMS[view].proto}")(name=name)
 
 
-def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
+def screen_lines(screen: "AnswerRows", width: int | None) -> Iterator[str]:
     """Yield the lines of a screen, at most ``width`` wide.
 
     The last ones say what is left out and how to show it.
@@ -77,7 +77,7 @@ def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
     yield from heading.wrapped(view_text.left_out(answer.view.name, answer.options, screen.rows), width)
 
 
-def screen_warnings(screen: "Screen") -> list[str]:
+def screen_warnings(screen: "AnswerRows") -> list[str]:
     """Return warnings about numbers that are incomplete."""
     missing = screen.answer.profile is not None and screen.answer.profile.missing_stream
     text = "the kernels of a GPU were not recorded: its ops show only the time of their scheduling"

@@ -9,7 +9,7 @@ from .forms import lines, screen_lines, screen_warnings
 from .loader import load
 from .query.engine import Answer, QueryEngine, Selection
 from .tfviews.options import Options
-from .tfviews.output import NONE, STDOUT
+from .tfviews.output_option import NONE, STDOUT
 
 
 class AnswerText(NamedTuple):

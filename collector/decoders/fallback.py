@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError as ParseError
 
 from ..store.devices import accelerator
-from ..store.outputs import OpOutput, encode
+from ..store.output_signatures import OpOutput, encode
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS, OUTPUTS
 from .interner import NameTable
 from .proto.run_metadata_pb2 import AllocationRecord, AllocatorMemoryUsed, NodeExecStats, NodeOutput, RunMetadata

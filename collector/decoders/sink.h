@@ -62,7 +62,7 @@ typedef struct {
     size_t row, first, end; /* the next row, the first row of the step, the number of rows with room */
     uint32_t trace, accelerator;
     int64_t base;
-    uint8_t *signature; /* output signature of the current node (collector/store/outputs.py) */
+    uint8_t *signature; /* output signature of the current node (collector/store/output_signatures.py) */
     size_t signature_size, signature_room;
     allocation *allocations;
     size_t allocated, allocated_before, allocations_room; /* number of allocations, number before the step */

@@ -14,11 +14,11 @@ from ..store.devices import accelerator
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 from .columns import from_rows
 from .decode import Decoded
-from .executions import HOST_DEVICE, Execution, executions
 from .interner import Interner, NamesFullError
 from .messages import CutShortError, parts, without
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
+from .session_ops import HOST_DEVICE, Execution, executions
 
 #: Maximum events and bytes of a session; larger ones are refused before they are parsed.
 EVENTS_MAX: Final = 1 << 20

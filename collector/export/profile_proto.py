@@ -8,7 +8,7 @@ from ..errors import FormatError
 from ..flops.attributes import attributes
 from ..proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from ..store.devices import host_device
-from ..store.outputs import decode
+from ..store.output_signatures import decode
 from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry, MemoryRecord, Output
 from ..tfviews.nodes import Node, is_node

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ..forms import lines
 from ..query.engine import Answer, QueryEngine
-from ..tfviews.output import File
+from ..tfviews.output_option import File
 
 
 def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:

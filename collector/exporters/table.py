@@ -1,7 +1,7 @@
 """The exporters of `-output`.
 
-Their rows are in tfviews/output.py. The function of each is `files` in the module of its name in
-this folder.
+Their rows are in tfviews/output_option.py. The function of each is `files` in the module of its
+name in this folder.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import Final
 
 from ..loader import load
 from ..query.engine import Answer, QueryEngine
-from ..tfviews.output import NONE, OUTPUT_FILES, STDOUT, File
+from ..tfviews.output_option import NONE, OUTPUT_FILES, STDOUT, File
 
 #: By name.
 EXPORTERS: Final = {row.name: row for row in OUTPUT_FILES}

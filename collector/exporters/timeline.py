@@ -10,8 +10,8 @@ from dataclasses import replace
 from ..errors import RefusedOutputError
 from ..export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
 from ..query.engine import Answer, QueryEngine
-from ..query.executions import by_step, persistent_bytes, step_traces
-from ..tfviews.output import File
+from ..query.step_entries import by_step, persistent_bytes, step_traces
+from ..tfviews.output_option import File
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
 from ..errors import FormatError
-from ..store.outputs import OpOutput, decode
+from ..store.output_signatures import OpOutput, decode
 from .definitions import InputSource, Outputs, dims_of, source
 from .kernels import split_label
 from .registry import Dims

@@ -14,9 +14,9 @@ from ..flops.attributes import OUTPUT_SHAPES, SHAPE, attributes
 from ..proto.tensorflow_pb2 import RunMetadata
 from ..proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
 from ..store.devices import GPU, host_device
-from .executions import executions
 from .files import BadFileError, NotRepresentableError, has_unknown_fields, parsed, text_of
 from .graph import nodes
+from .split_entries import executions
 from .stacks import Rows, Stacks
 from .steps import ImportedStep
 

@@ -14,7 +14,7 @@ from ..summaries.jobs import counts_of, functions_of
 from ..summaries.spans import span_tree
 from ..summaries.steps import steps as step_groups
 from ..tfviews.options import TABLE, Options
-from ..tfviews.output import OutputChoice
+from ..tfviews.output_option import OutputChoice
 from .engine import Answer
 from .explanations import kinds_of, why
 from .listing import EVERY, Listed, Wanted, listed

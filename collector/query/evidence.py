@@ -19,9 +19,9 @@ from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, texts
 from ..tfviews.own_files import own_place
 from ..tfviews.parity import DEFAULT, Parity
-from .executions import by_step, step_traces
 from .profile import profile
 from .required_facts import GRAPH, STACKS
+from .step_entries import by_step, step_traces
 from .step_times import step_times
 from .surroundings import host_samples, levels, load, steady
 

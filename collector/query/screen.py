@@ -1,6 +1,7 @@
 """Answers in tfprof's own layout.
 
-The rows are in order of time, with the spread over steps, without negligible entries.
+Rows are sorted by time, largest first. They have the spread over steps. Negligible entries are left
+out.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ _NAMES: Final = frozenset({"start_name_regexes", "trim_name_regexes", "show_name
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class AnswerRows:
     """An answer with its rows; ``timed_steps``: number of steps whose times are in the spread."""
 
     answer: Answer
@@ -33,8 +34,8 @@ class Screen:
     timed_steps: int
 
 
-def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> Screen:
-    """Return the screen of ``view``.
+def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> AnswerRows:
+    """Return the answer of ``view`` with its rows.
 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
@@ -43,14 +44,14 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     profile = engine.profile(selection, asked.step, wanted, averaged=False)
     if profile is None:
         folded = load(chosen.fold)([], asked, selection.parity)
-        return Screen(Answer(selection, chosen, asked, None, folded), Rows((), NOTHING), 0)
+        return AnswerRows(Answer(selection, chosen, asked, None, folded), Rows((), NOTHING), 0)
     nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)
     folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), selection.parity)
     answer = Answer(selection, chosen, asked, profile, folded)
-    return Screen(answer, _rows(answer, nodes, times.nodes), times.steps)
+    return AnswerRows(answer, _rows(answer, nodes, times.nodes), times.steps)
 
 
 def _ordered(options: Options) -> Options:

@@ -11,7 +11,7 @@ from ..tfviews.nodes import NOTHING
 from ..tfviews.op import ROOT, OpTypeEntry, OpView
 from ..tfviews.order import ordered
 from ..tfviews.parity import DEFAULT, Parity
-from .frame import columns, explained, legend, notice
+from .legends import columns, explained, legend, notice
 from .shapes import shape_text
 
 #: Row that replaces the legend if there is no node.

@@ -12,7 +12,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
 from ..tfviews.tensors import Values, no_value
 from ..tfviews.tree import Branch, TreeView
-from .frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
+from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
 from .shapes import shape_text
 
 #: Text in place of the own number of an entry that is not accounted.

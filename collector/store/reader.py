@@ -14,12 +14,12 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ..errors import NoSuchJobError, StoreError
-from . import catalog, executions, lock, questions, trace_ranges
+from . import catalog, executions, lock, sql_queries, trace_ranges
 from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
-from .questions import Ask
 from .schema import HOST_SAMPLES
 from .snapshot import Snapshot, with_stable_snapshot
+from .sql_queries import Ask
 
 T = TypeVar("T")
 
@@ -96,34 +96,34 @@ class LocalJob:
 
     def memory_left(self) -> list[tuple[int, int, int]]:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        return self.with_sql(questions.memory_left)
+        return self.with_sql(sql_queries.memory_left)
 
     def new_nodes(self) -> dict[int, int]:
         """Return trace -> number of nodes that first occur in it, if any."""
-        return self.with_sql(questions.new_nodes)
+        return self.with_sql(sql_queries.new_nodes)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which it ran there)."""
-        return self.with_sql(questions.last_traces)
+        return self.with_sql(sql_queries.last_traces)
 
     def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
         """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
 
         See the protocol.
         """
-        return self.with_sql(partial(questions.timeline, traces=traces))
+        return self.with_sql(partial(sql_queries.timeline, traces=traces))
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-        return self.with_sql(questions.window_labels)
+        return self.with_sql(sql_queries.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
         """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-        return self.with_sql(questions.identical_graphs)
+        return self.with_sql(sql_queries.identical_graphs)
 
     def graph_names(self, graph: int) -> set[str]:
         """Return the names of the nodes of one graph."""
-        return self.with_sql(partial(questions.graph_names, graph=graph))
+        return self.with_sql(partial(sql_queries.graph_names, graph=graph))
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
         """Return the result of ``action`` on one snapshot of the outputs.
@@ -139,7 +139,7 @@ class LocalJob:
 
         ``action`` may be called more than once.
         """
-        from .query import sql_session  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
+        from .sql import sql_session  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
 
         def answer(snapshot: Snapshot) -> T:
             with sql_session(snapshot) as ask:

@@ -49,7 +49,7 @@ OPS = pa.schema(
         ("allocator", _U32),  # name of the first allocator
         ("in_use_bytes", _I64),  # max allocator_bytes_in_use over allocators called *GPU*
         ("output_bytes", _I64),  # sum over outputs of max(allocated, requested)
-        ("outputs", _U32),  # id of the output signature (outputs.py); NONE_ID without outputs
+        ("outputs", _U32),  # id of the output signature (output_signatures.py); NONE_ID without outputs
         ("temp_bytes", _I64),
         ("persistent_bytes", _I64),
     ]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
-from . import output as outputs
-from .output import OutputChoice
+from . import output_option as outputs
+from .output_option import OutputChoice
 
 #: Attributes that `-select` accepts, with TensorFlow's names.
 SELECTS: Final = (

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import UsageError
 from .matcher import ALL, Matcher, wrong
 from .option_values import NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH, Kind, invalid, text_of
-from .output import FILE, SPELLED, OutputChoice, explained
+from .output_option import FILE, SPELLED, OutputChoice, explained
 from .parity import DEFAULT, Parity
 
 __all__ = [

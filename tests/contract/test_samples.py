@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from tfprof.collector.decoders.decode import decoder
-from tfprof.collector.decoders.executions import HOST_DEVICE
 from tfprof.collector.decoders.graphdef import ATTRIBUTE_MAX, graph_nodes
 from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef, NodeDef
+from tfprof.collector.decoders.session_ops import HOST_DEVICE
 from tfprof.collector.decoders.xspace import xspace
 from tfprof.collector.store.devices import ITERATOR_DEVICE
-from tfprof.collector.store.outputs import decode
+from tfprof.collector.store.output_signatures import decode
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 
 DATA = Path(__file__).parent / "data"

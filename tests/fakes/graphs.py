@@ -6,7 +6,7 @@ from typing import Any
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.definitions import Definition, definitions
 from tfprof.collector.flops.executed import EquivalentSteps, ExecutionRow, Sample
-from tfprof.collector.store.outputs import OpOutput, encode
+from tfprof.collector.store.output_signatures import OpOutput, encode
 
 FLOAT, INT32, INT64, RESOURCE = 1, 3, 9, 20
 #: Sizes of an output; None for an unknown rank.

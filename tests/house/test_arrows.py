@@ -60,29 +60,29 @@ ALLOWED = {
         "collector.growth collector.numbers collector.store.devices collector.summaries collector.tfviews"
     ),
     "collector.alert_command": "",
+    "collector.alert_orders": "collector.alerts formats",
     "collector.alerts": "collector.growth collector.numbers collector.records formats",
     "collector.api": (
         "collector.errors collector.export collector.exporters collector.forms collector.loader "
         "collector.query collector.render collector.store collector.summaries collector.tfviews "
         "collector.write_output commands formats"
     ),
-    "collector.captures": "collector.alerts formats",
     "collector.client": "collector.records formats",
     "collector.daemon": (
-        "collector.alert_command collector.alerts collector.captures collector.decoders collector.errors "
+        "collector.alert_command collector.alert_orders collector.alerts collector.decoders collector.errors "
         "collector.ingest collector.selfstats collector.store collector.summaries commands formats"
     ),
     "collector.decoders": "collector.errors collector.store formats",
     "collector.errors": "formats",
     "collector.export": (
-        "collector.advice collector.errors collector.flops collector.store.devices collector.store.outputs "
+        "collector.advice collector.errors collector.flops collector.store.devices collector.store.output_signatures "
         "collector.tfviews"
     ),
     "collector.exporters": (
         "collector.errors collector.export collector.forms collector.loader collector.query collector.store "
         "collector.tfviews"
     ),
-    "collector.flops": "collector.errors collector.store.outputs collector.tfviews",
+    "collector.flops": "collector.errors collector.store.output_signatures collector.tfviews",
     "collector.forms": (
         "collector.export collector.loader collector.query collector.render collector.text collector.tfviews"
     ),
@@ -295,7 +295,7 @@ def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
 
 #: Modules of the store that any room may import. They define what a store contains, not how it is
 #: kept on disk.
-STORE = {"catalog", "columns", "devices", "outputs", "protocols", "schema"}
+STORE = {"catalog", "columns", "devices", "output_signatures", "protocols", "schema"}
 #: Room -> the other modules of the store that it imports.
 OPENED = {
     "cli": {"reader"},
@@ -303,7 +303,7 @@ OPENED = {
     "collector.daemon": {"retention", "writer"},
     "collector.imports": {"job_import"},
     # Following and removing jobs work on the folders of this host.
-    "collector.query": {"lock", "reader", "retention", "tail"},
+    "collector.query": {"lock", "reader", "retention", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
 FOLDERS = {"following", "removing", "watching"}

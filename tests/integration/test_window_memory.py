@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
-from tfprof.collector.decoders.executions import executions
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
+from tfprof.collector.decoders.session_ops import executions
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf

@@ -13,8 +13,8 @@ from tfprof.collector.decoders import decode, fallback, native
 from tfprof.collector.decoders.decode import Decoded, decoder
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.errors import UsageError
-from tfprof.collector.store.outputs import OpOutput
-from tfprof.collector.store.outputs import decode as decoded_outputs
+from tfprof.collector.store.output_signatures import OpOutput
+from tfprof.collector.store.output_signatures import decode as decoded_outputs
 from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 from fakes.made_store import rows
-from tfprof.collector.decoders.executions import HOST_DEVICE
 from tfprof.collector.decoders.placement import Placement
+from tfprof.collector.decoders.session_ops import HOST_DEVICE
 
 SECOND = HOST_DEVICE[:-1] + b"1"
 

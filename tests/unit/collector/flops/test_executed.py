@@ -4,7 +4,7 @@ import pytest
 from fakes.graphs import signature
 from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import LabelInfo, fed, in_order, parsed_label, recorded
-from tfprof.collector.store.outputs import OpOutput, encode
+from tfprof.collector.store.output_signatures import OpOutput, encode
 from tfprof.collector.tfviews.inlined import inlined
 
 

@@ -18,7 +18,7 @@ from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, 
 from tfprof.collector.store.catalog import RUNNING, STALE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts
-from tfprof.collector.tfviews.output import TYPES
+from tfprof.collector.tfviews.output_option import TYPES
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +120,10 @@ def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
 
 def test_every_exporter_is_one_module_and_one_row() -> None:
     import tfprof.collector.exporters.table as exporters
-    from tfprof.collector.exporters.of_jobs import JOB_FILES
+    from tfprof.collector.exporters.job_files import JOB_FILES
 
     folder = Path(exporters.__file__).parent
-    made = {path.stem for path in folder.glob("*.py")} - {"__init__", "table", "of_jobs"}
+    made = {path.stem for path in folder.glob("*.py")} - {"__init__", "table", "job_files"}
     assert made == {*EXPORTERS, *(row.name for row in JOB_FILES)}
     assert all(callable(load(f"tfprof.collector.exporters.{name}:files")) for name in EXPORTERS)
     assert all(callable(row.data) for row in JOB_FILES)

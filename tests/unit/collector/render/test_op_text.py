@@ -1,7 +1,7 @@
 """The op view's text in cases that the comparison with TensorFlow's own text does not cover."""
 
 from fakes.nodes import GPU, STREAM, node
-from tfprof.collector.render.frame import HEADINGS, columns
+from tfprof.collector.render.legends import HEADINGS, columns
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import SELECTS, Options

@@ -5,7 +5,7 @@ Covers cases that the comparison with TensorFlow's own text misses or reaches on
 
 import pytest
 from fakes.nodes import CPU, node
-from tfprof.collector.render.frame import TREE_ORDER, columns
+from tfprof.collector.render.legends import TREE_ORDER, columns
 from tfprof.collector.render.tree_text import lines
 from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import Node, NodeFacts

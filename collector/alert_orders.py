@@ -8,14 +8,14 @@ from ..formats import orders
 from ..formats.orders import Order, Sender
 from .alerts.alert import SLOWER, Alert
 
-#: Minimum interval between two captures of the same job (seconds).
+#: Minimum interval between two orders to the same job (seconds).
 INTERVAL_S: Final = 300.0
 #: Time limit for the job to apply the order (seconds).
 _PATIENCE_S: Final = 60.0
 _OFF: Final = "off"
 
 
-class Captures:
+class AlertOrders:
     """The orders for ``steps`` traced steps after alerts; with 0 there are none.
 
     A job that was started with tracing off gets no order. An order in force is not replaced.

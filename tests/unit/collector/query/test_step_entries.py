@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from fakes import stored
-from tfprof.collector.query import executions
-from tfprof.collector.query.executions import by_step, persistent_bytes, read, step_traces
+from tfprof.collector.query import step_entries
+from tfprof.collector.query.step_entries import by_step, persistent_bytes, read, step_traces
 from tfprof.collector.store import schema, segment
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -102,7 +102,7 @@ def test_without_traces_nothing_is_read(job: LocalJob) -> None:
 
 @pytest.mark.parametrize("rows", [1, 9, 200_000])
 def test_steps_are_in_order_whatever_the_batch_size(job: LocalJob, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executions, "BATCH_ROWS", rows)
+    monkeypatch.setattr(step_entries, "BATCH_ROWS", rows)
     found = list(by_step(job))
     assert [step for step, _ in found] == [0, 3, 10, 20, 40]
     assert [len(lasted(entries["n0"])) for _, entries in found] == [2, 2, 2, 6, 2]

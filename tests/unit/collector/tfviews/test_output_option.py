@@ -2,7 +2,7 @@
 
 import pytest
 from tfprof.collector.errors import UsageError
-from tfprof.collector.tfviews.output import OutputChoice, parse
+from tfprof.collector.tfviews.output_option import OutputChoice, parse
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 from fakes.sessions import BEGAN_NS, Plane, session
-from tfprof.collector.decoders.executions import HOST_DEVICE, Execution, executions
+from tfprof.collector.decoders.session_ops import HOST_DEVICE, Execution, executions
 from tfprof.collector.store.devices import ITERATOR_DEVICE
 from tfprof.formats import layout
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.errors import FormatError
-from tfprof.collector.store.outputs import OpOutput, decode, encode
+from tfprof.collector.store.output_signatures import OpOutput, decode, encode
 
 SCALAR = OpOutput(0, 1, b"", described=True, allocated=True)
 OUTPUTS = st.builds(
