@@ -28,7 +28,7 @@ JOBS = Path(__file__).parent / "jobs"
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 RUN = TFPROF + "-run"
 #: The most steps after the last timed one; they are only counted.
-LAST_COUNTED = 3 * sampling.MOST // 2
+LAST_COUNTED = 3 * sampling.INTERVAL_MAX // 2
 TIMES = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
 
 
