@@ -1,4 +1,4 @@
-"""A list of lines with a cursor, which `tfprof top` shows jobs in."""
+"""The job table of `tfprof top`: a scrollable list of lines with a cursor."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple

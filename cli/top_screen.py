@@ -40,7 +40,7 @@ class OrderMessage(Message):
 
 
 class Read(Message):
-    """An opened job, as text."""
+    """The text of an opened job has been read."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

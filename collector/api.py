@@ -217,7 +217,7 @@ def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     """Open the store at ``path``; the default is the store of the commands.
 
     That is $TFPROF_STORE, else the store in a settings file, else ~/.local/state/tfprof. Raises
-    StoreError if there is no store, SettingsFileError or PlaceError if the default path cannot be
+    StoreError if there is no store, SettingsFileError or FolderError if the default path cannot be
     determined.
     """
     return OpenStore(runtime_dir.absolute(settings_files.named_store()) if path is None else path)

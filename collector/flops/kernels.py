@@ -28,7 +28,7 @@ def op_type(kernel: str) -> str:
 
 
 def of_library(kernel: str) -> bool:
-    """Return whether ``kernel`` is of a library, so that its op type has another name."""
+    """Return whether ``kernel`` is a kernel of oneDNN, whose name is not that of its op type."""
     return _ONEDNN.fullmatch(kernel) is not None
 
 

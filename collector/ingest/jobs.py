@@ -162,7 +162,8 @@ class OpenJobs:
     def _store_errors(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
         """Run ``action`` about job ``uid``; return its StoreError, if any.
 
-        The next job is served after any failure, except that of a sample that cannot be parsed.
+        Another TfprofError, of a sample that cannot be parsed, is raised. Any other error is
+        counted for this job, so that the next one is served.
         """
         try:
             action()

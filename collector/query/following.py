@@ -30,8 +30,10 @@ _PAST: Final = 20_000
 class JobChange:
     """A change of the job of ``row``.
 
-    ``what`` is job (it is followed from now on), steps, warning (an event), collector (it ended, or
-    is ``back``), or end. ``median_ns``: at the end, the median time of the steps of the main kind.
+    ``what`` names the change. ``job``: the job is followed from now on. ``steps``: ``line`` has new
+    steps. ``warning``: ``event`` is new. ``collector``: the collector ended, or another one runs if
+    ``back``. ``end``: the job ended, and ``median_ns`` is the median time of the steps of its main
+    kind.
     """
 
     what: str

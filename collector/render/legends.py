@@ -39,7 +39,7 @@ TREE_ORDER: Final = tuple(sorted(HEADINGS, key=lambda name: name not in {"params
 TREE_LEGENDS: Final = {"occurrence": "op count (run|defined)"}
 
 _VIEWS: Final = {
-    "op": "op: nodes of the graph put together by op type; (share with all rows below, own share)",
+    "op": "op: nodes of the graph grouped by op type; (share including all rows below, own share)",
     "scope": "scope: nodes of the graph below the scopes of their names; own numbers / those of all below too",
     "graph": "graph: below each node its inputs, each at its first consumer; own numbers / those of all below too",
     "code": "code: nodes below the Python lines that made them; own numbers / those of all below too",

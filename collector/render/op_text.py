@@ -14,7 +14,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from .legends import columns, explained, legend, notice
 from .shapes import shape_text
 
-#: Row that replaces the legend if there is no node.
+#: Line that is printed in place of the legend if the view has no node.
 _NO_GRAPH: Final = OpTypeEntry(ROOT, (), NOTHING, NOTHING)
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
 #: Width of the column of names.

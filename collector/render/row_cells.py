@@ -34,8 +34,8 @@ _SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device
 #: Minimum width of the name's column: while other columns can be dropped, and afterwards.
 _FAIR, _LEAST = {"op": 28}, 18
 _FAIR_OF_TREE: Final = 36
-#: The column of own times is shown if an entry's own time is more than its total time divided by
-#: this.
+#: The column *self* is shown if the own time of an entry is more than 1/_OWN_DIVISOR of its total
+#: time.
 _OWN_DIVISOR: Final = 20
 
 

@@ -13,7 +13,7 @@ from .step_cost import StepCost, step_cost
 
 #: Flags of steps whose times are not representative.
 UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
-#: Largest number of feeds, fetches or targets that a key can hold; it means this many or more.
+#: Maximum number of feeds, fetches or targets in a key; it stands for this many or more.
 _MOST: Final = 15
 
 #: Names of calls by key.

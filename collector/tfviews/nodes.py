@@ -274,9 +274,9 @@ def _together(first: Node, second: Node) -> Node:
 def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
     """Return ``nodes`` with parameters and float_ops.
 
-    ``averaged``: return averages over entries instead of sums. If parity counts float_ops by step,
-    they are already among the sums. Otherwise they are those of one execution times the number of
-    runs, or times one if the node has no entry in the whole job.
+    ``averaged``: return averages over entries instead of sums. If ``parity.counts_by_step``, the
+    nodes have their float_ops already. Otherwise these are computed: those of one execution times
+    the number of runs, or once for a node that never ran.
     """
     counted = parity.counts_by_step
     return [
