@@ -21,6 +21,10 @@ _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _environment = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
 _raise: "bool | None" = None  # whether our errors reach the job; None: not yet read
+#: Since Python 3.11: the instruction that begins a function and runs signal handlers, and its
+#: operand after a ``yield from``, with which it does not.
+_RESUME = (lambda: 0).__code__.co_code[0] if sys.version_info >= (3, 11) else None
+_AFTER_YIELD_FROM = 2
 _retired = False
 _channel: "Channel | None" = None
 
@@ -66,7 +70,22 @@ def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
             contain_in_callback()
             return None
 
-    return call
+    return uninterrupted_start(call)
+
+
+def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
+    """Return ``function``, in which no signal handler runs before its first line.
+
+    If that line is a ``try``, all exceptions of signal handlers are raised within it. In Python 3.8
+    to 3.10, this is so for any function that begins with one.
+    """
+    code = function.__code__
+    if _RESUME is not None:
+        raw = bytearray(code.co_code)
+        at = next(at for at in range(0, len(raw), 2) if raw[at] == _RESUME)
+        raw[at + 1] = _AFTER_YIELD_FROM
+        function.__code__ = code.replace(co_code=bytes(raw))
+    return function
 
 
 def contain_in_callback() -> None:

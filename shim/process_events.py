@@ -8,7 +8,7 @@ globals, so that it keeps nothing else of ours alive.
 
 import os
 
-from .guard import called_back, contain_in_callback, guarded
+from .guard import called_back, contain_in_callback, guarded, uninterrupted_start
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
@@ -74,3 +74,6 @@ def _run() -> None:
         if not handlers:  # type: ignore[name-defined]  # noqa: F821
             raise
         handlers[0]()  # type: ignore[name-defined]  # noqa: F821
+
+
+uninterrupted_start(_run)

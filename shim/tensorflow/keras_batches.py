@@ -9,7 +9,7 @@ import weakref
 from ...formats import layout
 from .. import core
 from ..clock import mono
-from ..guard import contain_in_callback, guarded
+from ..guard import contain_in_callback, guarded, uninterrupted_start
 from . import call_observer, models
 from .eager_steps import OutermostStep
 from .function import inside, pending_kinds, scope
@@ -126,6 +126,9 @@ class _CountedBatch(CountedRuns):
                 self.end(layout.FLAG_FAILED if failed else 0)
         except BaseException:
             contain_in_callback()
+
+
+uninterrupted_start(_CountedBatch.__del__)
 
 
 def _counting(kind: int, begin: Callable[[object], object]) -> Callable[[object], object]:

@@ -44,22 +44,18 @@ class TooLargeError(Exception):
     """A session's data is larger than the record ring allows."""
 
 
-class _Number(object):
-    """An integer without a truth value.
+class _Level(object):
+    """The level as an integer without a truth value.
 
-    TensorFlow 2.21 treats any option with a truth value as a boolean, and then ignores it.
+    TensorFlow 2.21 treats any option with a truth value as a boolean, and then ignores it. The
+    methods are built-in ones: TensorFlow drops the exceptions of signal handlers that interrupt
+    them.
     """
 
-    def __init__(self, value: int) -> None:
-        self._value = value
-
-    def __index__(self) -> int:
-        return self._value
-
-    __int__ = __index__
+    __int__ = __index__ = _LEVEL.__index__
 
 
-_OPTIONS = {"host_tracer_level": _Number(_LEVEL)}
+_OPTIONS = {"host_tracer_level": _Level()}
 
 
 class Session(object):

@@ -4,6 +4,7 @@ import bdb
 import ctypes
 import errno
 import functools
+import itertools
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ import weakref
 import pytest
 from tfprof.shim import guard
 from tfprof.shim.guard import guarded
+
+LIBC = ctypes.CDLL(None)
 
 
 class JobsError(Exception):
@@ -215,6 +218,30 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
         with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - it is raised at the line after
             del thing
             assert reference() is not None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert sys.gettrace() is None
+    assert reader.word("faults") == 0
+
+
+def test_an_exception_that_waits_when_a_finalizer_begins_arrives(channel, reader):
+    class Thing:
+        """Something with a finalizer of ours."""
+
+        __del__ = guard.called_back(lambda _self: None)
+
+    def handler(_number, _frame):
+        raise TimeoutError("theirs")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        things = [Thing()]
+        # No Python code runs from the signal to the finalizer; the signal is sent by C code that
+        # does not run its handler.
+        calls = itertools.chain(map(LIBC.kill, [os.getpid()], [signal.SIGUSR1]), map(list.clear, [things]))
+        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - it may be raised at the line after
+            any(calls)
+            assert things == []
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert sys.gettrace() is None

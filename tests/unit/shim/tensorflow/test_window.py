@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import operator
 import os
+import sys
 import threading
 import time
 import types
@@ -256,6 +258,17 @@ def test_steps_of_another_thread_are_not_traced_meanwhile(fake, read, monkeypatc
     other.join()
     outer.end()
     assert [first for first, _, _, _ in windows(read())] == [1]
+
+
+def test_no_python_code_of_ours_runs_while_tensorflow_reads_the_options():
+    events = []
+    option = profiler._OPTIONS["host_tracer_level"]
+    sys.setprofile(lambda _frame, event, _arg: events.append(event))
+    found = operator.index(option), int(option)
+    sys.setprofile(None)
+    assert found == (3, 3)
+    assert "call" not in events
+    assert not hasattr(option, "__bool__")
 
 
 def test_the_first_step_of_a_kind_counts_while_another_thread_has_a_window(fake, read, monkeypatch):
