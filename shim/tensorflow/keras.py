@@ -41,6 +41,9 @@ _CALLER = 3  # frames from a callback to the caller of the observed function, wi
 _FRAMES = 2  # number of frames that identify a Keras call; one of them is that of Keras's loop
 _GENERATOR = 0x20  # flag of a generator's code
 
+#: Where a model has the number of batches of its validation: in Keras 2 and in Keras 3.
+_VALIDATION = (("_eval_data_handler", "inferred_steps"), ("_eval_epoch_iterator", "num_batches"))
+
 _open: set[KerasCall] = set()  # all open Keras calls of this process
 _spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
 
@@ -65,7 +68,10 @@ class KerasCall(object):
         model = getattr(callbacks, "model", None)
         models.remember(model)
         self.each = _steps_per_execution(model)
-        self.batches_left: int | None = None  # remaining batches of the epoch, if known
+        #: remaining batches of the epoch, evaluation or prediction, if known
+        self.batches_left: int | None = None
+        if kind != layout.FIT and self.each > 1:
+            self.batches_left = _batches(callbacks, outer)
         self.start = clock.mono()
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
         self.thread_state.keras_calls.append(self)
@@ -300,6 +306,17 @@ def _steps_per_execution(model: Any) -> int:
     if hasattr(value, "numpy"):
         value = int(value.numpy())
     return value if isinstance(value, int) and value > 0 else 1
+
+
+def _batches(callbacks: Any, outer: KerasCall | None) -> int | None:
+    """Return how many batches an evaluation or prediction has, None if that is unknown."""
+    steps = (getattr(callbacks, "params", None) or {}).get("steps")
+    if outer is not None and outer.callbacks() is callbacks:  # a validation, with the callbacks of its fit
+        model = getattr(callbacks, "model", None)
+        steps = None
+        for source, number in _VALIDATION:
+            steps = getattr(getattr(model, source, None), number, steps)
+    return steps if isinstance(steps, int) else None
 
 
 def _at_exit() -> None:

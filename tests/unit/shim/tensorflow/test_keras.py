@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import traceback
+import types
 
 import pytest
 from fakes import eager_tensorflow
@@ -82,6 +83,24 @@ def test_several_batches_in_one_call_count_as_several_up_to_the_end_of_the_data(
     batches = read().of_kind(layout.BATCH)
     assert [span.count for span in batches] == [4, 4, 2, 4, 4, 2]
     assert [span.ordinal for span in batches] == [1, 5, 9, 11, 15, 19]
+
+
+def test_an_evaluation_counts_several_batches_in_one_call_up_to_the_end_of_its_data(kit, read):
+    model = kit[2].Model(steps_per_execution=4)
+    model.evaluate(kit[2].CallbackList(model, steps=10), calls=3)
+    assert [span.count for span in read().of_kind(layout.TEST_BATCH)] == [4, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("source", "number"), [("_eval_data_handler", "inferred_steps"), ("_eval_epoch_iterator", "num_batches")]
+)
+def test_a_validation_counts_the_batches_of_its_own_data(kit, read, source, number):
+    model = kit[2].Model(steps_per_execution=4)
+    setattr(model, source, types.SimpleNamespace(**{number: 7}))
+    model.fit(kit[2].CallbackList(model, steps=12), epochs=2, calls=3, validate=2)
+    found = read()
+    assert [span.count for span in found.of_kind(layout.TEST_BATCH)] == [4, 3, 4, 3]
+    assert counted(found, layout.BATCH) == 24
 
 
 def test_a_batch_without_data_is_no_step(kit, read):
