@@ -87,3 +87,12 @@ def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
     """Return a descriptor of ``path``, 3 or above and not inherited; OSError as ``os.open``."""
     with StandardFdsReserved():
         return os.open(path, flags | os.O_CLOEXEC, mode)
+
+
+def remove_file(path: str) -> None:
+    """Remove the file ``path`` if it exists and the system allows it."""
+    try:
+        os.unlink(path)
+    except OSError as error:
+        if raised_by_job(error):
+            raise

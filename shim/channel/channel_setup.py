@@ -9,7 +9,7 @@ import sys
 from ...formats import layout, policy, settings
 from ...formats.runtime_dir import ANNOUNCE
 from .. import clock, core, guard
-from ..descriptors import open_file
+from ..descriptors import open_file, remove_file
 from ..pacing.orders import Orders
 from . import spans
 from .ring import Channel, ChannelError
@@ -83,7 +83,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
             os.close(fd)
         os.rename(draft, os.path.join(place, name))
     except BaseException as error:
-        os.unlink(draft)
+        remove_file(draft)
         if guard.raised_by_job(error) or not isinstance(error, OSError):
             raise
 

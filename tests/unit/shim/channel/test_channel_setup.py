@@ -1,9 +1,11 @@
 """Creation of the channel: retried after an exception of the job's, not after an error of ours."""
 
 import os
+import signal
 
 import pytest
 from fakes.channel_reader import channels
+from tfprof.formats.runtime_dir import ANNOUNCE
 from tfprof.shim.channel import channel_setup
 
 
@@ -36,3 +38,25 @@ def test_after_an_error_of_ours_there_is_no_retry(armed, monkeypatch):
             armed.channel()
     assert armed.channel() is None
     assert channels(os.getpid()) == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_exception_of_the_jobs_arrives_before_and_after_the_announcement(armed, monkeypatch, tmp_path, moment):
+    def handler(_number, _frame):
+        raise TimeoutError("theirs")
+
+    def rename(source, target, original=os.rename):
+        if moment == "after":
+            original(source, target)
+        signal.raise_signal(signal.SIGALRM)
+
+    (tmp_path / ANNOUNCE).mkdir()
+    monkeypatch.setattr(os, "rename", rename)
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(TimeoutError, match="theirs"):
+            channel_setup.announce(str(tmp_path), 1, 2, "channel\n")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    names = os.listdir(tmp_path / ANNOUNCE)
+    assert names == ([f"1-{2:016x}"] if moment == "after" else [])
