@@ -55,9 +55,10 @@ class SelfStats:
         """
         self.failures += 1
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
-        self._first_failure = self._first_failure or f"job {uid:016x}: {text[-_TRACE_MAX:]}"
+        where = f"job {uid:016x}: " if uid else ""
+        self._first_failure = self._first_failure or where + text[-_TRACE_MAX:]
         if self.failures <= _LOGGED_MAX:
-            _log(f"tfprof: job {uid:016x}: {text} [internal]")
+            log(f"tfprof: {where}{text} [internal]")
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
         """Return these statistics as the keys of a status file.
@@ -88,7 +89,8 @@ class SelfStats:
         }
 
 
-def _log(text: str) -> None:
+def log(text: str) -> None:
+    """Print ``text`` into the collector's log, if that can be written."""
     with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
         print(text, file=sys.stderr, flush=True)
 

@@ -37,10 +37,10 @@ END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
 NEVER_STORED: Final = "never_stored"
 #: Reasons for the loss of a job's last entries: slug -> text.
 LOSSES: Final = {
-    "store-removed": "that were in a store that was removed or moved away",
-    "given-up": "that no collector stored before the agent ended",
+    "store-removed": "records and span entries lost with a store that was removed or moved away",
+    "given-up": "records and span entries that were not stored before the agent ended",
 }
-_ENTRIES: Final = {wire.RECORDS: "records", wire.SPANS: "span entries"}
+_NOT_SENT: Final = "records and span entries that the agent never sent or gave up"
 _UNDECODABLE: Final = constant(UNDECODABLE, pa.string())
 Tables = Mapping[str, Rows]
 
@@ -123,7 +123,7 @@ class OpenJob:
         self.retry()
         if last <= self.writer.acked(about):
             return
-        self._count_missing(last - self.writer.acked(about), f"{_ENTRIES[about]} {LOSSES[slug]}", slug=slug)
+        self._count_missing(last - self.writer.acked(about), LOSSES[slug], slug=slug)
         self._append({}, about, last)
         self._sequences[about] = Sequence(last)
 
@@ -203,7 +203,7 @@ class OpenJob:
                 return [Head(wire.REOPEN, self.uid)]
             if not verdict.fresh:
                 return [self._ack(wire.RECORDS)]
-            self._count_missing(verdict.lost, "records that the agent never sent or gave up", slug="gap")
+            self._count_missing(verdict.lost, _NOT_SENT, slug="gap")
             self._waiting.extend(record for record in records if record.seq >= verdict.fresh)
             return self.pump() if at_once else []
         finally:
@@ -216,7 +216,7 @@ class OpenJob:
             return [Head(wire.REOPEN, self.uid)]
         if not verdict.fresh:
             return [self._ack(wire.SPANS)]
-        self._count_missing(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
+        self._count_missing(verdict.lost, _NOT_SENT, slug="gap")
         spans = list(entries)[verdict.fresh - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
         self._shared.detector.spans(self.uid, spans, offset, time.time_ns())

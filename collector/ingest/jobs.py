@@ -16,6 +16,7 @@ from ..alerts.alert import Alert
 from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
+from ..selfstats import log
 from ..store.protocols import StoreWriter
 from .guarded_detector import GuardedDetector
 from .job import OpenJob, Shared
@@ -246,7 +247,7 @@ class OpenJobs:
     def _renew(self) -> None:
         """Recreate a store that was removed or moved; agents send unacked messages again."""
         self._store.renew()
-        self._report_failure(0, f"{self._store.path} was removed or moved away, and is created again")
+        log(f"tfprof: {self._store.path} was removed or moved away, and is created again [store-removed]")
         for writer in self._store.lost_hosts:
             self._store.forget(writer)
         for uid in list(self.open):

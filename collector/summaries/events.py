@@ -10,11 +10,13 @@ from ..text import clean
 
 #: Slugs of harmless events.
 _USUAL: Final = frozenset({"outside-steps", "order-given", "order-ended"})
+#: Slugs of events whose count is a number of lost entries.
+_LOSSES: Final = frozenset({"gap", "given-up", "store-removed"})
 
 
 @dataclass(frozen=True, slots=True)
 class EventSummary:
-    """An event that occurred ``count`` times, with its last text.
+    """An event that occurred ``count`` times, or lost ``count`` entries, with its last text.
 
     ``slug``: see docs/errors.md. ``first_ns`` and ``last_ns`` are real time.
     """
@@ -34,6 +36,8 @@ class EventSummary:
     def line(self) -> str:
         """The event as one line of text: what happened, how often, and the slug."""
         often = f", {count(self.count)} times" if self.count > 1 else ""
+        if self.slug in _LOSSES:
+            often = f": {count(self.count)}"
         return clean(f"{self.text}{often} [{self.slug}]")
 
 

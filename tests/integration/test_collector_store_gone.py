@@ -53,6 +53,7 @@ def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(da
     finally:
         after.close()
     assert LocalStore(daemon.store).job(f"{NEXT:016x}").table("traces").num_rows == 10
+    assert daemon.status()["failures"] == 0
     code, errors = daemon.stop()
     assert code == 0
     assert len(errors.splitlines()) <= 1

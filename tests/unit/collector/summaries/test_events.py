@@ -1,5 +1,6 @@
 """Events of a job."""
 
+import pytest
 from fakes.made_store import rows
 from tfprof.collector.summaries.events import EventSummary, events
 
@@ -20,3 +21,19 @@ def test_events_are_merged_by_slug_in_order_of_first_occurrence() -> None:
 
 def test_a_job_without_events_has_none() -> None:
     assert events(rows("events", [])) == ()
+
+
+@pytest.mark.parametrize(
+    ("slug", "count", "line"),
+    [
+        ("refused", 1, "a text [refused]"),
+        ("refused", 1200, "a text, 1,200 times [refused]"),
+        ("gap", 1, "a text: 1 [gap]"),
+        ("given-up", 20, "a text: 20 [given-up]"),
+        ("store-removed", 1200, "a text: 1,200 [store-removed]"),
+    ],
+)
+def test_the_line_of_an_event_says_how_often_it_occurred_or_how_many_entries_it_lost(
+    slug: str, count: int, line: str
+) -> None:
+    assert EventSummary(slug, "a text", count, 0, 0).line == line
