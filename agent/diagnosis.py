@@ -232,18 +232,18 @@ def _cgroup_bytes(root: str) -> int | None:
 
 
 def _runtime(store: str) -> Outcome:
-    place = runtime_dir.instance_dir(store)
+    instance = runtime_dir.instance_dir(store)
     try:
-        addresses.collector_address(place)
+        addresses.collector_address(instance)
     except FolderError as error:
         return NO, str(error.args[0])
-    there = _existing(place)
+    there = _existing(instance)
     info = os.stat(there)
-    if there in (place, runtime_dir.runtime_root()) and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
+    if there in (instance, runtime_dir.runtime_root()) and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
         return NO, f"{there} is not a private folder of yours"
     if not os.access(there, os.W_OK | os.X_OK):
         return NO, f"{there} cannot be written: set XDG_RUNTIME_DIR"
-    return OK, place if there == place else f"{place}, which is created on first use"
+    return OK, instance if there == instance else f"{instance}, which is created on first use"
 
 
 def _room(store: str) -> Outcome:

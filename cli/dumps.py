@@ -29,10 +29,10 @@ def dump(
         names = ", ".join(f"profile_{step}" for step in steps)
         yield f"no {names}: {untraced(processes[0][0])}", False
     for job, row, kind, found in traced:
-        place = folder if len(traced) == 1 else folder / row.id
+        job_folder = folder if len(traced) == 1 else folder / row.id
         reached = row.steps if row.step_kind == kind else None
         for step in steps:
-            yield _written(job, place / f"profile_{step}", step, [one for one in found if one <= step], reached)
+            yield _written(job, job_folder / f"profile_{step}", step, [one for one in found if one <= step], reached)
 
 
 def _traced(job: JobReader) -> tuple[str, list[int]]:

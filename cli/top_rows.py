@@ -84,15 +84,15 @@ class LineList(ScrollView, can_focus=True):
 
     def action_move(self, by: int) -> None:
         """Move the cursor by ``by`` lines."""
-        self._place(self.cursor + by)
+        self._move_cursor(self.cursor + by)
 
     def action_page(self, by: int) -> None:
         """Move the cursor by ``by`` screens."""
-        self._place(self.cursor + by * max(1, self.size.height - 1))
+        self._move_cursor(self.cursor + by * max(1, self.size.height - 1))
 
     def action_edge(self, at: int) -> None:
         """Move the cursor to the first (0) or last (-1) line."""
-        self._place(at % max(1, len(self._items)))
+        self._move_cursor(at % max(1, len(self._items)))
 
     def action_choose(self) -> None:
         """Post the key of the line at the cursor."""
@@ -105,9 +105,9 @@ class LineList(ScrollView, can_focus=True):
         if at == self.cursor:
             self.action_choose()
         elif at < len(self._items):
-            self._place(at)
+            self._move_cursor(at)
 
-    def _place(self, at: int) -> None:
+    def _move_cursor(self, at: int) -> None:
         before = self.cursor
         self.cursor = min(max(0, at), max(0, len(self._items) - 1))
         self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)

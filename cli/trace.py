@@ -222,8 +222,8 @@ def _answers(
     by_uid = {job.info.uid: job for job in jobs if job.runs}
     if not by_uid:
         return
-    place = make_instance(store)
-    bring_up(store, place)
-    with Client(collector_address(place)) as client:
+    instance = make_instance(store)
+    bring_up(store, instance)
+    with Client(collector_address(instance)) as client:
         for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
             yield by_uid[answer.uid], answer

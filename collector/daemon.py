@@ -76,7 +76,7 @@ class Collector:
 
     def start(self) -> None:
         """Open the store and the socket; TfprofError on failure."""
-        self._place = make_instance(str(self._options.store))
+        self._instance = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
         self._jobs = OpenJobs(self._store, self._decoder, self._stats.failed)
@@ -86,8 +86,8 @@ class Collector:
             "version": VERSION,
             "store": str(self._options.store),
         }
-        self._receiver = Receiver(collector_address(self._place), self._jobs, self._stats, welcome)
-        self._status = StatusFile(f"{self._place}/{NAME}.json")
+        self._receiver = Receiver(collector_address(self._instance), self._jobs, self._stats, welcome)
+        self._status = StatusFile(f"{self._instance}/{NAME}.json")
         gc.freeze()  # these objects live as long as the process: no collection needs to scan them
 
     def serve(self) -> None:
@@ -178,7 +178,7 @@ class Collector:
         if now - self._given_up < GIVEN_UP_S:
             return
         self._given_up = now
-        for path, one in given_up.pending(self._place):
+        for path, one in given_up.pending(self._instance):
             try:
                 is_done = one is None or self._jobs.end_given_up(
                     one["uid"], one["identity"], one["end"], one.get("event")

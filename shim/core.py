@@ -221,8 +221,8 @@ def _remove_modules() -> None:
         return
     guard.retire()
     for name in [name for name in sys.modules if name.partition(".")[0] == root]:
-        for place in getattr(sys.modules.pop(name), "__path__", ()):
-            sys.path_importer_cache.pop(place, None)
+        for path in getattr(sys.modules.pop(name), "__path__", ()):
+            sys.path_importer_cache.pop(path, None)
 
 
 @guard.guarded

@@ -67,17 +67,17 @@ def with_call(
 
         must_release = keep and _VERSION in _MUST_RELEASE
         release = b"".join(bytes((numbers[name], 0)) for name in _RELEASE if must_release)
-        body, place = relocation.moved(code.co_code, len(call), release)
+        body, new_offset = relocation.moved(code.co_code, len(call), release)
         fields["co_code"] = call + body
         table = "lnotab" if _VERSION < (3, 10) else "linetable"
-        fields["co_" + table] = getattr(relocation, table)(getattr(code, "co_" + table), place)
+        fields["co_" + table] = getattr(relocation, table)(getattr(code, "co_" + table), new_offset)
     else:
         at = _body(code.co_code, numbers)
-        places = _places_moved(code.co_linetable, at // 2, len(call) // 2)
-        if places is None:
+        line_table = _locations_moved(code.co_linetable, at // 2, len(call) // 2)
+        if line_table is None:
             return None
         fields["co_code"] = code.co_code[:at] + call + code.co_code[at:]
-        fields["co_linetable"] = places
+        fields["co_linetable"] = line_table
         fields["co_exceptiontable"] = _handlers_moved(code.co_exceptiontable, len(call) // 2, keep)
     return replaced(code, **fields)
 
@@ -118,7 +118,7 @@ def _body(code: bytes, numbers: dict[str, int]) -> int:
 # -- since Python 3.11: tables of variable-length numbers ----------------------------------------
 
 
-def _places_moved(table: bytes, at: int, units: int) -> bytes | None:
+def _locations_moved(table: bytes, at: int, units: int) -> bytes | None:
     """Return the location table for code with ``units`` inserted after its first ``at`` units.
 
     The inserted code is on the line of the code that follows. None where no entry ends at ``at``.

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterator, List, Tuple
 
-    Place = Callable[[int], int]  # a new offset for an old one
+    NewOffset = Callable[[int], int]  # a new offset for an old one
 
 _NO_LINE = 0x80  # line increment of a range without a line, in Python 3.10
 _UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes per unit of a jump
@@ -39,7 +39,7 @@ class _Instruction(object):
             self.target = self.arg * _UNIT
 
 
-def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, Place]:
+def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, NewOffset]:
     """Return ``code`` moved by ``size`` bytes, and the mapping of old offsets to new ones.
 
     ``before_return`` holds instructions that are inserted before each return.
@@ -53,15 +53,15 @@ def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, Pl
     grown = True
     while grown:
         grown = False
-        at, places = size, {}
+        at, new_offsets = size, {}
         for each in instructions:
-            places[each.begin] = at
+            new_offsets[each.begin] = at
             at += len(each.before) + 2 * each.units
-        places[len(code)] = at
+        new_offsets[len(code)] = at
         for each in instructions:
             if each.target is not None:
-                origin = places[each.begin] + 2 * each.units if each.relative else 0
-                each.arg = (places[each.target] - origin) // _UNIT
+                origin = new_offsets[each.begin] + 2 * each.units if each.relative else 0
+                each.arg = (new_offsets[each.target] - origin) // _UNIT
                 if each.arg >> 8 * each.units:
                     each.units += 1
                     grown = True
@@ -70,7 +70,7 @@ def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, Pl
         out += each.before
         for left in range(each.units - 1, -1, -1):
             out += bytes((opcode.EXTENDED_ARG if left else each.number, each.arg >> 8 * left & 0xFF))
-    return bytes(out), places.__getitem__
+    return bytes(out), new_offsets.__getitem__
 
 
 def _instructions(code: bytes, extended: int, jumps: tuple[list[int], list[int]]) -> Iterator[_Instruction]:
@@ -81,20 +81,20 @@ def _instructions(code: bytes, extended: int, jumps: tuple[list[int], list[int]]
             begin = end
 
 
-def lnotab(table: bytes, place: Place) -> bytes:
+def lnotab(table: bytes, new_offset: NewOffset) -> bytes:
     """Return the line table of Python 3.7 to 3.9: pairs of (byte increment, line increment)."""
     out, at, last = bytearray(), 0, 0
     for index in range(0, len(table), 2):
         at += table[index]
         lines = table[index + 1]
         if lines:
-            to = place(at) if at else 0  # the inserted code is on the first line of the body
+            to = new_offset(at) if at else 0  # the inserted code is on the first line of the body
             out += b"\xff\0" * ((to - last) // 255) + bytes(((to - last) % 255, lines))
             last = to
     return bytes(out)
 
 
-def linetable(table: bytes, place: Place) -> bytes:
+def linetable(table: bytes, new_offset: NewOffset) -> bytes:
     """Return the line table of Python 3.10: pairs of (bytes, line increment)."""
     ranges: List[Tuple[int, int]] = []  # end of a range, its line increment
     at = 0
@@ -107,7 +107,7 @@ def linetable(table: bytes, place: Place) -> bytes:
             ranges.append((at, lines))
     out, last = bytearray(), 0
     for end, lines in ranges:
-        size = (place(end) if end else 0) - last
+        size = (new_offset(end) if end else 0) - last
         first = min(size, 254)
         more = lines if lines == _NO_LINE else 0
         out += bytes((first, lines)) + bytes((254, more)) * ((size - first) // 254)

@@ -8,12 +8,12 @@ from typing import Final
 
 from ..numbers import duration, percent, tf_profiler_time
 from ..summaries.shares import Share, shares
-from ..summaries.top import top_place
+from ..summaries.top import top_location
 from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.own_files import own_place, stacks_of
+from ..tfviews.own_files import own_location, stacks_of
 from ..tfviews.scope import scope_view
 from ..tfviews.tree import Branch
 from .evidence import Evidence
@@ -46,7 +46,7 @@ def _ops(evidence: Evidence) -> Report | None:
     return Report(
         _ranking_text(ranked, "of the time of all ops"),
         _numbers(ranked),
-        line=top_place(top, evidence.times, stacks_of(evidence.nodes)),
+        line=top_location(top, evidence.times, stacks_of(evidence.nodes)),
     )
 
 
@@ -66,8 +66,8 @@ def _scopes_on_top(evidence: Evidence) -> Report | None:
 
 
 def _lines_on_top(evidence: Evidence) -> Report | None:
-    places = [(own_place(node.facts.stack), node.name) for node in evidence.nodes]
-    ranked = shares(((place, name) for place, name in places if place), evidence.times)
+    locations = [(own_location(node.facts.stack), node.name) for node in evidence.nodes]
+    ranked = shares(((location, name) for location, name in locations if location), evidence.times)
     if len(ranked) < 2:
         return None
     return Report("of the lines of your own code " + _ranking_text(ranked, "of that time"), _numbers(ranked))

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..numbers import duration, percent
 from ..store.devices import ITERATOR_DEVICE
-from ..summaries.top import top_place
+from ..summaries.top import top_location
 from ..tfviews.own_files import stacks_of
 from .evidence import Evidence, OpExecution, Traced
 from .intervals import covered
@@ -95,7 +95,7 @@ def _within(evidence: Evidence) -> Report | None:
         text += f" Most of the pipeline's own time is in its stage {name}: {duration(spent)} a step."
         numbers |= {"stage": name, "stage_ns_per_step": spent}
     waiting = [node for node in evidence.nodes if node.op in WAITING]
-    return Report(text, numbers, _TODO, top_place(waiting, evidence.times, stacks_of(evidence.nodes)))
+    return Report(text, numbers, _TODO, top_location(waiting, evidence.times, stacks_of(evidence.nodes)))
 
 
 def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:

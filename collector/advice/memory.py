@@ -6,7 +6,7 @@ from typing import Final
 
 from ..growth import steady_growth
 from ..numbers import duration, percent, size
-from ..tfviews.own_files import own_place
+from ..tfviews.own_files import own_location
 from .evidence import Evidence
 from .report import Report
 
@@ -57,7 +57,7 @@ def _processes(evidence: Evidence) -> Report | None:
         numbers,
         "look for objects that a loop collects: fetched arrays and tensors in lists, ops added to the graph, retraced"
         " tf.functions, shuffle buffers",
-        _place(evidence, keepers[0][0]) if keepers else "",
+        _location(evidence, keepers[0][0]) if keepers else "",
     )
 
 
@@ -73,10 +73,10 @@ def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
     return sorted(kept.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
 
 
-def _place(evidence: Evidence, op: str) -> str:
+def _location(evidence: Evidence, op: str) -> str:
     """Return the user's line that created the node of type ``op`` with most bytes held."""
     mine = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
-    return own_place(max(mine, key=lambda node: node.stats.residual_bytes).facts.stack)
+    return own_location(max(mine, key=lambda node: node.stats.residual_bytes).facts.stack)
 
 
 def _gpu(evidence: Evidence) -> Report | None:

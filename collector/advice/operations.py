@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..tfviews.own_files import own_place
+from ..tfviews.own_files import own_location
 from .evidence import Evidence
 from .report import Report
 
@@ -29,7 +29,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                 ),
                 {"nodes": len(norms), "micros": sum(node.stats.micros for node in norms), "example": norms[0].name},
                 "give the layer fused=True and inputs of rank 4",
-                own_place(norms[0].facts.stack),
+                own_location(norms[0].facts.stack),
             )
         )
     nhwc = [node for node in evidence.nodes if node.facts.data_format == "NHWC" and "gpu" in "".join(node.devices)]
@@ -44,7 +44,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                 ),
                 {"nodes": len(nhwc), "micros": sum(node.stats.micros for node in nhwc), "example": nhwc[0].name},
                 "try data_format='channels_first' with float32; with float16 on tensor cores NHWC is the faster one",
-                own_place(nhwc[0].facts.stack),
+                own_location(nhwc[0].facts.stack),
             )
         )
     return reports

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..numbers import duration, percent
-from ..summaries.top import top_place
+from ..summaries.top import top_location
 from ..tfviews.nodes import Node, total_of
 from ..tfviews.own_files import stacks_of
 from .evidence import Evidence
@@ -64,7 +64,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"share": share, "cpu_micros": micros, "nodes": len(here), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
             " types int32 and string often have none",
-            top_place([node for node in here if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
+            top_location([node for node in here if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
         )
     ]
 

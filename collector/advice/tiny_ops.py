@@ -6,7 +6,7 @@ from statistics import median
 from typing import Final
 
 from ..numbers import count, duration, percent
-from ..tfviews.own_files import own_place
+from ..tfviews.own_files import own_location
 from .evidence import Evidence, Traced
 from .intervals import covered
 from .report import Report
@@ -39,7 +39,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"ops_per_step": ops, "median_op_ns": typical, "idle_share": idle, "traced_steps": len(steps)},
             "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True;"
             " fetch fewer single values",
-            _place(evidence),
+            _location(evidence),
         )
     ]
 
@@ -49,10 +49,10 @@ def _idle(step: Traced) -> float:
     return max(0.0, 1.0 - covered((one.start_ns, one.end_ns) for one in step.executions) / step.duration_ns)
 
 
-def _place(evidence: Evidence) -> str:
+def _location(evidence: Evidence) -> str:
     """Return the user's line with most executions."""
     runs: Counter[str] = Counter()
     for node in evidence.nodes:
-        if node.stats.runs and (place := own_place(node.facts.stack)):
-            runs[place] += node.stats.runs
+        if node.stats.runs and (location := own_location(node.facts.stack)):
+            runs[location] += node.stats.runs
     return runs.most_common(1)[0][0] if runs else ""

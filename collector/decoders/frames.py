@@ -19,7 +19,7 @@ TEXT_MAX: Final = 64 << 20
 _VARIABLES: Final = {"variables": TRAINABLE, "others": UNTRAINED, "state": STATE}
 
 #: (file, line, function, start line)
-_Place = tuple[str, int, str, int]
+_FrameRow = tuple[str, int, str, int]
 
 
 class FrameRows(NamedTuple):
@@ -39,8 +39,8 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
         record = json.loads(bytes(data))
         entries = _listed(record["frames"])
         starts = _listed(record.get("starts", [-1] * len(entries)))
-        places = _places(record["files"], record["functions"], entries, starts)
-        stacks = [_picked(places, stack) for stack in _listed(record["stacks"])]
+        rows = _frame_table(record["files"], record["functions"], entries, starts)
+        stacks = [_picked(rows, stack) for stack in _listed(record["stacks"])]
         nodes = {str(name): _index(number, len(stacks)) for name, number in record["nodes"].items()}
         _check_size(stacks)
         rows = [row for key, kind in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [kind])]
@@ -49,7 +49,7 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
         raise DecodeError(f"the frames of graph {graph} cannot be read: {error!r}") from error
 
 
-def _places(files: Any, functions: Any, entries: Any, starts: Any) -> list[_Place]:
+def _frame_table(files: Any, functions: Any, entries: Any, starts: Any) -> list[_FrameRow]:
     """Return all frames of a record."""
     return [
         (_picked(files, [file])[0], _number(line), _picked(functions, [function])[0], _number(start))
@@ -79,18 +79,16 @@ def _picked(values: Sequence[Any], indexes: Any) -> list[Any]:
     return [values[_index(number, len(values))] for number in _listed(indexes)]
 
 
-def _check_size(stacks: Sequence[Sequence[_Place]]) -> None:
+def _check_size(stacks: Sequence[Sequence[_FrameRow]]) -> None:
     if sum(map(len, stacks)) > ROWS_MAX:
         raise ValueError(f"more than {ROWS_MAX} frames")
     if sum(len(file) + len(function) for stack in stacks for file, _, function, _ in stack) > TEXT_MAX:
         raise ValueError(f"more than {TEXT_MAX} characters of text")
 
 
-def _frame_rows(stacks: Sequence[Sequence[_Place]], graph: int) -> pa.RecordBatch:
+def _frame_rows(stacks: Sequence[Sequence[_FrameRow]], graph: int) -> pa.RecordBatch:
     rows = [
-        (graph, stack, position, *place, "")
-        for stack, places in enumerate(stacks)
-        for position, place in enumerate(places)
+        (graph, stack, position, *row, "") for stack, rows in enumerate(stacks) for position, row in enumerate(rows)
     ]
     return from_rows(rows, "frames")
 

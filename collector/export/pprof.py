@@ -93,9 +93,9 @@ class _Tables:
         sample.label.add(key=self.string(_LABEL.encode()), str=self.string(name))
 
 
-def _frame(place: CallSite) -> Frame:
-    assert place.frame is not None, "the root is no call"
-    return place.frame
+def _frame(site: CallSite) -> Frame:
+    assert site.frame is not None, "the root is no call"
+    return site.frame
 
 
 def _made(branch: Branch) -> Iterator[Node]:
@@ -106,7 +106,7 @@ def _made(branch: Branch) -> Iterator[Node]:
     ahead: list[Any] = [branch.entry]
     while ahead:
         call: Call = ahead.pop()
-        if not call.place.below:
+        if not call.site.below:
             yield from call.nodes
         ahead.extend(reversed(call.children))
 
@@ -118,11 +118,11 @@ def _walk(root: Branch, tables: _Tables) -> None:
         branch, caller, chain = ahead.pop()
         call: Any = branch.entry
         if caller is not None:
-            chain = tables.location(caller, call.place), chain
+            chain = tables.location(caller, call.site), chain
         if not branch.children:
             for node in _made(branch):
                 tables.sample(node, chain)
-        ahead.extend((child, call.place, chain) for child in reversed(branch.children))
+        ahead.extend((child, call.site, chain) for child in reversed(branch.children))
 
 
 def message(view: TreeView, select: frozenset[str]) -> Any:

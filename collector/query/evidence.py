@@ -17,7 +17,7 @@ from ..summaries.kinds import leading, of_names
 from ..summaries.steps import UNUSUAL
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, texts
-from ..tfviews.own_files import own_place
+from ..tfviews.own_files import own_location
 from ..tfviews.parity import DEFAULT, Parity
 from .profile import profile
 from .required_facts import GRAPH, STACKS
@@ -182,5 +182,7 @@ def _graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...
 def _line(job: JobReader, nodes: Sequence[Node], graph: int) -> str:
     """Return the user's line that created most nodes of a graph."""
     names = job.graph_names(graph)
-    places = Counter(place for node in nodes if node.name in names and (place := own_place(node.facts.stack)))
-    return places.most_common(1)[0][0] if places else ""
+    locations = Counter(
+        location for node in nodes if node.name in names and (location := own_location(node.facts.stack))
+    )
+    return locations.most_common(1)[0][0] if locations else ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..tfviews.nodes import Node, total_of
-from ..tfviews.own_files import Stack, own_line, own_place, stacks_of
+from ..tfviews.own_files import Stack, own_line, own_location, stacks_of
 from .shares import Times, shares
 
 #: Looks up the stack of a node, made by `stacks_of`.
@@ -72,9 +72,9 @@ def top_line(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
     return _heaviest(nodes, times, stack_of, own_line)
 
 
-def top_place(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
+def top_location(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
     """Return the result of ``top_line`` with the line's function."""
-    return _heaviest(nodes, times, stack_of, own_place)
+    return _heaviest(nodes, times, stack_of, own_location)
 
 
 def _heaviest(nodes: Sequence[Node], times: Times, stack_of: StackOf, line_of: Callable[[Stack | None], str]) -> str:

@@ -40,27 +40,27 @@ class CallSite:
 
     def kept_below(self) -> list["Call"]:
         """Return the accounted calls below, in order of first use."""
-        return [place.kept for place in self.below.values() if place.kept is not None]
+        return [site.kept for site in self.below.values() if site.kept is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class CallTree:
     """All calls, and the gradient nodes whose forward op has no stack.
 
-    `places`: the calls, callers first; `lost`: the gradient nodes by forward op.
+    `sites`: the calls, callers first; `lost`: the gradient nodes by forward op.
     """
 
-    places: list[CallSite]  # the first one is the root
+    sites: list[CallSite]  # the first one is the root
     lost: dict[str, list[Node]]
 
 
 class Call(AccountedNode):
     """An accounted call, with its picked nodes in name order."""
 
-    __slots__ = ("place",)
+    __slots__ = ("site",)
 
     def __init__(
-        self, place: CallSite, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
+        self, site: CallSite, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
     ) -> None:
         """Count each picked node with its weight.
 
@@ -69,8 +69,8 @@ class Call(AccountedNode):
         stats = [node.stats for node, times in picked for _ in range(times)]
         own = NOTHING if not stats else stats[0] if len(stats) == 1 else sum_of(stats)
         nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
-        super().__init__(place.text, own, tuple(nodes), below, accounted=whole or bool(picked))
-        self.place = place
+        super().__init__(site.text, own, tuple(nodes), below, accounted=whole or bool(picked))
+        self.site = site
 
 
 def _name(node: Node) -> bytes:
@@ -109,22 +109,22 @@ class _Builder:
     """A call tree under construction; each distinct stack is looked up once."""
 
     def __init__(self) -> None:
-        self.places = [CallSite()]
+        self.sites = [CallSite()]
         self._texts: dict[int, str] = {}  # by identity, which is faster: nodes share their stacks and keep them alive
         self._known: dict[tuple[int, bool], CallSite] = {}
 
-    def place(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> CallSite:
+    def site_of(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> CallSite:
         """Return the innermost call of ``stack``, creating missing calls."""
         key = id(stack), gradient
         if key not in self._known:
-            place = self.places[0]
+            site = self.sites[0]
             for frame in stack:
                 text = self._text(frame) + GRADIENT if gradient else self._text(frame)
-                if text not in place.below:
-                    place.below[text] = CallSite(text, frame, gradient=gradient)
-                    self.places.append(place.below[text])
-                place = place.below[text]
-            self._known[key] = place
+                if text not in site.below:
+                    site.below[text] = CallSite(text, frame, gradient=gradient)
+                    self.sites.append(site.below[text])
+                site = site.below[text]
+            self._known[key] = site
         return self._known[key]
 
     def _text(self, frame: Frame) -> str:
@@ -146,31 +146,31 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
         of = forward_name(inlined(node.name) if follows_inlining else node.name)
         if of is None:
             forward[node.name] = stack
-            builder.place(stack).nodes.append(node)
+            builder.site_of(stack).nodes.append(node)
         else:
             gradients.setdefault(of, []).append(node)
     lost = {}
     for of in sorted(gradients, key=octets):
         if of in forward:
-            builder.place(forward[of], gradient=True).nodes += gradients[of]
+            builder.site_of(forward[of], gradient=True).nodes += gradients[of]
         else:
             lost[of] = gradients[of]
-    return CallTree(builder.places, lost)
+    return CallTree(builder.sites, lost)
 
 
-def _account(places: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedNode:
+def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedNode:
     """Return the root above the calls with picked nodes and their callers.
 
     ``patterns`` decide which nodes are picked. A caller without picked nodes is accounted only if
     they match everything.
     """
     whole, count_of = Matcher(patterns).everything, match_counts(patterns)
-    for place in reversed(places[1:]):  # callees before callers
-        picked = [(node, times) for node in place.nodes if (times := count_of(node))]
-        below = place.kept_below()
+    for site in reversed(sites[1:]):  # callees before callers
+        picked = [(node, times) for node in site.nodes if (times := count_of(node))]
+        below = site.kept_below()
         if picked or below:  # the innermost calls have nodes: if all nodes are accounted, so are all calls
-            place.kept = Call(place, picked, below, whole=whole)
-    return root_of(places[0].kept_below())
+            site.kept = Call(site, picked, below, whole=whole)
+    return root_of(sites[0].kept_below())
 
 
 def _shows(options: Options) -> Callable[[AccountedNode], bool]:
@@ -197,7 +197,7 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
     traced = [node for node in nodes if node.facts.stack]
     tree, picked = call_tree(traced, parity), match_counts(options.account_type_regexes)
     return tree_view(
-        _account(tree.places, options.account_type_regexes),
+        _account(tree.sites, options.account_type_regexes),
         options,
         parity,
         nodes=len(traced),

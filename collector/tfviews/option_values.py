@@ -138,7 +138,7 @@ def _words(name: str, value: Any) -> frozenset[str]:
     return frozenset(_texts(name, value))
 
 
-def _place(name: str, value: Any) -> OutputChoice:
+def _output_choice(name: str, value: Any) -> OutputChoice:
     return outputs.parse(text_of(name, value))
 
 
@@ -155,4 +155,4 @@ ORDER: Final = Kind(_order, text_of)
 REGEXES: Final = Kind(_regexes, _texts, ())
 TRUTH: Final = Kind(_truth, _flag)
 SELECT: Final = Kind(_select, _words, frozenset())
-OUTPUT: Final = Kind(_output, _place)
+OUTPUT: Final = Kind(_output, _output_choice)

@@ -65,7 +65,7 @@ def own_line(stack: tuple[Frame, ...] | None) -> str:
     return _line(frame) if frame else ""
 
 
-def own_place(stack: tuple[Frame, ...] | None) -> str:
+def own_location(stack: tuple[Frame, ...] | None) -> str:
     """Return the innermost of the user's lines with its function, as `train.py:12 (step)`.
 
     The top level of a script is shown without a function. Return '' if `own_frame` finds no line.

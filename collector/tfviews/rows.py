@@ -175,7 +175,7 @@ def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line: Line)
 
 def _is_own(branch: Branch) -> bool:
     entry = branch.entry
-    return isinstance(entry, Call) and entry.place.frame is not None and is_own(entry.place.frame)
+    return isinstance(entry, Call) and entry.site.frame is not None and is_own(entry.site.frame)
 
 
 class Judge(NamedTuple):

@@ -68,8 +68,8 @@ def _open_channel(state: State) -> None:
 def announce(folder: str, pid: int, uid: int, text: str) -> None:
     """Announce the channel by a file that appears atomically."""
     name = "%d-%016x" % (pid, uid)
-    place = os.path.join(folder, ANNOUNCE)
-    draft = os.path.join(place, "." + name)
+    announcements = os.path.join(folder, ANNOUNCE)
+    draft = os.path.join(announcements, "." + name)
     try:
         fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except OSError as error:
@@ -81,7 +81,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
             os.write(fd, text.encode("utf-8", "replace"))
         finally:
             os.close(fd)
-        os.rename(draft, os.path.join(place, name))
+        os.rename(draft, os.path.join(announcements, name))
     except BaseException as error:
         remove_file(draft)
         if guard.raised_by_job(error) or not isinstance(error, OSError):

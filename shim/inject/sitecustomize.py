@@ -6,9 +6,9 @@ def _tfprof():
     import os
 
     here = os.path.dirname(os.path.abspath(__file__))
-    for place in list(sys.path):
-        if isinstance(place, str) and place and os.path.abspath(place) == here:
-            sys.path.remove(place)
+    for path in list(sys.path):
+        if isinstance(path, str) and path and os.path.abspath(path) == here:
+            sys.path.remove(path)
     sys.path_importer_cache.pop(here, None)
     if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof" in sys.modules:
         return
@@ -26,9 +26,9 @@ def _tfprof():
     for each in (rename, Loader.get_code):
         rename(each.__code__, __file__)
     root = os.path.dirname(os.path.dirname(here))
-    for room in "", ".formats", ".shim", ".shim.channel", ".shim.pacing", ".shim.tensorflow":
-        package = sys.modules["_tfprof" + room] = type(sys)("_tfprof" + room)
-        package.__path__ = [root + room.replace(".", os.sep)]
+    for suffix in "", ".formats", ".shim", ".shim.channel", ".shim.pacing", ".shim.tensorflow":
+        package = sys.modules["_tfprof" + suffix] = type(sys)("_tfprof" + suffix)
+        package.__path__ = [root + suffix.replace(".", os.sep)]
         sys.path_importer_cache[package.__path__[0]] = external.FileFinder(package.__path__[0], (Loader, [".py"]))
     try:
         __import__("_tfprof.shim.core", fromlist=["arm"]).arm(os.environ)

@@ -254,25 +254,25 @@ def _reason(error: Exception) -> tuple[str, str]:
 def _folder() -> str:
     """Return a name for a private folder, in memory if possible."""
     name = "tfprof-%d-%s" % (clock.getpid(), os.urandom(8).hex())
-    return os.path.join(next((place for place in _FOLDERS if os.access(place, os.W_OK)), "/tmp"), name)  # noqa: S108
+    return os.path.join(next((folder for folder in _FOLDERS if os.access(folder, os.W_OK)), "/tmp"), name)  # noqa: S108
 
 
-def _content(place: str, most: int) -> bytes:
-    """Return the one XSpace below the folder; TooLargeError above ``most`` bytes."""
-    for folder, _, names in os.walk(place):
+def _content(folder: str, size_max: int) -> bytes:
+    """Return the one XSpace below the folder; TooLargeError above ``size_max`` bytes."""
+    for parent, _, names in os.walk(folder):
         for name in names:
             if name.endswith(_SUFFIX):
-                path = os.path.join(folder, name)
+                path = os.path.join(parent, name)
                 size = os.stat(path).st_size
-                if size > most:
+                if size > size_max:
                     raise TooLargeError(size)
                 with open(path, "rb") as file:
                     return file.read()
     raise OSError("the profiler session wrote nothing")
 
 
-def _remove(place: str) -> None:
-    for folder, _, names in os.walk(place, topdown=False):
+def _remove(folder: str) -> None:
+    for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
-            os.unlink(os.path.join(folder, name))
-        os.rmdir(folder)
+            os.unlink(os.path.join(parent, name))
+        os.rmdir(parent)
