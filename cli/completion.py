@@ -56,12 +56,15 @@ def answer(command: click.Command) -> int:
     found = get_completion_class(shell) if shell in SHELLS else None
     if found is None:
         return 1
-    asked = found(command, {}, "tfprof", COMPLETION_VARIABLE)
+    completion = found(command, {}, "tfprof", COMPLETION_VARIABLE)
     with contextlib.suppress(Exception):  # messages would garble the shell's line
-        words, last = asked.get_completion_args()
-        items = [*_of_views(words, last), *asked.get_completions([SPELLINGS.get(word, word) for word in words], last)]
+        words, last = completion.get_completion_args()
+        items = [
+            *_of_views(words, last),
+            *completion.get_completions([SPELLINGS.get(word, word) for word in words], last),
+        ]
         items = list(filter(None, map(_of_fish, items))) if shell == "fish" else items
-        click.echo("\n".join(map(asked.format_completion, items)))
+        click.echo("\n".join(map(completion.format_completion, items)))
     return 0
 
 

@@ -10,7 +10,7 @@ from ..commands import settings_files
 from ..formats.settings import SETTINGS
 from .command import json_option, print_json, print_lines, store_option, width
 
-_COLUMNS = (Column("setting"), Column("value", least=12), Column("from", least=12))
+_COLUMNS = (Column("setting"), Column("value", min_width=12), Column("from", min_width=12))
 #: The settings without those of a single job, which commands do not use.
 _SHOWN = tuple(row for row in SETTINGS.values() if row.name not in settings_files.NOT_IN_FILES)
 

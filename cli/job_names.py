@@ -14,7 +14,7 @@ from ..collector.summaries.jobs import short_ids
 from ..formats import runtime_dir
 
 #: Maximum number of offered names and ids, the latest first.
-MOST: Final = 100
+LISTED_MAX: Final = 100
 #: Names that are one word in every shell.
 _WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 
@@ -26,7 +26,7 @@ def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: s
         infos = [job.info for job in LocalStore(store).jobs()]
     except TfprofError:
         return []
-    return [item for item in _offered(infos) if item.value.startswith(incomplete)][:MOST]
+    return [item for item in _offered(infos) if item.value.startswith(incomplete)][:LISTED_MAX]
 
 
 def _offered(infos: list[catalog.JobInfo]) -> Iterator[CompletionItem]:

@@ -18,10 +18,10 @@ from .command import json_option, note, print_json, print_lines, store_option, w
 
 _COLUMNS: Final = (
     Column("PID", right=True),
-    Column("USER", least=4, spare=2),
-    Column("AGE", right=True, spare=1),
-    Column("STATE", least=10, fair=30),
-    Column("COMMAND", least=12, fair=24),
+    Column("USER", min_width=4, drop_priority=2),
+    Column("AGE", right=True, drop_priority=1),
+    Column("STATE", min_width=10, preferred_width=30),
+    Column("COMMAND", min_width=12, preferred_width=24),
 )
 
 

@@ -107,6 +107,12 @@ def view_options(view: str) -> Callable[[F], F]:
     return decorate
 
 
+def pop_selection(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove from ``options`` those that select jobs, steps and a device, and return them."""
+    names = ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")
+    return {name: options.pop(name) for name in names}
+
+
 def selection_from(
     jobs: Sequence[str],
     store: str,

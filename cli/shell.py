@@ -21,7 +21,7 @@ from ..commands import streams
 from ..formats.version import VERSION
 from .command import note, print_lines, width
 from .print_answer import print_answer
-from .selection import TfprofCommand, selection_from, selection_options, view_options
+from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
 from .shell_history import LineHistory, history_file
 from .shell_line import COMMANDS, STEP_KIND, ParsedLine, parse
 from .shell_names import JobNames
@@ -156,15 +156,15 @@ def shell(compat: str, exact: bool, **given: Any) -> int:
     On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
     if any line had an error. Options given here, or by `set`, are the defaults of the session.
     """
-    asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
+    selected = pop_selection(given)
     parity = Parity(compat, exact)
     options = from_texts(given, parity=parity)
-    first = selection_from(**asked, parity=parity)
+    first = selection_from(**selected, parity=parity)
     found = [job.info.hex for job in first.jobs]
 
     def ask() -> Selection:
         return replace(
-            first, jobs=selection_from(**{**asked, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs
+            first, jobs=selection_from(**{**selected, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs
         )
 
     if sys.stdin.isatty() and sys.stdout.isatty():

@@ -10,7 +10,7 @@ from ..collector.tfviews.options import TABLE, Option
 from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 
 #: Maximum number of completions.
-MOST: Final = 200
+CANDIDATES_MAX: Final = 200
 _LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
 
 #: Function from (view, option) to the known values of the option.
@@ -30,7 +30,7 @@ def _starting(texts: Iterable[str], start: str) -> list[str]:
     for text in texts:
         if text.startswith(start):
             found.append(text)
-            if len(found) == MOST:
+            if len(found) == CANDIDATES_MAX:
                 break
     return found
 

@@ -9,12 +9,12 @@ from .command import job_argument, json_option, print_json, print_lines, store_o
 from .values import Text
 
 #: Maximum number of characters of a tag.
-LONGEST = 100
+TAG_LENGTH_MAX = 100
 
 
 def _checked(text: str) -> str:
-    if len(text) > LONGEST or not text.isprintable():
-        raise ValueError(f"a tag has at most {LONGEST} printable characters")
+    if len(text) > TAG_LENGTH_MAX or not text.isprintable():
+        raise ValueError(f"a tag has at most {TAG_LENGTH_MAX} printable characters")
     return text.strip()
 
 

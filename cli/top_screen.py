@@ -227,9 +227,9 @@ class JobsScreen(OrderScreen):
 
     def action_filter(self) -> None:
         """Ask for a filter."""
-        asked = self.query_one(Input)
-        asked.add_class("open")
-        asked.focus()
+        field = self.query_one(Input)
+        field.add_class("open")
+        field.focus()
 
     def action_clear(self) -> None:
         """Show all jobs."""

@@ -92,14 +92,14 @@ def _order_options(command: Callable[..., int]) -> Callable[..., int]:
     "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
 )
 @_order_options
-def trace(recipients: _Recipients, output: str | None, end: bool, **asked: Any) -> int:
+def trace(recipients: _Recipients, output: str | None, end: bool, **order_options: Any) -> int:
     """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
 
     An order with --steps or --for ends by itself, and the policy before it is restored. Any other
     order lasts until the next one. Each job applies the order at its next step. The exit status is
     0 if all jobs do.
     """
-    order = _order(recipients.patience_s, end, **asked)
+    order = _order(recipients.patience_s, end, **order_options)
     if output is not None and not order.ends:
         raise UsageError("-o needs an order that ends: --steps or --for")
     return _given(recipients, order, output)

@@ -16,7 +16,7 @@ from ..collector.tfviews.parity import Parity
 from ..collector.write_output import AnswerText, Terminal, refuse, write_output
 from .command import json_option, note, print_pieces, width
 from .print_answer import print_answer
-from .selection import TfprofCommand, selection_from, selection_options, view_options
+from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
 
 #: Help text of each view.
 _HELP: Final = {
@@ -71,11 +71,11 @@ def _without_gc() -> Iterator[None]:
 
 
 @_without_gc()
-def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
+def _show(view: str, options: Options, as_json: bool, **selected: Any) -> None:
     if as_json and options.output.type not in {STDOUT, NONE}:
         raise UsageError("--json prints to standard output: omit -output")
     refuse(view, options)
-    engine, selection = QueryEngine(), selection_from(**asked)
+    engine, selection = QueryEngine(), selection_from(**selected)
     if as_json:
         answer = engine.ask(selection, view, options, whole=True)
         print_pieces(_json(answer))
@@ -93,10 +93,10 @@ def _command(view: str) -> click.Command:
     @view_options(view)
     @json_option
     def command(as_json: bool, compat: str, exact: bool, **given: Any) -> None:
-        asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
+        selected = pop_selection(given)
         texts: Mapping[str, str | None] = given
         parity = Parity(compat, exact)
-        _show(view, from_texts(texts, parity=parity), as_json, parity=parity, **asked)
+        _show(view, from_texts(texts, parity=parity), as_json, parity=parity, **selected)
 
     return command
 

@@ -35,8 +35,8 @@ def invalid_argument(parity: Parity, message: str) -> str:
 
 def not_found(error: NoSuchStepError) -> str:
     """Return TensorFlow's message about a step that was not traced."""
-    asked = str(error.args[0]).partition(". ")[0]
-    return f"{asked}.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
+    message = str(error.args[0]).partition(". ")[0]
+    return f"{message}.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
 
 
 def _print_error(text: str) -> None:

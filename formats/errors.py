@@ -32,11 +32,11 @@ def one_line(text: str) -> str:
     return shortened(" ".join(words), TEXT_MAX)
 
 
-def shortened(text: str, most: int) -> str:
-    """Return ``text`` with dots in its middle when it has more than ``most`` characters."""
-    if len(text) <= most:
+def shortened(text: str, width: int) -> str:
+    """Return ``text`` with dots in its middle when it has more than ``width`` characters."""
+    if len(text) <= width:
         return text
-    half = (most - 3) // 2
+    half = (width - 3) // 2
     return text[:half] + "..." + text[-half:]
 
 

@@ -34,7 +34,7 @@ _POLL_S: Final = 0.002
 _READ, _STAYS = 1, 2
 _NOTHING: Final = b"pass\0"
 #: An address with the maximum number of digits.
-_HIGHEST: Final = 1 << 47
+_ADDRESS_MAX: Final = 1 << 47
 
 
 class WorkState(enum.IntEnum):
@@ -67,7 +67,9 @@ class Page:
 
     def __init__(self, archive: bytes) -> None:
         self._archive = archive
-        self.size = -(-(PAGE + len(self._text(_HIGHEST, _HIGHEST)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
+        self.size = (
+            -(-(PAGE + len(self._text(_ADDRESS_MAX, _ADDRESS_MAX)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
+        )
         self.at = 0
         self._memory: Memory | None = None
 

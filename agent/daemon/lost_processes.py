@@ -57,5 +57,5 @@ def _identity(one: Announcement, launch: Launch, host: str) -> dict[str, Any]:
         "tags": launch.tags or {},
         "created_real_ns": one.made_ns,
     }
-    asked = {"name": launch.name, "command": launch.command}
-    return known | {key: value for key, value in asked.items() if value is not None}
+    from_command = {"name": launch.name, "command": launch.command}
+    return known | {key: value for key, value in from_command.items() if value is not None}

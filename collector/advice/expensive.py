@@ -21,12 +21,12 @@ from .report import Report
 
 #: Number of entries that are named; maximum depth of scopes and lines of code; minimum time of a
 #: line (µs).
-_MOST: Final = 3
-_DEEPEST: Final = 3
-_LEAST_MICROS: Final = 1000
+_NAMED_MAX: Final = 3
+_DEPTH_MAX: Final = 3
+_LINE_MICROS_MIN: Final = 1000
 #: Minimum share of a scope that dominates its level; minimum share of the second and third entry.
-_NEARLY_ALL: Final = 0.9
-_LEAST_SHARE: Final = 0.01
+_DOMINANT_SHARE_MIN: Final = 0.9
+_SHARE_MIN: Final = 0.01
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -56,9 +56,9 @@ def _scopes_on_top(evidence: Evidence) -> Report | None:
     None if no op took time, or if an op without a scope takes most of it.
     """
     names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
-    for depth in range(1, _DEEPEST + 1):
+    for depth in range(1, _DEPTH_MAX + 1):
         ranked = shares((("/".join(name.split("/")[:depth]), name) for name in names), evidence.times)
-        if len(ranked) > 1 and ranked[0].share < _NEARLY_ALL:
+        if len(ranked) > 1 and ranked[0].share < _DOMINANT_SHARE_MIN:
             break
     if not ranked or ranked[0].key in names:  # an op, not a scope
         return None
@@ -74,16 +74,16 @@ def _lines_on_top(evidence: Evidence) -> Report | None:
 
 
 def _ranking_text(ranked: Sequence[Share[str]], whole: str) -> str:
-    first, *others = ranked[:_MOST]
+    first, *others = ranked[:_NAMED_MAX]
     _, least, middle, most, share = first
     spread = f" ({duration(least * 1000)} to {duration(most * 1000)} over all)" if least < most else ""
-    more = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _LEAST_SHARE)
+    more = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
     text = f"{first.key} takes {percent(share)} {whole}, {duration(middle * 1000)} in the median step{spread}"
     return text + (f"; then come {more}." if more else ".")
 
 
 def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
-    return {one.key: one.median_us for one in ranked[:_MOST]}
+    return {one.key: one.median_us for one in ranked[:_NAMED_MAX]}
 
 
 # -- in the TF profiler's words --------------------------------------------------------------------
@@ -97,21 +97,21 @@ def _times(stats: Stats) -> str:
 def _op_types(evidence: Evidence) -> Report | None:
     if not evidence.has_steps:
         return None
-    options = Options(max_depth=_MOST, min_micros=1, order_by="micros")
+    options = Options(max_depth=_NAMED_MAX, min_micros=1, order_by="micros")
     view = op_view(evidence.nodes, options, evidence.parity)
     lines = [
         f"top {at} operation type: {entry.name}, {_times(entry.own)}"
         f" ({100.0 * entry.own.micros / (view.total.micros + 1e-10):.2f}%)"
-        for at, entry in enumerate(view.entries[:_MOST], 1)
+        for at, entry in enumerate(view.entries[:_NAMED_MAX], 1)
     ]
-    numbers = {entry.name: entry.own.micros for entry in view.entries[:_MOST]}
+    numbers = {entry.name: entry.own.micros for entry in view.entries[:_NAMED_MAX]}
     return Report("\n".join(lines), numbers) if lines else None
 
 
 def _scopes(evidence: Evidence) -> Report | None:
     """Name the outermost scopes; the TF profiler prints their own time, which is always 0."""
     options = Options(max_depth=100, min_micros=100, order_by="micros")
-    scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_MOST]
+    scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_NAMED_MAX]
     lines = [f"top {at} graph node: {scope.name}, {_times(scope.own)}" for at, scope in enumerate(scopes, 1)]
     return Report("\n".join(lines), {scope.name: scope.own.micros for scope in scopes}) if lines else None
 
@@ -133,9 +133,9 @@ def _code(evidence: Evidence) -> Report | None:
 
 
 def _lines(branch: Branch, depth: int, lines: list[str]) -> None:
-    if len(branch.children) <= 1 or depth > _DEEPEST:
+    if len(branch.children) <= 1 or depth > _DEPTH_MAX:
         return
-    for child in branch.children[:_MOST]:
-        if child.total.micros >= _LEAST_MICROS:
+    for child in branch.children[:_NAMED_MAX]:
+        if child.total.micros >= _LINE_MICROS_MIN:
             lines.append(f"{'  ' * depth}{child.name}, {_times(child.total)}")
             _lines(child, depth + 1, lines)

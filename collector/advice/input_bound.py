@@ -30,19 +30,19 @@ WAITING: Final = frozenset(
     }
 )
 #: Minimum share of a step, and of the time from step to step, that is reported.
-WITHIN: Final = 0.2
-BETWEEN: Final = 0.4
+WAITING_SHARE_MIN: Final = 0.2
+PAUSE_SHARE_MIN: Final = 0.4
 #: Minimum number of pauses between steps; minimum length of the median pause that is reported (ns):
 #: the interpreter alone takes a shorter one.
-_PAUSES: Final = 20
-_SHORTEST_NS: Final = 500_000
+_PAUSES_MIN: Final = 20
+_PAUSE_MIN_NS: Final = 500_000
 
 _DEVICE: Final = ITERATOR_DEVICE.decode().lower()
 _TODO: Final = (
     "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last, map(…, num_parallel_calls=tf.data.AUTOTUNE),"
     " cache() what is the same each epoch"
 )
-_TODO_BETWEEN: Final = (
+_TODO_PAUSES: Final = (
     "have batches ready: dataset.prefetch(tf.data.AUTOTUNE), tf.data instead of feed_dict;"
     " fetch, convert and log less often"
 )
@@ -80,7 +80,7 @@ def _within(evidence: Evidence) -> Report | None:
         return None
     waited = [min(waits(one.executions), one.duration_ns) for one in steps]
     share = median(ns / one.duration_ns for ns, one in zip(waited, steps, strict=True))
-    if share < WITHIN:
+    if share < WAITING_SHARE_MIN:
         return None
     whose = "the traced step" if len(steps) == 1 else f"the median of {len(steps)} traced steps"
     text = f"{percent(share)} of the time in {whose} is spent waiting for input: {duration(median(waited))} a step."
@@ -121,15 +121,15 @@ def _between(evidence: Evidence) -> Report | None:
             from_start = following.start_ns - one.start_ns
             pauses.append((from_start - one.total_ns) / one.runs)
             rounds.append(from_start / one.runs)
-    if len(pauses) < _PAUSES:
+    if len(pauses) < _PAUSES_MIN:
         return None
     pause, whole = median(pauses), median(rounds)
     share = pause / whole if whole > 0 else 0.0
-    if share < BETWEEN or pause < _SHORTEST_NS:
+    if share < PAUSE_SHARE_MIN or pause < _PAUSE_MIN_NS:
         return None
     return Report(
         f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(whole)}"
         " from the start of a step to that of the next.",
         {"share": share, "between_ns": pause, "from_step_to_step_ns": whole, "pauses": len(pauses)},
-        _TODO_BETWEEN,
+        _TODO_PAUSES,
     )

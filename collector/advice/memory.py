@@ -12,13 +12,13 @@ from .report import Report
 
 #: Minimum number of samples (one per second) and of traced steps; the share at the start that is
 #: warm-up.
-SAMPLES: Final = 20
-STEPS: Final = 6
+SAMPLES_MIN: Final = 20
+STEPS_MIN: Final = 6
 _WARM_UP: Final = 0.3
 #: Minimum growth that is reported, as a share and in bytes.
-_LEAST_SHARE: Final = 0.1
-_LEAST_BYTES: Final = 64e6
-_MOST: Final = 3
+_GROWTH_SHARE_MIN: Final = 0.1
+_GROWTH_BYTES_MIN: Final = 64e6
+_NAMED_MAX: Final = 3
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -29,12 +29,12 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _grows(values: Sequence[float]) -> bool:
     """Return whether ``values`` grow steadily, and enough to report."""
     found = steady_growth(values)
-    return found is not None and found.growth >= max(_LEAST_BYTES, _LEAST_SHARE * found.first)
+    return found is not None and found.growth >= max(_GROWTH_BYTES_MIN, _GROWTH_SHARE_MIN * found.first)
 
 
 def _processes(evidence: Evidence) -> Report | None:
     levels = evidence.levels[int(len(evidence.levels) * _WARM_UP) :]
-    if len(levels) < SAMPLES or not _grows([one.rss_bytes for one in levels]):
+    if len(levels) < SAMPLES_MIN or not _grows([one.rss_bytes for one in levels]):
         return None
     minutes = [(one.t_ns - levels[0].t_ns) / 60e9 for one in levels]
     slope, _ = linear_regression(minutes, [one.rss_bytes for one in levels])
@@ -70,7 +70,7 @@ def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
     for node in evidence.nodes:
         if node.stats.residual_bytes > 0 and not node.facts.parameter_shape:
             kept[node.op] = kept.get(node.op, 0) + node.stats.residual_bytes
-    return sorted(kept.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
+    return sorted(kept.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED_MAX]
 
 
 def _location(evidence: Evidence, op: str) -> str:
@@ -82,7 +82,7 @@ def _location(evidence: Evidence, op: str) -> str:
 def _gpu(evidence: Evidence) -> Report | None:
     steps = [one for one in evidence.kept if one.in_use > 0]
     steps = steps[int(len(steps) * _WARM_UP) :]
-    if len(steps) < STEPS or not _grows([one.in_use for one in steps]):
+    if len(steps) < STEPS_MIN or not _grows([one.in_use for one in steps]):
         return None
     first, last = steps[0], steps[-1]
     return Report(

@@ -12,10 +12,10 @@ from .input_bound import WAITING
 from .report import Report
 
 #: Minimum share of all op time for a report, and number of op types that are named.
-WORTH: Final = 0.1
-_MOST: Final = 3
+SHARE_MIN: Final = 0.1
+_NAMED_MAX: Final = 3
 #: Ops that run only on CPUs, or whose time belongs to other ops.
-_AT_HOME: Final = WAITING | {
+_CPU_OPS: Final = WAITING | {
     "Assert",
     "Const",
     "DecodeJpeg",
@@ -50,12 +50,12 @@ def check(evidence: Evidence) -> Sequence[Report]:
     here = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
     micros, whole = total_of(here).cpu_micros, total_of(evidence.nodes).micros
     share = micros / whole if whole > 0 else 0.0
-    if share < WORTH:
+    if share < SHARE_MIN:
         return []
     by_type: dict[str, int] = {}
     for node in here:
         by_type[node.op] = by_type.get(node.op, 0) + node.stats.cpu_micros
-    top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
+    top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED_MAX]
     top_types = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
     return [
         Report(
@@ -73,7 +73,7 @@ def _movable(node: Node) -> bool:
     """Return whether a node ran on a CPU, although it might run on a GPU."""
     return (
         any("cpu" in device for device in node.devices)
-        and node.op not in _AT_HOME
+        and node.op not in _CPU_OPS
         and not node.op.endswith(("Summary", "SummaryV2"))
         and not node.name.startswith("_")
     )

@@ -8,13 +8,13 @@ from .evidence import Evidence
 from .report import Report
 
 #: Minimum number of graphs with the same ops, in all and per traced step.
-GRAPHS: Final = 4
-_GRAPHS_A_STEP: Final = 0.5
+GRAPHS_MIN: Final = 4
+_GRAPHS_PER_STEP_MIN: Final = 0.5
 #: Minimum number of functions first called in the second half of a job.
-FUNCTIONS: Final = 5
+FUNCTIONS_MIN: Final = 5
 #: Minimum number of late traced steps, and the minimum share of them that ran new nodes.
-STEPS: Final = 4
-EVER_NEW: Final = 0.75
+STEPS_MIN: Final = 4
+NEW_SHARE_MIN: Final = 0.75
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -29,7 +29,7 @@ def _graphs(evidence: Evidence) -> Report | None:
     Smaller functions are not checked: they are parts of it, and a model may have many equal ones.
     """
     largest = max(evidence.graphs, key=lambda one: one.nodes, default=None)
-    if largest is None or largest.graphs < max(GRAPHS, _GRAPHS_A_STEP * len(evidence.new)):
+    if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new)):
         return None
     return Report(
         f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced"
@@ -51,7 +51,7 @@ def _nodes(evidence: Evidence) -> Report | None:
         known.add(call)
     late = again[len(again) // 2 :]
     new = [nodes for nodes in late if nodes]
-    if len(late) < STEPS or len(new) < EVER_NEW * len(late):
+    if len(late) < STEPS_MIN or len(new) < NEW_SHARE_MIN * len(late):
         return None
     return Report(
         f"{len(new)} of {len(late)} late traced steps ran ops that no step before had, {count(sum(new))} in all:"
@@ -63,7 +63,7 @@ def _nodes(evidence: Evidence) -> Report | None:
 
 def _functions(evidence: Evidence) -> Report | None:
     late = [at for at in evidence.first_calls if at > 1 / 2]
-    if len(late) < FUNCTIONS:
+    if len(late) < FUNCTIONS_MIN:
         return None
     return Report(
         f"{count(len(late))} functions were called for the first time in the second half of the job;"

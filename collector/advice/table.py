@@ -26,9 +26,9 @@ def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Adv
 
     If parity has no advice of tfprof's own, only the TF profiler's checkers run.
     """
-    asked = [
+    chosen = [
         one
         for one in CHECKERS
         if (one.in_tf_profiler or evidence.parity.has_own_advice) and (names is None or one.name in names)
     ]
-    return [Advice(checker, tuple(checker.check(evidence))) for checker in asked]
+    return [Advice(checker, tuple(checker.check(evidence))) for checker in chosen]

@@ -14,8 +14,8 @@ from .report import Report
 #: Duration in ns below which starting an op takes about as long as running it.
 TINY_NS: Final = 20_000
 #: Minimum number of ops per step, and minimum idle share of a step, that are reported.
-MANY: Final = 200
-IDLE: Final = 0.3
+OPS_MIN: Final = 200
+IDLE_SHARE_MIN: Final = 0.3
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -30,7 +30,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     ops = median(len(step.executions) for step in steps)
     typical = median(one.end_ns - one.start_ns for step in steps for one in step.executions)
     idle = median(map(_idle, steps))
-    if ops < MANY or typical > TINY_NS or idle < IDLE:
+    if ops < OPS_MIN or typical > TINY_NS or idle < IDLE_SHARE_MIN:
         return []
     return [
         Report(

@@ -13,7 +13,7 @@ from .intervals import Interval, covered, exposed
 from .report import Report
 
 #: Minimum share of a step, in copies without a concurrent kernel, that is reported.
-EXPOSED: Final = 0.1
+SHARE_MIN: Final = 0.1
 
 _GPU: Final = re.compile(r"gpu:\d+")
 _COPY: Final = re.compile(r"memcpy\W?([hdp])(?:2|to)([hdp])", re.IGNORECASE)
@@ -48,7 +48,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
         of_steps = [(whole, copies.get(gpu, {}), busy[gpu]) for whole, copies, busy in steps]
         alone = [exposed((span for spans in copies.values() for span in spans), busy) for _, copies, busy in of_steps]
         share = median(ns / whole for ns, (whole, *_) in zip(alone, of_steps, strict=True))
-        if share >= EXPOSED:
+        if share >= SHARE_MIN:
             ways: Counter[str] = Counter()
             for _, copies, _ in of_steps:
                 ways.update({kind: covered(spans) for kind, spans in copies.items()})

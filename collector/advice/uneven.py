@@ -10,16 +10,16 @@ from .evidence import Evidence, Load, Timed
 from .report import Report
 
 #: Minimum number of steps, after those of the warm-up.
-STEPS: Final = 50
+STEPS_MIN: Final = 50
 _WARM_UP: Final = 5
 #: An outlier takes this many times the median step; minimum share of the time in outliers that is
 #: reported.
-OUTLIER: Final = 3.0
-WORTH: Final = 0.1
+OUTLIER_FACTOR: Final = 3.0
+SHARE_MIN: Final = 0.1
 #: Shares of the host's CPUs, those used by other processes and all busy ones, above which the host
 #: is the likely reason.
-OTHERS: Final = 0.25
-FULL: Final = 0.85
+OTHERS_SHARE_MIN: Final = 0.25
+BUSY_SHARE_MIN: Final = 0.85
 _AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
 _TODO: Final = (
     "see what happens in them: inputs of different shapes or sizes, retraced functions, other load on the host"
@@ -30,26 +30,26 @@ _BUSY: Final = (
     " steps are still uneven, the cause is in the job: inputs of different shapes or sizes, retraced functions"
 )
 #: Minimum share of equal distances between outliers that makes them regular.
-_REGULAR: Final = 0.6
+_REGULAR_SHARE_MIN: Final = 0.6
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
     steps = _alike([one for one in evidence.timed if one.usual])[_WARM_UP:]
     number = sum(one.runs for one in steps)
-    if number < STEPS:
+    if number < STEPS_MIN:
         return []
     typical = _median(steps, number)
-    longest = [one for one in steps if _mean(one) >= OUTLIER * typical]
+    longest = [one for one in steps if _mean(one) >= OUTLIER_FACTOR * typical]
     extra = sum(one.total_ns - one.runs * typical for one in longest)
     share = extra / sum(one.total_ns for one in steps)
-    if len(longest) < 2 or share < WORTH:
+    if len(longest) < 2 or share < SHARE_MIN:
         return []
     most = max(map(_mean, longest))
     every = _interval([one.ordinal for one in longest if _mean(one) >= most / 2])
     slow = sum(one.runs for one in longest)
     text = (
-        f"{count(slow)} of {count(number)} steps take {OUTLIER:.0f} times as long as the median one"
+        f"{count(slow)} of {count(number)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
         f" ({duration(typical)}) or more, up to {duration(most)}: {percent(share)} of the time in steps."
     )
     numbers = {"slow_steps": slow, "steps": number, "median_ns": typical, "share": share, "every": every or 0}
@@ -93,7 +93,7 @@ def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:
         )
     )
     cores = load[0].cpus
-    return others if others >= OTHERS * cores and others + own >= FULL * cores else None
+    return others if others >= OTHERS_SHARE_MIN * cores and others + own >= BUSY_SHARE_MIN * cores else None
 
 
 def _shared(one: Load, steps: Sequence[Timed]) -> int:
@@ -127,4 +127,4 @@ def _interval(ordinals: Sequence[int]) -> int | None:
     distances = Counter(after - before for before, after in pairwise(ordinals))
     every, _ = distances.most_common(1)[0]
     alike = sum(times for distance, times in distances.items() if abs(distance - every) <= 1)
-    return every if every > 1 and alike >= _REGULAR * distances.total() else None
+    return every if every > 1 and alike >= _REGULAR_SHARE_MIN * distances.total() else None

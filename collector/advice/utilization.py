@@ -11,7 +11,7 @@ from .intervals import covered
 from .report import Report
 
 #: Minimum share of a step that a GPU should be busy.
-LOW: Final = 0.5
+UTILIZATION_MIN: Final = 0.5
 _TODO: Final = (
     "see what the host does in the gaps between kernels: tfprof graph JOB -step N -output timeline:outfile=F shows them"
 )
@@ -46,7 +46,7 @@ def _busy(taken: Iterable[Entry], *, own: bool) -> int:
 
 def _report(device: str, busy: int, span: int, *, own: bool) -> Report:
     share = busy / span
-    low = share < LOW
+    low = share < UTILIZATION_MIN
     text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if low else ''}."
     return Report(
         text if own else f"device: {device} {'low ' if low else ''}utilization: {share:.2f}",

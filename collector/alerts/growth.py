@@ -26,7 +26,7 @@ class GrowthThreshold(NamedTuple):
 
 
 #: Fast growth is reported early, slow growth after a longer time.
-LEAST: Final = (GrowthThreshold(12, 256e6, 0.2), GrowthThreshold(36, 100e6, 0.1))
+GROWTH_THRESHOLDS: Final = (GrowthThreshold(12, 256e6, 0.2), GrowthThreshold(36, 100e6, 0.1))
 
 
 class Rise(NamedTuple):
@@ -55,16 +55,16 @@ class MemoryGrowth:
     def growth(self) -> Rise | None:
         """Return the growth that is large enough for an alert, if any, and start over after it."""
         points = list(self._points)
-        for least in LEAST:
-            found = _growth(points, least) if len(points) >= least.points else None
+        for threshold in GROWTH_THRESHOLDS:
+            found = _growth(points, threshold) if len(points) >= threshold.points else None
             if found is not None:
                 self._points.clear()
                 return found
         return None
 
 
-def _growth(points: Sequence[tuple[int, float]], least: GrowthThreshold) -> Rise | None:
+def _growth(points: Sequence[tuple[int, float]], threshold: GrowthThreshold) -> Rise | None:
     found = steady_growth([rss for _, rss in points])
-    if found is None or found.growth < max(least.size, least.share * found.first):
+    if found is None or found.growth < max(threshold.size, threshold.share * found.first):
         return None
     return Rise(points[0][0], points[0][1], points[-1][1])

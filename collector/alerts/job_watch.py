@@ -23,7 +23,7 @@ HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 _LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: Limits for the times of an entry (ns), since those from a job may be wrong: the maximum total,
 #: and how far its end may be after the present.
-_LONGEST_NS: Final = 86_400 * NS
+_STEP_MAX_NS: Final = 86_400 * NS
 _AHEAD_NS: Final = 60 * NS
 _UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
@@ -60,7 +60,7 @@ class JobWatch:
         for entry in entries:
             start_ns = entry.start_mono_ns + offset
             end_ns = start_ns + entry.total_ns
-            if entry.total_ns > _LONGEST_NS or not 0 < end_ns < now_ns + _AHEAD_NS:
+            if entry.total_ns > _STEP_MAX_NS or not 0 < end_ns < now_ns + _AHEAD_NS:
                 continue
             self._last_step_ns = max(self._last_step_ns, end_ns)
             if entry.kind in layout.STEP_WEIGHTS and entry.runs and not entry.flags & _UNUSUAL:

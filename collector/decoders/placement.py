@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 #: A CPU of the job's process other than the first one; unplaced nodes run on the first.
 _FURTHER_CPU: Final = r"^/job:localhost/replica:0/task:0/device:CPU:[1-9][0-9]*$"
 #: Maximum number of stored nodes; further nodes count as placed on the first CPU.
-_MOST: Final = 1 << 17
+_NODES_MAX: Final = 1 << 17
 
 
 class Placement:
@@ -22,7 +22,7 @@ class Placement:
         """Add rows of GRAPH_NODES, or their names and devices."""
         placed = nodes.select(["name", "device"])
         placed = placed.filter(pc.match_substring_regex(placed["device"].cast(pa.string()), _FURTHER_CPU))
-        for row in placed.slice(0, max(0, _MOST - len(self._devices))).to_pylist():
+        for row in placed.slice(0, max(0, _NODES_MAX - len(self._devices))).to_pylist():
             self._devices[_bytes(row["name"])] = _bytes(row["device"])
 
     def of(self, node: bytes, otherwise: bytes) -> bytes:

@@ -17,7 +17,7 @@ from .definitions import Definition, InputSource
 _INT32, _INT64 = 3, 9
 _WIDTHS: Final = {_INT32: 4, _INT64: 8}
 #: Maximum number of elements of a tensor; maximum depth of the ops that compute it.
-_LONGEST, _DEEPEST = 64, 32
+_VALUES_MAX, _DEPTH_MAX = 64, 32
 
 
 class _OpInputs(NamedTuple):
@@ -74,7 +74,7 @@ class Values:
 
     def _found(self, graph: int, source: InputSource, depth: int) -> Sizes | None:
         node = self._nodes.get((graph, source.name))
-        if node is None or depth > _DEEPEST:
+        if node is None or depth > _DEPTH_MAX:
             return None
         data = [each for each in node.inputs if not each.control]
         if node.op in _SHAPES:
@@ -143,7 +143,7 @@ def _constant(node: Definition | None) -> Sizes | None:
         return None
     width = _WIDTHS.get(tensor.dtype)
     count = math.prod(dim.size for dim in tensor.tensor_shape.dim)
-    if width is None or count > _LONGEST:
+    if width is None or count > _VALUES_MAX:
         return None
     content = tensor.tensor_content
     numbers = tuple(tensor.int_val or tensor.int64_val)

@@ -49,23 +49,29 @@ def includes(kinds: Collection[int], kind: int) -> bool:
 
 
 def resolved(
-    jobs: Sequence[tuple[JobReader, pa.Table]], asked: Sequence[int] | None, *, apart: bool = True
+    jobs: Sequence[tuple[JobReader, pa.Table]], wanted: Sequence[int] | None, *, apart: bool = True
 ) -> tuple[int, ...]:
-    """Return the kinds to select from the traces of jobs: ``asked``, or else the main kind.
+    """Return the kinds to select from the traces of jobs: ``wanted``, or else the main kind.
 
-    ``asked`` None means the main kind of the jobs. ``apart``: each function is a separate kind;
+    ``wanted`` None means the main kind of the jobs. ``apart``: each function is a separate kind;
     otherwise all functions together are one. UsageError ``no-such-kind`` if there are traces, but
-    none of a kind in ``asked``.
+    none of a kind in ``wanted``.
     """
     there = traces_by_kind(table for _, table in jobs)
-    if asked is not None:
-        if there and not any(includes(asked, kind) for kind in there):
+    if wanted is not None:
+        if there and not any(includes(wanted, kind) for kind in there):
             names = names_of(job for job, _ in jobs)
             known = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in there.items())
-            wanted = [kind_name(kind, names) for kind in asked if not function_key(kind) or function_key(kind) in names]
-            kinds = f"the kind {' or '.join(wanted)}" if len(wanted) == len(asked) else "a function of that name"
+            wanted_names = [
+                kind_name(kind, names) for kind in wanted if not function_key(kind) or function_key(kind) in names
+            ]
+            kinds = (
+                f"the kind {' or '.join(wanted_names)}"
+                if len(wanted_names) == len(wanted)
+                else "a function of that name"
+            )
             raise UsageError(f"no step of {kinds} was traced; there are {known}", slug="no-such-kind")
-        return tuple(asked)
+        return tuple(wanted)
     main = leading(dict.fromkeys(map(span_kind, there)), _times(jobs))
     mine = [kind for kind in there if span_kind(kind) == main]
     if apart and function_key(max(mine, default=0)):
@@ -127,14 +133,14 @@ def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
 
 
 def of_job(
-    job: JobReader, columns: Sequence[str], asked: Sequence[int] | None = None, *, apart: bool = True
+    job: JobReader, columns: Sequence[str], wanted: Sequence[int] | None = None, *, apart: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
     """Return the selected traces of one job, and their kinds (`resolved`).
 
     The table has at least ``columns``.
     """
     table = job.table("traces", tuple(dict.fromkeys((*columns, *COLUMNS))))
-    kinds = resolved([(job, table)], asked, apart=apart)
+    kinds = resolved([(job, table)], wanted, apart=apart)
     return rows_of_kinds(table, kinds), kinds
 
 

@@ -132,7 +132,7 @@ def profile(
 
 
 def _chosen(
-    jobs: Iterable[JobReader], step: int, steps: tuple[int, int] | None, asked: Sequence[int] | None, *, apart: bool
+    jobs: Iterable[JobReader], step: int, steps: tuple[int, int] | None, wanted: Sequence[int] | None, *, apart: bool
 ) -> tuple[list[_Chosen], dict[int, int]]:
     """Return the jobs with any selected trace, and the total number of traces of each kind.
 
@@ -141,7 +141,7 @@ def _chosen(
     first, last = (step, step) if step >= 0 else steps or (None, None)
     tables = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
     known = [(job, table) for job, table in tables if table.num_rows or job.info.state == IMPORTED]
-    kinds = step_kinds.resolved(known, asked, apart=apart)
+    kinds = step_kinds.resolved(known, wanted, apart=apart)
     there = step_kinds.traces_by_kind(table for _, table in known)
     if first is None or last is None:
         taken = ((job, table, step_kinds.rows_of_kinds(table, kinds)) for job, table in known)

@@ -39,18 +39,18 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
-    chosen, asked = VIEWS[view], _ordered(options)
-    wanted = needs(chosen, asked, whole=False) | (frozenset() if "select" in options.given else {STACKS})
-    profile = engine.profile(selection, asked.step, wanted, averaged=False)
+    chosen, shown_options = VIEWS[view], _ordered(options)
+    wanted = needs(chosen, shown_options, whole=False) | (frozenset() if "select" in options.given else {STACKS})
+    profile = engine.profile(selection, shown_options.step, wanted, averaged=False)
     if profile is None:
-        folded = load(chosen.fold)([], asked, selection.parity)
-        return AnswerRows(Answer(selection, chosen, asked, None, folded), Rows((), NOTHING), 0)
+        folded = load(chosen.fold)([], shown_options, selection.parity)
+        return AnswerRows(Answer(selection, chosen, shown_options, None, folded), Rows((), NOTHING), 0)
     nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), selection.parity)
-    answer = Answer(selection, chosen, asked, profile, folded)
+    folded = load(chosen.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
+    answer = Answer(selection, chosen, shown_options, profile, folded)
     return AnswerRows(answer, _rows(answer, nodes, times.nodes), times.steps)
 
 

@@ -11,7 +11,7 @@ from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
 from .profile import Profile, matching_devices
 
 #: Maximum number of steps of a job that are read. If there are more, evenly spaced ones are read.
-MOST: Final = 50
+STEPS_MAX: Final = 50
 
 
 class NodeTimes(NamedTuple):
@@ -32,8 +32,8 @@ class NodeTimes(NamedTuple):
 def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
     """Return the times of nodes in the steps of ``profile``.
 
-    Of each job, at most MOST steps are read. ``device``: only times on matching devices, as for
-    `profile`.
+    Of each job, at most STEPS_MAX steps are read. ``device``: only times on matching devices, as
+    for `profile`.
     """
     parts = [(job, spaced(traces)) for job, traces in profile.of]
     steps = sum(len(traces) for _, traces in parts)
@@ -49,9 +49,9 @@ def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
 
 
 def spaced(traces: Sequence[int]) -> Sequence[int]:
-    """Return at most MOST of ``traces``, evenly spaced, including the first and the last."""
+    """Return at most STEPS_MAX of ``traces``, evenly spaced, including the first and the last."""
     last = len(traces) - 1
-    return traces if last < MOST else [traces[at * last // (MOST - 1)] for at in range(MOST)]
+    return traces if last < STEPS_MAX else [traces[at * last // (STEPS_MAX - 1)] for at in range(STEPS_MAX)]
 
 
 def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:

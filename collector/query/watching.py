@@ -28,7 +28,7 @@ SECOND_NS: Final = 10**9
 #: Jobs that ended longer ago are left out by default.
 RECENT_NS: Final = 600 * SECOND_NS
 #: Interval at which the records of ended jobs and missing devices are read again.
-_RARELY_NS: Final = 10 * SECOND_NS
+_RESCAN_NS: Final = 10 * SECOND_NS
 #: Maximum number of past entries at the start of a pace, and number of samples for rates.
 _PAST: Final = 5_000
 _SAMPLES: Final = 6
@@ -128,7 +128,7 @@ class _Running:
     times: dict[int, int] = field(default_factory=dict)
     samples: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
     devices: tuple[str, ...] = ()
-    asked_ns: int = 0
+    devices_read_ns: int = 0
     alerted: tuple[int, str] | None = None
 
     def alert(self, now_ns: int) -> str | None:
@@ -197,7 +197,7 @@ class Watch:
         for gone in (self._running.keys() | self._ended.keys()) - there:
             self._running.pop(gone, None)
             self._ended.pop(gone, None)
-        again = now_ns - self._scanned_ns >= _RARELY_NS
+        again = now_ns - self._scanned_ns >= _RESCAN_NS
         if again:
             self._scanned_ns = now_ns
             self._damaged.clear()
@@ -250,9 +250,9 @@ class Watch:
 
     def _find_devices(self, one: _Running, row: JobRow, now_ns: int) -> None:
         """Read the devices of the traced ops, once."""
-        if one.devices or not row.traced or now_ns - one.asked_ns < _RARELY_NS:
+        if one.devices or not row.traced or now_ns - one.devices_read_ns < _RESCAN_NS:
             return
-        one.asked_ns = now_ns
+        one.devices_read_ns = now_ns
         with suppress(TfprofError):
             names = texts(LocalJob(one.rows.folder, one.rows.info).table("names"), DEVICE).values()
             found = {short_device(name) for name in names if is_canonical(name.lower().encode())}

@@ -10,7 +10,7 @@ from ..text import clean
 #: Maximum number of jobs that are named.
 _NAMED: Final = 3
 #: Minimum width to which lines above a table are wrapped.
-_NARROWEST: Final = 40
+_WIDTH_MIN: Final = 40
 
 
 class Subject(NamedTuple):
@@ -79,4 +79,4 @@ def wrapped(text: str, width: int | None) -> list[str]:
     """Wrap a line above or below a table to its width."""
     if width is None:
         return [text] if text else []
-    return textwrap.wrap(text, max(width, _NARROWEST), subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.wrap(text, max(width, _WIDTH_MIN), subsequent_indent="  ", break_on_hyphens=False)

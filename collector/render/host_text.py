@@ -9,7 +9,7 @@ from .table import Column, render
 
 #: Characters of a curve, and of the columns before it.
 _CURVE, _BEFORE = 32, 38
-_COLUMNS: Final = (Column("", least=16), Column("MEAN", right=True), Column("MAX", right=True), Column("OVER TIME"))
+_COLUMNS: Final = (Column("", min_width=16), Column("MEAN", right=True), Column("MAX", right=True), Column("OVER TIME"))
 
 
 def _number(value: float | None) -> str:

@@ -23,38 +23,38 @@ _CURVE: Final = 24
 #: Characters beside the curve in a line of a narrow terminal.
 _BEFORE: Final = 66
 #: Bars are cut at this multiple of the median, since a long first step would flatten all others.
-_TALLEST: Final = 3
+_CURVE_CUT: Final = 3
 #: I/O below this rate is not shown (bytes a second).
 _LITTLE: Final = 1e6
 #: Minimum idle time that is shown, since stored data is some seconds old (ns).
 _IDLE_NS: Final = 10 * 10**9
-_NARROWEST: Final = 40
+_WIDTH_MIN: Final = 40
 
 _STEPS: Final = (
-    Column("STEPS", least=12, fair=24),
+    Column("STEPS", min_width=12, preferred_width=24),
     Column("COUNT", right=True),
     Column("MEDIAN", right=True),
-    Column("P90", right=True, spare=3),
-    Column("P99", right=True, spare=4),
-    Column("MIN", right=True, spare=5),
-    Column("MAX", right=True, spare=2),
-    Column("OVER TIME", spare=6),
+    Column("P90", right=True, drop_priority=3),
+    Column("P99", right=True, drop_priority=4),
+    Column("MIN", right=True, drop_priority=5),
+    Column("MAX", right=True, drop_priority=2),
+    Column("OVER TIME", drop_priority=6),
 )
 _USE: Final = (
-    Column("USE", least=15),
+    Column("USE", min_width=15),
     Column("MEAN", right=True),
     Column("MAX", right=True),
-    Column("OVER TIME", spare=2),
+    Column("OVER TIME", drop_priority=2),
 )
 _OPS: Final = (
-    Column("OP", least=12, fair=28),
-    Column("DEVICE", spare=2),
-    Column("CALLS", right=True, spare=5),
+    Column("OP", min_width=12, preferred_width=28),
+    Column("DEVICE", drop_priority=2),
+    Column("CALLS", right=True, drop_priority=5),
     Column("TIME", right=True),
     Column("SHARE", right=True),
-    Column("MIN", right=True, spare=4),
-    Column("MAX", right=True, spare=3),
-    Column("LINE", least=12, fair=24),
+    Column("MIN", right=True, drop_priority=4),
+    Column("MAX", right=True, drop_priority=3),
+    Column("LINE", min_width=12, preferred_width=24),
 )
 
 
@@ -108,9 +108,9 @@ def _bars(values: Sequence[float], width: int | None) -> str:
 
 
 def clipped(means: Sequence[float]) -> list[float]:
-    """Return step times over time, cut at _TALLEST times their median."""
-    most = _TALLEST * median(means) if means else 0
-    return [min(mean, most) for mean in means]
+    """Return step times over time, cut at _CURVE_CUT times their median."""
+    highest = _CURVE_CUT * median(means) if means else 0
+    return [min(mean, highest) for mean in means]
 
 
 def _step_cells(
@@ -176,7 +176,7 @@ def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
     found: list[str] = []
     for part in map(clean, filter(None, parts)):
         longer = f"{found[-1]} · {part}" if found else part
-        if width is not None and found and len(longer) > max(width, _NARROWEST):
+        if width is not None and found and len(longer) > max(width, _WIDTH_MIN):
             found.append(" " * indent + part)
         else:
             found[-1:] = [longer]

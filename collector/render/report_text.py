@@ -18,15 +18,15 @@ OPS: Final = 5
 #: Width of the table where there is no terminal.
 _WIDTH: Final = 80
 _COLUMNS: Final = (
-    Column("op", least=12, fair=40),
-    Column("device", spare=2),
-    Column("calls/step", right=True, spare=5),
+    Column("op", min_width=12, preferred_width=40),
+    Column("device", drop_priority=2),
+    Column("calls/step", right=True, drop_priority=5),
     Column("time/step", right=True),
     Column("share", right=True),
-    Column("min", right=True, spare=4),
-    Column("max", right=True, spare=3),
-    Column("memory/step", right=True, spare=6),
-    Column("line", least=12, fair=30),
+    Column("min", right=True, drop_priority=4),
+    Column("max", right=True, drop_priority=3),
+    Column("memory/step", right=True, drop_priority=6),
+    Column("line", min_width=12, preferred_width=30),
 )
 
 

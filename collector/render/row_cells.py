@@ -32,8 +32,8 @@ _PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
 #: Columns shown by default; a narrow terminal drops them in this order, the highest number first.
 _SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
 #: Minimum width of the name's column: while other columns can be dropped, and afterwards.
-_FAIR, _LEAST = {"op": 28}, 18
-_FAIR_OF_TREE: Final = 36
+_PREFERRED_WIDTHS, _MIN_WIDTH = {"op": 28}, 18
+_PREFERRED_TREE_WIDTH: Final = 36
 #: The column *self* is shown if the own time of an entry is more than 1/_OWN_DIVISOR of its total
 #: time.
 _OWN_DIVISOR: Final = 20
@@ -89,7 +89,7 @@ def columns(name: str, options: Options) -> list[ShownColumn]:
 def _name(view: str) -> ShownColumn:
     return ShownColumn(
         "name",
-        Column(_HEADS[view], least=_LEAST, fair=_FAIR.get(view, _FAIR_OF_TREE)),
+        Column(_HEADS[view], min_width=_MIN_WIDTH, preferred_width=_PREFERRED_WIDTHS.get(view, _PREFERRED_TREE_WIDTH)),
         lambda row, _context: "  " * row.depth + row.name,
         bool,
     )
@@ -131,7 +131,7 @@ def _self(view: str) -> ShownColumn:
     def is_informative(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _OWN_DIVISOR > row.total.micros for row in rows)
 
-    column = Column("self", right=True, spare=0 if view == "graph" else _SPARE["self"])
+    column = Column("self", right=True, drop_priority=0 if view == "graph" else _SPARE["self"])
     return ShownColumn("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
 
 
@@ -141,7 +141,7 @@ def _part_of_time(number: str) -> ShownColumn:
     def is_informative(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)
 
-    column = Column(_PER_STEP[number][0], right=True, spare=_SPARE["self"])
+    column = Column(_PER_STEP[number][0], right=True, drop_priority=_SPARE["self"])
     return ShownColumn(number, column, lambda row, context: _mean(number, row.total, context), is_informative)
 
 
@@ -149,7 +149,7 @@ def _spread() -> ShownColumn:
     def cell(row: Row, _context: CellContext) -> str:
         return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
 
-    column = Column("min/median/max", right=True, spare=_SPARE["spread"])
+    column = Column("min/median/max", right=True, drop_priority=_SPARE["spread"])
     return ShownColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
 
 
@@ -160,18 +160,20 @@ def _calls(_view: str) -> ShownColumn:
     def cell(row: Row, context: CellContext) -> str:
         return quantity(row.total.runs / context.steps) if row.total.runs else ""
 
-    column = Column("calls/step", right=True, spare=_SPARE["calls"])
+    column = Column("calls/step", right=True, drop_priority=_SPARE["calls"])
     return ShownColumn("calls", column, cell, _any("runs"))
 
 
 def _occurrence(view: str) -> ShownColumn:
-    column = Column("nodes", right=True, spare=_SPARE["calls"])
+    column = Column("nodes", right=True, drop_priority=_SPARE["calls"])
     return ShownColumn("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
 
 
-def _text(name: str, title: str, spare: int, least: int, text: Callable[[Row], str]) -> Callable[[str], ShownColumn]:
+def _text(
+    name: str, title: str, drop_priority: int, min_width: int, text: Callable[[Row], str]
+) -> Callable[[str], ShownColumn]:
     def shown(_view: str) -> ShownColumn:
-        column = Column(title, least=least, spare=spare)
+        column = Column(title, min_width=min_width, drop_priority=drop_priority)
         return ShownColumn(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
 
     return shown
@@ -196,14 +198,14 @@ def _input_shapes(row: Row) -> str:
 
 def _op(view: str) -> ShownColumn:
     title = "op" if view == "graph" else "mostly"
-    column = Column(title, least=20, spare=_SPARE["op"])
+    column = Column(title, min_width=20, drop_priority=_SPARE["op"])
     return ShownColumn(
         "op", column, lambda row, _context: row.op, lambda rows: view != "op" and any(row.op for row in rows)
     )
 
 
 def _line(view: str) -> ShownColumn:
-    column = Column("line", least=20, spare=_SPARE["line"])
+    column = Column("line", min_width=20, drop_priority=_SPARE["line"])
     return ShownColumn(
         "line", column, lambda row, _context: row.line, lambda rows: view != "code" and any(row.line for row in rows)
     )

@@ -8,9 +8,12 @@ from ..summaries.spans import SpanNode
 from .table import Column, render
 
 _COLUMNS: Final = (
-    Column("SPAN", least=12, fair=40),
+    Column("SPAN", min_width=12, preferred_width=40),
     Column("COUNT", right=True),
-    *(Column(title, right=True, spare=spare) for title, spare in {"TOTAL": 0, "MEAN": 2, "MIN": 4, "MAX": 3}.items()),
+    *(
+        Column(title, right=True, drop_priority=drop_priority)
+        for title, drop_priority in {"TOTAL": 0, "MEAN": 2, "MIN": 4, "MAX": 3}.items()
+    ),
 )
 
 

@@ -13,11 +13,11 @@ from .table import Column, render
 
 _GROUPS: Final = (
     Column("STEP"),
-    Column("", least=16, fair=40),
+    Column("", min_width=16, preferred_width=40),
     Column("COUNT", right=True),
     *(
-        Column(title, right=True, spare=spare)
-        for title, spare in {"P50": 0, "P90": 2, "P99": 5, "MIN": 4, "MAX": 3, "MEAN": 6}.items()
+        Column(title, right=True, drop_priority=drop_priority)
+        for title, drop_priority in {"P50": 0, "P90": 2, "P99": 5, "MIN": 4, "MAX": 3, "MEAN": 6}.items()
     ),
 )
 _STEPS: Final = (Column("STEP"), Column("NUMBER", right=True), Column("AT"), Column("TIME", right=True), Column(""))

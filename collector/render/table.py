@@ -15,16 +15,16 @@ _GAP: Final = 2
 class Column(NamedTuple):
     """Heading and alignment of a column, and its rules if lines get too wide.
 
-    Its cells may be shortened to ``least`` characters (0: never). If that is not enough, columns
-    with a ``spare`` are dropped, the highest first. ``fair``: width that this column keeps while
-    columns with a ``spare`` above 1 can be dropped.
+    Its cells may be shortened to ``min_width`` characters (0: never). If that is not enough,
+    columns with a ``drop_priority`` are dropped, the highest first. ``preferred_width``: width that
+    this column keeps while columns with a ``drop_priority`` above 1 can be dropped.
     """
 
     title: str
     right: bool = False
-    least: int = 0
-    spare: int = 0
-    fair: int = 0
+    min_width: int = 0
+    drop_priority: int = 0
+    preferred_width: int = 0
 
 
 def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
@@ -34,29 +34,31 @@ def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int
     """
     widths = list(widths)
     while sum(widths) > room:
-        spare = [(width, at) for at, width in enumerate(widths) if columns[at].least and width > columns[at].least]
-        if not spare:
+        reducible = [
+            (width, at) for at, width in enumerate(widths) if columns[at].min_width and width > columns[at].min_width
+        ]
+        if not reducible:
             break
-        widths[max(spare)[1]] -= 1
+        widths[max(reducible)[1]] -= 1
     return widths
 
 
-def _least(natural: int, column: Column, *, fair: bool) -> int:
-    """Return the minimum width of a column; ``fair``: other columns can still be dropped."""
-    return min(natural, max(column.least, column.fair if fair else 0) or natural)
+def _min_width(natural: int, column: Column, *, keep_preferred: bool) -> int:
+    """Return the minimum width of a column; ``keep_preferred``: other columns can be dropped."""
+    return min(natural, max(column.min_width, column.preferred_width if keep_preferred else 0) or natural)
 
 
 def _chosen(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
     """Return the positions of the columns that are shown.
 
-    Columns are dropped until the others fit, those with the highest ``spare`` first.
+    Columns are dropped until the others fit, those with the highest ``drop_priority`` first.
     """
     chosen = list(range(len(columns)))
     while chosen:
-        last = max(chosen, key=lambda at: columns[at].spare)
-        spare = columns[last].spare
-        least = [_least(widths[at], columns[at], fair=spare > 1) + _GAP for at in chosen]
-        if not spare or sum(least) - _GAP <= width:
+        last = max(chosen, key=lambda at: columns[at].drop_priority)
+        priority = columns[last].drop_priority
+        min_widths = [_min_width(widths[at], columns[at], keep_preferred=priority > 1) + _GAP for at in chosen]
+        if not priority or sum(min_widths) - _GAP <= width:
             break
         chosen.remove(last)
     return chosen

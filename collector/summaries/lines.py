@@ -9,7 +9,7 @@ from .kinds import kind_name, of_span
 
 SECOND_NS: Final = 10**9
 #: Maximum number of steps of a kind in a second that get a line each; more steps share one line.
-MOST: Final = 10
+STEPS_PER_LINE: Final = 10
 #: A second is complete when a step has ended in a later one, or after this time. Entries arrive
 #: about two seconds late.
 _WAIT_NS: Final = 4 * SECOND_NS
@@ -115,7 +115,7 @@ class StepLines:
         return sorted(found, key=lambda one: (one.end_ns, -one.mean_ns))
 
     def _lines(self, rows: list[Row]) -> Iterator[StepLine]:
-        if self._each or sum(row["count"] for row in rows) <= MOST:
+        if self._each or sum(row["count"] for row in rows) <= STEPS_PER_LINE:
             yield from (line([row], self.functions) for row in rows)
         else:
             yield line(rows, self.functions)

@@ -19,7 +19,7 @@ _KEPT: Final = 120
 #: Number of latest parts that make the current step time, and minimum number of earlier parts that
 #: make a usual one.
 _NOW: Final = 3
-_USUAL_LEAST: Final = 3
+_USUAL_MIN: Final = 3
 #: Maximum number of parts in one value of a trend.
 _OF_TREND: Final = 3
 #: Maximum number of rows in the median of a part; the times of later rows are ignored.
@@ -150,7 +150,7 @@ class PaceKeeper:
         middles = [part.middle for part in self._parts if part.means]
         now, before = middles[-_NOW:], middles[:-_NOW]
         step_ns = median(now) if now else None
-        usual_ns = median(before) if len(before) >= _USUAL_LEAST else None
+        usual_ns = median(before) if len(before) >= _USUAL_MIN else None
         return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(middles, values))
 
     def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:

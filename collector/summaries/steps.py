@@ -14,7 +14,7 @@ from .step_cost import StepCost, step_cost
 #: Flags of steps whose times are not representative.
 UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
 #: Maximum number of feeds, fetches or targets in a key; it stands for this many or more.
-_MOST: Final = 15
+_COUNT_MAX: Final = 15
 
 #: Names of calls by key.
 Names = Mapping[int, str]
@@ -80,8 +80,10 @@ def call(kind: int, key: int, names: Names = NO_NAMES) -> str:
     """
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
         return names.get(key, f"#{key:x}") if key else ""
-    parts = ((key >> 28, "feed"), (key >> 24 & _MOST, "fetch"), (key >> 20 & _MOST, "target"))
-    return ", ".join(f"{number}{'+' * (number == _MOST)} {_plural(word, number)}" for number, word in parts if number)
+    parts = ((key >> 28, "feed"), (key >> 24 & _COUNT_MAX, "fetch"), (key >> 20 & _COUNT_MAX, "target"))
+    return ", ".join(
+        f"{number}{'+' * (number == _COUNT_MAX)} {_plural(word, number)}" for number, word in parts if number
+    )
 
 
 def _plural(word: str, number: int) -> str:

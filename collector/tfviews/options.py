@@ -84,7 +84,7 @@ class Option(NamedTuple):
     """One row of the table of options: name, kind of value, and help.
 
     ``help`` describes the scope and the graph view; ``op`` and ``code`` replace it for those views.
-    ``least``: the smallest number that makes sense; the TF profiler accepts others.
+    ``minimum``: the smallest number that makes sense; the TF profiler accepts others.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Option(NamedTuple):
     help: str
     op: str = ""
     code: str = ""
-    least: int = 0
+    minimum: int = 0
 
     def explained(self, view: str) -> str:
         """Return the help of the option for ``view``."""
@@ -152,7 +152,7 @@ TABLE: Final = (
         op="Hide op types with fewer nodes in the graph.",
         code="No effect in this view.",
     ),
-    Option("step", NUMBER, "N", "Show one traced step; -1: the average of each node's traced steps (-1).", least=-1),
+    Option("step", NUMBER, "N", "Show one traced step; -1: the average of each node's traced steps (-1).", minimum=-1),
     Option(
         "order_by",
         ORDER,
@@ -220,8 +220,8 @@ def _senseless(options: Options) -> Iterator[UsageError]:
     """
     for option in TABLE:
         value = getattr(options, option.name)
-        if option.kind is NUMBER and value < option.least:
-            yield invalid(option.name, value, f"a whole number from {option.least}")
+        if option.kind is NUMBER and value < option.minimum:
+            yield invalid(option.name, value, f"a whole number from {option.minimum}")
     for name, pattern, why in _wrong_regexes(options):
         yield invalid(name, pattern, f"not a regular expression: {why}")
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ...formats.policy import Policy
 
 WARM_UP = 2  # first runs of a key that are not traced: they compile
-FIRST = 3  # next runs of a key that are traced, so that a short job yields a profile
+FIRST_TRACES = 3  # next runs of a key that are traced, so that a short job yields a profile
 SAMPLES = 5  # untraced durations that make an estimate
 PROBE_STEPS = 2  # untraced steps measured before each trace, since steps change
 HISTORY = 9
 PENDING_MAX = 32  # durations kept until an estimate exists
 KEYS_MAX = 8  # only this many keys get first traces
 RETRY_MAX = 512  # maximum steps between two calls of should_yield
-TRIES = 4  # maximum further traces, of FIRST steps each, to undo additional page faults
+TRIES = 4  # maximum further traces, of FIRST_TRACES steps each, to undo additional page faults
 FAULT_NS = 1000  # ns: minimum cost of a page fault
 FAULTS_MIN = 256  # minimum rise of page faults per step for a further trace
 
@@ -34,7 +34,7 @@ class _KeyStats(object):
 
     def __init__(self) -> None:
         self.seen = 0
-        self.first = 0  # number of FIRST traces so far
+        self.first = 0  # number of FIRST_TRACES traces so far
         self.postponed = False  # whether one of them was postponed in favor of steps of other kinds
         self.base: deque[int] = deque(maxlen=HISTORY)  # untraced
         self.traced: deque[int] = deque(maxlen=SAMPLES)
@@ -60,7 +60,7 @@ class TracePacer(object):
         self,
         policy: Policy,
         totals: Callable[[], tuple[int, int]],
-        first: int = FIRST,
+        first: int = FIRST_TRACES,
         faults: Callable[[], int] = fault_count,
         should_yield: Callable[[], bool] = bool,
     ) -> None:
@@ -220,7 +220,7 @@ class TracePacer(object):
         self._classify_watched(risen)
         if risen and self._tries < TRIES:
             self._tries += 1
-            self._retraces_left = FIRST - 1
+            self._retraces_left = FIRST_TRACES - 1
             return True
         if risen:
             self.lasting_faults = rise

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SETTLE = 2  # steps after a trace that always take more page faults: memory was returned when it ended
 AFTER = 4  # the next steps, which are compared with those before the trace
-HISTORY = 9
+FAULTS_HISTORY = 9
 
 
 def fault_count() -> int:
@@ -49,8 +49,8 @@ class PageFaultMonitor(object):
     def __init__(self, count: Callable[[], int] = fault_count) -> None:
         self.watching = False
         self._count = count
-        self._before: deque[int] = deque(maxlen=HISTORY)  # faults per step
-        self._after: deque[int] = deque(maxlen=HISTORY)
+        self._before: deque[int] = deque(maxlen=FAULTS_HISTORY)  # faults per step
+        self._after: deque[int] = deque(maxlen=FAULTS_HISTORY)
         self._at = (0, 0)  # the last step, and the count at its start
         self._settled = 1  # the last step with unusual faults: the first one compiles
 
@@ -74,7 +74,7 @@ class PageFaultMonitor(object):
     def accept(self) -> None:
         """Use the steps after the trace as the new baseline."""
         self.watching = False
-        self._before, self._after = self._after, deque(maxlen=HISTORY)
+        self._before, self._after = self._after, deque(maxlen=FAULTS_HISTORY)
 
 
 def median(values: Iterable[int]) -> int:

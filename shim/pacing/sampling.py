@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...formats.policy import DEFAULT, MILLION
 
-SHARE = 4  # timing may use 1/SHARE of the budget
+BUDGET_DIVISOR = 4  # timing may use 1/BUDGET_DIVISOR of the budget
 FIRST_TIMED = 256  # steps that are all timed, so that a short job shows all of its calls
 INTERVAL_MAX = 256  # one in INTERVAL_MAX of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
@@ -14,21 +14,21 @@ TIMING_FACTOR = 3
 COUNTED_NS = 200  # ns: approximate cost of counting a step
 CHECK_NS = 1000  # ns: approximate cost of a counted step that also checks for orders
 _OWN_NS = 3000  # ns: assumed cost of timing a step, until it is measured
-_LEAST_NS = 1000
+_OWN_MIN_NS = 1000
 
 
 class Sampling(object):
     """Chooses the number of steps that are only counted after a timed one.
 
-    One in ``_each`` steps is timed, on average. The number varies randomly, so that timed steps do
-    not coincide with a period of the job. ``_each`` at most doubles from one timed step to the
-    next, and falls at once when a timed step is longer.
+    One in ``_interval`` steps is timed, on average. The number varies randomly, so that timed steps
+    do not coincide with a period of the job. ``_interval`` at most doubles from one timed step to
+    the next, and falls at once when a timed step is longer.
     """
 
-    __slots__ = ("_each", "_mean", "_own")
+    __slots__ = ("_interval", "_mean", "_own")
 
     def __init__(self) -> None:
-        self._each = 1  # one in this many steps is timed, on average
+        self._interval = 1  # one in this many steps is timed, on average
         self._mean = 0  # mean duration of a step, ns
         self._own = _OWN_NS
 
@@ -39,7 +39,7 @@ class Sampling(object):
         timing takes far longer while another process uses the core.
         """
         usual = self._own
-        self._own = max(_LEAST_NS, usual + (usual if own > usual else -usual) // 16)
+        self._own = max(_OWN_MIN_NS, usual + (usual if own > usual else -usual) // 16)
         return min(own, 2 * usual) + others * COUNTED_NS
 
     def check_interval(self, budget: int) -> int:
@@ -47,7 +47,7 @@ class Sampling(object):
 
         ``budget`` is in parts per million.
         """
-        return CHECK_NS * SHARE * MILLION // (budget or DEFAULT.budget) // max(self._mean, 1)
+        return CHECK_NS * BUDGET_DIVISOR * MILLION // (budget or DEFAULT.budget) // max(self._mean, 1)
 
     def skip(self, ordinal: int, duration: int, budget: int) -> int:
         """Return how many steps are only counted after step ``ordinal`` of ``duration`` ns.
@@ -56,7 +56,7 @@ class Sampling(object):
         """
         self._mean += (duration - self._mean) // 4 if self._mean else duration
         usual = max(self._mean, duration, 1)
-        affordable = self._own * SHARE * MILLION // (budget or DEFAULT.budget) // usual
-        self._each = max(1, min(affordable, 2 * self._each, INTERVAL_MAX)) if ordinal >= FIRST_TIMED else 1
-        half = self._each // 2
-        return self._each - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)
+        affordable = self._own * BUDGET_DIVISOR * MILLION // (budget or DEFAULT.budget) // usual
+        self._interval = max(1, min(affordable, 2 * self._interval, INTERVAL_MAX)) if ordinal >= FIRST_TIMED else 1
+        half = self._interval // 2
+        return self._interval - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)

@@ -14,7 +14,7 @@ from ..reentrant_guard import ReentrantGuard
 from ..tensorflow.names import Names
 from .accounts import Account
 from .orders import POLICY
-from .pace import FIRST, TracePacer
+from .pace import FIRST_TRACES, TracePacer
 from .sampling import MARGIN, TIMING_FACTOR, Sampling
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ class Tracker(_Counted):
         "trigger",
     )
 
-    def __init__(self, kind: int, make: Callable[[], Made | NotYet | None], first: int = FIRST) -> None:
+    def __init__(self, kind: int, make: Callable[[], Made | NotYet | None], first: int = FIRST_TRACES) -> None:
         self.kind = kind
         self._make = make  # returns (channel, put, orders), None where there is no channel, () if there is none yet
         self._first = first
@@ -229,18 +229,18 @@ class Tracker(_Counted):
             self.spend(0, self._paced(self.pace.untraced, key, duration))
 
     @guarded
-    def traced(self, key: int, duration: int, own: int, asked: bool = False) -> None:
+    def traced(self, key: int, duration: int, own: int, requested_by_job: bool = False) -> None:
         """Record a traced step and our own work for it, ns.
 
-        ``asked``: the job itself requested the trace.
+        ``requested_by_job``: the job itself requested the trace.
         """
         if self.pace is None:
             return
         self.words[_TRACED] += 1
         self.account.traceable = True
         self.account.traced += 1
-        self.spend(own, 0 if asked else self._paced(self.pace.traced, key, duration, own))
-        if self._orders is not None and not asked:
+        self.spend(own, 0 if requested_by_job else self._paced(self.pace.traced, key, duration, own))
+        if self._orders is not None and not requested_by_job:
             self._orders.traced()
             if self.pace.is_finished(self.pace.last):
                 self._orders.finished(self.kind, self._revision)
@@ -333,7 +333,7 @@ class Tracker(_Counted):
             orders.policy,
             lambda: accounts.totals(kind, orders.policy.budget),
             self._first,
-            should_yield=lambda: accounts.should_yield(kind, FIRST),
+            should_yield=lambda: accounts.should_yield(kind, FIRST_TRACES),
         )
         self.known = self.pace.known
         self.trigger = self.pace.trigger

@@ -45,13 +45,13 @@ def enable() -> None:
     names = next((names for names in _SWITCHES if all(hasattr(library, name) for name in names)), None)
     if names is None:
         return
-    asked, on, off = (getattr(library, name) for name in names)
-    asked.restype = ctypes.c_bool
-    if asked():
+    is_on, turn_on, turn_off = (getattr(library, name) for name in names)
+    is_on.restype = ctypes.c_bool
+    if is_on():
         return
     in_child(disable)
-    _off = off
-    on()
+    _off = turn_off
+    turn_on()
 
 
 def disable() -> None:

@@ -51,7 +51,7 @@ class _TracedVariants(object):
     ``is_traceable``: the options are known.
     """
 
-    __slots__ = ("asked", "given", "handles", "is_reported", "is_traceable", "key", "options", "tracker")
+    __slots__ = ("given", "handles", "is_reported", "is_traceable", "key", "options", "requested_level", "tracker")
 
     def __init__(self, tracker: Tracker, key: int, options: bytes, is_traceable: bool = True) -> None:
         self.options = options
@@ -61,7 +61,7 @@ class _TracedVariants(object):
         self.given = b"".join(
             options[value:end] for field, _, end, value in pb_wire.fields(options) if field == _OPTIONS
         )
-        self.asked = pb_wire.last(self.given, TRACE_LEVEL)
+        self.requested_level = pb_wire.last(self.given, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
         self.is_reported = False  # whether `unknown-callable` was reported
 
@@ -154,7 +154,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
         variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), runs, unknown)
         tracker = variants.tracker
         untimed = tracker.untimed
-        if not variants.asked:
+        if not variants.requested_level:
             for ordinal in untimed:
                 tracker.words[tracker.count_at] = ordinal
                 try:
@@ -169,7 +169,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
             ordinal < tracker.trigger
             and tracker.words[POLICY] == tracker.generation
             and key in tracker.known
-            and not variants.asked
+            and not variants.requested_level
         ):
             start = mono()
             try:
@@ -233,8 +233,8 @@ def _begin(
     """Return (record, ``self`` for the original), None when the call is not traced."""
     begun, tracker, key = mono(), variants.tracker, variants.key
     level = tracker.level(ordinal, key)
-    if variants.asked:
-        return TracedRun(tracker, ordinal, key, variants.asked, True, begun), made
+    if variants.requested_level:
+        return TracedRun(tracker, ordinal, key, variants.requested_level, True, begun), made
     if level is None:
         return None
     if not variants.is_traceable:
@@ -259,7 +259,7 @@ def _finish(record: TracedRun, session: Any, raw: bytes | None, metadata: Any) -
     """Return to the job the metadata that it expects, and put all of it into the channel."""
     try:
         if raw is not None and metadata is not None:
-            metadata.ParseFromString(raw if record.asked else pb_wire.without(raw, STEP_STATS))
+            metadata.ParseFromString(raw if record.requested_by_job else pb_wire.without(raw, STEP_STATS))
     finally:
         record.keep(session, raw)
 

@@ -159,20 +159,20 @@ class _RunBuffers(object):
         """Return the buffers for this run, None when it is not traced."""
         begun = mono()
         given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
-        asked = pb_wire.last(given, TRACE_LEVEL)
+        requested_level = pb_wire.last(given, TRACE_LEVEL)
         level, hold = tracker.level(ordinal, key), None
-        if asked:
-            level = asked
+        if requested_level:
+            level = requested_level
         elif level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
             return None
         else:
             level, hold = chosen_level(level, tf_session)
-        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun, hold))
+        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(requested_level), begun, hold))
         buffers.options, buffers.metadata = options, run_metadata
         try:
-            if not asked:
+            if not requested_level:
                 buffers.options = buffers.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
-            if not asked or run_metadata is None:
+            if not requested_level or run_metadata is None:
                 buffers.metadata = buffers.mine(tf_session.TF_NewBuffer())
         except BaseException:
             buffers.record.ends()

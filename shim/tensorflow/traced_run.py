@@ -42,11 +42,11 @@ def shows_statistics(session: Any, options: bytes) -> bool:
 class TracedRun(object):
     """One traced run.
 
-    ``asked``: the job itself requested the trace. ``hold``: the profiler session, held for the run.
+    ``requested_by_job``: the job itself requested the trace. ``hold``: the profiler session, held
+    for the run.
     """
 
     __slots__ = (
-        "asked",
         "begun",
         "claim",
         "duration",
@@ -56,6 +56,7 @@ class TracedRun(object):
         "level",
         "ordinal",
         "own",
+        "requested_by_job",
         "start",
         "start_real",
         "tracker",
@@ -67,20 +68,20 @@ class TracedRun(object):
         ordinal: int,
         key: int,
         level: int,
-        asked: bool,
+        requested_by_job: bool,
         begun: int,
         hold: Hold | None = None,
     ) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
         self.key = key
-        self.asked = asked
+        self.requested_by_job = requested_by_job
         self.level = level
         self.begun = begun
         self.flags = layout.FLAG_TRACED
         self.start = self.start_real = self.duration = self.own = 0
         self.hold = hold
-        self.claim = profiler_lock.claim() if asked and level > layout.LEVEL_SOFTWARE else None
+        self.claim = profiler_lock.claim() if requested_by_job and level > layout.LEVEL_SOFTWARE else None
 
     def starts(self) -> None:
         """Record the start of the run."""
@@ -99,7 +100,7 @@ class TracedRun(object):
         put_at = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
-        if channel is None or raw is None or not (tracker.tracing or not self.asked):
+        if channel is None or raw is None or not (tracker.tracing or not self.requested_by_job):
             tracker.spend(self.own + mono() - put_at)  # a failed run has no RunMetadata
             return
         try:
@@ -107,7 +108,7 @@ class TracedRun(object):
             _send_graph(session, channel)
         finally:
             self.own += mono() - put_at
-            tracker.traced(self.key, self.duration, self.own, self.asked)
+            tracker.traced(self.key, self.duration, self.own, self.requested_by_job)
 
     def _put(self, channel: Channel, raw: bytes) -> None:
         """Put the RunMetadata ``raw``, or count the loss."""

@@ -9,12 +9,12 @@ import pytest
 from fakes.armed_job import JOBS
 from fakes.channel_reader import ChannelReader, ordinals
 from tfprof.formats import layout
-from tfprof.shim.pacing.pace import FIRST, TRIES, WARM_UP
+from tfprof.shim.pacing.pace import FIRST_TRACES, TRIES, WARM_UP
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 pytestmark = pytest.mark.tf
-START, EACH = WARM_UP + 1, FIRST + SETTLE + AFTER
-END_OF_FIRST = WARM_UP + FIRST
+START, EACH = WARM_UP + 1, FIRST_TRACES + SETTLE + AFTER
+END_OF_FIRST = WARM_UP + FIRST_TRACES
 PATHS = [
     ("tf2", "function", layout.FUNCTION),
     ("tf2", "session", layout.RUN),
@@ -39,7 +39,7 @@ def run(armed_forks, path, first, last):
 
 def runs(count):
     """Return the ordinals of the traced steps of ``count`` series."""
-    return [START + EACH * number + step for number in range(count) for step in range(FIRST)]
+    return [START + EACH * number + step for number in range(count) for step in range(FIRST_TRACES)]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))

@@ -362,7 +362,7 @@ BREAKS: Final = (
     ),
     Break("memory samples are at least 100 µs apart", instead(gpu_memory, "_SPARSE_US", 0), ("graph",), "timeline"),
     Break("calls that call more have no samples", put(pprof, "_made", _inner_samples), ("code",), "pprof"),
-    Break("low utilization is below one half", instead(utilization, "LOW", 0.9), ("advise",)),
+    Break("low utilization is below one half", instead(utilization, "UTILIZATION_MIN", 0.9), ("advise",)),
     Break("FusedBatchNorm is advised where there is a BatchNorm", instead(operations, "_FUSED", "Fused"), ("advise",)),
-    Break("advice names only calls of a millisecond or more", instead(expensive, "_LEAST_MICROS", 1), ("advise",)),
+    Break("advice names only calls of a millisecond or more", instead(expensive, "_LINE_MICROS_MIN", 1), ("advise",)),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from tfprof.cli.shell_completion import MOST, complete
+from tfprof.cli.shell_completion import CANDIDATES_MAX, complete
 
 NAMES = {
     ("op", "account_type_regexes"): ["Conv2D", "MatMul", "cpu:0"],
@@ -58,4 +58,4 @@ def test_an_empty_line_offers_all_commands_and_a_command_all_options() -> None:
 
 def test_the_number_of_completions_is_limited() -> None:
     found = complete("op -show_name_regexes a", lambda _view, _option: (f"a{number}" for number in range(10**9)))
-    assert len(found.texts) == MOST
+    assert len(found.texts) == CANDIDATES_MAX

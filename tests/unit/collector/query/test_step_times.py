@@ -7,7 +7,7 @@ from fakes import asked_store
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.query.profile import profile
-from tfprof.collector.query.step_times import MOST, spaced, step_times
+from tfprof.collector.query.step_times import STEPS_MAX, spaced, step_times
 from tfprof.collector.store.reader import LocalStore
 
 
@@ -38,15 +38,15 @@ def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) 
 
 
 def test_of_many_steps_an_evenly_spaced_selection_is_read(tmp_path: Path) -> None:
-    assert spaced(range(MOST)) == range(MOST)
+    assert spaced(range(STEPS_MAX)) == range(STEPS_MAX)
     some = spaced(range(1000))
-    assert (len(some), some[0], some[-1]) == (MOST, 0, 999)
-    assert len(set(some)) == MOST
+    assert (len(some), some[0], some[-1]) == (STEPS_MAX, 0, 999)
+    assert len(set(some)) == STEPS_MAX
     graph = asked_store.GRAPH.SerializeToString()
-    write_job(tmp_path, 1, traced(graph, [run_metadata([b"loss"])] * (MOST + 5)))
+    write_job(tmp_path, 1, traced(graph, [run_metadata([b"loss"])] * (STEPS_MAX + 5)))
     found = profile(LocalStore(tmp_path).job("last"), averaged=False, needs=())
     assert found is not None
-    assert step_times(found) == (MOST, {"loss": [10] * MOST})
+    assert step_times(found) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})
 
 
 def test_times_of_nodes_that_get_the_same_name_add_up(store: LocalStore) -> None:

@@ -13,16 +13,21 @@ def test_columns_are_as_wide_as_their_widest_cell_without_trailing_blanks() -> N
 
 
 def test_columns_with_a_minimum_are_shortened_until_the_table_fits() -> None:
-    lines = render([Column("NAME", least=4), Column("N")], [["abcdefghij", "1234"]], width=12)
+    lines = render([Column("NAME", min_width=4), Column("N")], [["abcdefghij", "1234"]], width=12)
     assert lines == ["NAME    N", "a…ghij  1234"]
 
 
 def test_columns_are_not_shortened_below_their_minimum() -> None:
-    assert render([Column("", least=4), Column("")], [["abcdefghij", "123456"]], width=3) == ["a…ij  123456"]
+    assert render([Column("", min_width=4), Column("")], [["abcdefghij", "123456"]], width=3) == ["a…ij  123456"]
 
 
 def test_spare_columns_are_dropped_before_others_get_too_short() -> None:
-    columns = [Column("NAME", least=4, fair=8), Column("A", spare=1), Column("B", spare=2), Column("C")]
+    columns = [
+        Column("NAME", min_width=4, preferred_width=8),
+        Column("A", drop_priority=1),
+        Column("B", drop_priority=2),
+        Column("C"),
+    ]
     row = ["abcdefghij", "aaaa", "bbbb", "cc"]
     assert render(columns, [row], width=26) == ["NAME        A     B     C", "abcdefghij  aaaa  bbbb  cc"]
     shown = {width: render(columns, [row], width=width)[1] for width in (24, 23, 14, 13, 8)}

@@ -7,7 +7,7 @@ from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.formats.step_kinds import leading
 from tfprof.shim.pacing.accounts import Accounts
-from tfprof.shim.pacing.pace import FIRST, TracePacer
+from tfprof.shim.pacing.pace import FIRST_TRACES, TracePacer
 
 STEP, SELF = (layout.JOB_WORDS[name] // 8 for name in ("step_ns", "self_ns"))
 TIMES = layout.TIMES_AT // 8
@@ -27,7 +27,7 @@ class Job:
                 policy,
                 partial(self.accounts.totals, kind, BUDGET),
                 faults=lambda: 0,
-                should_yield=partial(self.accounts.should_yield, kind, FIRST),
+                should_yield=partial(self.accounts.should_yield, kind, FIRST_TRACES),
             )
             for kind in self.kinds
         }
@@ -65,7 +65,7 @@ def test_training_keeps_half_of_the_traces_despite_many_short_steps_of_another_k
     for _ in range(20):
         job.run("batch", 500)
         job.run("test_batch", 1000)
-    assert job.traced("batch") >= job.traced("test_batch") > FIRST
+    assert job.traced("batch") >= job.traced("test_batch") > FIRST_TRACES
     assert job.traced("batch") > 20
     assert job.cost <= 0.0115
 
@@ -74,7 +74,7 @@ def test_the_leading_kind_gets_its_traces_even_if_another_kind_came_first():
     job = Job(init=(5_000_000, 50_000_000), train=(1_000_000, 1_000_000))
     job.run("init", 6)
     job.run("train", 20_000)
-    assert job.traced("init") <= FIRST
+    assert job.traced("init") <= FIRST_TRACES
     assert job.traced("train") > 50
     assert job.cost <= 0.0115
 
@@ -85,7 +85,7 @@ def test_each_of_many_kinds_gets_a_trace():
     for name in names:
         job.run(name, 30)
     assert all(job.traced(name) for name in names)
-    assert job.traced("batch") == FIRST
+    assert job.traced("batch") == FIRST_TRACES
 
 
 @pytest.mark.parametrize(

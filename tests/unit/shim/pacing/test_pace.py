@@ -4,7 +4,7 @@ import random
 
 import pytest
 from tfprof.formats.policy import Policy
-from tfprof.shim.pacing.pace import FIRST, KEYS_MAX, TRIES, WARM_UP, TracePacer
+from tfprof.shim.pacing.pace import FIRST_TRACES, KEYS_MAX, TRIES, WARM_UP, TracePacer
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 
@@ -74,14 +74,14 @@ def test_steps_between_ranges_make_no_call():
 
 
 def test_under_a_budget_the_first_steps_after_warm_up_are_traced():
-    assert Job("budget=1%").steps(20).traced == list(range(WARM_UP + 1, WARM_UP + FIRST + 1))
+    assert Job("budget=1%").steps(20).traced == list(range(WARM_UP + 1, WARM_UP + FIRST_TRACES + 1))
 
 
 def test_each_of_the_first_keys_gets_its_first_traces():
     job = Job("budget=1%")
     for key in range(20):
         job.steps(12, key=key)
-    assert len(job.traced) == FIRST * KEYS_MAX
+    assert len(job.traced) == FIRST_TRACES * KEYS_MAX
 
 
 def test_a_run_that_occurs_once_is_not_traced():
@@ -186,7 +186,7 @@ class TippedJob(Job):
         return wanted
 
 
-EACH = FIRST + SETTLE + AFTER  # steps from one run of traces to the next, which is to undo its effect
+EACH = FIRST_TRACES + SETTLE + AFTER  # steps from one run of traces to the next, which is to undo its effect
 
 
 def runs_of(traced):
@@ -198,7 +198,7 @@ def runs_of(traced):
 def test_traces_are_repeated_until_steps_take_no_more_page_faults_than_before(times):
     job = TippedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + EACH * (times + 2))
     assert runs_of(job.traced) == [WARM_UP + 1 + EACH * run for run in range(times + 1)]
-    assert len(job.traced) == FIRST * (times + 1)
+    assert len(job.traced) == FIRST_TRACES * (times + 1)
     assert job.slow == EACH * times
     assert not job.pace.lasting_faults
 
@@ -211,7 +211,7 @@ def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
 
 def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
     job = TippedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + EACH * (TRIES + 1) + 10)
-    traced = FIRST * 300_000 + FIRST * TRIES * 1_600_000
+    traced = FIRST_TRACES * 300_000 + FIRST_TRACES * TRIES * 1_600_000
     assert job.spent == traced + len(job.traced) * job.own + (SETTLE + AFTER) * TRIES * 1_000_000
 
 
