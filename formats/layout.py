@@ -143,7 +143,7 @@ SPAN_NAMES = {
 }
 #: Kinds of a session's runs.
 RUN_KINDS = (TRAIN, RUN, SUMMARY, CHECKPOINT, INIT, INPUT)
-#: Step kinds, with the weight of each kind's time in the choice of the leading kind.
+#: Step kinds, with the weight of each kind's time in the choice of the main kind.
 STEP_WEIGHTS = {
     BATCH: 10,
     TRAIN: 10,
@@ -184,7 +184,7 @@ RECORD = struct.Struct("<IHHQQQQQII")
 #: unknown). The lowest bit is not part of the id: XSPACE_OTHERS is set if other threads were in
 #: calls when the session began.
 XSPACE_HEAD = struct.Struct("<QII")
-XSPACE_OTHERS = 1
+XSPACE_OTHER_THREADS = 1
 RECORD_NAMES = {
     HELLO: "hello",
     GRAPH: "graph",

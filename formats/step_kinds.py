@@ -1,4 +1,4 @@
-"""Chooses the leading step kind of a job."""
+"""Chooses the main step kind of a job."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from typing import Mapping
 
 
-def leading(times: Mapping[int, int]) -> int | None:
-    """Return the leading step kind by the time in each kind (ns), None without steps.
+def main_kind(times: Mapping[int, int]) -> int | None:
+    """Return the main step kind by the time in each kind (ns), None without steps.
 
     It is the kind with the most weighted time. Training counts ten times. Summaries,
     checkpoints, initialization and input count only if there is nothing else.

@@ -80,7 +80,7 @@ class Captured(object):
         if not self._is_ours():
             return
         size = os.fstat(self.fd).st_size - self._at
-        text = others(os.pread(self.fd, size, self._at)) if size else b""
+        text = job_lines(os.pread(self.fd, size, self._at)) if size else b""
         self._at += size
         if text:
             descriptors.write(self.job, text)
@@ -121,7 +121,7 @@ def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
     return numbers[-1], lambda: libc.plain.fflush(streams[-1])
 
 
-def others(text: bytes) -> bytes:
+def job_lines(text: bytes) -> bytes:
     """Return the lines of ``text`` that are not about our profiler session."""
     lines = text.splitlines(True)
     kept, dropping = [], False

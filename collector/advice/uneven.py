@@ -71,8 +71,8 @@ def _alike(steps: Sequence[Timed]) -> list[Timed]:
     sums: Counter[int] = Counter()
     for one in steps:
         sums[one.key] += one.total_ns
-    leading = max(sums, key=sums.__getitem__, default=None)
-    return [one for one in steps if one.key == leading]
+    main = max(sums, key=sums.__getitem__, default=None)
+    return [one for one in steps if one.key == main]
 
 
 def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:

@@ -128,8 +128,8 @@ class JobWatch:
 
         None if it is unknown.
         """
-        leading = self._leading()
-        return None if leading is None else self._series[leading].ratio(shift.from_ns, shift.since_ns)
+        main = self._main_series()
+        return None if main is None else self._series[main].ratio(shift.from_ns, shift.since_ns)
 
     def least_factor(self, which: SeriesKey, shift: Shift) -> float:
         """Return `StepSeries.least` since ``shift``, divided by the median time before it."""
@@ -145,19 +145,19 @@ class JobWatch:
         return now / rate / (before / rate_before)
 
     def _check_stall(self) -> None:
-        leading = self._leading()
-        if leading is None:
+        main = self._main_series()
+        if main is None:
             return
-        usual_ns = self._series[leading].usual_ns
+        usual_ns = self._series[main].usual_ns
         silent_ns = self._sampled_ns - self._last_step_ns
         is_stalled = usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * NS)
         if is_stalled and not self._is_stalled:
-            _, step = self._series[leading].last
+            _, step = self._series[main].last
             since_ns = self._last_step_ns
-            self._raise(Alert(self._sampled_ns, since_ns, STALL, leading.kind, leading.key, step, usual_ns, silent_ns))
+            self._raise(Alert(self._sampled_ns, since_ns, STALL, main.kind, main.key, step, usual_ns, silent_ns))
         self._is_stalled = is_stalled
 
-    def _leading(self) -> SeriesKey | None:
+    def _main_series(self) -> SeriesKey | None:
         return max(self._series, key=lambda which: self._series[which].total_ns, default=None)
 
     def _raise(self, alert: Alert) -> None:

@@ -22,7 +22,7 @@ EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _OF_DATA, _OF_DATA + 
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads; in them, ops call functions.
 _POOL: Final = b"tf_"
-_LINE: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHERS
+_LINE: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
 
 def in_pool(line: XLine) -> bool:
@@ -58,7 +58,7 @@ class Calls:
     def __init__(self, caller: int) -> None:
         self._line = caller & _LINE
         self._knows_line = False  # whether the session has the line of the step's thread
-        self._others = bool(caller & layout.XSPACE_OTHERS)
+        self._others = bool(caller & layout.XSPACE_OTHER_THREADS)
         self._has_regions = False
         self._began_ps: int | None = None  # when the step's thread first called a function
         self._runs: dict[int, _Run] = {}

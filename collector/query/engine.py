@@ -110,13 +110,13 @@ class Answer:
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
     """Return the facts about nodes that a query requires; ``whole``: every fact in the message."""
-    words = options.select | {options.order_by}
+    columns = options.select | {options.order_by}
     wanted = set(view.needs)
-    if whole or words & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:
+    if whole or columns & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:
         wanted.add(GRAPH)
-    if whole or words & _OF_FLOPS or options.min_float_ops > 0:
+    if whole or columns & _OF_FLOPS or options.min_float_ops > 0:
         wanted.add(FLOAT_OPS)
-    if whole or words & _OF_SHAPES:
+    if whole or columns & _OF_SHAPES:
         wanted.add(SHAPES)
     return frozenset(wanted)
 

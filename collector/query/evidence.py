@@ -12,8 +12,8 @@ from ..store.columns import pc
 from ..store.devices import is_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
-from ..summaries.jobs import words
-from ..summaries.kinds import leading, of_names
+from ..summaries.jobs import channel_words
+from ..summaries.kinds import main_kind_of, of_names
 from ..summaries.steps import UNUSUAL
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, texts
@@ -99,7 +99,7 @@ def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
     It is the thread with the most time in steps of this kind. Without timed steps, the kind is ''.
     """
     there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
-    kind = leading(there, of_names(words(job.info).get("times")))
+    kind = main_kind_of(there, of_names(channel_words(job.info).get("times")))
     if kind is None:
         return "", ()
     mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))

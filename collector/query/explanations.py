@@ -12,7 +12,7 @@ from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
 from ..summaries.budget import exceeds_budget, over_budget
 from ..summaries.events import events
-from ..summaries.jobs import JobRow, counts_of, words
+from ..summaries.jobs import JobRow, channel_words, counts_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
@@ -29,7 +29,7 @@ _ERRNO_END: Final = 4096
 
 def untraced(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
-    values = words(job.info)
+    values = channel_words(job.info)
     steps, running = values.get("traced") or 0, job.info.state == RUNNING
     warning = first_warning(job)
     ring_error = values.get("ring_error") or 0
@@ -79,7 +79,7 @@ def _never(job: JobReader) -> str:
 
     Either none ran, or none was selected, or none could be recorded.
     """
-    counts, values = counts_of(job.info), words(job.info)
+    counts, values = counts_of(job.info), channel_words(job.info)
     number = sum(counts.get(name, 0) for name in STEPS)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
     steps = f"its {number:,} steps" if number > 1 else "its only step"
@@ -110,7 +110,7 @@ def missed(job: JobReader) -> str | None:
 
     A step that needs TensorFlow's profiler session cannot be traced while the session is in use.
     """
-    number = words(job.info).get("missed")
+    number = channel_words(job.info).get("missed")
     return _missed(number) if number else None
 
 
@@ -118,7 +118,7 @@ def cost_note(job: JobReader, row: JobRow) -> str | None:
     """Return a note with the reason if the cost of profiling is above the budget, else None."""
     if not exceeds_budget(row):
         return None
-    why = over_budget(row, words(job.info), job.table("traces", ("kind", "key", "step")))
+    why = over_budget(row, channel_words(job.info), job.table("traces", ("kind", "key", "step")))
     return f"the cost is above the budget: {why}"
 
 

@@ -12,8 +12,8 @@ from ..errors import UsageError
 from ..store.columns import column_list, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
-from ..summaries.jobs import counts_of, functions_of, words
-from ..summaries.kinds import function_key, kind_name, leading, of_names, of_span, span_kind
+from ..summaries.jobs import channel_words, counts_of, functions_of
+from ..summaries.kinds import function_key, kind_name, main_kind_of, of_names, of_span, span_kind
 from ..tfviews.nodes import texts
 
 #: Columns of TRACES that this module reads.
@@ -72,10 +72,10 @@ def resolved(
             )
             raise UsageError(f"no step of {kinds} was traced; there are {known}", slug="no-such-kind")
         return tuple(wanted)
-    main = leading(dict.fromkeys(map(span_kind, there)), _times(jobs))
+    main = main_kind_of(dict.fromkeys(map(span_kind, there)), _times(jobs))
     mine = [kind for kind in there if span_kind(kind) == main]
     if apart and function_key(max(mine, default=0)):
-        return (mine[0] if len(mine) == 1 else _leading_function(jobs, mine),)
+        return (mine[0] if len(mine) == 1 else _main_function(jobs, mine),)
     return tuple(there) if main is None else (main,)
 
 
@@ -83,7 +83,7 @@ def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
     """Return the time in steps of each span kind, ns."""
     times: dict[int, int] = {}
     for job, table in jobs:
-        for kind, time_ns in {**_traced_times(table), **of_names(words(job.info).get("times"))}.items():
+        for kind, time_ns in {**_traced_times(table), **of_names(channel_words(job.info).get("times"))}.items():
             times[kind] = times.get(kind, 0) + time_ns
     return times
 
@@ -98,7 +98,7 @@ def _traced_times(table: pa.Table) -> dict[int, int]:
     }
 
 
-def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
+def _main_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
     """Return the function that took most time; functions that compute gradients go first."""
     times = dict.fromkeys(kinds, 0)
     training: set[int] = set()

@@ -8,7 +8,7 @@ from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import short_ids
-from ..summaries.kinds import leading
+from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import OrderOps, OrderTarget
 from .alive import may_run
 from .ranked import ranked
@@ -60,7 +60,7 @@ def top_of(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     times: dict[int, int] = {}
     for row in rows:
         times[row["kind"]] = times.get(row["kind"], 0) + row["duration_ns"]
-    kind = leading(times, times)
+    kind = main_kind_of(times, times)
     if kind is None:
         return None
     steps = [row["step"] for row in rows if row["kind"] == kind]

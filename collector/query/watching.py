@@ -19,7 +19,7 @@ from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import RowFollower
 from ..store.schema import DEVICE
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
-from ..summaries.kinds import NUMBERS, kind_name, leading, of_span, span_kind
+from ..summaries.kinds import NUMBERS, kind_name, main_kind_of, of_span, span_kind
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import texts
@@ -285,7 +285,7 @@ def _kind(row: JobRow, one: _Running) -> int:
     spans: dict[int, int] = {}
     for kind, time_ns in one.times.items():
         spans[span_kind(kind)] = spans.get(span_kind(kind), 0) + time_ns
-    span = NUMBERS.get(row.step_kind, leading(spans, spans))
+    span = NUMBERS.get(row.step_kind, main_kind_of(spans, spans))
     times = {kind: time_ns for kind, time_ns in one.times.items() if span_kind(kind) == span}
     return max(times, key=times.__getitem__, default=-1)
 

@@ -75,7 +75,7 @@ def explained(view: str, select: frozenset[str]) -> Iterator[str]:
     yield from ("", "Profile:")
 
 
-def legend(shown: Sequence[str], words: dict[str, str] | None = None) -> str:
-    """Return the line above the rows; ``words`` replaces legends by column."""
-    known = words or {}
+def legend(shown: Sequence[str], texts_by_column: dict[str, str] | None = None) -> str:
+    """Return the line above the rows; ``texts_by_column`` replaces legends by column."""
+    known = texts_by_column or {}
     return "node name | " + " | ".join(known.get(column, HEADINGS[column].legend) for column in shown)

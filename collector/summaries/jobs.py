@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...formats import layout
 from ..store.catalog import RUNNING, JobInfo
-from .kinds import kind_name, leading, of_names
+from .kinds import kind_name, main_kind_of, of_names
 
 #: Minimum digits of a short job id.
 SHORTEST: Final = 4
@@ -73,14 +73,14 @@ def whole(values: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def words(info: JobInfo) -> dict[str, Any]:
+def channel_words(info: JobInfo) -> dict[str, Any]:
     """Return the latest stored words of a job's channel."""
     return {**info.counters, **info.end}
 
 
 def counts_of(info: JobInfo) -> dict[str, int]:
     """Return the number of spans of each kind in a job, including those that were not recorded."""
-    counts = words(info).get("counts")
+    counts = channel_words(info).get("counts")
     return {name: whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
 
 
@@ -101,7 +101,7 @@ def main_steps(values: Mapping[str, Any]) -> tuple[str, int]:
     the end of the data, and users do not count it as a step. Without steps, the result is ("", 0).
     """
     counts = of_names(values.get("counts"))
-    kind = leading(counts, of_names(values.get("times")))
+    kind = main_kind_of(counts, of_names(values.get("times")))
     failed = of_names(values.get("failed"))
     return ("", 0) if kind is None else (kind_name(kind), max(0, counts[kind] - failed.get(kind, 0)))
 
@@ -141,7 +141,7 @@ def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
 
 def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     """Return the row of one job."""
-    identity, values = info.identity, words(info)
+    identity, values = info.identity, channel_words(info)
     counts = counts_of(info)
     kind, steps = main_steps(values)
     started = whole(identity, "created_real_ns") or info.opened_ns

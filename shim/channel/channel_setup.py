@@ -51,7 +51,7 @@ def _open_channel(state: State) -> None:
         chosen, problem = _policy(state.environ)
         threads = clock.ThreadId()
         put = spans.writer(channel, state.budgeted_kinds, threads)
-        orders = Orders(channel.words, chosen, channel.refuse, core.disarm, clock.mono())
+        orders = Orders(channel.words, chosen, channel.report, core.disarm, clock.mono())
     except BaseException:
         guard.count_errors_in(None)
         channel.abandon()
@@ -61,7 +61,7 @@ def _open_channel(state: State) -> None:
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n%016x\n" % state.launch)
     if problem is not None:
-        channel.refuse(problem.slug, problem.args[0])
+        channel.report(problem.slug, problem.args[0])
 
 
 @guard.guarded

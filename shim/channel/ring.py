@@ -51,7 +51,7 @@ class Channel(object):
     def __init__(self, uid: int, launch: int, ring_bytes: int) -> None:
         self.pid = getpid()
         self.ring_bytes = ring_bytes
-        self.room = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
+        self.data_max = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
         self.ring: memoryview[int] | None = None
         self.broken: tuple[str, str] | None = None  # (slug, text): why there will never be a record ring
         self.names: dict[int, str] = {}  # names of called functions, by span key
@@ -113,7 +113,7 @@ class Channel(object):
     ) -> bool:
         """Put one record with the bytes ``data``; False when it was dropped and counted."""
         size = layout.RECORD.size + len(data)
-        if len(data) > self.room:
+        if len(data) > self.data_max:
             self._drop(size)
             self._report_too_large(kind, len(data))
             return False
@@ -122,7 +122,7 @@ class Channel(object):
             self._drop(size)
             return False
         try:
-            if not self._room(size):
+            if not self._has_space(size):
                 self._drop(size)
                 return False
             words = self.words
@@ -153,7 +153,7 @@ class Channel(object):
             finally:
                 lock.release()
 
-    def refuse(self, slug: str, text: str) -> bool:
+    def report(self, slug: str, text: str) -> bool:
         """Put a REFUSED record with a reason; False when it was dropped."""
         import json
 
@@ -167,9 +167,9 @@ class Channel(object):
         text = "a %s of %d bytes: a record in this ring has at most %d" % (
             layout.RECORD_NAMES.get(kind, "record"),
             size,
-            self.room,
+            self.data_max,
         )
-        self.refuse("record-too-large", text)
+        self.report("record-too-large", text)
 
     def grow(self) -> None:
         """Create the record ring once; ChannelError when that fails, and on every later call."""
@@ -217,7 +217,7 @@ class Channel(object):
         self.words[WORD["ring_size"]] = self.ring_bytes
         self.ring = ring
 
-    def _room(self, size: int) -> bool:
+    def _has_space(self, size: int) -> bool:
         if self.ring is None:
             try:
                 self.grow()

@@ -41,9 +41,9 @@ _TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | 
 
 
 def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - for its cost
-    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``.
+    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, counted)``.
 
-    Times are in ns, start is on the monotonic clock. ``others`` is the number of steps before this
+    Times are in ns, start is on the monotonic clock. ``counted`` is the number of steps before this
     one that were only counted. Each is taken to have lasted as long as this one.
 
     ``budgeted_kinds`` is the set of kinds whose time counts as time in steps. ``threads`` has the
@@ -117,14 +117,14 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         flags: int = 0,
         parent: int = 0,
         count: int = 1,
-        others: int = 0,
+        counted: int = 0,
     ) -> None:
         nonlocal head, step_ns, last, costs, busy
         nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
         free = None
         try:
             thread = threads.tid
-            free = wait(count + others) if owned() or not acquire(False) else release
+            free = wait(count + counted) if owned() or not acquire(False) else release
             # Steps that are only counted raise this word without the lock.
             if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730
                 words[counts + kind] = ordinal + count - 1
@@ -145,7 +145,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
                     and flags == o_flags
                     and parent == o_parent
                     and count == 1
-                    and not others
+                    and not counted
                 ):
                     words[o_at + _TOTAL] = o_total = o_total + duration
                     words[o_at + _TAG] = o_tag = o_tag + 1
@@ -162,9 +162,9 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
                 o_next = 0
                 publish(o_kind, o_total)
             each = duration if count == 1 else duration // count
-            if others:
-                start, duration = max(0, start - each * others), duration + each * others
-                ordinal, count, flags = max(1, ordinal - others), count + others, flags | sampled
+            if counted:
+                start, duration = max(0, start - each * counted), duration + each * counted
+                ordinal, count, flags = max(1, ordinal - counted), count + counted, flags | sampled
             if head >= limit and full(kind, duration, count):
                 return
             at = spans_at + head % slots * size
@@ -181,9 +181,9 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
             o_tag = count | kind << 32 | flags << 48
         except BaseException as error:
             if busy and free is not None:
-                recover(count + others)
+                recover(count + counted)
             else:
-                words[_DROPPED] += count + others
+                words[_DROPPED] += count + counted
             if not contain(error):
                 raise
         finally:

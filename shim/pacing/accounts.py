@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...formats import layout
 from ...formats.policy import MILLION
-from ...formats.step_kinds import leading
+from ...formats.step_kinds import main_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Accounts(object):
         if not self.of(kind).traced:
             return False
         accounts = {each: account for each, account in list(self._of.items()) if account.traceable}
-        first = leading({each: self._words[_TIMES + each] for each in accounts})
+        first = main_kind({each: self._words[_TIMES + each] for each in accounts})
         if first is None or first == kind:
             return False
         others = sum(account.traced for each, account in accounts.items() if each != first)

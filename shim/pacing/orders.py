@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...formats import layout
 from ...formats.layout import WORD
 from ...formats.policy import Policy, PolicyError
-from ...formats.step_kinds import leading
+from ...formats.step_kinds import main_kind
 from ..reentrant_guard import ReentrantGuard
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ class Orders(object):
         self,
         words: memoryview[int],
         policy: Policy,
-        refuse: Callable[[str, str], object],
+        report: Callable[[str, str], object],
         detach: Callable[[], object],
         created_ns: int,
     ) -> None:
@@ -51,7 +51,7 @@ class Orders(object):
         self.is_bounded = False
         self._words = words
         self._base_policy = policy  # in force again after the end of an order
-        self._refuse = refuse
+        self._report = report
         self._detach = detach
         self._end_ns = 0
         self._times: dict[int, int] = {}  # time in steps by kind at the order's start
@@ -87,7 +87,7 @@ class Orders(object):
             self._words[_TRACED] += 1
 
     def finished(self, kind: int, revision: int) -> None:
-        """End the order of ``revision`` if ``kind`` is the leading kind since the order's start.
+        """End the order of ``revision`` if ``kind`` is the main kind since the order's start.
 
         No more steps of ``kind`` are to be traced.
         """
@@ -95,15 +95,15 @@ class Orders(object):
         if lock is None:
             return
         try:
-            if self.is_bounded and revision == self.revision and self._leading(kind) == kind:
+            if self.is_bounded and revision == self.revision and self._main_kind(kind) == kind:
                 self._end()
         finally:
             lock.release()
 
-    def _leading(self, otherwise: int) -> int | None:
-        """Return the leading kind since the order's start, ``otherwise`` without steps."""
+    def _main_kind(self, otherwise: int) -> int | None:
+        """Return the main kind since the order's start, ``otherwise`` without steps."""
         spent = {each: self._words[_TIMES + each] - self._times[each] for each in self._kinds if each in self._times}
-        return leading({each: time for each, time in spent.items() if time} or {otherwise: 1})
+        return main_kind({each: time for each, time in spent.items() if time} or {otherwise: 1})
 
     def is_attended(self, now: int) -> bool:
         """Return whether an agent receives records at ``now`` (ns).
@@ -139,7 +139,7 @@ class Orders(object):
             policy = Policy.from_words(asked, tuple(zip(table[::2], table[1::2])))
         except PolicyError as error:
             words[_REFUSED] = generation
-            self._refuse(error.slug, error.args[0])
+            self._report(error.slug, error.args[0])
             return
         for at, value in ((_TRACED, 0), (_STEP, ordinal), (_KIND, kind), (_LOST, 0), (_SEEN, generation)):
             words[at] = value

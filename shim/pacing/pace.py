@@ -46,7 +46,7 @@ class TracePacer(object):
     """Decides for the steps of one kind which ones are traced.
 
     ``totals`` returns (time of the steps, cost of tracing) so far, ns. A step whose ordinal is
-    below ``trigger`` and whose key is in ``known`` is not traced; its caller need not ask. All
+    below ``trigger`` and whose key is in ``known_keys`` is not traced; its caller need not ask. All
     others call ``should_trace``, then ``traced`` or ``untraced`` with their duration. Under a
     budget, the ``first`` steps of each key after its warm-up are traced.
 
@@ -64,7 +64,7 @@ class TracePacer(object):
         faults: Callable[[], int] = fault_count,
         should_yield: Callable[[], bool] = bool,
     ) -> None:
-        self.known: set[int] = set()
+        self.known_keys: set[int] = set()
         self.lasting_faults = 0
         self._totals = totals
         self._first_traces = first
@@ -89,7 +89,7 @@ class TracePacer(object):
         self._tries = 0
         self._retraces_left = 0  # steps still to be traced in this try
         self._plan = _PLANS[policy.mode]
-        self.known.clear()
+        self.known_keys.clear()
         self.trigger = self._plan(self, 0)
 
     def is_finished(self, ordinal: int) -> bool:
@@ -127,7 +127,7 @@ class TracePacer(object):
             return False
         if self.policy.mode == layout.MODE_BUDGET:
             self._faults.begin(ordinal)
-        wanted = (key not in self.known and self._first(key, entry)) or self._should_retrace()
+        wanted = (key not in self.known_keys and self._first(key, entry)) or self._should_retrace()
         number = ordinal if count == 1 else self._number(ordinal, count)
         if not wanted and number >= self.trigger:
             wanted = _DECISIONS[self.policy.mode](self, number)
@@ -172,7 +172,7 @@ class TracePacer(object):
         entry.slow.clear()
         return extra
 
-    def traced(self, key: int, duration: int, own: int) -> int:
+    def traced(self, key: int, duration: int, own_ns: int) -> int:
         """Record a traced step and our own work for it, ns; return its extra time if known."""
         entry = self._keys.setdefault(key, _KeyStats())
         entry.traced.append(duration)
@@ -180,7 +180,7 @@ class TracePacer(object):
             entry.pending.append(duration)
             return 0
         extra = self._extra(entry, duration)
-        self._costs.append(extra + own)
+        self._costs.append(extra + own_ns)
         return extra
 
     # -- the first steps of a key ----------------------------------------------------------------
@@ -200,8 +200,8 @@ class TracePacer(object):
 
     def _mark_known(self, key: int) -> None:
         # The set is bounded, even if a job uses new keys all the time.
-        if len(self.known) < 4096:
-            self.known.add(key)
+        if len(self.known_keys) < 4096:
+            self.known_keys.add(key)
 
     # -- effects of a trace on later steps -------------------------------------------------------
 

@@ -32,15 +32,15 @@ class Sampling(object):
         self._mean = 0  # mean duration of a step, ns
         self._own = _OWN_NS
 
-    def cost(self, own: int, others: int) -> int:
-        """Return the cost (ns) of a timed step and ``others`` that were only counted.
+    def cost(self, own_ns: int, counted: int) -> int:
+        """Return the cost (ns) of a timed step and of ``counted`` steps without a time.
 
-        ``own`` is the time that the timing took. Its usual value follows the median, since the
+        ``own_ns`` is the time that the timing took. Its usual value follows the median, since the
         timing takes far longer while another process uses the core.
         """
         usual = self._own
-        self._own = max(_OWN_MIN_NS, usual + (usual if own > usual else -usual) // 16)
-        return min(own, 2 * usual) + others * COUNTED_NS
+        self._own = max(_OWN_MIN_NS, usual + (usual if own_ns > usual else -usual) // 16)
+        return min(own_ns, 2 * usual) + counted * COUNTED_NS
 
     def check_interval(self, budget: int) -> int:
         """Return the minimum number of steps from one check for orders to the next.

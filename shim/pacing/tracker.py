@@ -54,11 +54,11 @@ class Tracker(_Counted):
 
     1. With an ordinal of ``untimed``, it is counted, by ``words[count_at] = ordinal``, but not
        timed. If it fails, ``put_failed`` is called.
-    2. If ``ordinal < trigger and words[POLICY] == generation and key in known``, it is timed, and
-       its time is passed to ``put_timed``.
+    2. If ``ordinal < trigger and words[POLICY] == generation and key in known_keys``, it is timed,
+       and its time is passed to ``put_timed``.
     3. Otherwise ``level`` decides whether it is traced.
 
-    ``put`` writes a span: (kind, start, duration, ordinal, key, flags, parent, count, others).
+    ``put`` writes a span: (kind, start, duration, ordinal, key, flags, parent, count, counted).
     Before the first step and in a forked child there is no channel: ``trigger`` is 0, ``untimed``
     is empty, and ``level`` opens the channel, as ``open`` does.
     """
@@ -67,12 +67,12 @@ class Tracker(_Counted):
         "_check_at",
         "_checked",
         "_chosen",
+        "_counted",
         "_counter",
         "_each",
         "_first",
         "_make",
         "_orders",
-        "_others",
         "_pacer_guard",
         "_rest",
         "_revision",
@@ -82,7 +82,7 @@ class Tracker(_Counted):
         "channel",
         "generation",
         "kind",
-        "known",
+        "known_keys",
         "names",
         "next",
         "pace",
@@ -109,7 +109,7 @@ class Tracker(_Counted):
         self._chosen = (0, 0)  # the last step after which a number of counted steps was chosen, and its end (ns)
         self._rest = 0  # steps that are still only counted after the next check for orders
         self._each = 0  # steps from one check for orders to the next
-        self._others = 0  # counted steps that are in no entry yet, including those still to come
+        self._counted = 0  # counted steps that are in no entry yet, including those still to come
         self.untimed = _NOTHING
         self.words = _NO_WORDS
         self.generation = 0
@@ -117,7 +117,7 @@ class Tracker(_Counted):
         self._revision = 0  # of the orders that the pace follows
         self._check_at = NEVER  # step that checks whether the order in force has ended
         self._checked = (0, 0)  # the last step that checked, and when (ns)
-        self.known: Container[int] = frozenset()
+        self.known_keys: Container[int] = frozenset()
         self.names = Names()
         self.pace: TracePacer | None = None
         self.trigger = 0
@@ -127,7 +127,7 @@ class Tracker(_Counted):
     def stop(self) -> None:
         """Stop tracing and counting."""
         self.forget()
-        self.known = _AllKeys()
+        self.known_keys = _AllKeys()
         self.trigger = NEVER
         self.untimed = itertools.repeat(0)
 
@@ -136,7 +136,7 @@ class Tracker(_Counted):
 
         If steps are too short to time each one, choose how many of the next are only counted.
         """
-        others = 0
+        counted = 0
         lock = self._skip_lock
         is_inside = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
         try:
@@ -147,9 +147,9 @@ class Tracker(_Counted):
                     self._count_further(ordinal)
                     self.spend(TIMING_FACTOR * (mono() - start - duration))
                     return
-                others, self._others = self._others, 0
-                if others < 0:
-                    others, self._others = 0, others
+                counted, self._counted = self._counted, 0
+                if counted < 0:
+                    counted, self._counted = 0, counted
                 self._choose_skip(ordinal, duration, start + duration)
         except Exception as error:
             if not contain(error):
@@ -157,14 +157,14 @@ class Tracker(_Counted):
         finally:
             if not is_inside and lock._is_owned():  # type: ignore[attr-defined]
                 lock.release()
-        self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
-        own = TIMING_FACTOR * (mono() - start - duration)
-        self.spend(self._sampling.cost(own, others))
+        self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, counted)
+        own_ns = TIMING_FACTOR * (mono() - start - duration)
+        self.spend(self._sampling.cost(own_ns, counted))
 
-    def spend(self, own: int, extra: int = 0) -> None:
-        """Book ``own`` ns of our own work and ``extra`` ns that traced steps took longer."""
-        self.account.spent += own + extra
-        self.words[_SELF] += own
+    def spend(self, own_ns: int, extra: int = 0) -> None:
+        """Book ``own_ns`` of our own work and ``extra`` ns that traced steps took longer."""
+        self.account.spent += own_ns + extra
+        self.words[_SELF] += own_ns
         if extra:
             self.words[_EXTRA] += extra
 
@@ -178,7 +178,7 @@ class Tracker(_Counted):
 
     def put_counted(self, start: int, duration: int, ordinal: int, key: int, flags: int) -> None:
         """Put the span of a step that was only counted."""
-        self._others -= 1
+        self._counted -= 1
         self.put(self.kind, start, duration, ordinal, key, flags)
 
     @guarded
@@ -210,7 +210,7 @@ class Tracker(_Counted):
         wanted = self._paced(pace.should_trace, ordinal, key, count)
         self.trigger = min(pace.trigger, self._check_at)
         if pace.lasting_faults:
-            channel.refuse("page-faults", _LASTING_FAULTS % pace.lasting_faults)
+            channel.report("page-faults", _LASTING_FAULTS % pace.lasting_faults)
             pace.lasting_faults = 0
         # A trace without room for its record would only cost time.
         return pace.policy.level if wanted and channel.broken is None else None
@@ -229,7 +229,7 @@ class Tracker(_Counted):
             self.spend(0, self._paced(self.pace.untraced, key, duration))
 
     @guarded
-    def traced(self, key: int, duration: int, own: int, requested_by_job: bool = False) -> None:
+    def traced(self, key: int, duration: int, own_ns: int, requested_by_job: bool = False) -> None:
         """Record a traced step and our own work for it, ns.
 
         ``requested_by_job``: the job itself requested the trace.
@@ -239,7 +239,7 @@ class Tracker(_Counted):
         self.words[_TRACED] += 1
         self.account.traceable = True
         self.account.traced += 1
-        self.spend(own, 0 if requested_by_job else self._paced(self.pace.traced, key, duration, own))
+        self.spend(own_ns, 0 if requested_by_job else self._paced(self.pace.traced, key, duration, own_ns))
         if self._orders is not None and not requested_by_job:
             self._orders.traced()
             if self.pace.is_finished(self.pace.last):
@@ -276,7 +276,7 @@ class Tracker(_Counted):
     def _count_further(self, ordinal: int) -> None:
         """Count step ``ordinal``, which found no new order, and let more steps be only counted."""
         self.words[self.count_at] = max(self.words[self.count_at], ordinal)
-        self._others += 1
+        self._counted += 1
         self._rest = min(self._rest - 1, self._until_trace(ordinal) - MARGIN)
         self._skip()
 
@@ -291,7 +291,7 @@ class Tracker(_Counted):
         """Let the next steps be only counted, until one must check for orders."""
         number = max(0, min(self._rest, self._each))
         self._rest -= number
-        self._others += number
+        self._counted += number
         self.untimed = itertools.islice(self._counter, number)
 
     def _begin(self) -> bool:
@@ -335,7 +335,7 @@ class Tracker(_Counted):
             self._first,
             should_yield=lambda: accounts.should_yield(kind, FIRST_TRACES),
         )
-        self.known = self.pace.known
+        self.known_keys = self.pace.known_keys
         self.trigger = self.pace.trigger
 
 
@@ -355,7 +355,7 @@ def _discard(
     _flags: int = 0,
     _parent: int = 0,
     _count: int = 1,
-    _others: int = 0,
+    _counted: int = 0,
 ) -> None:
     """Discard a span."""
 

@@ -168,7 +168,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
         if (
             ordinal < tracker.trigger
             and tracker.words[POLICY] == tracker.generation
-            and key in tracker.known
+            and key in tracker.known_keys
             and not variants.requested_level
         ):
             start = mono()
@@ -268,7 +268,7 @@ def _report(variants: _TracedVariants) -> None:
     """Report once that steps of unknown callables are not traced."""
     channel = variants.tracker.channel
     if channel is not None and not variants.is_reported:
-        variants.is_reported = channel.refuse("unknown-callable", _UNTRACEABLE)
+        variants.is_reported = channel.report("unknown-callable", _UNTRACEABLE)
 
 
 def _del(original: Original, tf_session: Any) -> Original:

@@ -65,13 +65,13 @@ class _SentGraphs(object):
         self.variables: dict[str, tuple[str, str]] = {}  # variables of functions -> their key and placeholder
         self.count = 0
 
-    def known(self, graph: Any) -> _GraphState:
+    def state_of(self, graph: Any) -> _GraphState:
         """Return the state of ``graph``; a new one gets a number."""
-        known = self.graphs.get(graph)
-        if known is None:
+        state = self.graphs.get(graph)
+        if state is None:
             self.count += 1
-            known = self.graphs[graph] = _GraphState(self.count)
-        return known
+            state = self.graphs[graph] = _GraphState(self.count)
+        return state
 
 
 def ensure_sent(graph: Any, channel: Channel) -> int:
@@ -102,11 +102,11 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
     try:
         start = clock.mono()
         graphs = _reachable(graph)
-        entries = [(each, sent.known(each)) for each in graphs]
-        new = [(each, known) for each, known in entries if known.version < 0]
+        entries = [(each, sent.state_of(each)) for each in graphs]
+        new = [(each, state) for each, state in entries if state.version < 0]
         weights = models.Weights(models.of(call) if new else [])
-        for each, known in reversed(new):  # innermost first: there the names of placeholders are most specific
-            known.add(variables.captured(each, sent.variables, weights))
+        for each, state in reversed(new):  # innermost first: there the names of placeholders are most specific
+            state.add(variables.captured(each, sent.variables, weights))
         return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
     finally:
         del hold
@@ -139,51 +139,55 @@ def _reachable(graph: Any) -> list[Any]:
 
 def _ensure(graph: Any, sent: _SentGraphs) -> int:
     """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
-    known, lock = sent.known(graph), graph._lock
-    if known.refused or lock._is_owned():
+    state, lock = sent.state_of(graph), graph._lock
+    if state.refused or lock._is_owned():
         return 0
     try:
         if not lock.acquire(False):
             return 0
         version = graph.version
-        if version == known.version and known.pending is None:
+        if version == state.version and state.pending is None:
             return 0
         start = clock.mono()
-        _send(graph, known, sent.channel, version)
+        _send(graph, state, sent.channel, version)
         return clock.mono() - start
     finally:
         if lock._is_owned():  # an exception of the job's may come just before or after ``acquire``
             lock.release()
 
 
-def _send(graph: Any, known: _GraphState, channel: Channel, version: int) -> None:
+def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> None:
     """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
-    if version != known.version and known.pending is None:
-        ops = graph.get_operations()[known.nodes :]
+    if version != state.version and state.pending is None:
+        ops = graph.get_operations()[state.nodes :]
         raw = serialized(graph)
         library = library_size(raw)
-        data = b"".join(with_shapes(raw, known.nodes, shapes(ops), library != known.library))
-        if not _put(channel, known, layout.GRAPH, data):
+        data = b"".join(with_shapes(raw, state.nodes, shapes(ops), library != state.library))
+        if not _put(channel, state, layout.GRAPH, data):
             return
-        known.version, known.library = version, library
-        known.nodes += len(ops)
+        state.version, state.library = version, library
+        state.nodes += len(ops)
         record = frames(ops)
-        known.add(variables.of_graph(graph, ops, known.seen))
-        record.update(known.variables)
-        known.variables = {}
-        known.pending = json.dumps(record, separators=(",", ":")).encode()
-    if known.pending is not None and _put(channel, known, layout.FRAMES, known.pending):
-        known.pending = None
+        state.add(variables.of_graph(graph, ops, state.seen))
+        record.update(state.variables)
+        state.variables = {}
+        state.pending = json.dumps(record, separators=(",", ":")).encode()
+    if state.pending is not None and _put(channel, state, layout.FRAMES, state.pending):
+        state.pending = None
 
 
-def _put(channel: Channel, known: _GraphState, kind: int, data: bytes) -> bool:
+def _put(channel: Channel, state: _GraphState, kind: int, data: bytes) -> bool:
     """Put one record of a graph; a graph with a record that is too large is refused for good."""
-    if len(data) > channel.room:
-        known.refused, known.pending = True, None
-        text = "graph %d: a record of %d bytes, and the ring has room for %d" % (known.number, len(data), channel.room)
-        channel.refuse("graph-too-large", text)
+    if len(data) > channel.data_max:
+        state.refused, state.pending = True, None
+        text = "graph %d: a record of %d bytes, and the ring has room for %d" % (
+            state.number,
+            len(data),
+            channel.data_max,
+        )
+        channel.report("graph-too-large", text)
         return False
-    return channel.put(kind, data, step=known.number, start_mono=clock.mono(), start_real=clock.real())
+    return channel.put(kind, data, step=state.number, start_mono=clock.mono(), start_real=clock.real())
 
 
 def serialized(graph: Any) -> bytes:
@@ -290,7 +294,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
     rows: dict[tuple[int, int, int], int] = {}
     starts: list[int] = []  # the first lines of the rows' functions
     stacks: dict[tuple[int, ...], int] = {}
-    known: dict[Any, int] = {}
+    index_of: dict[Any, int] = {}
     nodes: dict[str, int] = {}
     for op in ops:
         trace = variables.frames_of(op)
@@ -299,7 +303,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
         # Newer versions hash and compare a trace without making its frames.
         hashing: Any = type(trace).__hash__
         cheap = hashing not in (None, object.__hash__)
-        index = known.get(trace) if cheap else None
+        index = index_of.get(trace) if cheap else None
         if index is None:
             stack = []
             for frame in trace:
@@ -308,7 +312,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
                     starts.append(getattr(frame, "func_start_lineno", 0) or -1)  # newer versions lack it
             index = _index(stacks, tuple(stack))
             if cheap:
-                known[trace] = index
+                index_of[trace] = index
         nodes[op.name] = index
     seen = {
         "files": list(files),

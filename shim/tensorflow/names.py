@@ -16,13 +16,13 @@ LENGTH_MAX = 64
 class Names(object):
     """The names of the functions that steps of one kind call, by span key.
 
-    ``known`` are the keys of published names.
+    ``published`` are the keys of published names.
     """
 
-    __slots__ = ("known",)
+    __slots__ = ("published",)
 
     def __init__(self) -> None:
-        self.known: set[int] = set()
+        self.published: set[int] = set()
 
     @guarded
     def publish(self, key: int, name: str) -> int:
@@ -36,7 +36,7 @@ class Names(object):
         if channel is None or state is None or hold is None:
             return 0
         try:
-            self.known.add(key)
+            self.published.add(key)
             if len(channel.names) < NAMES_MAX:
                 from ..channel import channel_setup
 

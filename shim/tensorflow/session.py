@@ -57,7 +57,7 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
             key = fed(role.key, len(feed_dict))
-            if key in tracker.known:
+            if key in tracker.known_keys:
                 start = mono()
                 try:
                     result = original(self, options, feed_dict, fetch_list, target_list, run_metadata)
@@ -135,14 +135,14 @@ def _measured(original: Original, tf_session: Any) -> Original:
 class _RunBuffers(object):
     """The buffers of a traced run that replace the job's."""
 
-    __slots__ = ("metadata", "options", "own", "record", "tf_session")
+    __slots__ = ("buffers", "metadata", "options", "record", "tf_session")
 
     def __init__(self, tf_session: Any, record: TracedRun) -> None:
         self.tf_session = tf_session
         self.record = record
         self.options: Any = None
         self.metadata: Any = None
-        self.own: list[Any] = []
+        self.buffers: list[Any] = []
 
     @classmethod
     @guarded
@@ -187,7 +187,7 @@ class _RunBuffers(object):
 
     def mine(self, made: Any) -> Any:
         """Register ``made``, a buffer of ours, to be freed."""
-        self.own.append(made)
+        self.buffers.append(made)
         return made
 
     @guarded
@@ -205,8 +205,8 @@ class _RunBuffers(object):
     @guarded
     def free(self) -> None:
         """Free our own buffers."""
-        while self.own:
-            self.tf_session.TF_DeleteBuffer(self.own.pop())
+        while self.buffers:
+            self.tf_session.TF_DeleteBuffer(self.buffers.pop())
 
 
 def _partial_run(original: Original, tracker: Tracker) -> Original:

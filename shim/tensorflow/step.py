@@ -27,7 +27,7 @@ def begin(tracker: Tracker, key: int = 0, name: object = None, windows: bool = T
     for ordinal in untimed:
         return CountedStep(tracker, ordinal, key) if windows else CountedRuns(tracker, ordinal, key)
     ordinal = tracker.next()
-    if name is not None and key not in tracker.names.known:
+    if name is not None and key not in tracker.names.published:
         tracker.announce_name(key, str(name))
     return Step(tracker, ordinal, key, windows, untimed)
 
@@ -117,7 +117,9 @@ class Step(object):
         self.untimed = untimed
         self.count = count
         if window.current is not None or not (
-            ordinal + count <= tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
+            ordinal + count <= tracker.trigger
+            and tracker.words[POLICY] == tracker.generation
+            and key in tracker.known_keys
         ):
             self._decide(windows)
         self.before = tracker.words[_TRACED]

@@ -26,4 +26,4 @@ def head_word(ident: int) -> int:
 
     here = scope.thread_state
     others = any(each is not here and (each.calling or each.keras_calls) for each in list(inside))
-    return line_id(ident) & ~layout.XSPACE_OTHERS | (layout.XSPACE_OTHERS if others else 0)
+    return line_id(ident) & ~layout.XSPACE_OTHER_THREADS | (layout.XSPACE_OTHER_THREADS if others else 0)

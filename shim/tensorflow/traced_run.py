@@ -55,7 +55,7 @@ class TracedRun(object):
         "key",
         "level",
         "ordinal",
-        "own",
+        "own_ns",
         "requested_by_job",
         "start",
         "start_real",
@@ -79,14 +79,14 @@ class TracedRun(object):
         self.level = level
         self.begun = begun
         self.flags = layout.FLAG_TRACED
-        self.start = self.start_real = self.duration = self.own = 0
+        self.start = self.start_real = self.duration = self.own_ns = 0
         self.hold = hold
         self.claim = profiler_lock.claim() if requested_by_job and level > layout.LEVEL_SOFTWARE else None
 
     def starts(self) -> None:
         """Record the start of the run."""
         self.start_real, self.start = real(), mono()
-        self.own = self.start - self.begun
+        self.own_ns = self.start - self.begun
 
     def ends(self, flags: int = 0) -> None:
         """Record the end of the run, with further span flags."""
@@ -101,14 +101,14 @@ class TracedRun(object):
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
         if channel is None or raw is None or not (tracker.tracing or not self.requested_by_job):
-            tracker.spend(self.own + mono() - put_at)  # a failed run has no RunMetadata
+            tracker.spend(self.own_ns + mono() - put_at)  # a failed run has no RunMetadata
             return
         try:
             self._put(channel, raw)
             _send_graph(session, channel)
         finally:
-            self.own += mono() - put_at
-            tracker.traced(self.key, self.duration, self.own, self.requested_by_job)
+            self.own_ns += mono() - put_at
+            tracker.traced(self.key, self.duration, self.own_ns, self.requested_by_job)
 
     def _put(self, channel: Channel, raw: bytes) -> None:
         """Put the RunMetadata ``raw``, or count the loss."""

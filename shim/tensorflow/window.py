@@ -60,7 +60,7 @@ class Window(object):
         "key",
         "most",
         "ordinal",
-        "own",
+        "own_ns",
         "pid",
         "session",
         "size",
@@ -82,7 +82,7 @@ class Window(object):
         self.head_word = threads.head_word(self.thread)
         #: by id, the functions called so far, and their models
         self.functions: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}
-        self.own = 0  # our work for it, ns
+        self.own_ns = 0  # our work for it, ns
         self.is_closed = False  # whether the step has ended, or was not traced
         self.session = profiler.Session()
 
@@ -117,17 +117,17 @@ class Window(object):
         finally:
             if not kept:
                 self.channel.lose_trace(put=kept is not None)
-            self.own += clock.mono() - start
+            self.own_ns += clock.mono() - start
 
     def _put(self, step: Step, duration: int, count: int) -> bool | None:
         """Put the data; return False if it was dropped and counted, None if there is none."""
         session, channel, kind = self.session, self.channel, self.tracker.kind
-        most = channel.room - layout.XSPACE_HEAD.size
+        data_max = channel.data_max - layout.XSPACE_HEAD.size
         try:
-            data = session.export(most)
+            data = session.export(data_max)
         except profiler.TooLargeError as error:
             self._learn_rate(error.args[0])
-            text = "the record of a step takes %d bytes, and the ring has room for %d" % (error.args[0], most)
+            text = "the record of a step takes %d bytes, and the ring has room for %d" % (error.args[0], data_max)
             self._refuse("window-too-large", text)
             return None
         if data is None:
@@ -177,7 +177,7 @@ class Window(object):
     def _refuse(self, slug: str, text: str) -> None:
         steps = (self.tracker.kind, self.key)
         _failed_windows[steps] = _failed_windows.get(steps, 0) + 1
-        refuse_once(self.channel, slug, text)
+        report_once(self.channel, slug, text)
 
 
 def limit_s(channel: Channel, tries: int = 0) -> float:
@@ -186,15 +186,15 @@ def limit_s(channel: Channel, tries: int = 0) -> float:
     ``tries`` is the number of failed windows before.
     """
     if _rate:
-        return max(_DURATION_LIMIT_MIN_S, min(DURATION_MAX_S, channel.room / _rate))
+        return max(_DURATION_LIMIT_MIN_S, min(DURATION_MAX_S, channel.data_max / _rate))
     return DURATION_MAX_S if tries else _FIRST_DURATION_MAX_S
 
 
-def refuse_once(channel: Channel, slug: str, text: str) -> None:
+def report_once(channel: Channel, slug: str, text: str) -> None:
     """Put a refusal, once for each slug."""
     if slug not in _refused_slugs:
         _refused_slugs.add(slug)
-        channel.refuse(slug, text)
+        channel.report(slug, text)
 
 
 @guarded
@@ -227,11 +227,11 @@ def begin(tracker: Tracker, ordinal: int, key: int, count: int) -> tuple[bool, b
 
 def traced(step: Step, duration: int, count: int) -> None:
     """Record the end of the traced ``step`` after ``duration`` ns; it counts as ``count`` steps."""
-    own: int | None = None
+    own_ns: int | None = None
     try:
-        own = _close(step, duration, count)
+        own_ns = _close(step, duration, count)
     finally:
-        step.tracker.traced(step.key, duration, own or 0)
+        step.tracker.traced(step.key, duration, own_ns or 0)
 
 
 @guarded
@@ -247,7 +247,7 @@ def _close(step: Step, duration: int, count: int) -> int:
         window.deliver(step, duration, count)
     finally:
         window.close()
-    return window.own
+    return window.own_ns
 
 
 @guarded
@@ -325,14 +325,14 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int, count: int) -> b
             window.close()
             raise
         if refused is None:
-            window.own = clock.mono() - start
+            window.own_ns = clock.mono() - start
             return True
         window.close()
     tracker.spend(clock.mono() - start)
     if refused is profiler.BUSY_REASON:
         tracker.count_missed(ordinal, count)
     if refused[0] and not _ending:
-        refuse_once(channel, *refused)
+        report_once(channel, *refused)
     return False
 
 

@@ -57,7 +57,7 @@ def test_the_preamble_is_left_out_with_the_line_that_caused_it(captured, capfd):
 
 
 def test_a_line_without_an_end_is_kept(captured):
-    assert stderr_guard.others(b"a\nb") == b"a\nb"
+    assert stderr_guard.job_lines(b"a\nb") == b"a\nb"
 
 
 def test_other_threads_may_write_all_the_time(captured, capfd):
@@ -104,7 +104,7 @@ def test_messages_of_several_lines_are_left_out_whole(captured):
     text = (
         b"I x/save_profile.cc:1] made\n\nDumped tool data for xplane.pb\n2026: I other.cc:1] theirs\nDumped by others\n"
     )
-    assert stderr_guard.others(text) == b"2026: I other.cc:1] theirs\nDumped by others\n"
+    assert stderr_guard.job_lines(text) == b"2026: I other.cc:1] theirs\nDumped by others\n"
 
 
 def test_a_descriptor_that_the_job_has_replaced_is_not_touched(captured, capfd, tmp_path):

@@ -59,19 +59,19 @@ def test_a_record_without_room_is_dropped_whole_and_counted(channel, reader):
 
 
 def test_a_record_larger_than_the_ring_is_refused(channel, reader):
-    assert channel.room == layout.RING_MIN - layout.RECORD.size
+    assert channel.data_max == layout.RING_MIN - layout.RECORD.size
     for _ in range(2):
-        assert not channel.put(layout.GRAPH, b"x" * (channel.room + 1))
+        assert not channel.put(layout.GRAPH, b"x" * (channel.data_max + 1))
     (record,) = reader.take().records
     assert json.loads(record.data)["slug"] == "record-too-large"
     assert reader.word("dropped_records") == 2
-    assert channel.put(layout.GRAPH, b"x" * (channel.room - 5000))
+    assert channel.put(layout.GRAPH, b"x" * (channel.data_max - 5000))
 
 
 def test_a_record_in_a_large_ring_is_bounded_too(monkeypatch):
     monkeypatch.setattr(layout, "RECORD_MAX", layout.RING_MIN)
     large = Channel(7, 9, 4 * layout.RING_MIN)
-    assert large.room == layout.RING_MIN - layout.RECORD.size
+    assert large.data_max == layout.RING_MIN - layout.RECORD.size
     large.abandon()
 
 
@@ -148,6 +148,6 @@ def test_records_of_many_threads_are_all_stored(channel, reader):
 
 
 def test_refusals_are_records(channel, reader):
-    assert channel.refuse("slug", "what and why")
+    assert channel.report("slug", "what and why")
     (record,) = reader.take().records
     assert (record.kind, record.data) == (layout.REFUSED, b'{"slug": "slug", "text": "what and why"}')

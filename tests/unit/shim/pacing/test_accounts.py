@@ -1,11 +1,11 @@
-"""Accounts of step kinds: each has its own cost, and the leading kind gets half of the traces."""
+"""Accounts of step kinds: each has its own cost, and the main kind gets half of the traces."""
 
 from functools import partial
 
 import pytest
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy
-from tfprof.formats.step_kinds import leading
+from tfprof.formats.step_kinds import main_kind
 from tfprof.shim.pacing.accounts import Accounts
 from tfprof.shim.pacing.pace import FIRST_TRACES, TracePacer
 
@@ -39,7 +39,7 @@ class Job:
         for _ in range(count):
             self.ordinals[kind] += 1
             taken, spent = duration, 0
-            if self.ordinals[kind] >= pace.trigger or 1 not in pace.known:
+            if self.ordinals[kind] >= pace.trigger or 1 not in pace.known_keys:
                 account.traceable = True
                 if pace.should_trace(self.ordinals[kind], 1):
                     account.traced += 1
@@ -102,4 +102,4 @@ def test_each_of_many_kinds_gets_a_trace():
     ],
 )
 def test_the_leading_kind_has_the_most_time_and_training_counts_more(times, kind):
-    assert leading(times) == kind
+    assert main_kind(times) == kind

@@ -34,13 +34,13 @@ class Process:
         self.trackers: dict[int, Tracker] = {}
         self.traced: list[tuple[int, int]] = []
         self.asked = 0
-        orders = Orders(self.words, Policy.from_text(trace), self._refuse, self._detach, self.now)
+        orders = Orders(self.words, Policy.from_text(trace), self._report, self._detach, self.now)
         channel: Any = SimpleNamespace(
-            words=self.words, accounts=Accounts(self.words), broken=None, refuse=self._refuse
+            words=self.words, accounts=Accounts(self.words), broken=None, report=self._report
         )
         self._made: Any = (channel, lambda *_: None, orders)
 
-    def _refuse(self, slug: str, text: str) -> None:
+    def _report(self, slug: str, text: str) -> None:
         self.refused.append((slug, text))
 
     def _detach(self) -> None:
@@ -74,7 +74,7 @@ class Process:
             self.words[WORD["agent_beat_ns"]] = self.now - self.now % (2 * SECOND)
         ordinal = made.next()
         self.words[layout.COUNTS_AT // 8 + kind] = ordinal
-        is_plain = ordinal < made.trigger and made.words[POLICY] == made.generation and 1 in made.known
+        is_plain = ordinal < made.trigger and made.words[POLICY] == made.generation and 1 in made.known_keys
         level = None
         if not is_plain:
             self.asked += 1

@@ -19,7 +19,7 @@ class Job:
 
     def step(self, key=1, duration=1_000_000):
         self.ordinal += 1
-        if self.ordinal < self.pace.trigger and key in self.pace.known:
+        if self.ordinal < self.pace.trigger and key in self.pace.known_keys:
             self.elapsed += duration
             return False
         self.asked += 1
@@ -158,7 +158,7 @@ def test_new_keys_do_not_fill_memory():
     job = Job("off")
     for key in range(6000):
         job.step(key=key)
-    assert len(job.pace.known) == 4096
+    assert len(job.pace.known_keys) == 4096
 
 
 class TippedJob(Job):

@@ -68,7 +68,7 @@ class Job:
         put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
         self.ticks = ticks
         self.session = Session()
-        orders = Orders(channel.words, Policy.from_text(policy), channel.refuse, lambda: None, ticks.now)
+        orders = Orders(channel.words, Policy.from_text(policy), channel.report, lambda: None, ticks.now)
         self.tracker = Tracker(layout.RUN, lambda: (channel, put, orders))
         self.made = session._run(self._call_tf_sessionrun, SameKindRuns(self.tracker), SimpleNamespace())
 
@@ -246,7 +246,7 @@ def test_a_stopped_tracker_counts_nowhere(job, reader):
 
 def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
     put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
-    orders = Orders(channel.words, Policy.from_text(NO_TRACE), channel.refuse, lambda: None, time.monotonic_ns())
+    orders = Orders(channel.words, Policy.from_text(NO_TRACE), channel.report, lambda: None, time.monotonic_ns())
     made = Tracker(layout.RUN, lambda: (channel, put, orders))
     made.level(made.next(), 0)
     before = reader.word("self_ns")

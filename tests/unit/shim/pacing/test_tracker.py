@@ -23,7 +23,7 @@ def tracker(monkeypatch):
     monkeypatch.setattr(guard, "_raise", True)
     words = [0] * (max(WORD.values()) + 1)
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
-    channel: Any = SimpleNamespace(words=words, accounts=Accounts(words), broken=None, refuse=lambda *_: True)
+    channel: Any = SimpleNamespace(words=words, accounts=Accounts(words), broken=None, report=lambda *_: True)
     words_: Any = words
     orders = Orders(words_, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
     made: Any = (channel, lambda *_: None, orders)

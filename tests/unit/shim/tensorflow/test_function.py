@@ -180,9 +180,9 @@ def test_a_name_is_published_later_while_another_thread_publishes(functions, rea
 def test_a_forked_child_publishes_the_names_of_its_own_functions(functions, read, armed):
     functions.Function("one")()
     tracker = armed.tracker(layout.FUNCTION)
-    assert tracker.names.known
+    assert tracker.names.published
     tracker.forget()
-    assert not tracker.names.known
+    assert not tracker.names.published
 
 
 def test_a_call_in_which_a_child_is_forked_is_counted_by_the_parent_alone(functions, armed):

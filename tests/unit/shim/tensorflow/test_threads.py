@@ -17,13 +17,13 @@ from tfprof.shim.tensorflow import function, threads
 )
 def test_a_thread_has_the_line_id_that_tensorflow_gives_it(ident: int, line: int) -> None:
     assert threads.line_id(ident) == line & 0xFFFFFFFF
-    assert threads.head_word(ident) == line & 0xFFFFFFFF & ~layout.XSPACE_OTHERS
+    assert threads.head_word(ident) == line & 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
 
 def test_other_threads_in_calls_set_the_lowest_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     here, other = function.scope.thread_state, function.ThreadState()
     monkeypatch.setattr(function, "inside", {here, other})
-    assert not threads.head_word(1) & layout.XSPACE_OTHERS
+    assert not threads.head_word(1) & layout.XSPACE_OTHER_THREADS
     call: Any = object()
     other.keras_calls.append(call)
-    assert threads.head_word(1) & layout.XSPACE_OTHERS
+    assert threads.head_word(1) & layout.XSPACE_OTHER_THREADS

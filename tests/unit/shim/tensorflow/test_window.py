@@ -233,9 +233,9 @@ def test_windows_that_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
     run(1)
     channel = core.channel()
     assert channel is not None
-    monkeypatch.setattr(window, "_rate", channel.room / 2)
+    monkeypatch.setattr(window, "_rate", channel.data_max / 2)
     assert window.limit_s(channel) == 2
-    monkeypatch.setattr(window, "_rate", channel.room * 1000)
+    monkeypatch.setattr(window, "_rate", channel.data_max * 1000)
     assert window.limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
