@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from .channel.ring import Channel
     from .channel.spans import Put
-    from .pacing.orders import Orders
+    from .pacing.current_policy import CurrentPolicy
     from .pacing.tracker import Tracker
 
-    Made = Tuple[Channel, Put, Orders]
-    NotYet = Tuple[()]
+    OpenChannel = Tuple[Channel, Put, CurrentPolicy]
+    NoChannelYet = Tuple[()]
 
 #: The frameworks that are patched: modules with NAME, VERSION and PATCHES (tensorflow/patches.py).
 FRAMEWORKS = (tensorflow,)
@@ -56,7 +56,7 @@ class State(object):
         self.threads: "clock.ThreadId | None" = None
         self.channel: "Channel | None" = None
         self.put: "Put | None" = None
-        self.orders: "Orders | None" = None
+        self.current_policy: "CurrentPolicy | None" = None
         self.refused = False
 
 
@@ -141,7 +141,7 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
     if found is None:
         from .pacing.tracker import Tracker
 
-        found = _state.trackers.setdefault(kind, Tracker(kind, _make))
+        found = _state.trackers.setdefault(kind, Tracker(kind, _ensure_channel))
     if budgeted:
         _state.budgeted_kinds.add(kind)
     return found
@@ -152,7 +152,7 @@ def channel() -> "Channel | None":
 
     None where that fails, or while the channel is being created.
     """
-    made = _make()
+    made = _ensure_channel()
     return made[0] if made else None
 
 
@@ -173,8 +173,8 @@ def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
         return None
 
 
-def _make() -> "Made | NotYet | None":
-    """Return (channel, put, orders), creating the channel if needed; None where that fails.
+def _ensure_channel() -> "OpenChannel | NoChannelYet | None":
+    """Return (channel, put, policy), creating the channel if needed; None where that fails.
 
     A signal handler that interrupts the creation in its own thread gets ().
     """
@@ -190,10 +190,10 @@ def _make() -> "Made | NotYet | None":
         with _state.lock:  # another thread may be creating the channel
             if _state.channel is None and not _state.refused:
                 channel_setup.open_channel(_state)
-    channel, put, orders = _state.channel, _state.put, _state.orders
-    if _state.refused or channel is None or put is None or orders is None:
+    channel, put, current_policy = _state.channel, _state.put, _state.current_policy
+    if _state.refused or channel is None or put is None or current_policy is None:
         return None
-    return channel, put, orders
+    return channel, put, current_policy
 
 
 def _forked() -> None:
@@ -233,7 +233,7 @@ def _patch(name: str, module: "ModuleType") -> None:
     row = next(row for row in FRAMEWORKS if name in row.PATCHES)
     if _state.framework is None:
         _state.framework = row
-    if _make() is None:
+    if _ensure_channel() is None:
         return
     ours, function = row.PATCHES[name]
     ours = "%s.%s" % (row.__package__, ours)

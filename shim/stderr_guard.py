@@ -41,11 +41,11 @@ _FURTHER = (b"\n", b"Dumped ")
 _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 
 
-class NoisyError(Exception):
+class RedirectError(Exception):
     """TensorFlow's log lines cannot be redirected, so no profiler session is started."""
 
 
-class Captured(object):
+class FilteredStderr(object):
     """While entered, the C library's ``stderr`` writes into a memory file, until ``close``.
 
     ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's; ``seals`` are those
@@ -105,7 +105,7 @@ class Captured(object):
 def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
     """Return the descriptor field of the C library's ``stderr`` and a function that flushes it.
 
-    NoisyError when the stream is not laid out as expected.
+    RedirectError when the stream is not laid out as expected.
     """
     try:
         streams = [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]
@@ -117,7 +117,7 @@ def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
     if len(numbers) != len(_STREAMS) or any(
         number.value != libc.plain.fileno(stream) for number, stream in zip(numbers, streams)
     ):
-        raise NoisyError("this C library's stderr is not as expected")
+        raise RedirectError("this C library's stderr is not as expected")
     return numbers[-1], lambda: libc.plain.fflush(streams[-1])
 
 

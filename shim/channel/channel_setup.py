@@ -10,7 +10,7 @@ from ...formats import layout, policy, settings
 from ...formats.runtime_dir import ANNOUNCE
 from .. import clock, core, guard
 from ..descriptors import open_file, remove_file
-from ..pacing.orders import Orders
+from ..pacing.current_policy import CurrentPolicy
 from . import spans
 from .ring import Channel, ChannelError
 
@@ -25,7 +25,7 @@ _FUNCTIONS = len(', "functions": {}')
 
 
 def open_channel(state: State) -> None:
-    """Set the channel, put and orders of ``state``; announce a refusal where that fails.
+    """Set the channel, put and policy of ``state``; announce a refusal where that fails.
 
     If an exception of the job's interrupts it, nothing is left behind, and the next step tries
     again.
@@ -51,12 +51,12 @@ def _open_channel(state: State) -> None:
         chosen, problem = _policy(state.environ)
         threads = clock.ThreadId()
         put = spans.writer(channel, state.budgeted_kinds, threads)
-        orders = Orders(channel.words, chosen, channel.report, core.disarm, clock.mono())
+        current_policy = CurrentPolicy(channel.words, chosen, channel.report, core.disarm, clock.mono())
     except BaseException:
         guard.count_errors_in(None)
         channel.abandon()
         raise
-    state.channel, state.orders, state.threads = channel, orders, threads
+    state.channel, state.current_policy, state.threads = channel, current_policy, threads
     state.put = put
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n%016x\n" % state.launch)

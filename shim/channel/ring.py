@@ -17,7 +17,7 @@ from ...formats.version import CHANNEL_VERSION
 from .. import libc
 from ..clock import getpid, mono, real
 from ..guard import raised_by_job
-from ..pacing.accounts import Accounts
+from ..pacing.costs import Costs
 from ..reentrant_guard import ReentrantGuard
 from ..try_lock import TryLock
 from . import memory
@@ -43,7 +43,7 @@ class ChannelError(TfprofError):
 class Channel(object):
     """One process's channel.
 
-    ``words`` are its 8-byte words, ``view`` its bytes up to the record ring, ``accounts`` the costs
+    ``words`` are its 8-byte words, ``view`` its bytes up to the record ring, ``costs`` the costs
     of tracing. ``uid`` and ``launch`` are 64-bit numbers, ``ring_bytes`` the size that the record
     ring will have. ChannelError when the system refuses the memory.
     """
@@ -79,7 +79,7 @@ class Channel(object):
                 raise
             raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
         self.words = self.view.cast("Q")
-        self.accounts = Accounts(self.words)
+        self.costs = Costs(self.words)
         for name, value in (
             ("uid", uid),
             ("pid", self.pid),

@@ -12,9 +12,9 @@ from ..clock import mono
 from ..guard import contain, guarded
 from ..reentrant_guard import ReentrantGuard
 from ..tensorflow.names import Names
-from .accounts import Account
-from .orders import POLICY
-from .pace import FIRST_TRACES, TracePacer
+from .costs import KindCost
+from .current_policy import POLICY
+from .pacer import FIRST_TRACES, TracePacer
 from .sampling import MARGIN, TIMING_FACTOR, Sampling
 
 TYPE_CHECKING = False
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from ..channel.ring import Channel
     from ..channel.spans import Put
-    from ..core import Made, NotYet
-    from .accounts import Accounts
-    from .orders import Orders
+    from ..core import NoChannelYet, OpenChannel
+    from .costs import Costs
+    from .current_policy import CurrentPolicy
 
 _CHECK_NS = 250000000  # time between two checks whether a bounded order has ended, estimated from earlier steps
 _CHECK_STEPS = 256  # maximum steps between two such checks: steps may become longer
@@ -65,64 +65,68 @@ class Tracker(_Counted):
 
     __slots__ = (
         "_check_at",
+        "_check_interval",
         "_checked",
         "_chosen",
         "_counted",
-        "_counter",
-        "_each",
+        "_current_policy",
+        "_ensure_channel",
         "_first",
-        "_make",
-        "_orders",
+        "_ordinals",
         "_pacer_guard",
         "_rest",
         "_revision",
         "_sampling",
         "_skip_lock",
-        "account",
         "channel",
+        "cost",
         "generation",
         "kind",
         "known_keys",
         "names",
         "next",
-        "pace",
+        "pacer",
         "put",
         "trigger",
     )
 
-    def __init__(self, kind: int, make: Callable[[], Made | NotYet | None], first: int = FIRST_TRACES) -> None:
+    def __init__(
+        self, kind: int, ensure_channel: Callable[[], OpenChannel | NoChannelYet | None], first: int = FIRST_TRACES
+    ) -> None:
         self.kind = kind
-        self._make = make  # returns (channel, put, orders), None where there is no channel, () if there is none yet
+        # It returns (channel, put, policy), None where there is no channel, () if there is none
+        # yet.
+        self._ensure_channel = ensure_channel
         self._first = first
         self.count_at = layout.COUNTS_AT // 8 + kind
         self.forget()
 
     def forget(self) -> None:
         """Start again, as in a forked child: without a channel, at step 1."""
-        # Protects the pace. A forked child needs a new one: a thread of the parent may hold this.
+        # Protects the pacer. A forked child needs a new one: a thread of the parent may hold this.
         self._pacer_guard = ReentrantGuard()
         self.channel: Channel | None = None
-        self.account = Account()
+        self.cost = KindCost()
         self.put: Put = _discard
         self._skip_lock = _thread.RLock()
         self._sampling = Sampling()
         self._chosen = (0, 0)  # the last step after which a number of counted steps was chosen, and its end (ns)
         self._rest = 0  # steps that are still only counted after the next check for orders
-        self._each = 0  # steps from one check for orders to the next
+        self._check_interval = 0  # steps from one check for orders to the next
         self._counted = 0  # counted steps that are in no entry yet, including those still to come
         self.untimed = _NOTHING
         self.words = _NO_WORDS
         self.generation = 0
-        self._orders: Orders | None = None
-        self._revision = 0  # of the orders that the pace follows
+        self._current_policy: CurrentPolicy | None = None
+        self._revision = 0  # of the policy that the pacer follows
         self._check_at = NEVER  # step that checks whether the order in force has ended
         self._checked = (0, 0)  # the last step that checked, and when (ns)
         self.known_keys: Container[int] = frozenset()
         self.names = Names()
-        self.pace: TracePacer | None = None
+        self.pacer: TracePacer | None = None
         self.trigger = 0
-        self._counter = itertools.count(1)
-        self.next = self._counter.__next__
+        self._ordinals = itertools.count(1)
+        self.next = self._ordinals.__next__
 
     def stop(self) -> None:
         """Stop tracing and counting."""
@@ -163,7 +167,7 @@ class Tracker(_Counted):
 
     def spend(self, own_ns: int, extra: int = 0) -> None:
         """Book ``own_ns`` of our own work and ``extra`` ns that traced steps took longer."""
-        self.account.spent += own_ns + extra
+        self.cost.spent += own_ns + extra
         self.words[_SELF] += own_ns
         if extra:
             self.words[_EXTRA] += extra
@@ -195,60 +199,60 @@ class Tracker(_Counted):
         """
         if self.channel is None and not self._begin():
             return None
-        now, orders, pace, channel = mono(), self._orders, self.pace, self.channel
-        if orders is None or pace is None or channel is None:  # stopped meanwhile by another thread
+        now, current, pacer, channel = mono(), self._current_policy, self.pacer, self.channel
+        if current is None or pacer is None or channel is None:  # stopped meanwhile by another thread
             return None
-        if self.words[POLICY] != self.generation or orders.is_bounded:
-            self._check_orders(orders, pace, ordinal, now)
+        if self.words[POLICY] != self.generation or current.is_bounded:
+            self._check_orders(current, pacer, ordinal, now)
             if self.channel is None:  # the order was to detach
                 return None
-        is_attended = orders.is_attended(now)
-        if orders.revision != self._revision:
-            self._follow(orders, pace)
-        if not is_attended and pace.policy.mode != layout.MODE_OFF:
+        is_attended = current.is_attended(now)
+        if current.revision != self._revision:
+            self._follow(current, pacer)
+        if not is_attended and pacer.policy.mode != layout.MODE_OFF:
             return None
-        wanted = self._paced(pace.should_trace, ordinal, key, count)
-        self.trigger = min(pace.trigger, self._check_at)
-        if pace.lasting_faults:
-            channel.report("page-faults", _LASTING_FAULTS % pace.lasting_faults)
-            pace.lasting_faults = 0
+        wanted = self._paced(pacer.should_trace, ordinal, key, count)
+        self.trigger = min(pacer.trigger, self._check_at)
+        if pacer.lasting_faults:
+            channel.report("page-faults", _LASTING_FAULTS % pacer.lasting_faults)
+            pacer.lasting_faults = 0
         # A trace without room for its record would only cost time.
-        return pace.policy.level if wanted and channel.broken is None else None
+        return pacer.policy.level if wanted and channel.broken is None else None
 
     def count_missed(self, ordinal: int, count: int = 1) -> None:
         """Count a step, ``count`` steps from ``ordinal`` on, as missed if the policy selects it."""
-        pace, channel = self.pace, self.channel
-        if channel is not None and pace is not None and any(map(pace.selects, range(ordinal, ordinal + count))):
+        pacer, channel = self.pacer, self.channel
+        if channel is not None and pacer is not None and any(map(pacer.selects, range(ordinal, ordinal + count))):
             channel.miss_step()
 
     @guarded
-    def untraced(self, key: int, duration: int) -> None:
+    def note_untraced(self, key: int, duration: int) -> None:
         """Record a step for which ``level`` returned None."""
-        if self.pace is not None:
-            self.account.traceable = True
-            self.spend(0, self._paced(self.pace.untraced, key, duration))
+        if self.pacer is not None:
+            self.cost.traceable = True
+            self.spend(0, self._paced(self.pacer.note_untraced, key, duration))
 
     @guarded
-    def traced(self, key: int, duration: int, own_ns: int, requested_by_job: bool = False) -> None:
+    def note_traced(self, key: int, duration: int, own_ns: int, requested_by_job: bool = False) -> None:
         """Record a traced step and our own work for it, ns.
 
         ``requested_by_job``: the job itself requested the trace.
         """
-        if self.pace is None:
+        if self.pacer is None:
             return
         self.words[_TRACED] += 1
-        self.account.traceable = True
-        self.account.traced += 1
-        self.spend(own_ns, 0 if requested_by_job else self._paced(self.pace.traced, key, duration, own_ns))
-        if self._orders is not None and not requested_by_job:
-            self._orders.traced()
-            if self.pace.is_finished(self.pace.last):
-                self._orders.finished(self.kind, self._revision)
+        self.cost.traceable = True
+        self.cost.traced += 1
+        self.spend(own_ns, 0 if requested_by_job else self._paced(self.pacer.note_traced, key, duration, own_ns))
+        if self._current_policy is not None and not requested_by_job:
+            self._current_policy.count_traced()
+            if self.pacer.is_finished(self.pacer.last):
+                self._current_policy.end_if_finished(self.kind, self._revision)
 
     @property
     def tracing(self) -> bool:
         """Whether traced steps are recorded."""
-        return self.pace is not None and self.pace.policy.mode != layout.MODE_OFF
+        return self.pacer is not None and self.pacer.policy.mode != layout.MODE_OFF
 
     def _paced(self, ask: Callable[..., int | None], *given: object) -> int:
         """Call the pacer under its lock; 0 on re-entry, as from a signal handler."""
@@ -261,15 +265,15 @@ class Tracker(_Counted):
             lock.release()
 
     def _choose_skip(self, ordinal: int, duration: int, now: int) -> None:
-        pace = self.pace
+        pacer = self.pacer
         (chosen, then), self._chosen = self._chosen, (ordinal, now)
-        if pace is None:
+        if pacer is None:
             return
-        number = self._sampling.skip(ordinal, duration, pace.policy.budget)
+        number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
         number = min(number, self._until_trace(ordinal) - MARGIN)
         if number > 0:
             period = max(1, (now - then) // max(1, ordinal - chosen))
-            self._each = max(_UNSEEN_NS // period, self._sampling.check_interval(pace.policy.budget))
+            self._check_interval = max(_UNSEEN_NS // period, self._sampling.check_interval(pacer.policy.budget))
             self._rest = number
             self._skip()
 
@@ -285,58 +289,58 @@ class Tracker(_Counted):
 
         Traces of session runs within a step do not depend on the step's number.
         """
-        return self.trigger - ordinal if self.account.traceable else NEVER
+        return self.trigger - ordinal if self.cost.traceable else NEVER
 
     def _skip(self) -> None:
         """Let the next steps be only counted, until one must check for orders."""
-        number = max(0, min(self._rest, self._each))
+        number = max(0, min(self._rest, self._check_interval))
         self._rest -= number
         self._counted += number
-        self.untimed = itertools.islice(self._counter, number)
+        self.untimed = itertools.islice(self._ordinals, number)
 
     def _begin(self) -> bool:
-        made = self._make()
+        made = self._ensure_channel()
         if not made:
             if made is None:
                 self.stop()
             return False
-        channel, self.put, self._orders = made
+        channel, self.put, self._current_policy = made
         self.words = channel.words
-        self.account = channel.accounts.of(self.kind)
-        self._start_pacer(self._orders, channel.accounts)
+        self.cost = channel.costs.of(self.kind)
+        self._start_pacer(self._current_policy, channel.costs)
         self.channel = channel  # last: after an exception, everything begins again
         return True
 
-    def _check_orders(self, orders: Orders, pace: TracePacer, ordinal: int, now: int) -> None:
+    def _check_orders(self, current: CurrentPolicy, pacer: TracePacer, ordinal: int, now: int) -> None:
         """Check for a new order and for the end of the one in force; choose the next check."""
-        if orders.is_bounded and orders.revision == self._revision and pace.is_finished(ordinal - 1):
-            orders.finished(self.kind, self._revision)
-        orders.update(now, self.kind, ordinal)
+        if current.is_bounded and current.revision == self._revision and pacer.is_finished(ordinal - 1):
+            current.end_if_finished(self.kind, self._revision)
+        current.update(now, self.kind, ordinal)
         if self.channel is None:
             return
-        self.generation = orders.generation
+        self.generation = current.generation
         (step, then), self._checked = self._checked, (ordinal, now)
         ahead = (ordinal - step) * _CHECK_NS // max(now - then, 1)
         self._check_at = ordinal + max(1, min(ahead, _CHECK_STEPS))
 
-    def _follow(self, orders: Orders, pace: TracePacer) -> None:
+    def _follow(self, current: CurrentPolicy, pacer: TracePacer) -> None:
         """Pass the policy in force to the pacer."""
-        self._revision = orders.revision
-        if not orders.is_bounded:
+        self._revision = current.revision
+        if not current.is_bounded:
             self._check_at = NEVER
-        self._paced(pace.follow, orders.policy, orders.most or NEVER)
+        self._paced(pacer.follow, current.policy, current.max_traced or NEVER)
 
-    def _start_pacer(self, orders: Orders, accounts: Accounts) -> None:
+    def _start_pacer(self, current: CurrentPolicy, costs: Costs) -> None:
         kind = self.kind
-        self._revision = orders.revision
-        self.pace = TracePacer(
-            orders.policy,
-            lambda: accounts.totals(kind, orders.policy.budget),
+        self._revision = current.revision
+        self.pacer = TracePacer(
+            current.policy,
+            lambda: costs.totals(kind, current.policy.budget),
             self._first,
-            should_yield=lambda: accounts.should_yield(kind, FIRST_TRACES),
+            should_yield=lambda: costs.should_yield(kind, FIRST_TRACES),
         )
-        self.known_keys = self.pace.known_keys
-        self.trigger = self.pace.trigger
+        self.known_keys = self.pacer.known_keys
+        self.trigger = self.pacer.trigger
 
 
 class _AllKeys(object):

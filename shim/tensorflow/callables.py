@@ -12,10 +12,10 @@ from ...formats import layout, pb_wire
 from .. import core
 from ..clock import mono
 from ..guard import called_back, guarded
-from ..pacing.orders import POLICY
+from ..pacing.current_policy import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from .keras_callables import options_of
-from .run_kinds import fed
+from .run_kinds import with_feeds
 from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 
 TYPE_CHECKING = False
@@ -121,9 +121,9 @@ def _init(original: Original, runs: Runs) -> Original:
 @guarded
 def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> _TracedVariants:
     """Return the variants of a callable with these options, an attribute of it from now on."""
-    role = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
-    key = fed(role.key, len(callable_options.feed))
-    variants = _TracedVariants(role.tracker, key, callable_options.SerializeToString())
+    signature = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
+    key = with_feeds(signature.key, len(callable_options.feed))
+    variants = _TracedVariants(signature.tracker, key, callable_options.SerializeToString())
     return _keep(made, variants)
 
 
@@ -200,13 +200,13 @@ def _measured(original: Original, tf_session: Any) -> Original:
         if record is None:
             return untraced(made, variants.tracker, ordinal, variants.key, args, kwargs)
         sink, flags = _BytesSink(), _FAILED
-        record.starts()
+        record.mark_start()
         try:
             result = original(on, *args, run_metadata=sink)
             flags = 0
             return result
         finally:
-            record.ends(flags)
+            record.mark_end(flags)
             _finish(record, made._session, sink.raw, metadata)
 
     def untraced(
@@ -221,7 +221,7 @@ def _measured(original: Original, tf_session: Any) -> Original:
             duration = mono() - start
             tracker.put(tracker.kind, start, duration, ordinal, key, flags)
             if not flags:
-                tracker.untraced(key, duration)
+                tracker.note_untraced(key, duration)
 
     return measured
 
@@ -248,7 +248,7 @@ def _begin(
     try:
         handle, flag = variants.handle(session, level, tf_session)
     except BaseException:
-        record.ends()
+        record.mark_end()
         raise
     record.flags |= flag
     return record, _CallProxy(session, handle)

@@ -17,7 +17,7 @@ from .. import core
 from ..clock import mono
 from ..process_events import at_end
 from . import call_observer, window
-from .function import key_of, no_call, pending_kinds, scope, take_pending_kind
+from .function import key_of, local, no_call, pending_kinds, take_pending_kind
 from .step import begin
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ def _observe(cls: Any, name: str, callback: Callable[..., object], count: int = 
 
 def _idle() -> ThreadState | None:
     """Return the thread's state if a step can begin: eager execution, outside of other steps."""
-    here: ThreadState = scope.thread_state
+    here: ThreadState = local.thread_state
     if here.calling or here.keras_calls or not sys.modules[_CONTEXT].executing_eagerly():
         return None
     return here
@@ -88,7 +88,7 @@ def patch_layers(module: ModuleType) -> None:
 
 
 def _model_called(model: Any, inputs: Any) -> call_observer.EndCallback | None:
-    here: ThreadState = scope.thread_state
+    here: ThreadState = local.thread_state
     if here.calling or here.keras_calls or not hasattr(type(model), _MODEL) or _idle() is None or _symbolic(inputs):
         return None
     return call_observer.EndCallback(OutermostStep(here, layout.CALL, getattr(model, "name", "")).end)
@@ -116,7 +116,7 @@ def patch_old_functions(cls: Any) -> None:
 
 
 def _function_called(function: Any) -> call_observer.EndCallback | None:
-    here: ThreadState = scope.thread_state
+    here: ThreadState = local.thread_state
     if here.calling or here.keras_calls:
         window.called({"self": function})
         return None
@@ -176,7 +176,7 @@ def patch_tape(module: ModuleType) -> None:
 
 
 def _entered(tape: Any) -> None:
-    here: ThreadState = scope.thread_state
+    here: ThreadState = local.thread_state
     taped = here.taped
     if taped is not None and taped.has_stopped() and here.outermost() in (None, taped):
         here.applies = False  # no optimizer applied its gradients
@@ -186,7 +186,7 @@ def _entered(tape: Any) -> None:
 
 
 def _left(tape: Any, error: Any) -> None:
-    here: ThreadState = scope.thread_state
+    here: ThreadState = local.thread_state
     taped = here.taped
     if taped is None or taped.tape() is not tape:
         return
@@ -199,7 +199,7 @@ def _left(tape: Any, error: Any) -> None:
 
 
 def _differentiated(_tape: Any) -> call_observer.EndCallback | None:
-    here: ThreadState = scope.thread_state
+    here: ThreadState = local.thread_state
     taped = here.taped
     if taped is None or not taped.has_stopped() or here.applies:
         return None
@@ -215,7 +215,7 @@ def patch_optimizer(module: ModuleType) -> None:
 
 
 def _applying(optimizer: Any) -> call_observer.EndCallback | None:
-    here: ThreadState = scope.thread_state
+    here: ThreadState = local.thread_state
     taped = here.taped
     if here.applying or here.keras_calls or here.outermost() not in (None, taped):
         return None
@@ -260,6 +260,6 @@ def _applied(here: ThreadState, step: OutermostStep | None, failed: bool) -> Non
 
 def _at_exit() -> None:
     """At the end of the process, end a training step whose gradients were never applied."""
-    taped = scope.thread_state.taped
+    taped = local.thread_state.taped
     if taped is not None and taped.has_stopped():
         taped.end(False, taped.ended)

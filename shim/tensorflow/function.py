@@ -92,14 +92,14 @@ inside: set[ThreadState] = set()
 pending_kinds: dict[int, tuple[int, types.CodeType]] = {}
 
 
-class Scope(_thread._local):
+class ThreadLocal(_thread._local):
     """The calling thread's ``thread_state``."""
 
     def __init__(self) -> None:
         self.thread_state = ThreadState()
 
 
-scope = Scope()
+local = ThreadLocal()
 
 
 def patch(module: ModuleType) -> None:
@@ -241,7 +241,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
 
         def __init__(self, name: str, **kwargs: Any) -> None:
             enter(self, name, **kwargs)
-            here: ThreadState = scope.thread_state
+            here: ThreadState = local.thread_state
             if here.calling:
                 return
             here.outermost = weakref.ref(self)
@@ -255,7 +255,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
 
         def __exit__(self, kind: object, value: object, trace: object) -> object:
             done = leave(self, kind, value, trace)
-            here: ThreadState = scope.thread_state
+            here: ThreadState = local.thread_state
             if here.outermost() is self:
                 here.outermost = no_call
                 here.changed()
@@ -335,4 +335,4 @@ def _forked() -> None:
     """Forget all threads' steps in a forked child, where only the calling thread goes on."""
     inside.clear()
     pending_kinds.clear()
-    scope.thread_state.forget()
+    local.thread_state.forget()

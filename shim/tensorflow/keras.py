@@ -15,7 +15,7 @@ from .. import clock, core
 from ..guard import called_back
 from ..process_events import at_end, in_child
 from . import call_observer, models, window
-from .function import no_call, scope
+from .function import local, no_call
 from .step import Step
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class KerasCall(object):
 
     def __init__(self, callbacks: Any, kind: int, batch_kind: int, frame: FrameType) -> None:
         self.kind = kind
-        self.thread_state = scope.thread_state
+        self.thread_state = local.thread_state
         outer = self.thread_state.keras_calls[-1] if self.thread_state.keras_calls else None
         self.frames = _lasting_frames(frame)
         self.eager = _eager()
@@ -67,10 +67,10 @@ class KerasCall(object):
         self.has_batch_methods = False  # whether batches have separate callback methods
         model = getattr(callbacks, "model", None)
         models.remember(model)
-        self.each = _steps_per_execution(model)
+        self.steps_per_execution = _steps_per_execution(model)
         #: remaining batches of the epoch, evaluation or prediction, if known
         self.batches_left: int | None = None
-        if kind != layout.FIT and self.each > 1:
+        if kind != layout.FIT and self.steps_per_execution > 1:
             self.batches_left = _batches(callbacks, outer)
         self.start = clock.mono()
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
@@ -114,7 +114,8 @@ class KerasCall(object):
 
     def _batches_at_once(self) -> int:
         """Return the number of batches that Keras runs in its next call."""
-        return self.each if self.batches_left is None else max(1, min(self.each, self.batches_left))
+        steps = self.steps_per_execution
+        return steps if self.batches_left is None else max(1, min(steps, self.batches_left))
 
     def drop_batch(self) -> None:
         """Drop an open batch that found no data."""
@@ -182,7 +183,7 @@ def _begin(mode: str) -> Callback:
 def _begun(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
     """Return the new Keras call of ``callbacks``, whose method ``frame`` called."""
     # A Keras call whose frame is gone ended by an exception that is still being handled.
-    keras_calls = scope.thread_state.keras_calls
+    keras_calls = local.thread_state.keras_calls
     while keras_calls and not keras_calls[-1].may_enclose(frame):
         keras_calls[-1].end(layout.FLAG_FAILED)
     return KerasCall(callbacks, *_MODES[mode], frame)
@@ -192,7 +193,7 @@ def _end(mode: str) -> Callback:
     kind = _MODES[mode][0]
 
     def callback(callbacks: Any) -> None:
-        for keras_call in reversed(scope.thread_state.keras_calls):
+        for keras_call in reversed(local.thread_state.keras_calls):
             if keras_call.kind == kind and keras_call.callbacks() is callbacks:
                 keras_call.end()
                 return
@@ -202,7 +203,7 @@ def _end(mode: str) -> Callback:
 
 def _of(callbacks: object) -> KerasCall | None:
     """Return the innermost Keras call if it belongs to ``callbacks``."""
-    keras_calls = scope.thread_state.keras_calls
+    keras_calls = local.thread_state.keras_calls
     if keras_calls and keras_calls[-1].callbacks() is callbacks:
         return keras_calls[-1]
     return None
@@ -216,7 +217,7 @@ def _adopted(callbacks: Any, mode: str, frame: FrameType) -> KerasCall | None:
     state = core.state()
     if state is None or state.saw_start:
         return None
-    if any(keras_call.callbacks() is callbacks for keras_call in scope.thread_state.keras_calls):
+    if any(keras_call.callbacks() is callbacks for keras_call in local.thread_state.keras_calls):
         return None
     return _begun(callbacks, mode, frame)
 

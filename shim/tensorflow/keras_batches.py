@@ -12,7 +12,7 @@ from ..clock import mono
 from ..guard import contain_in_callback, guarded, uninterrupted_start
 from . import call_observer, models
 from .eager_steps import OutermostStep
-from .function import inside, pending_kinds, scope
+from .function import inside, local, pending_kinds
 from .step import CountedRuns
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def _batch_of_function(kind: int, frames: int) -> Callable[[object], None]:
         getframe: Callable[[int], FrameType] = sys._getframe,
     ) -> None:
         if inside:
-            here: ThreadState = scope.thread_state
+            here: ThreadState = local.thread_state
             if here.keras_calls or here.calling:
                 return
         pending_kinds[thread()] = (kind, getframe(frames).f_code)
@@ -79,7 +79,7 @@ def _batch_of_runs(kind: int) -> Callable[[object], call_observer.EndCallback | 
 
     def callback(model: object) -> call_observer.EndCallback | None:
         models.remember(model)
-        here: ThreadState = scope.thread_state
+        here: ThreadState = local.thread_state
         if here.keras_calls or here.calling:
             return None
         return call_observer.EndCallback(OutermostStep(here, kind, windows=False).end, _FROM_END)
@@ -145,7 +145,7 @@ def _counting(kind: int, begin: Callable[[object], object]) -> Callable[[object]
         count_at: int = tracker.count_at,
         new: Any = object.__new__,
         counted: Any = _CountedBatch,
-        scope: Any = scope,
+        local: Any = local,
         ref: Any = weakref.ref,
         mono: Callable[[], int] = mono,
         is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
@@ -157,7 +157,7 @@ def _counting(kind: int, begin: Callable[[object], object]) -> Callable[[object]
                 batch.tracker = tracker
                 batch.ordinal = ordinal
                 batch.key = batch.has_run = 0
-                batch.here = here = scope.thread_state
+                batch.here = here = local.thread_state
                 if is_gone_first:
                     batch.frame = id(sys._getframe(1))
                 here.outermost = ref(batch)

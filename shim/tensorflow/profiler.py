@@ -58,7 +58,7 @@ class _Level(object):
 _OPTIONS = {"host_tracer_level": _Level()}
 
 
-class Session(object):
+class StepSession(object):
     """A session that records from ``open`` to ``export`` or ``drop``.
 
     ``open`` limits its duration and the size of the process. ``began`` and ``ended`` are monotonic
@@ -81,7 +81,7 @@ class Session(object):
     def __init__(self) -> None:
         self.began = self.began_real = self.ended = 0
         self._folder = ""
-        self._log: stderr_guard.Captured | None = None
+        self._log: stderr_guard.FilteredStderr | None = None
         self._held: list[Any] = []
         #: Has an entry while the session may be stopped; the thread that takes the entry stops it.
         self._stop_token: dict[int, bool] = {}
@@ -98,7 +98,7 @@ class Session(object):
         made = sys.modules[MODULE].ProfilerSession
         self._folder = _folder()
         try:
-            self._log = stderr_guard.Captured()
+            self._log = stderr_guard.FilteredStderr()
             with self._log:
                 self._held.append(made())  # the only reference, so that `free` ends the session
                 start_of(made)(self._held[0], self._folder, _OPTIONS)
@@ -184,7 +184,7 @@ class Session(object):
         self._stop_token.clear()
 
     @property
-    def _logged(self) -> stderr_guard.Captured:
+    def _logged(self) -> stderr_guard.FilteredStderr:
         assert self._log is not None
         return self._log
 
@@ -246,7 +246,7 @@ def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of the error that kept a session from starting."""
     if type(error).__name__ in BUSY:
         return BUSY_REASON
-    if isinstance(error, stderr_guard.NoisyError):
+    if isinstance(error, stderr_guard.RedirectError):
         return ("profiler-noisy", "TensorFlow's log lines cannot be kept off standard error: %s" % error)
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))
 

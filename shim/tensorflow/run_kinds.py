@@ -48,12 +48,12 @@ _STEP = "global_step"  # name of TensorFlow's collection, and of its variable
 _ORDER = (layout.TRAIN, layout.RUN, layout.CHECKPOINT, layout.SUMMARY, layout.INIT, layout.INPUT)
 
 
-def fed(key: int, feeds: int) -> int:
-    """Return the span key of a run with ``feeds`` feeds; ``key`` is from ``role_key``."""
+def with_feeds(key: int, feeds: int) -> int:
+    """Return the span key of a run with ``feeds`` feeds; ``key`` is from ``signature_key``."""
     return key | (min(15, feeds)) << 28
 
 
-def role_key(fetches: Sequence[str], targets: Sequence[str]) -> int:
+def signature_key(fetches: Sequence[str], targets: Sequence[str]) -> int:
     """Return the key of runs with these names: the counts of fetches and targets, and a hash."""
     names = "\0".join(list(fetches) + ["\0"] + list(targets))
     return min(len(fetches), 15) << 24 | min(len(targets), 15) << 20 | zlib.crc32(names.encode()) & 0xFFFFF

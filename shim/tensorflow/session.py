@@ -6,11 +6,11 @@ from ...formats import layout, pb_wire
 from .. import core
 from ..clock import mono
 from ..guard import guarded
-from ..pacing.orders import POLICY
+from ..pacing.current_policy import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from . import callables, tf_buffer
-from .run_kinds import fed
-from .runs import Role, Runs
+from .run_kinds import with_feeds
+from .runs import Runs, RunSignature
 from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 
 TYPE_CHECKING = False
@@ -40,10 +40,10 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
-        role = self.__dict__.get("_tfprof_run", unknown)
-        if fetch_list != role.fetches or target_list != role.targets:
-            role = find(self, fetch_list, target_list)
-        tracker = role.tracker
+        signature = self.__dict__.get("_tfprof_run", unknown)
+        if fetch_list != signature.fetches or target_list != signature.targets:
+            signature = find(self, fetch_list, target_list)
+        tracker = signature.tracker
         untimed = tracker.untimed
         if options is None:
             for ordinal in untimed:
@@ -51,12 +51,12 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
                 try:
                     return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
                 except BaseException as error:
-                    tracker.put_failed(ordinal, fed(role.key, len(feed_dict)))
+                    tracker.put_failed(ordinal, with_feeds(signature.key, len(feed_dict)))
                     strip_our_frames(error, original)
                     raise
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
-            key = fed(role.key, len(feed_dict))
+            key = with_feeds(signature.key, len(feed_dict))
             if key in tracker.known_keys:
                 start = mono()
                 try:
@@ -68,7 +68,7 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
                 tracker.put_timed(start, mono() - start, ordinal, key, untimed)
                 return result
         try:
-            return measured(self, role, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+            return measured(self, signature, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
@@ -81,7 +81,7 @@ def _measured(original: Original, tf_session: Any) -> Original:
 
     def measured(
         session: Any,
-        role: Role,
+        signature: RunSignature,
         ordinal: int,
         options: Any,
         feed_dict: Any,
@@ -89,19 +89,19 @@ def _measured(original: Original, tf_session: Any) -> Original:
         target_list: Any,
         run_metadata: Any,
     ) -> Any:
-        tracker, key = role.tracker, fed(role.key, len(feed_dict))
+        tracker, key = signature.tracker, with_feeds(signature.key, len(feed_dict))
         buffers = _RunBuffers.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
         if buffers is None:
             return untraced(session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
         flags = _FAILED
         try:
-            buffers.record.starts()
+            buffers.record.mark_start()
             try:
                 result = original(session, buffers.options, feed_dict, fetch_list, target_list, buffers.metadata)
                 flags = 0
                 return result
             finally:
-                buffers.record.ends(flags)
+                buffers.record.mark_end(flags)
                 buffers.finish(session, run_metadata)
         finally:
             buffers.free()
@@ -127,7 +127,7 @@ def _measured(original: Original, tf_session: Any) -> Original:
             duration = mono() - start
             tracker.put(tracker.kind, start, duration, ordinal, key, flags)
             if not flags:
-                tracker.untraced(key, duration)
+                tracker.note_untraced(key, duration)
 
     return measured
 
@@ -175,7 +175,7 @@ class _RunBuffers(object):
             if not requested_level or run_metadata is None:
                 buffers.metadata = buffers.mine(tf_session.TF_NewBuffer())
         except BaseException:
-            buffers.record.ends()
+            buffers.record.mark_end()
             buffers.free()
             raise
         return buffers
@@ -217,7 +217,7 @@ def _partial_run(original: Original, tracker: Tracker) -> Original:
 
     def _call_tf_sessionprun(self: Any, handle: Any, feed_dict: Any, fetch_list: Any) -> Any:
         ordinal = tracker.next()
-        key = fed(min(len(fetch_list), 15) << 24, len(feed_dict))
+        key = with_feeds(min(len(fetch_list), 15) << 24, len(feed_dict))
         if tracker.channel is None:
             tracker.level(ordinal, key)
         start = mono()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...formats import layout
 from ...formats.layout import WORD
 from ..clock import mono
-from ..pacing.orders import POLICY
+from ..pacing.current_policy import POLICY
 from ..pacing.sampling import TIMING_FACTOR
 from . import window
 
@@ -134,7 +134,7 @@ class Step(object):
         if self.flags:
             window.traced(self, duration, self.count)
         elif self.is_paced:
-            tracker.untraced(self.key, duration)
+            tracker.note_untraced(self.key, duration)
         elif not self.windows and tracker.words[_TRACED] != self.before:
             flags |= layout.FLAG_TRACED
         flags |= self.flags

@@ -22,8 +22,8 @@ def line_id(ident: int) -> int:
 
 def head_word(ident: int) -> int:
     """Return the last word of layout.XSPACE_HEAD for the calling thread, which has ``ident``."""
-    from .function import inside, scope  # imported late: it imports the windows, which import this module
+    from .function import inside, local  # imported late: it imports the windows, which import this module
 
-    here = scope.thread_state
+    here = local.thread_state
     others = any(each is not here and (each.calling or each.keras_calls) for each in list(inside))
     return line_id(ident) & ~layout.XSPACE_OTHER_THREADS | (layout.XSPACE_OTHER_THREADS if others else 0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..try_lock import Hold
     from .step import Step
 
-_SCOPE = __package__ + ".function"  # loaded only if TensorFlow has functions
+_FUNCTION_MODULE = __package__ + ".function"  # loaded only if TensorFlow has functions
 _OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a Keras batch consists of
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
@@ -83,12 +83,12 @@ class TracedRun(object):
         self.hold = hold
         self.claim = profiler_lock.claim() if requested_by_job and level > layout.LEVEL_SOFTWARE else None
 
-    def starts(self) -> None:
+    def mark_start(self) -> None:
         """Record the start of the run."""
         self.start_real, self.start = real(), mono()
         self.own_ns = self.start - self.begun
 
-    def ends(self, flags: int = 0) -> None:
+    def mark_end(self, flags: int = 0) -> None:
         """Record the end of the run, with further span flags."""
         self.duration = mono() - self.start
         self.flags |= flags
@@ -108,7 +108,7 @@ class TracedRun(object):
             _send_graph(session, channel)
         finally:
             self.own_ns += mono() - put_at
-            tracker.traced(self.key, self.duration, self.own_ns, self.requested_by_job)
+            tracker.note_traced(self.key, self.duration, self.own_ns, self.requested_by_job)
 
     def _put(self, channel: Channel, raw: bytes) -> None:
         """Put the RunMetadata ``raw``, or count the loss."""
@@ -135,10 +135,10 @@ class TracedRun(object):
 
 def _batch() -> Step | None:
     """Return the calling thread's Keras batch for its first run, which gets the batch's number."""
-    scope = getattr(sys.modules.get(_SCOPE), "scope", None)  # another thread may be about to load the module
-    if scope is None:
+    local = getattr(sys.modules.get(_FUNCTION_MODULE), "local", None)  # another thread may be about to load the module
+    if local is None:
         return None
-    here = scope.thread_state
+    here = local.thread_state
     # A batch run by hand is an outermost call, whose step no window can trace.
     found: Step | None = here.keras_calls[-1].batch if here.keras_calls else getattr(here.outermost(), "step", None)
     if found is None or found.windows or found.has_run:

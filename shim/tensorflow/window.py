@@ -84,7 +84,7 @@ class Window(object):
         self.functions: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}
         self.own_ns = 0  # our work for it, ns
         self.is_closed = False  # whether the step has ended, or was not traced
-        self.session = profiler.Session()
+        self.session = profiler.StepSession()
 
     def is_of(self, step: Step) -> bool:
         """Return whether this is the window of ``step``."""
@@ -231,7 +231,7 @@ def traced(step: Step, duration: int, count: int) -> None:
     try:
         own_ns = _close(step, duration, count)
     finally:
-        step.tracker.traced(step.key, duration, own_ns or 0)
+        step.tracker.note_traced(step.key, duration, own_ns or 0)
 
 
 @guarded

@@ -9,7 +9,7 @@ import pytest
 from fakes.armed_job import JOBS
 from fakes.channel_reader import ChannelReader, ordinals
 from tfprof.formats import layout
-from tfprof.shim.pacing.pace import FIRST_TRACES, TRIES, WARM_UP
+from tfprof.shim.pacing.pacer import FIRST_TRACES, TRIES, WARM_UP
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 pytestmark = pytest.mark.tf

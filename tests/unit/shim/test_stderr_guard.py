@@ -17,7 +17,7 @@ PREAMBLE = stderr_guard._PREAMBLE.decode()
 
 @pytest.fixture
 def captured():
-    made = stderr_guard.Captured()
+    made = stderr_guard.FilteredStderr()
     number = made.fileno.value
     yield made
     made.close()
@@ -121,8 +121,8 @@ def test_a_descriptor_that_the_job_has_replaced_is_not_touched(captured, capfd, 
 
 def test_a_library_with_another_stream_layout_is_refused(monkeypatch):
     monkeypatch.setattr(stderr_guard, "_FILENO_AT", 120)
-    with pytest.raises(stderr_guard.NoisyError):
-        stderr_guard.Captured()
+    with pytest.raises(stderr_guard.RedirectError):
+        stderr_guard.FilteredStderr()
 
 
 def test_an_exception_while_the_file_is_made_leaves_no_descriptor(monkeypatch):
@@ -132,5 +132,5 @@ def test_an_exception_while_the_file_is_made_leaves_no_descriptor(monkeypatch):
     monkeypatch.setattr(fcntl, "fcntl", sealed)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(TimeoutError):
-        stderr_guard.Captured()
+        stderr_guard.FilteredStderr()
     assert len(os.listdir("/proc/self/fd")) == len(before)

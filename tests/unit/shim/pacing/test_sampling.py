@@ -15,11 +15,11 @@ from tfprof.formats.policy import Policy
 from tfprof.shim import clock, guard
 from tfprof.shim.channel import spans
 from tfprof.shim.pacing import tracker
-from tfprof.shim.pacing.orders import Orders
+from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
 from tfprof.shim.tensorflow import session
-from tfprof.shim.tensorflow.runs import Role, Runs
+from tfprof.shim.tensorflow.runs import Runs, RunSignature
 
 SHORT = 20_000
 NO_TRACE = f"steps={10**9}-{10**9}"
@@ -49,11 +49,11 @@ class SameKindRuns(Runs):
     """Runs that are all of one kind."""
 
     def __init__(self, tracker):
-        self.unknown = Role(None, [], 0, tracker)
+        self.unknown = RunSignature(None, [], 0, tracker)
 
     def find(self, session, fetches, targets):
-        """Return the role of a run and store it in the session."""
-        session._tfprof_run = Role(list(fetches), list(targets), len(fetches), self.unknown.tracker)
+        """Return the signature of a run and store it in the session."""
+        session._tfprof_run = RunSignature(list(fetches), list(targets), len(fetches), self.unknown.tracker)
         return session._tfprof_run
 
 
@@ -68,8 +68,8 @@ class Job:
         put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
         self.ticks = ticks
         self.session = Session()
-        orders = Orders(channel.words, Policy.from_text(policy), channel.report, lambda: None, ticks.now)
-        self.tracker = Tracker(layout.RUN, lambda: (channel, put, orders))
+        current = CurrentPolicy(channel.words, Policy.from_text(policy), channel.report, lambda: None, ticks.now)
+        self.tracker = Tracker(layout.RUN, lambda: (channel, put, current))
         self.made = session._run(self._call_tf_sessionrun, SameKindRuns(self.tracker), SimpleNamespace())
 
     def _call_tf_sessionrun(self, _session, _options, feeds, _fetches, _targets, _metadata):
@@ -246,8 +246,8 @@ def test_a_stopped_tracker_counts_nowhere(job, reader):
 
 def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
     put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
-    orders = Orders(channel.words, Policy.from_text(NO_TRACE), channel.report, lambda: None, time.monotonic_ns())
-    made = Tracker(layout.RUN, lambda: (channel, put, orders))
+    policy = CurrentPolicy(channel.words, Policy.from_text(NO_TRACE), channel.report, lambda: None, time.monotonic_ns())
+    made = Tracker(layout.RUN, lambda: (channel, put, policy))
     made.level(made.next(), 0)
     before = reader.word("self_ns")
     made.put_timed(time.monotonic_ns() - 1000, 1000, 1, 0, made.untimed)

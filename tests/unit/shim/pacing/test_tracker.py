@@ -12,8 +12,8 @@ from tfprof.formats.layout import WORD
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
 from tfprof.shim.clock import mono
-from tfprof.shim.pacing.accounts import Accounts
-from tfprof.shim.pacing.orders import Orders
+from tfprof.shim.pacing.costs import Costs
+from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.tracker import Tracker
 
 
@@ -23,10 +23,10 @@ def tracker(monkeypatch):
     monkeypatch.setattr(guard, "_raise", True)
     words = [0] * (max(WORD.values()) + 1)
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
-    channel: Any = SimpleNamespace(words=words, accounts=Accounts(words), broken=None, report=lambda *_: True)
+    channel: Any = SimpleNamespace(words=words, costs=Costs(words), broken=None, report=lambda *_: True)
     words_: Any = words
-    orders = Orders(words_, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
-    made: Any = (channel, lambda *_: None, orders)
+    policy = CurrentPolicy(words_, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
+    made: Any = (channel, lambda *_: None, policy)
     return Tracker(layout.RUN, lambda: made)
 
 
@@ -49,9 +49,9 @@ def test_many_threads_ask_at_once(tracker):
             for number in range(4000):
                 key = generator.randrange(6) + number // 400 * 7
                 if tracker.level(tracker.next(), key) is None:
-                    tracker.untraced(key, 1_000_000)
+                    tracker.note_untraced(key, 1_000_000)
                 else:
-                    tracker.traced(key, 1_000_000, 1000)
+                    tracker.note_traced(key, 1_000_000, 1000)
         except Exception as error:
             failed.append(error)
 
@@ -68,13 +68,13 @@ def test_a_step_of_a_signal_handler_within_the_pacer_is_not_traced(tracker):
 
     def totals():
         levels.append(tracker.level(tracker.next(), 1))
-        tracker.untraced(1, 1_000_000)
+        tracker.note_untraced(1, 1_000_000)
         return 0, 1
 
     tracker.level(tracker.next(), 1)
-    tracker.pace._totals = totals
+    tracker.pacer._totals = totals
     for _ in range(20):
         tracker.level(tracker.next(), 1)
-        tracker.untraced(1, 1_000_000)
+        tracker.note_untraced(1, 1_000_000)
     assert levels
     assert set(levels) == {None}

@@ -18,7 +18,7 @@ def functions(monkeypatch, armed):
     function.patch(module)
     yield module
     window.drop_current()
-    assert not function.scope.thread_state.calling
+    assert not function.local.thread_state.calling
     assert not function.inside
 
 
@@ -125,7 +125,7 @@ def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
     for _ in range(MANY):
         step()
     before = read().count(layout.FUNCTION)
-    thread_state = function.scope.thread_state
+    thread_state = function.local.thread_state
     thread_state.keras_calls.append(object())  # type: ignore[arg-type]  # any
     thread_state.changed()
     step()

@@ -21,7 +21,7 @@ def kit(monkeypatch, armed):
     yield profiler, functions, module
     window.drop_current()
     assert not keras._open
-    assert not function.scope.thread_state.keras_calls
+    assert not function.local.thread_state.keras_calls
 
 
 def fit(module, steps_per_execution=1, steps=None, **options):
@@ -165,7 +165,7 @@ def test_methods_keep_their_metadata(kit, armed):
     assert tapped.on_train_begin is method
     assert inspect.isfunction(tapped.__dict__["on_train_begin"])
     assert str(inspect.signature(method)) == "(self, *arguments)"
-    function.scope.thread_state.keras_calls.clear()
+    function.local.thread_state.keras_calls.clear()
 
 
 def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):

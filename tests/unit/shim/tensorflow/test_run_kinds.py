@@ -2,7 +2,7 @@
 
 import pytest
 from tfprof.formats import layout
-from tfprof.shim.tensorflow.run_kinds import OPS_MAX, fed, kind_of, role_key
+from tfprof.shim.tensorflow.run_kinds import OPS_MAX, kind_of, signature_key, with_feeds
 
 
 class Op:
@@ -97,10 +97,10 @@ def test_the_number_of_examined_ops_is_limited():
 
 def test_keys_differ_between_sets_of_fetches_and_targets():
     keys = {
-        fed(role_key(fetches, targets), 2)
+        with_feeds(signature_key(fetches, targets), 2)
         for fetches, targets in ((["a"], ["b"]), (["b"], ["a"]), (["a", "b"], []), ([], ["a", "b"]), (["a"], ["c"]))
     }
     assert len(keys) == 5
     assert {key >> 28 for key in keys} == {2}
-    assert role_key(["x"] * 40, ["y"] * 40) >> 20 == 15 << 4 | 15
-    assert fed(0, 99) >> 28 == 15
+    assert signature_key(["x"] * 40, ["y"] * 40) >> 20 == 15 << 4 | 15
+    assert with_feeds(0, 99) >> 28 == 15

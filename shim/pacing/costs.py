@@ -1,4 +1,4 @@
-"""The cost of tracing: one account per kind of step, so that each has its own budget."""
+"""The cost of tracing: each kind of step has its own cost and its own budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEP, _SELF, _EXTRA = (layout.WORD[name] for name in ("step_ns", "self_ns", "ex
 _TIMES = layout.TIMES_AT // 8
 
 
-class Account(object):
+class KindCost(object):
     """The cost of one step kind: ns ``spent``, steps ``traced``, whether any is ``traceable``."""
 
     __slots__ = ("spent", "traceable", "traced")
@@ -27,16 +27,16 @@ class Account(object):
         self.traceable = False
 
 
-class Accounts(object):
-    """The accounts of all kinds; the channel's ``words`` hold their sums."""
+class Costs(object):
+    """The costs of all kinds; the channel's ``words`` hold their sums."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
-        self._of: dict[int, Account] = {}
+        self._of: dict[int, KindCost] = {}
 
-    def of(self, kind: int) -> Account:
-        """Return the account of ``kind``."""
-        return self._of.setdefault(kind, Account())
+    def of(self, kind: int) -> KindCost:
+        """Return the cost of ``kind``."""
+        return self._of.setdefault(kind, KindCost())
 
     def totals(self, kind: int, budget: int) -> tuple[int, int]:
         """Return (step time, cost of tracing) so far, ns, of ``kind`` or of all kinds.
@@ -57,9 +57,9 @@ class Accounts(object):
         """
         if not self.of(kind).traced:
             return False
-        accounts = {each: account for each, account in list(self._of.items()) if account.traceable}
-        first = main_kind({each: self._words[_TIMES + each] for each in accounts})
+        costs = {each: cost for each, cost in list(self._of.items()) if cost.traceable}
+        first = main_kind({each: self._words[_TIMES + each] for each in costs})
         if first is None or first == kind:
             return False
-        others = sum(account.traced for each, account in accounts.items() if each != first)
-        return others + 1 >= max(accounts[first].traced, least)
+        others = sum(cost.traced for each, cost in costs.items() if each != first)
+        return others + 1 >= max(costs[first].traced, least)

@@ -47,8 +47,8 @@ class TracePacer(object):
 
     ``totals`` returns (time of the steps, cost of tracing) so far, ns. A step whose ordinal is
     below ``trigger`` and whose key is in ``known_keys`` is not traced; its caller need not ask. All
-    others call ``should_trace``, then ``traced`` or ``untraced`` with their duration. Under a
-    budget, the ``first`` steps of each key after its warm-up are traced.
+    others call ``should_trace``, then ``note_traced`` or ``note_untraced`` with their duration.
+    Under a budget, the ``first`` steps of each key after its warm-up are traced.
 
     Under a budget, when steps take more page faults after a trace than before, the next steps are
     traced at once: this usually restores the old memory layout. If it does not, ``lasting_faults``
@@ -80,11 +80,11 @@ class TracePacer(object):
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace that are not yet classified
         self.follow(policy)
 
-    def follow(self, policy: Policy, most: int = NEVER) -> None:
-        """Follow ``policy`` for at most ``most`` traced steps; measurements are kept."""
+    def follow(self, policy: Policy, max_traced: int = NEVER) -> None:
+        """Follow ``policy`` for at most ``max_traced`` traced steps; measurements are kept."""
         self._classify_watched(False)
         self.policy = policy
-        self._traces_left = most  # steps that may still be traced
+        self._traces_left = max_traced  # steps that may still be traced
         self._faults = PageFaultMonitor(self._count_faults)  # used only under a budget
         self._tries = 0
         self._retraces_left = 0  # steps still to be traced in this try
@@ -146,7 +146,7 @@ class TracePacer(object):
         """Return the first selected one of ``count`` steps, the last one if none is selected."""
         return next((each for each in range(ordinal, ordinal + count) if self.selects(each)), ordinal + count - 1)
 
-    def untraced(self, key: int, duration: int) -> int:
+    def note_untraced(self, key: int, duration: int) -> int:
         """Record an untraced step; return newly known extra time of traced ones, ns."""
         entry = self._keys.get(key)
         if entry is None or entry.seen == 1:
@@ -172,7 +172,7 @@ class TracePacer(object):
         entry.slow.clear()
         return extra
 
-    def traced(self, key: int, duration: int, own_ns: int) -> int:
+    def note_traced(self, key: int, duration: int, own_ns: int) -> int:
         """Record a traced step and our own work for it, ns; return its extra time if known."""
         entry = self._keys.setdefault(key, _KeyStats())
         entry.traced.append(duration)

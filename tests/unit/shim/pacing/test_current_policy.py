@@ -9,8 +9,8 @@ from tfprof.formats.layout import WORD
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
 from tfprof.shim.pacing import tracker as tracker_module
-from tfprof.shim.pacing.accounts import Accounts
-from tfprof.shim.pacing.orders import POLICY, Orders
+from tfprof.shim.pacing.costs import Costs
+from tfprof.shim.pacing.current_policy import POLICY, CurrentPolicy
 from tfprof.shim.pacing.tracker import Tracker
 
 SECOND = 10**9
@@ -34,11 +34,9 @@ class Process:
         self.trackers: dict[int, Tracker] = {}
         self.traced: list[tuple[int, int]] = []
         self.asked = 0
-        orders = Orders(self.words, Policy.from_text(trace), self._report, self._detach, self.now)
-        channel: Any = SimpleNamespace(
-            words=self.words, accounts=Accounts(self.words), broken=None, report=self._report
-        )
-        self._made: Any = (channel, lambda *_: None, orders)
+        policy = CurrentPolicy(self.words, Policy.from_text(trace), self._report, self._detach, self.now)
+        channel: Any = SimpleNamespace(words=self.words, costs=Costs(self.words), broken=None, report=self._report)
+        self._made: Any = (channel, lambda *_: None, policy)
 
     def _report(self, slug: str, text: str) -> None:
         self.refused.append((slug, text))
@@ -83,9 +81,9 @@ class Process:
         self.words[layout.TIMES_AT // 8 + kind] += duration
         if level is not None:
             self.traced.append((kind, ordinal))
-            made.traced(1, duration, 1000)
+            made.note_traced(1, duration, 1000)
         elif not is_plain:
-            made.untraced(1, duration)
+            made.note_untraced(1, duration)
 
     def steps(self, count: int, duration: int = STEP) -> list[int]:
         """Run ``count`` training steps; return those that were traced."""

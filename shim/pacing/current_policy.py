@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Callable
 
 POLICY = WORD["policy"]
-_ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
+_POLICY_WORDS = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
 _COUNT, _END, _RANGES = WORD["policy_count"], WORD["policy_end_ns"], WORD["policy_ranges"]
 _WRITING, _DETACH, _BEAT = WORD["policy_writing"], WORD["detach"], WORD["agent_beat_ns"]
 _SEEN, _REFUSED, _LOST = WORD["policy_seen"], WORD["policy_refused"], WORD["agent_lost"]
@@ -28,12 +28,12 @@ _OFF = Policy(layout.MODE_OFF)
 _DOUBT_NS = 5 * 10**9
 
 
-class Orders(object):
+class CurrentPolicy(object):
     """The policy in force; an order, the end of an order, or the loss of the agent changes it.
 
     ``revision`` grows with each change. ``generation`` is the last one read from the channel.
-    ``most`` is the maximum number of traced steps of each kind under the order in force, 0 for no
-    limit. ``is_bounded``: the order ends by itself. ``detach`` disarms the shim.
+    ``max_traced`` is the maximum number of traced steps of each kind under the order in force, 0
+    for no limit. ``is_bounded``: the order ends by itself. ``detach`` disarms the shim.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Orders(object):
         self.policy = policy
         self.revision = 0
         self.generation = 0
-        self.most = 0
+        self.max_traced = 0
         self.is_bounded = False
         self._words = words
         self._base_policy = policy  # in force again after the end of an order
@@ -78,7 +78,7 @@ class Orders(object):
         finally:
             lock.release()
 
-    def traced(self) -> None:
+    def count_traced(self) -> None:
         """Count a traced step of the current order.
 
         A step traced after the end of the order is not counted: it belongs to the standing policy.
@@ -86,7 +86,7 @@ class Orders(object):
         if self._words[_OVER] != self.generation:
             self._words[_TRACED] += 1
 
-    def finished(self, kind: int, revision: int) -> None:
+    def end_if_finished(self, kind: int, revision: int) -> None:
         """End the order of ``revision`` if ``kind`` is the main kind since the order's start.
 
         No more steps of ``kind`` are to be traced.
@@ -120,7 +120,7 @@ class Orders(object):
         if not self._doubt_ns:
             self._doubt_ns = now
         elif now - self._doubt_ns >= _DOUBT_NS and self.policy.mode != layout.MODE_OFF:
-            self._end_ns, self.most, self.is_bounded = 0, 0, False
+            self._end_ns, self.max_traced, self.is_bounded = 0, 0, False
             self._words[_LOST] = 1
             self._follow(_OFF)
         return False
@@ -129,14 +129,19 @@ class Orders(object):
         """Apply the policy in the agent's words; an invalid one is refused and changes nothing."""
         words = self._words
         generation = words[POLICY]
-        asked, count, end_ns, detach = [words[at] for at in _ASKED], words[_COUNT], words[_END], words[_DETACH]
+        wanted_words, count, end_ns, detach = (
+            [words[at] for at in _POLICY_WORDS],
+            words[_COUNT],
+            words[_END],
+            words[_DETACH],
+        )
         number = min(words[_RANGES], layout.RANGES_MAX)
         table = [words[_TABLE + at] for at in range(2 * number)]
         if words[_WRITING] or words[POLICY] != generation:
             return  # being written: the next step reads them again
         self.generation = generation
         try:
-            policy = Policy.from_words(asked, tuple(zip(table[::2], table[1::2])))
+            policy = Policy.from_words(wanted_words, tuple(zip(table[::2], table[1::2])))
         except PolicyError as error:
             words[_REFUSED] = generation
             self._report(error.slug, error.args[0])
@@ -149,7 +154,7 @@ class Orders(object):
             return
         self._times = {each: words[_TIMES + each] for each in layout.STEP_KINDS}
         self._kinds.clear()
-        self.most, self._end_ns = count, end_ns
+        self.max_traced, self._end_ns = count, end_ns
         self.is_bounded = bool(count or end_ns or policy.mode == layout.MODE_STEPS)
         if not self.is_bounded:
             self._base_policy = policy
@@ -157,7 +162,7 @@ class Orders(object):
 
     def _end(self) -> None:
         """Return to the policy before the order."""
-        self.most, self._end_ns, self.is_bounded = 0, 0, False
+        self.max_traced, self._end_ns, self.is_bounded = 0, 0, False
         self._words[_OVER] = self.generation
         self._follow(self._base_policy)
 

@@ -6,8 +6,8 @@ import pytest
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.formats.step_kinds import main_kind
-from tfprof.shim.pacing.accounts import Accounts
-from tfprof.shim.pacing.pace import FIRST_TRACES, TracePacer
+from tfprof.shim.pacing.costs import Costs
+from tfprof.shim.pacing.pacer import FIRST_TRACES, TracePacer
 
 STEP, SELF = (layout.JOB_WORDS[name] // 8 for name in ("step_ns", "self_ns"))
 TIMES = layout.TIMES_AT // 8
@@ -19,15 +19,15 @@ class Job:
 
     def __init__(self, **kinds):
         self.words = [0] * 1024
-        self.accounts = Accounts(self.words)
+        self.costs = Costs(self.words)
         self.kinds = {getattr(layout, name.upper()): given for name, given in kinds.items()}
         policy = Policy.from_text("budget=1%")
         self.paces = {
             kind: TracePacer(
                 policy,
-                partial(self.accounts.totals, kind, BUDGET),
+                partial(self.costs.totals, kind, BUDGET),
                 faults=lambda: 0,
-                should_yield=partial(self.accounts.should_yield, kind, FIRST_TRACES),
+                should_yield=partial(self.costs.should_yield, kind, FIRST_TRACES),
             )
             for kind in self.kinds
         }
@@ -35,25 +35,25 @@ class Job:
 
     def run(self, name, count):
         kind = getattr(layout, name.upper())
-        pace, account, (duration, extra) = self.paces[kind], self.accounts.of(kind), self.kinds[kind]
+        pacer, cost, (duration, extra) = self.paces[kind], self.costs.of(kind), self.kinds[kind]
         for _ in range(count):
             self.ordinals[kind] += 1
             taken, spent = duration, 0
-            if self.ordinals[kind] >= pace.trigger or 1 not in pace.known_keys:
-                account.traceable = True
-                if pace.should_trace(self.ordinals[kind], 1):
-                    account.traced += 1
+            if self.ordinals[kind] >= pacer.trigger or 1 not in pacer.known_keys:
+                cost.traceable = True
+                if pacer.should_trace(self.ordinals[kind], 1):
+                    cost.traced += 1
                     taken += extra
-                    spent = pace.traced(1, taken, extra // 10) + extra // 10
+                    spent = pacer.note_traced(1, taken, extra // 10) + extra // 10
                 else:
-                    spent = pace.untraced(1, taken)
-            account.spent += spent
+                    spent = pacer.note_untraced(1, taken)
+            cost.spent += spent
             self.words[SELF] += spent
             self.words[TIMES + kind] += taken
             self.words[STEP] += taken
 
     def traced(self, name):
-        return self.accounts.of(getattr(layout, name.upper())).traced
+        return self.costs.of(getattr(layout, name.upper())).traced
 
     @property
     def cost(self):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from tfprof.formats.policy import Policy
-from tfprof.shim.pacing.pace import FIRST_TRACES, KEYS_MAX, TRIES, WARM_UP, TracePacer
+from tfprof.shim.pacing.pacer import FIRST_TRACES, KEYS_MAX, TRIES, WARM_UP, TracePacer
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 
@@ -14,24 +14,24 @@ class Job:
     def __init__(self, text, extra=0.3, own=200_000, after=0.0):
         self.elapsed = self.spent = self.asked = self.ordinal = 0
         self.extra, self.own, self.after = extra, own, after
-        self.pace = TracePacer(Policy.from_text(text), lambda: (self.elapsed, self.spent))
+        self.pacer = TracePacer(Policy.from_text(text), lambda: (self.elapsed, self.spent))
         self.traced = []
 
     def step(self, key=1, duration=1_000_000):
         self.ordinal += 1
-        if self.ordinal < self.pace.trigger and key in self.pace.known_keys:
+        if self.ordinal < self.pacer.trigger and key in self.pacer.known_keys:
             self.elapsed += duration
             return False
         self.asked += 1
         if self.traced[-1:] == [self.ordinal - 1]:
             duration = int(duration * (1 + self.after))
-        if self.pace.should_trace(self.ordinal, key):
+        if self.pacer.should_trace(self.ordinal, key):
             duration = int(duration * (1 + self.extra))
-            self.spent += self.pace.traced(key, duration, self.own) + self.own
+            self.spent += self.pacer.note_traced(key, duration, self.own) + self.own
             self.traced.append(self.ordinal)
             wanted = True
         else:
-            self.spent += self.pace.untraced(key, duration)
+            self.spent += self.pacer.note_untraced(key, duration)
             wanted = False
         self.elapsed += duration
         return wanted
@@ -62,9 +62,9 @@ def test_a_fixed_policy_selects_exact_steps(text, traced):
 
 @pytest.mark.parametrize("text", ["all", "steps=3-30", "every=1"])
 def test_steps_of_threads_that_ask_late_are_traced(text):
-    pace = TracePacer(Policy.from_text(text), lambda: (0, 0))
+    pacer = TracePacer(Policy.from_text(text), lambda: (0, 0))
     order = [5, 3, 4, 9, 6, 8, 7, 12, 11, 10]
-    assert all(ordinal >= pace.trigger and pace.should_trace(ordinal, 1) for ordinal in order)
+    assert all(ordinal >= pacer.trigger and pacer.should_trace(ordinal, 1) for ordinal in order)
 
 
 def test_steps_between_ranges_make_no_call():
@@ -132,7 +132,7 @@ def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
     before = len(job.traced)
     while not job.step(duration=1_000_000):
         pass
-    job.spent += job.pace.traced(1, 30_000_000_000, 200_000)  # thirty seconds, as if a checkpoint was written
+    job.spent += job.pacer.note_traced(1, 30_000_000_000, 200_000)  # thirty seconds, as if a checkpoint was written
     job.steps(20_000)
     assert len(job.traced) > before + 20
 
@@ -158,7 +158,7 @@ def test_new_keys_do_not_fill_memory():
     job = Job("off")
     for key in range(6000):
         job.step(key=key)
-    assert len(job.pace.known_keys) == 4096
+    assert len(job.pacer.known_keys) == 4096
 
 
 class TippedJob(Job):
@@ -171,7 +171,7 @@ class TippedJob(Job):
     def __init__(self, text, tips, faults=17_000, usual=10, **more):
         self.faults = self.runs = self.slow = 0
         super().__init__(text, **more)
-        self.pace = TracePacer(self.pace.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
+        self.pacer = TracePacer(self.pacer.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
         self.tips, self.many, self.usual = tips, faults, usual
         self.tipped = False
 
@@ -200,7 +200,7 @@ def test_traces_are_repeated_until_steps_take_no_more_page_faults_than_before(ti
     assert runs_of(job.traced) == [WARM_UP + 1 + EACH * run for run in range(times + 1)]
     assert len(job.traced) == FIRST_TRACES * (times + 1)
     assert job.slow == EACH * times
-    assert not job.pace.lasting_faults
+    assert not job.pacer.lasting_faults
 
 
 def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
@@ -217,7 +217,7 @@ def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
 
 def test_page_faults_that_remain_after_further_traces_are_reported():
     job = TippedJob("budget=1%", lambda run: run >= 5).steps(30_000)
-    assert job.pace.lasting_faults == 17_000 - 10
+    assert job.pacer.lasting_faults == 17_000 - 10
     before = len(job.traced)
     job.steps(60_000)
     assert len(job.traced) - before == pytest.approx(1500, rel=0.1)  # 0.8 ms each of 1 % of 120 s
