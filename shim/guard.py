@@ -25,6 +25,7 @@ _raise: "bool | None" = None  # whether our errors reach the job; None: not yet 
 #: operand after a ``yield from``, with which it does not.
 _RESUME = (lambda: 0).__code__.co_code[0] if sys.version_info >= (3, 11) else None
 _AFTER_YIELD_FROM = 2
+_REPLACED_MAX = 8  # maximum errors of ours in a row that each replaced the one before
 _retired = False
 _channel: "Channel | None" = None
 
@@ -94,18 +95,28 @@ def contain_in_callback() -> None:
     The job's own is raised again soon after the callback.
     """
     error = sys.exc_info()[1]
-    if error is not None and not contain(error):
-        _raise_later(sys._getframe(1), error)
+    if error is None:
+        return
+    theirs = _of_job(error)
+    if theirs is not None or not contain(error):
+        _raise_later(sys._getframe(1), theirs or error)
 
 
 def contain(error: BaseException) -> bool:
     """Count our own ``error``, and return True.
 
-    Return False if the job raised it: the caller must raise it again.
+    Return False if the job raised it: the caller must raise it again. If it replaced an exception
+    of the job's, raise that one.
     """
     global _raise
-    if raised_by_job(error):
+    theirs = _of_job(error)
+    if theirs is error:
         return False
+    if theirs is not None:
+        try:
+            _raise_again(theirs)
+        finally:
+            del theirs  # its traceback has this frame
     if _retired:
         return True
     if _raise is None:
@@ -124,8 +135,46 @@ def raised_by_job(error: BaseException) -> bool:
 
     The job's signal handlers and trace functions may raise in our code. They get the interrupted
     frame as an argument. Another thread may also set an exception in this one. Such an exception
-    has no arguments, and no raise statement raised it.
+    has no arguments, and no raise statement raised it. An error of ours that replaced such an
+    exception, as a clean-up that fails does, counts as the job's until ``contain`` gets it.
     """
+    return _of_job(error) is not None
+
+
+def _of_job(error: BaseException) -> "BaseException | None":
+    """Return ``error`` if the job raised it, or the exception of the job's that it replaced.
+
+    An exception was replaced, rather than handled by the job, if it had come no further than a
+    frame that ``error`` passed through.
+    """
+    frames: "set[FrameType]" = set()
+    each: "BaseException | None" = error
+    for _ in range(_REPLACED_MAX):
+        if each is None:
+            return None
+        trace = each.__traceback__
+        if each is not error and (trace is None or trace.tb_frame not in frames):
+            return None
+        if _is_of_job(each):
+            return each
+        while trace is not None:
+            frames.add(trace.tb_frame)
+            trace = trace.tb_next
+        each = each.__context__
+    return None
+
+
+def _raise_again(error: BaseException) -> None:
+    """Raise ``error``, which has been raised before, with its context as it was."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        error.__context__ = context
+        del error  # its traceback has this frame
+
+
+def _is_of_job(error: BaseException) -> bool:
     if not isinstance(error, Exception):
         return True
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):

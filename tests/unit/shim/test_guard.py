@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import weakref
 
 import pytest
@@ -147,6 +148,93 @@ def test_an_error_of_our_own_calls_is_ours(error):
         return None
 
     assert fails() is False
+
+
+class CleanUp:
+    """A context manager whose end fails."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        raise FileNotFoundError("ours")
+
+
+def fails_in_except():
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+    except BaseException:
+        os.unlink("/no/such/file")
+        raise
+
+
+def fails_in_finally():
+    try:
+        fails_in_except()
+    finally:
+        os.rmdir("/no/such/folder")
+
+
+def fails_in_exit():
+    try:
+        with CleanUp():
+            os.kill(os.getpid(), signal.SIGUSR1)
+    except OSError as error:
+        if guard.raised_by_job(error):
+            raise
+
+
+@pytest.mark.parametrize("cls", [TimeoutError, KeyboardInterrupt])
+@pytest.mark.parametrize("fails", [fails_in_except, fails_in_finally, fails_in_exit])
+def test_an_error_of_a_clean_up_of_ours_does_not_replace_the_jobs(channel, reader, fails, cls):
+    first = LookupError("the first")
+
+    def handler(_number, _frame):
+        raise cls("theirs") from first
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(cls, match="theirs") as caught:
+            guarded(fails)()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (caught.value.__cause__, caught.value.__context__) == (first, None)
+    assert handler.__code__ in [frame.f_code for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert reader.word("faults") == 0
+
+
+def test_an_error_of_a_clean_up_of_ours_in_a_callback_does_not_replace_the_jobs(channel, reader):
+    class Thing:
+        """Something to refer to."""
+
+    def handler(_number, _frame):
+        raise TimeoutError("theirs")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        thing = Thing()
+        reference = weakref.ref(thing, guard.called_back(lambda _reference: fails_in_finally()))
+        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - it is raised at the line after
+            del thing
+            assert reference() is not None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("handled", [TimeoutError("theirs"), KeyboardInterrupt()])
+def test_an_exception_that_the_job_handles_is_not_raised_again(channel, reader, handled):
+    def handler(_number, _frame):
+        raise handled
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        try:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        except BaseException:
+            assert guarded(lambda: os.rmdir("/no/such/folder"))() is None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert reader.word("faults") == 1
 
 
 def test_a_raise_without_arguments_is_ours_and_an_error_set_by_another_thread_is_not():
