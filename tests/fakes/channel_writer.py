@@ -18,15 +18,31 @@ from tfprof.formats import layout
 from tfprof.formats.version import CHANNEL_VERSION
 
 
-class ChannelWriter:
-    """One channel; `put` and `put_span` return False where there is no room."""
+def _allocate(fd, size):
+    os.posix_fallocate(fd, 0, size)
 
-    def __init__(self, launch=0, uid=None, ring=layout.RING_MIN, version=CHANNEL_VERSION, hello=None, sealed=True):
+
+class ChannelWriter:
+    """One channel; `put` and `put_span` return False where there is no room.
+
+    A ``sparse`` one has no memory reserved.
+    """
+
+    def __init__(
+        self,
+        launch=0,
+        uid=None,
+        ring=layout.RING_MIN,
+        version=CHANNEL_VERSION,
+        hello=None,
+        sealed=True,
+        sparse=False,
+    ):
         self.uid = uid if uid is not None else int.from_bytes(os.urandom(8), "little") or 1
         self.launch = launch
         self.ring = ring
         self.fd = os.memfd_create(layout.MEMFD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.posix_fallocate(self.fd, 0, layout.RING_AT)
+        (os.ftruncate if sparse else _allocate)(self.fd, layout.RING_AT)
         if sealed:
             fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         self.map = mmap.mmap(self.fd, layout.RING_AT)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -19,7 +20,8 @@ from tfprof.commands.daemons import read_status, running_pid
 from tfprof.formats import runtime_dir, wire
 from tfprof.formats.wire import Head
 
-LAUNCH = 0x5EED
+#: Random: agents of other tests see the channels of this one.
+LAUNCH = secrets.randbits(63)
 #: Share of a core below which a daemon is at rest. A quiet machine shows 0.0006 to 0.0027, a busy
 #: loop 1.
 IDLE_SHARE = 0.003

@@ -1,0 +1,30 @@
+"""Makes and announces COUNT valid channels in one process, and waits for a line.
+
+    python many_channels.py FOLDER LAUNCH COUNT
+
+It prints ``done`` when all are announced.
+"""
+
+import resource
+import sys
+
+from fakes.channel_writer import ChannelWriter
+
+#: Descriptors of a channel, with its mapping, and others of the process.
+EACH, OTHERS = 2, 20
+
+
+def main():
+    """Make the channels, without memory for their rings."""
+    folder, launch, count = sys.argv[1], int(sys.argv[2], 16), int(sys.argv[3])
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (EACH * count + OTHERS, hard))
+    made = [ChannelWriter(launch, sparse=True) for _ in range(count)]
+    for one in made:
+        one.announce(folder)
+    print("done", flush=True)
+    sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    main()
