@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "op": ("tfprof.cli.views:op", "Cost of each op type: time, memory, occurrence."),
     "code": ("tfprof.cli.views:code", "Cost of each line of Python."),
     "advise": ("tfprof.cli.advise:advise", "Advice on performance."),
-    "shell": ("tfprof.cli.shell:shell", "Views and advice, line by line."),
+    "shell": ("tfprof.cli.shell:shell", "Views and advice at an interactive prompt."),
     "import": ("tfprof.cli.import_:import_", "Import files of the TF profiler as a job."),
     "profile-proto": (
         "tfprof.cli.profile_proto:profile_proto",

@@ -83,7 +83,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--exact-tf",
         "exact",
         is_flag=True,
-        help="Print exactly what the TF profiler prints, even where it is wrong or silent.",
+        help="Print exactly what the TF profiler prints, even where it is wrong or incomplete.",
     ),
 )
 

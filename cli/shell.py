@@ -149,7 +149,7 @@ def _next() -> str:
 @selection_options
 @view_options("")
 def shell(compat: str, exact: bool, **given: Any) -> int:
-    """Query JOBs line by line.
+    """Query JOBs at an interactive prompt.
 
     The commands are scope, graph, op, code and advise, with the options of `tfprof op`.
 

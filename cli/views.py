@@ -27,7 +27,7 @@ _HELP: Final = {
 
     Numbers are per step, including everything below a row; *self* is the node's own time. A node
     that several use is below one of them.""",
-    "op": """Cost of each op type of JOB, counted like TensorFlow's own profiler.
+    "op": """Cost of each op type of JOB, counted like the TF profiler.
 
     The largest come first; numbers are per step.""",
     "code": """Cost of each line of Python of JOB, in the tree of calls that created the graph's nodes.
@@ -39,7 +39,7 @@ _HELP_ALL: Final = (
     "\n\n    Numbers are means over the traced steps, or those of one step (-step)."
     " Several JOBs are merged by the names of nodes."
     "\n    Lists are separated by commas; regexes match whole names."
-    " --exact-tf prints as TensorFlow's own profiler does."
+    " --exact-tf prints as the TF profiler does."
 )
 
 

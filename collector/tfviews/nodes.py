@@ -1,4 +1,4 @@
-"""Node statistics as TensorFlow's own profiler counts them.
+"""Node statistics as the TF profiler counts them.
 
 They are computed from the rollup and a graph's nodes.
 """
