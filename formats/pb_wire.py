@@ -1,27 +1,36 @@
-"""The protobuf wire format of top-level fields, without protobuf in the job."""
+"""The protobuf wire format of one message: its fields, and varints.
+
+It needs no protobuf in the job, and no memory for messages that are too large to parse at once.
+"""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator
+    from typing import Iterator, TypeVar
+
+    Data = TypeVar("Data", bytes, memoryview)
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_FIXED = {FIXED64: 8, FIXED32: 4}
+_VARINT_BITS = 70  # ten bytes of seven bits, for a value of 64 bits
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return (value, end offset) of the varint at ``at``; ValueError when there is none."""
-    value = shift = 0
-    while shift < 70:
-        if at >= len(data):
-            break
+class CutShortError(ValueError):
+    """A message ends within a field, or has an invalid field."""
+
+
+def varint(data: Data, at: int) -> tuple[int, int]:
+    """Return (value, end offset) of the varint at ``at``; CutShortError when there is none."""
+    value, shift, size = 0, 0, len(data)
+    while at < size and shift < _VARINT_BITS:
         byte = data[at]
         at += 1
-        value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return value | byte << shift, at
+        value |= (byte & 0x7F) << shift
         shift += 7
-    raise ValueError("not a varint")
+    raise CutShortError("not a varint")
 
 
 def encoded(value: int) -> bytes:
@@ -34,40 +43,57 @@ def encoded(value: int) -> bytes:
     return bytes(out)
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, start, end, value) for each field.
+def wire_type(data: Data, start: int) -> int:
+    """Return the type of the field at ``start``: VARINT, FIXED64, BYTES or FIXED32."""
+    return data[start] & 7
 
-    The value is a varint's value, else the offset of the content. ValueError when a field is cut
-    short or of an unknown type.
+
+def fields(data: Data) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (number, start, content, end) of each field, without copying.
+
+    The field begins at ``start``, and its content, which follows its tag and its length, at
+    ``content``. CutShortError when the message is cut short, or has a field of an unknown type or
+    without a number.
     """
-    at = 0
-    while at < len(data):
+    at, size = 0, len(data)
+    while at < size:
         start = at
-        tag, at = varint(data, at)
-        kind = tag & 7
-        if kind == VARINT:
-            value, at = varint(data, at)
-        elif kind == BYTES:
-            length, value = varint(data, at)
-            at = value + length
-        elif kind in (FIXED64, FIXED32):
-            value = at
-            at += 8 if kind == FIXED64 else 4
+        tag, at = data[at], at + 1
+        if tag > 0x7F:  # rare; a call takes longer than the rest
+            tag, at = varint(data, start)
+        kind, content = tag & 7, at
+        if kind == BYTES:
+            length, content = varint(data, at)
+            at = content + length
+        elif kind == VARINT:
+            _, at = varint(data, at)
+        elif kind in _FIXED:
+            at += _FIXED[kind]
         else:
-            raise ValueError("field of unknown type %d" % kind)
-        if at > len(data):
-            raise ValueError("field cut short")
-        yield tag >> 3, start, at, value
+            raise CutShortError("a field of type %d" % kind)
+        if at > size or not tag >> 3:
+            raise CutShortError("a field is cut short, or has no number")
+        yield tag >> 3, start, content, at
 
 
-def without(data: bytes, number: int) -> bytes:
-    """Return ``data`` without the fields ``number``."""
-    return b"".join(data[start:end] for field, start, end, _ in fields(data) if field != number)
+def parts(data: Data, number: int) -> Iterator[Data]:
+    """Yield the content of each length-delimited field ``number``; errors are those of `fields`."""
+    for found, start, content, end in fields(data):
+        if found == number and wire_type(data, start) == BYTES:
+            yield data[content:end]
 
 
-def last(data: bytes, number: int, default: int = 0) -> int:
-    """Return the value of the last field ``number`` in ``data``: in protobuf the last counts."""
-    for field, _, _, value in fields(data):
-        if field == number:
-            default = value
+def without(data: Data, number: int) -> bytes:
+    """Return ``data`` without the fields ``number``; errors are those of `fields`."""
+    return b"".join([data[start:end] for found, start, _, end in fields(data) if found != number])
+
+
+def last(data: Data, number: int, default: int = 0) -> int:
+    """Return the value of the last varint field ``number``: in protobuf the last counts.
+
+    ``default`` if there is none. Errors are those of `fields`.
+    """
+    for found, start, content, _ in fields(data):
+        if found == number and wire_type(data, start) == VARINT:
+            default, _ = varint(data, content)
     return default

@@ -10,10 +10,10 @@ from typing import Final
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 
+from ...formats.pb_wire import CutShortError, parts
 from ..errors import DecodeError
 from ..store.schema import GRAPH_NODES
 from .columns import from_columns
-from .messages import CutShortError, parts
 from .proto.graph_pb2 import GraphDef, NodeDef
 
 #: Maximum bytes of a tensor or string attribute in `node_def`; larger ones are left out.

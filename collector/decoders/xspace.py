@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 
+from ...formats.pb_wire import CutShortError, parts, without
 from ..errors import DecodeError
 from ..store.devices import accelerator
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 from .columns import from_rows
 from .decode import Decoded
 from .interner import Interner, NamesFullError
-from .messages import CutShortError, parts, without
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
 from .session_ops import HOST_DEVICE, Execution, executions

@@ -58,9 +58,7 @@ class _TracedVariants(object):
         self.is_traceable = is_traceable
         self.key = key
         self.tracker = tracker
-        self.given = b"".join(
-            options[value:end] for field, _, end, value in pb_wire.fields(options) if field == _OPTIONS
-        )
+        self.given = b"".join(pb_wire.parts(options, _OPTIONS))
         self.requested_level = pb_wire.last(self.given, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
         self.is_reported = False  # whether `unknown-callable` was reported

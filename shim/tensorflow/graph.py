@@ -216,7 +216,7 @@ def _field(tag: int, data: bytes) -> bytes:
 
 def library_size(raw: bytes) -> int:
     """Return the size of the functions in a GraphDef, in bytes."""
-    return sum(end - start for number, start, end, _ in fields(raw) if number == _LIBRARY)
+    return sum(end - start for number, start, _, end in fields(raw) if number == _LIBRARY)
 
 
 def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], library: bool) -> Iterator[bytes]:
@@ -225,10 +225,10 @@ def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], librar
     The library is left out unless ``library`` is set.
     """
     index = 0
-    for number, start, end, body in fields(raw):
+    for number, start, content, end in fields(raw):
         if number == _NODE:
             if index >= first:
-                node = raw[body:end]
+                node = raw[content:end]
                 if len(node) > ATTR_MAX:
                     node = without_weights(node)
                 yield _field(_NODE_TAG, node + known_shapes.get(_name(node), b""))
@@ -246,7 +246,7 @@ def _name(node: bytes) -> bytes:
 def without_weights(node: bytes) -> bytes:
     """Return the bytes of a NodeDef without attributes larger than ATTR_MAX."""
     return b"".join(
-        node[start:end] for number, start, end, _ in fields(node) if number != _ATTR or end - start <= ATTR_MAX
+        node[start:end] for number, start, _, end in fields(node) if number != _ATTR or end - start <= ATTR_MAX
     )
 
 

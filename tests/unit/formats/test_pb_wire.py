@@ -18,6 +18,21 @@ def test_the_last_value_of_a_field_counts():
     assert pb_wire.last(MESSAGE, 1) == 3
     assert pb_wire.last(b"", 1) == 0
     assert pb_wire.last(MESSAGE + b"\x08\x00", 1, default=7) == 0
+    assert pb_wire.last(MESSAGE + b"\x0a\x01\xff", 1) == 3  # of another type, like an unknown field
+
+
+def test_the_parts_of_a_message_are_its_length_delimited_fields():
+    message = MESSAGE + b"\x12\x00" + b"\x10\x05" + b"\x12\x02de"
+    assert list(pb_wire.parts(message, 2)) == [b"abc", b"", b"de"]
+    assert list(pb_wire.parts(MESSAGE, 1)) == []
+
+
+def test_the_parts_of_a_view_are_views_of_the_same_memory():
+    data = bytearray(MESSAGE)
+    (part,) = pb_wire.parts(memoryview(data), 2)
+    data[4:7] = b"xyz"
+    assert bytes(part) == b"xyz"
+    assert pb_wire.without(memoryview(data), 2) == MESSAGE[:2] + MESSAGE[7:]
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -26,10 +41,22 @@ def test_a_varint_round_trips(value):
     assert pb_wire.varint(data, 0) == (value, len(data))
 
 
-@pytest.mark.parametrize("data", [b"\x12\x05abc", b"\x0b", b"\x08", b"\x80" * 11, b"\x1d12", b"\x2112"])
+@pytest.mark.parametrize("data", [b"\x12\x05abc", b"\x08", b"\x80" * 11, b"\x1d12", b"\x2112"])
 def test_bytes_cut_short_are_an_error(data):
-    with pytest.raises(ValueError):
+    with pytest.raises(pb_wire.CutShortError):
         list(pb_wire.fields(data))
+
+
+@pytest.mark.parametrize("data", [b"\x0b", b"\x0e", b"\x00\x01", b"\x02\x00"])
+def test_a_field_of_an_unknown_type_or_without_a_number_is_an_error(data):
+    with pytest.raises(pb_wire.CutShortError):
+        list(pb_wire.fields(data))
+
+
+def test_a_varint_has_at_most_ten_bytes():
+    assert pb_wire.varint(b"\xff" * 9 + b"\x01", 0) == ((1 << 64) - 1, 10)
+    with pytest.raises(pb_wire.CutShortError):
+        pb_wire.varint(b"\x80" * 10 + b"\x01", 0)
 
 
 @given(st.binary(max_size=40))
@@ -38,4 +65,5 @@ def test_any_bytes_are_read_or_refused(data):
         found = list(pb_wire.fields(data))
     except ValueError:
         return
-    assert b"".join(data[start:end] for _, start, end, _ in found) == data
+    assert b"".join(data[start:end] for _, start, _, end in found) == data
+    assert all(start < content <= end for _, start, content, end in found)
