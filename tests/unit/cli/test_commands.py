@@ -202,7 +202,7 @@ def test_events_of_a_job_are_printed_with_its_steps(tmp_path: Path, run: Run, wi
         ((), None),
         (("outside-steps",), None),
         (("outside-steps", "page-faults"), "?page-faults befell it, 2 times [page-faults]"),
-        (("gap", "a", "b"), "?gap befell it [gap]; 2 more in: tfprof steps 7f3a112233445566"),
+        (("gap", "a", "b"), "?gap befell it: 1 [gap]; 2 more in: tfprof steps 7f3a112233445566"),
     ],
 )
 def test_the_report_contains_unusual_events(

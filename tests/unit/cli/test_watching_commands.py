@@ -68,7 +68,7 @@ def test_show_prints_the_summary_of_a_job_on_one_screen(run: Run) -> None:
     assert any(line.startswith("cpu cores") and " 2.00 " in line for line in lines)
     assert any(line.startswith("host cores of 8") for line in lines)
     assert "alerts   no step for 20.0 s after batch 40; a step usually takes 500 ms [stall]" in lines
-    assert "warnings some are missing, 3 times [gap]" in lines
+    assert "warnings some are missing: 3 [gap]" in lines
     assert err.startswith("tfprof: no traced steps")
     assert len(lines) <= 24
 
@@ -103,7 +103,7 @@ def test_follow_prints_the_last_steps_and_the_end(run: Run) -> None:
     assert (code, err) == (0, "")
     assert first.startswith(f"job 7f3a train.py · exited 1 · ada@{HOST}, pid 4711 · TF 2.21.0 · 40 batch steps so far")
     assert [line.split()[1:3] for line in steps[:3]] == [["epoch", "1"], ["fit", "1"], ["evaluate", "1"]]
-    assert steps[3].endswith("some are missing, 3 times [gap]")
+    assert steps[3].endswith("some are missing: 3 [gap]")
     assert (
         last
         == "job 7f3a train.py · exited 1 · 60.0 s · 40 batch steps · median 20.0 ms · 0 traced (cost 0.0 %) · 0 lost"
