@@ -100,14 +100,16 @@ class Option(NamedTuple):
         return {"op": self.op, "code": self.code}.get(view) or self.help
 
 
+_ORDERED: Final = " (the first column; with --exact-tf, --json or a file by name)."
+
 #: In the order of the table that the TF profiler prints.
 TABLE: Final = (
     Option(
         "max_depth",
         NUMBER,
         "N",
-        "Show at most this many levels, the root included (all; in TensorFlow's layout 10).",
-        op="Show entries up to this position, counted from 0 (all; in TensorFlow's layout 10).",
+        "Show at most this many levels, the root included (all; 10 with --exact-tf, --json or a file).",
+        op="Show entries up to this position, counted from 0 (all; 10 with --exact-tf, --json or a file).",
     ),
     Option(
         "min_bytes",
@@ -157,9 +159,9 @@ TABLE: Final = (
         "order_by",
         ORDER,
         "WHAT",
-        "Sort siblings by " + ", ".join(ORDERS[:-1]) + " (the first column; in TensorFlow's layout name).",
-        op="Sort by " + ", ".join(ORDERS) + " (the first column; in TensorFlow's layout name).",
-        code="Sort siblings by " + ", ".join(ORDERS) + " (the first column; in TensorFlow's layout name).",
+        "Sort siblings by " + ", ".join(ORDERS[:-1]) + _ORDERED,
+        op="Sort by " + ", ".join(ORDERS) + _ORDERED,
+        code="Sort siblings by " + ", ".join(ORDERS) + _ORDERED,
     ),
     Option("account_type_regexes", REGEXES, "R,R", "Count nodes with a matching op type, device or label (.*)."),
     Option(
