@@ -12,7 +12,7 @@ from ..formats import layout
 _LINK: Final = f"/memfd:{layout.MEMFD_NAME} (deleted)"
 
 
-class Holder(NamedTuple):
+class DescriptorHolder(NamedTuple):
     """A descriptor of a channel that some process has open."""
 
     pid: int
@@ -152,13 +152,13 @@ class ProcessTree(NamedTuple):
     members: dict[int, Process]
     children: dict[int, list[int]]
 
-    def below(self, root: int, apart: frozenset[int]) -> list[Process]:
-        """Return ``root`` and its descendants, except the subtrees of ``apart`` (other jobs)."""
+    def below(self, root: int, excluded: frozenset[int]) -> list[Process]:
+        """Return ``root`` and its descendants, except the subtrees of ``excluded`` (other jobs)."""
         found, left = [], [root] if root in self.members else []
         while left:
             pid = left.pop()
             found.append(self.members[pid])
-            left += [child for child in self.children.get(pid, ()) if child not in apart]
+            left += [child for child in self.children.get(pid, ()) if child not in excluded]
         return found
 
 
@@ -206,13 +206,13 @@ def channels_of(pid: int) -> dict[Inode, str]:
     return found
 
 
-def scan(uid: int) -> dict[Inode, list[Holder]]:
+def scan(uid: int) -> dict[Inode, list[DescriptorHolder]]:
     """Return all channels that other processes visible to ``uid`` hold; this takes some ms."""
-    found: dict[Inode, list[Holder]] = {}
+    found: dict[Inode, list[DescriptorHolder]] = {}
     for pid in visible(uid):
         if pid != os.getpid():
             for inode, path in channels_of(pid).items():
-                found.setdefault(inode, []).append(Holder(pid, path))
+                found.setdefault(inode, []).append(DescriptorHolder(pid, path))
     return found
 
 

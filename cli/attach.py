@@ -57,7 +57,7 @@ class ProcessSelection:
         self._looked_s = float("-inf")
         self.follows = follows
 
-    def look(self, attached: list[Attachment]) -> None:
+    def update(self, attached: list[Attachment]) -> None:
         """Attach to new processes and add the attachments to ``attached``.
 
         New processes are looked for at most once in PROCESS_POLL_S. If one cannot be attached to, a
@@ -89,7 +89,7 @@ class UntracedNotes:
         self._waits = waits
         self._due_s: dict[Attachment, float] = {}
 
-    def look(self, attached: Sequence[Attachment]) -> None:
+    def update(self, attached: Sequence[Attachment]) -> None:
         """Print a note about each job that has had no traced step for UNTRACED_S."""
         now_s = time.monotonic()
         for one in attached if self._waits else ():
@@ -226,7 +226,7 @@ def _run(
 
 def _settings(trace: str | None, level: str | None) -> dict[str, str]:
     """Return the settings of the jobs by variable; PolicyError or UsageError if one is invalid."""
-    given = settings_files.take()
+    given = settings_files.load_into_environment()
     of_job = {row.variable for row in SETTINGS.values() if "shim" in row.users}
     found = {name: text for name, text in {**given, **os.environ}.items() if name in of_job}
     for option, text in (("trace", trace), ("trace-level", level)):
@@ -246,7 +246,7 @@ def _attach(
     refused, since `tfprof trace` orders steps of it.
     """
     if isinstance(wanted, ProcessSelection):
-        wanted.look(attached)
+        wanted.update(attached)
         if not attached and not wanted.follows:
             raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
         return 0
@@ -314,7 +314,7 @@ def _watch(
 
     while followed is not None or any(_goes_on(one, count) for one in attached):
         if followed is not None:
-            followed.look(attached)
+            followed.update(attached)
         readers |= {one: StepReader(one.channel) for one in attached if one.is_open and one not in readers}
         over = [one for one in readers if one not in detached and not _goes_on(one, count)]
         show()
@@ -326,7 +326,7 @@ def _watch(
         if attached and time.monotonic() > looked_s + AGENT_POLL_S:
             looked_s = time.monotonic()
             attached[0].ensure_agent()
-            notes.look(attached)
+            notes.update(attached)
         time.sleep(POLL_S)
     show()
 
@@ -365,7 +365,7 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
         one.close_launch()
     for one in attached:
         launch = name_of(one.launch)
-        result = one.stored()
+        result = one.wait_stored()
         problem = None
         if result is None or not result.complete:
             problem = f"some data is not stored yet: {_reason(result)}"

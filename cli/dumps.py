@@ -37,7 +37,7 @@ def dump(
 
 def _traced(job: JobReader) -> tuple[str, list[int]]:
     """Return the main kind of step of ``job``, and its traced steps in order."""
-    traces, kinds = of_job(job, ["step"], apart=False)
+    traces, kinds = of_job(job, ["step"], separate_functions=False)
     return kind_name(kinds[0]) if kinds else "", sorted(set(column_list(traces, "step")))
 
 

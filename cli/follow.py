@@ -77,7 +77,7 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
     past = None if everything else PAST if last is None else last
     following = Following(LocalStore(store), jobs, time.time_ns(), each=each, past=past)
     while True:
-        happened, named = following.look(time.time_ns()), following.are_several
+        happened, named = following.update(time.time_ns()), following.are_several
         lines = (_line(one, as_json=as_json, named=named) for one in happened)
         if happened:
             print_lines(filter(None, lines))

@@ -65,8 +65,8 @@ def _listed(paths: str | None) -> list[str]:
 
 def _op_log(path: str, names: Collection[str], notes: list[str]) -> Rows:
     log = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
-    if log.strangers:
-        notes.append(f"{log.strangers} entries of {path} have no node in the graph and are left out")
+    if log.ignored:
+        notes.append(f"{log.ignored} entries of {path} have no node in the graph and are left out")
     return log.rows
 
 
@@ -74,11 +74,10 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
     from ..collector.imports.checkpoint import Checkpoint, values  # noqa: PLC0415  # few imports have one
 
     checkpoint = Checkpoint(path)
-    strangers = [name for name in checkpoint.names if name not in names]
-    if strangers:
+    ignored = [name for name in checkpoint.names if name not in names]
+    if ignored:
         notes.append(
-            f"{len(strangers)} tensors of {path} have no node in the graph, for example {strangers[0]},"
-            " and are left out"
+            f"{len(ignored)} tensors of {path} have no node in the graph, for example {ignored[0]}, and are left out"
         )
     return values(checkpoint, names, lambda one: notes.append(f"no value of {one.name}: {one.why}"))
 

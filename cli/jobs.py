@@ -4,7 +4,7 @@ import time
 
 import click
 
-from ..collector.query.listing import EVERY, STATES, Wanted, listed
+from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, listed
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.protocols import StoreReader
@@ -38,25 +38,25 @@ def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: 
     TIME/STEP is the mean over all steps, CPU the mean number of busy cores, MEMORY the maximum.
     """
     opened, now_ns = open_reader(store), time.time_ns()
-    wanted = Wanted(sum(states, ()), names, since)
+    job_filter = JobFilter(sum(states, ()), names, since)
     if as_json:
         from ..collector.query.documents import jobs_document  # noqa: PLC0415  # needed for --json only
 
-        document = jobs_document(opened, wanted)
+        document = jobs_document(opened, job_filter)
         print_json(document)
         number, damaged = len(document["jobs"]), document["damaged"]
     else:
-        rows = [Listing(one.row, one.usage, one.tags, one.traced) for one in listed(opened, now_ns, wanted)]
+        rows = [Listing(one.row, one.usage, one.tags, one.traced) for one in listed(opened, now_ns, job_filter)]
         print_lines(jobs_text.lines(rows, now_ns, width()) if rows else ())
         number, damaged = len(rows), opened.damaged()
     if not number:
-        note(_nothing(opened, wanted))
+        note(_nothing(opened, job_filter))
     for error in damaged:
         note(str(error))
 
 
-def _nothing(store: StoreReader, wanted: Wanted) -> str:
+def _nothing(store: StoreReader, job_filter: JobFilter) -> str:
     there = len(store.jobs())
-    if wanted != EVERY and there:
+    if job_filter != ALL_JOBS and there:
         return f"none of {there} jobs matches the state, name and time"
     return f"no jobs in {store.path} yet: tfprof-run python train.py profiles one"

@@ -171,7 +171,7 @@ def _wrong(error: click.ClickException) -> TfprofError:
 def _unusable(error: OSError) -> TfprofError:
     """Return an OSError as a TfprofError; without a file name it concerns standard output."""
     if error.filename is None:
-        return streams.unwritten(error)
+        return streams.write_error(error)
     return TfprofError(f"{os.fsdecode(error.filename)}: {error.strerror}", "io")
 
 
@@ -226,7 +226,7 @@ def main(arguments: list[str] | None = None) -> None:
     reserve_standard_fds()
     streams.replace_closed()
     try:
-        settings_files.take()
+        settings_files.load_into_environment()
         SETTINGS["debug"].read()
     except UsageError as error:
         if COMPLETION_VARIABLE not in os.environ:  # a message would be written into the line that the user edits

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from ..collector.errors import UsageError
-from ..collector.query.listing import Wanted
+from ..collector.query.listing import JobFilter
 from ..collector.query.removing import Removable, ended, remove_jobs, selected
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
@@ -53,7 +53,7 @@ def rm(
     found = (
         selected(opened, jobs, now_ns)
         if jobs
-        else ended(opened, Wanted(names=names), now_ns if before is None else before, now_ns)
+        else ended(opened, JobFilter(names=names), now_ns if before is None else before, now_ns)
     )
     if not found:
         note("no ended job matches: nothing was removed")

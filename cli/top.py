@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from ..collector.query.documents import top_document
-from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, sorted_jobs
+from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, filtered_jobs, sorted_jobs
 from ..collector.render import top_text
 from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
@@ -24,9 +24,9 @@ def jobs_now(jobs: list[WatchedJob]) -> list[JobNow]:
         JobNow(
             one.row,
             one.pace,
-            one.use.cpu_cores,
-            one.use.memory_bytes,
-            one.use.io_bytes_per_s,
+            one.usage.cpu_cores,
+            one.usage.memory_bytes,
+            one.usage.io_bytes_per_s,
             one.devices,
             one.idle_ns,
             one.alert,
@@ -72,8 +72,8 @@ def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool
 
         run(opened, watch, sort, text or "")
         return
-    watched = watch.look(time.time_ns())
-    jobs = sorted_jobs(like(watched.jobs, text or ""), sort)
+    watched = watch.update(time.time_ns())
+    jobs = sorted_jobs(filtered_jobs(watched.jobs, text or ""), sort)
     if as_json:
         print_json(top_document(opened, watched, jobs))
         return

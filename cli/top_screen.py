@@ -16,7 +16,7 @@ from textual.widgets import Footer, Input, Static
 
 from ..collector.errors import TfprofError
 from ..collector.query.overview import overview
-from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, sorted_jobs
+from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, filtered_jobs, sorted_jobs
 from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
@@ -39,7 +39,7 @@ class OrderMessage(Message):
         self.text, self.is_error = text, is_error
 
 
-class Read(Message):
+class JobTextRead(Message):
     """The text of an opened job has been read."""
 
     def __init__(self, text: str) -> None:
@@ -119,11 +119,11 @@ class JobScreen(OrderScreen):
     def _found(self) -> Iterator[Message]:
         try:
             found = shown(overview(self._store, self._uid, advised=False))
-            yield Read("\n".join(overview_text.lines(found, time.time_ns(), self.app.size.width)))
+            yield JobTextRead("\n".join(overview_text.lines(found, time.time_ns(), self.app.size.width)))
         finally:
             self._busy = False
 
-    def on_read(self, message: Read) -> None:
+    def on_job_text_read(self, message: JobTextRead) -> None:
         """Show the job."""
         self.query_one("#job", Static).update(message.text)
 
@@ -161,8 +161,8 @@ class JobsScreen(OrderScreen):
     def on_mount(self) -> None:
         """Start the updates."""
         self.query_one(LineList).focus()
-        self.look()
-        self.set_interval(EVERY_S, self.look)
+        self.update()
+        self.set_interval(EVERY_S, self.update)
 
     def on_resize(self) -> None:
         """Redraw for the new width."""
@@ -172,13 +172,13 @@ class JobsScreen(OrderScreen):
         """Show the data that was read while a job was open."""
         self.show()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read the new data, unless paused."""
         if not self._paused:
             self._read()
 
     def _read(self) -> None:
-        self._watched = self._watch.look(time.time_ns())
+        self._watched = self._watch.update(time.time_ns())
         if self.is_current:
             self.show()
 
@@ -186,7 +186,7 @@ class JobsScreen(OrderScreen):
         """Redraw the last data."""
         if self._watched is None:
             return
-        jobs = sorted_jobs(like(self._watched.jobs, self._text), self._order, backwards=self._backwards)
+        jobs = sorted_jobs(filtered_jobs(self._watched.jobs, self._text), self._order, backwards=self._backwards)
         table = top_text.lines(jobs_now(jobs), self.app.size.width)
         how = [f"by {self._order}{' reversed' * self._backwards}"]
         how += [f"like {self._text!r}"] * bool(self._text) + ["paused"] * self._paused
@@ -216,7 +216,7 @@ class JobsScreen(OrderScreen):
     def action_pause(self) -> None:
         """Pause or resume the updates."""
         self._paused = not self._paused
-        self.look()
+        self.update()
         self.show()
 
     def action_trace(self) -> None:

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(store: str, idle_s: float | None, decoder: str) -> int:
-    settings_files.take()
+    settings_files.load_into_environment()
     from .daemon import serve  # noqa: PLC0415 - its imports take long: take the lock first
 
     return serve(store, idle_s, decoder)

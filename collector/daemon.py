@@ -29,7 +29,7 @@ from .decoders.decode import decoder
 from .errors import FormatError, StoreError
 from .ingest.jobs import OpenJobs
 from .ingest.receiver import Receiver
-from .selfstats import SelfStats
+from .selfstats import CollectorStats
 from .store.retention import Limits, retain
 from .store.writer import open_writer
 from .summaries.jobs import functions_of
@@ -68,7 +68,7 @@ class Collector:
 
     def __init__(self, options: CollectorOptions) -> None:
         self._options = options
-        self._stats = SelfStats()
+        self._stats = CollectorStats()
         self._stopping = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
@@ -99,7 +99,7 @@ class Collector:
             received = self._receiver.turn(TURN_MS)
             now = time.monotonic()
             self._tick(now)
-            if not received and now - self._stats.heard >= self._options.idle_s and not self._jobs.is_waiting:
+            if not received and now - self._stats.last_message_s >= self._options.idle_s and not self._jobs.is_waiting:
                 return
 
     def stop(self) -> None:

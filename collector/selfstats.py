@@ -18,14 +18,14 @@ _LOGGED_MAX: Final = 100
 _TRACE_MAX: Final = 4_000
 
 
-class SelfStats:
+class CollectorStats:
     """Counters since the start, and the recent rate of rows.
 
-    `heard`: time of the last message from an agent or a client (monotonic clock, seconds).
+    `last_message_s`: time of the last message from an agent or a client (monotonic clock, seconds).
     """
 
     def __init__(self) -> None:
-        self.heard = time.monotonic()
+        self.last_message_s = time.monotonic()
         self.messages = 0
         self.bytes = 0
         self.stalls = 0

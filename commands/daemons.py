@@ -51,7 +51,7 @@ class DaemonError(TfprofError):
     slug = "daemon"
 
 
-class Lock:
+class PidFileLock:
     """The pid file of a daemon; the lock lasts as long as the process, however it ends."""
 
     def __init__(self, instance_dir: str, name: str) -> None:
@@ -160,7 +160,7 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
     """
     try:
         instance_dir = make_instance(store)
-        lock = Lock(instance_dir, name)
+        lock = PidFileLock(instance_dir, name)
         if not lock.acquire():
             _print_error("another %s serves %s [store-in-use]" % (name, store))
             return 1

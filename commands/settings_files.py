@@ -41,7 +41,7 @@ def paths() -> list[str]:
     return [*users, HOST_FILE]
 
 
-def take() -> dict[str, str]:
+def load_into_environment() -> dict[str, str]:
     """Set the variables that files have a value for and the environment has not; return them.
 
     A second call reads the files again. Raises SettingsFileError.
@@ -62,11 +62,11 @@ def take() -> dict[str, str]:
 
 def store() -> str:
     """Return the store that the environment or a file names, else the default store."""
-    take()
+    load_into_environment()
     return default_store()
 
 
-def named_store() -> str:
+def store_without_environment() -> str:
     """Return the same store as ``store``, without changing the environment.
 
     The environment belongs to the program that uses tfprof as a library.

@@ -176,7 +176,9 @@ class Attachment:
             with contextlib.suppress(OSError):
                 launches.write(self._instance_dir, self._launch)
 
-    def stored(self, timeout_s: float = STORED_TIMEOUT_S, sleep: Callable[[float], None] = time.sleep) -> Result | None:
+    def wait_stored(
+        self, timeout_s: float = STORED_TIMEOUT_S, sleep: Callable[[float], None] = time.sleep
+    ) -> Result | None:
         """Wait until the ended launch is stored; return the agent's result, None without one."""
         deadline = time.monotonic() + timeout_s
         result = None

@@ -10,7 +10,7 @@ from .. import identity, launches, processes
 from ..announcements import AnnounceFolder, Announcement
 from ..channels import ChannelReader, open_file, read_identity
 from ..launches import Launch
-from ..processes import Holder, Inode, Process
+from ..processes import DescriptorHolder, Inode, Process
 from .refusals import Refusals
 from .unfound import Unfound
 
@@ -70,7 +70,7 @@ class Finder:
         self._uid = uid
         self._folder = AnnounceFolder(instance_dir)
         self._announced: list[Announcement] = []
-        self._waiting: dict[Inode, list[Holder]] = {}
+        self._waiting: dict[Inode, list[DescriptorHolder]] = {}
         self._unfound = Unfound()
         self._lost: list[Announcement] = []
         self._open: dict[Inode, _Open] = {}
@@ -79,8 +79,8 @@ class Finder:
         self._next_scan_s = 0.0
         self._last_scan_s = 0.0
         self.refusals = Refusals()
-        self.holders: dict[Inode, list[Holder]] = {}
-        self._second_scan: dict[Inode, list[Holder]] | None = None
+        self.holders: dict[Inode, list[DescriptorHolder]] = {}
+        self._second_scan: dict[Inode, list[DescriptorHolder]] | None = None
         self.scans = 0
 
     def announced(self) -> list[Found]:
@@ -95,7 +95,7 @@ class Finder:
                 self._unfound.add(one)
         for pid in dict.fromkeys(one.pid for one in news if one.refusal is None):
             channels = processes.channels_of(pid)
-            self._wait_for({inode: [Holder(pid, path)] for inode, path in channels.items()})
+            self._wait_for({inode: [DescriptorHolder(pid, path)] for inode, path in channels.items()})
             if channels.keys() & self._not_ours:
                 self._unfound.refused(pid)
             if not channels:
@@ -170,7 +170,7 @@ class Finder:
         self.forget(inode)
         self.refusals.add(launch, pid, error.slug, error.args[0])
 
-    def _wait_for(self, holders: dict[Inode, list[Holder]]) -> None:
+    def _wait_for(self, holders: dict[Inode, list[DescriptorHolder]]) -> None:
         news = holders.keys() - self._open.keys() - self._not_ours
         self._waiting.update((inode, holders[inode]) for inode in holders if inode in news)
 
@@ -195,7 +195,7 @@ class Finder:
             self._folder.remove(one.pid, one.uid)
         self._lost += lost
 
-    def _try(self, inode: Inode, holders: list[Holder]) -> Found | None:
+    def _try(self, inode: Inode, holders: list[DescriptorHolder]) -> Found | None:
         try:
             return self._opened(inode, holders)
         except OSError:
@@ -213,7 +213,7 @@ class Finder:
                     self._not_ours.add(inode)
             return None
 
-    def _opened(self, inode: Inode, holders: list[Holder]) -> Found | None:
+    def _opened(self, inode: Inode, holders: list[DescriptorHolder]) -> Found | None:
         fd = open_file(holders[0].path, os.O_RDWR)
         info = os.fstat(fd)
         if (info.st_dev, info.st_ino) != inode:
@@ -241,7 +241,7 @@ class Finder:
         self._open[inode] = _Open(maker, page.pid, page.uid)
         return Found(channel, inode, owner)
 
-    def _holders_now(self, inode: Inode) -> list[Holder]:
+    def _holders_now(self, inode: Inode) -> list[DescriptorHolder]:
         """Return the holders of a channel from another scan, which is made once for each turn."""
         if self._second_scan is None:
             self._second_scan = processes.scan(self._uid)
@@ -269,7 +269,7 @@ class Finder:
         self._announced = kept
 
 
-def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
+def _in_turn(waiting: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
     """Return ``waiting`` in round-robin order of the processes."""
     turns: Counter[int] = Counter()
     order = {}
@@ -280,7 +280,7 @@ def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
     return sorted(order, key=order.__getitem__)
 
 
-def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
+def _owner(holders: list[DescriptorHolder], inner: int, launch: Launch) -> Process | None:
     """Return the process that created the channel, None when it is gone.
 
     Forked children hold the channel, too, and so does the launcher unless it became the job.

@@ -137,10 +137,10 @@ class Job:
         """Whether the launcher may still report how the job ended and ask for the result."""
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
-    def sample(self, tree: ProcessTree, apart: frozenset[int]) -> dict[str, float]:
+    def sample(self, tree: ProcessTree, excluded: frozenset[int]) -> dict[str, float]:
         """Return the current usage of the job's processes; after their end, the last one."""
         if self.is_running and self.owner is not None:
-            self._sample = self._tree.sample(tree.below(self.owner.pid, apart - {self.owner.pid}))
+            self._sample = self._tree.sample(tree.below(self.owner.pid, excluded - {self.owner.pid}))
         return self._sample
 
     @property

@@ -69,7 +69,7 @@ def _is_stale(instance_dir: str) -> bool:
 
 def _remove(instance_dir: str) -> None:
     """Remove the instance unless a daemon has taken its lock meanwhile."""
-    locks = [daemons.Lock(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)]
+    locks = [daemons.PidFileLock(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)]
     try:
         if all(lock.acquire() for lock in locks):
             shutil.rmtree(instance_dir, ignore_errors=True)

@@ -23,7 +23,7 @@ AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
 ACTIVE_S: Final = 10.0
 
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
-_Scan = Callable[[int], dict[processes.Inode, list[processes.Holder]]]
+_Scan = Callable[[int], dict[processes.Inode, list[processes.DescriptorHolder]]]
 
 
 class ChannelHolder:
@@ -43,9 +43,9 @@ class ChannelHolder:
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
-        self.announced = 0
+        self.launch_announcements = 0
         #: Number of announcements whose channel was not found; those of 0.2.0 are of any launch.
-        self.missed = 0
+        self.unmatched_announcements = 0
 
     def update(self) -> float:
         """Open newly announced channels, check the agent, return the seconds to the next call.
@@ -89,7 +89,7 @@ class ChannelHolder:
         return self._supervisor.trouble
 
     @property
-    def is_taken(self) -> bool:
+    def agent_has_all(self) -> bool:
         """Whether the running agent has all channels that are held here."""
         agent = daemons.running_pid(self._instance_dir, daemon_start.AGENT)
         return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
@@ -106,7 +106,7 @@ class ChannelHolder:
             run = identity.environment_of(one.pid).get("TFPROF_RUN", "")
             if one.launch or run.startswith(f"{self._launch:016x}@"):
                 self.refusal = one.refusal
-                self.announced += 1
+                self.launch_announcements += 1
             return
         if not any(self._open(inode, path, one.uid) for inode, path in channels_of(one.pid).items()):
             self._find_by_scan(one.uid, scan)
@@ -116,7 +116,7 @@ class ChannelHolder:
         for inode, holders in scan(os.geteuid()).items():
             if self._open(inode, holders[0].path, uid):
                 return
-        self.missed += 1
+        self.unmatched_announcements += 1
 
     def _open(self, inode: processes.Inode, path: str, uid: int) -> bool:
         """Return whether the channel at ``path`` has ``uid``; keep it open if it is ours."""
@@ -132,7 +132,7 @@ class ChannelHolder:
             page = None  # the agent reports what is wrong with it
         if page is not None and page.launch == self._launch:
             self._fds[inode] = fd
-            self.announced += 1
+            self.launch_announcements += 1
         else:
             os.close(fd)
         return page is not None and page.uid == uid

@@ -42,7 +42,7 @@ TOO_SHORT: Final[Mapping[str, str]] = {
     "text": "the process ended before the agent could read its records",
 }
 FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
-LATE: Final[Mapping[str, str]] = {
+NOT_IN_TIME: Final[Mapping[str, str]] = {
     "slug": "report",
     "text": "it took too long; `tfprof profile-proto JOB` writes profiles, too",
 }
@@ -138,7 +138,11 @@ class EndReport:
 
     def report(self, took_s: float) -> None:
         """Wait until the data is stored, then print the report or the reason why there is none."""
-        if not self._channel_holder.announced and not self._channel_holder.missed and took_s < TOO_SHORT_S:
+        if (
+            not self._channel_holder.launch_announcements
+            and not self._channel_holder.unmatched_announcements
+            and took_s < TOO_SHORT_S
+        ):
             no_profile(NO_TENSORFLOW)
             return
         self._wait()
@@ -152,14 +156,16 @@ class EndReport:
 
     def _why_nothing_taken(self) -> Mapping[str, str]:
         """Return the reason why the agent's result has no process of this launch."""
-        if self._channel_holder.announced:
+        if self._channel_holder.launch_announcements:
             return NOT_TAKEN
-        return TOO_SHORT if self._channel_holder.missed else NO_TENSORFLOW
+        return TOO_SHORT if self._channel_holder.unmatched_announcements else NO_TENSORFLOW
 
     def hand_over(self) -> None:
         """Wait until the agent holds the channels: this process closes them when it ends."""
         deadline = time.monotonic() + NO_PROGRESS_S
-        while not self._channel_holder.is_taken and not self._channel_holder.trouble and time.monotonic() < deadline:
+        while (
+            not self._channel_holder.agent_has_all and not self._channel_holder.trouble and time.monotonic() < deadline
+        ):
             self._channel_holder.update()
             if supervise.is_interrupted(POLL_S):
                 return
@@ -228,4 +234,4 @@ class EndReport:
             if late or supervise.is_interrupted(POLL_S / 4):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return LATE if late and self._dump is not None else None
+                return NOT_IN_TIME if late and self._dump is not None else None

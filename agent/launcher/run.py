@@ -106,7 +106,7 @@ def parse(argv: Sequence[str]) -> RunOptions:
     for name, text in vars(given).items():
         if text == "":
             raise UsageError(f"--{name.replace('_', '-')} is empty")
-    from_files = settings_files.take()
+    from_files = settings_files.load_into_environment()
     of_job = {row.variable for row in settings.SETTINGS.values() if "shim" in row.users}
     changes = {variable: text for variable, text in from_files.items() if variable in of_job}
     changes |= {
@@ -224,7 +224,7 @@ class Run:
             watched.dismiss()
         if holder is not None:
             holder.update()
-        if isolating is None or (holder is not None and holder.announced):
+        if isolating is None or (holder is not None and holder.launch_announcements):
             self._report(holder, time.monotonic() - begun)
         return outcome.exit_code
 

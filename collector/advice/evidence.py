@@ -13,7 +13,7 @@ from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
 
 
-class Timed(NamedTuple):
+class TimedSteps(NamedTuple):
     """Consecutive steps of one thread that were timed together; times in ns.
 
     `runs`: number of steps; `total_ns`: sum of their durations, without the pauses between them.
@@ -38,7 +38,7 @@ class OpExecution(NamedTuple):
     end_ns: int
 
 
-class Traced(NamedTuple):
+class StepTrace(NamedTuple):
     """A traced step: its duration in ns, and all its executions."""
 
     step: int
@@ -58,7 +58,7 @@ class StepMemory(NamedTuple):
     in_use: int
 
 
-class Level(NamedTuple):
+class MemorySample(NamedTuple):
     """Memory of a job's processes at one time: real ns, bytes."""
 
     t_ns: int
@@ -119,10 +119,10 @@ class Evidence:
     times: Times = field(default_factory=dict)
     parity: Parity = DEFAULT
     step_kind: str = ""
-    timed: tuple[Timed, ...] = ()
-    traced: tuple[Traced, ...] = ()
+    timed: tuple[TimedSteps, ...] = ()
+    traced: tuple[StepTrace, ...] = ()
     kept: tuple[StepMemory, ...] = ()
-    levels: tuple[Level, ...] = ()
+    levels: tuple[MemorySample, ...] = ()
     load: tuple[Load, ...] = ()
     new: tuple[NewNodes, ...] = ()
     graphs: tuple[IdenticalGraphs, ...] = ()

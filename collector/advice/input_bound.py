@@ -9,7 +9,7 @@ from ..numbers import duration, percent
 from ..store.devices import ITERATOR_DEVICE
 from ..summaries.top import top_location
 from ..tfviews.own_files import stacks_of
-from .evidence import Evidence, OpExecution, Traced
+from .evidence import Evidence, OpExecution, StepTrace
 from .intervals import covered
 from .report import Report
 
@@ -98,7 +98,7 @@ def _within(evidence: Evidence) -> Report | None:
     return Report(text, numbers, _TODO, top_location(waiting, evidence.times, stacks_of(evidence.nodes)))
 
 
-def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:
+def _slowest_stage(steps: Sequence[StepTrace]) -> tuple[str, float] | None:
     """Return the tf.data stage with the most own time in the median step, and that time in ns."""
     stages: dict[str, list[int]] = {}
     for at, step in enumerate(steps):

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..numbers import count, duration, percent
 from ..tfviews.own_files import own_location
-from .evidence import Evidence, Traced
+from .evidence import Evidence, StepTrace
 from .intervals import covered
 from .report import Report
 
@@ -44,7 +44,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     ]
 
 
-def _idle(step: Traced) -> float:
+def _idle(step: StepTrace) -> float:
     """Return the share of a step in which none of its ops ran."""
     return max(0.0, 1.0 - covered((one.start_ns, one.end_ns) for one in step.executions) / step.duration_ns)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from ..numbers import count, duration, percent
-from .evidence import Evidence, Load, Timed
+from .evidence import Evidence, Load, TimedSteps
 from .report import Report
 
 #: Minimum number of steps, after those of the warm-up.
@@ -66,7 +66,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return [Report(text, numbers | {"other_cores": others, "cpus": cores}, _BUSY)]
 
 
-def _alike(steps: Sequence[Timed]) -> list[Timed]:
+def _alike(steps: Sequence[TimedSteps]) -> list[TimedSteps]:
     """Return the steps of the call with most of the time; other calls have other durations."""
     sums: Counter[int] = Counter()
     for one in steps:
@@ -75,7 +75,7 @@ def _alike(steps: Sequence[Timed]) -> list[Timed]:
     return [one for one in steps if one.key == main]
 
 
-def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:
+def _others(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | None:
     """Return the number of cores that other processes used while ``steps`` ran.
 
     None if it is unknown, or if the job did not lack these cores. Samples are a second apart; each
@@ -96,18 +96,18 @@ def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:
     return others if others >= OTHERS_SHARE_MIN * cores and others + own >= BUSY_SHARE_MIN * cores else None
 
 
-def _shared(one: Load, steps: Sequence[Timed]) -> int:
+def _shared(one: Load, steps: Sequence[TimedSteps]) -> int:
     """Return the part of the time of ``steps``, in ns, that lies between two samples."""
     return sum(
         max(0, min(one.end_ns, step.start_ns + step.total_ns) - max(one.start_ns, step.start_ns)) for step in steps
     )
 
 
-def _mean(one: Timed) -> float:
+def _mean(one: TimedSteps) -> float:
     return one.total_ns / one.runs
 
 
-def _median(steps: Sequence[Timed], number: int) -> float:
+def _median(steps: Sequence[TimedSteps], number: int) -> float:
     """Return the median duration; steps timed together count with their mean."""
     before = 0
     for one in sorted(steps, key=_mean):

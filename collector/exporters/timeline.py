@@ -32,12 +32,12 @@ def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     if len(selection.jobs) != 1 or selection.device is not None:
         raise RefusedOutputError("a timeline of the graph view is of one job, with all its devices")
     job = selection.jobs[0]
-    apart = selection.parity.separates_kinds
-    known = step_traces(job, selection.kinds, apart=apart)
+    separate_functions = selection.parity.separates_kinds
+    known = step_traces(job, selection.kinds, separate_functions=separate_functions)
     first, last = (options.step, options.step) if options.step >= 0 else selection.steps or (0, max(known, default=0))
     steps = [step for step in known if first <= step <= last]
-    persistent = persistent_bytes(job, selection.kinds, apart=apart)
-    for step, entries in by_step(job, steps, selection.kinds, apart=apart):
+    persistent = persistent_bytes(job, selection.kinds, separate_functions=separate_functions)
+    for step, entries in by_step(job, steps, selection.kinds, separate_functions=separate_functions):
         found = answer if options.step >= 0 else engine.ask(selection, "graph", replace(options, step=step))
         drawn = graph_timeline(found.tree, entries, persistent, selection.parity)
         yield _timeline(options.output.outfile, step, drawn.data, drawn.messages())

@@ -19,11 +19,11 @@ class _NodeRow:
 class OpLog(NamedTuple):
     """The rows of an op log by table.
 
-    ``strangers``: number of ignored entries, whose nodes the graph lacks.
+    ``ignored``: number of ignored entries, whose nodes the graph lacks.
     """
 
     rows: Rows
-    strangers: int
+    ignored: int
 
 
 def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
@@ -38,11 +38,11 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
         )
     stacks = Stacks(message.id_to_string, path)
     nodes: dict[str, _NodeRow] = {}
-    strangers = 0
+    ignored = 0
     for entry in message.log_entries:
         name = text_of(entry.name, path)
         if name not in names:
-            strangers += 1
+            ignored += 1
             continue
         row = nodes.setdefault(name, _NodeRow())
         row.float_ops = entry.float_ops or row.float_ops
@@ -51,4 +51,4 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
             row.code = True
             stacks.add(name, entry.code_def)
     rows: list[tuple[Any, ...]] = [(0, name, row.float_ops, row.types, row.code, []) for name, row in nodes.items()]
-    return OpLog({"op_log": from_rows(rows, "op_log"), **stacks.rows()}, strangers)
+    return OpLog({"op_log": from_rows(rows, "op_log"), **stacks.rows()}, ignored)

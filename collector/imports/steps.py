@@ -19,7 +19,7 @@ from ..store.schema import DEVICE, NODE
 from ..tfviews.nodes import is_node
 from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parsed
 
-Tables = dict[str, pa.Table]
+ImportedTables = dict[str, pa.Table]
 
 #: Character that replaces colons in the node names of a profile, since names in RunMetadata end at
 #: a colon. No name may contain it.
@@ -73,7 +73,7 @@ class StepTables:
         self._decoder = decoder()
         self._count = 0
 
-    def rows(self, step: ImportedStep) -> Tables:
+    def rows(self, step: ImportedStep) -> ImportedTables:
         """Return the rows of ``step`` by table.
 
         NotRepresentableError if it exceeds the limits of a step.

@@ -42,7 +42,7 @@ LOSSES: Final = {
 }
 _NOT_SENT: Final = "records and span entries that the agent never sent or gave up"
 _UNDECODABLE: Final = constant(UNDECODABLE, pa.string())
-Tables = Mapping[str, Rows]
+RowsByTable = Mapping[str, Rows]
 
 
 class Shared(NamedTuple):
@@ -80,7 +80,7 @@ class OpenJob:
         self._lost_count = max(saturated(integer(writer.info.counters, NEVER_STORED, 0)), _lost_by_events(writer))
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
-        self._unstored: tuple[Tables, int, int] | None = None
+        self._unstored: tuple[RowsByTable, int, int] | None = None
         self._waiting: deque[Record] = deque()
         self._waiting_bytes = 0
         self._worker: Worker | None = None
@@ -97,7 +97,7 @@ class OpenJob:
         if self._worker is not None or not self.is_busy:
             return False
         batch = self._next_batch()
-        return not (batch and self._is_large(batch[0]) and self._shared.slot.is_taken)
+        return not (batch and self._is_large(batch[0]) and self._shared.slot.is_running)
 
     @property
     def is_waiting(self) -> bool:
@@ -198,26 +198,26 @@ class OpenJob:
         if not at_once and not self._shared.slot.has_room(len(body), self._waiting_bytes):
             raise BusyError("other records are being decoded")
         try:
-            verdict = self._sequences[wire.RECORDS].admit(head.first, head.last)
-            if verdict.doubtful:
+            result = self._sequences[wire.RECORDS].admit(head.first, head.last)
+            if result.is_after_gap:
                 return [Head(wire.REOPEN, self.uid)]
-            if not verdict.fresh:
+            if not result.first_new:
                 return [self._ack(wire.RECORDS)]
-            self._count_missing(verdict.lost, _NOT_SENT, slug="gap")
-            self._waiting.extend(record for record in records if record.seq >= verdict.fresh)
+            self._count_missing(result.lost, _NOT_SENT, slug="gap")
+            self._waiting.extend(record for record in records if record.seq >= result.first_new)
             return self.pump() if at_once else []
         finally:
             self._count_waiting()
 
     def _spans(self, head: Head, body: memoryview) -> list[Head]:
         offset, entries = cut_spans(body, head.first, head.last)
-        verdict = self._sequences[wire.SPANS].admit(head.first, head.last)
-        if verdict.doubtful:
+        result = self._sequences[wire.SPANS].admit(head.first, head.last)
+        if result.is_after_gap:
             return [Head(wire.REOPEN, self.uid)]
-        if not verdict.fresh:
+        if not result.first_new:
             return [self._ack(wire.SPANS)]
-        self._count_missing(verdict.lost, _NOT_SENT, slug="gap")
-        spans = list(entries)[verdict.fresh - head.first :]
+        self._count_missing(result.lost, _NOT_SENT, slug="gap")
+        spans = list(entries)[result.first_new - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
         self._shared.detector.spans(self.uid, spans, offset, time.time_ns())
         return [self._ack(wire.SPANS)]
@@ -300,7 +300,7 @@ class OpenJob:
             for record in batch:
                 self._store([record])
 
-    def _decoded(self, batch: list[Record]) -> Tables:
+    def _decoded(self, batch: list[Record]) -> RowsByTable:
         """Return the rows of ``batch``.
 
         While ``batch`` makes too many rows, its second half is removed from it.
@@ -343,7 +343,7 @@ class OpenJob:
             self._shared.failed(self.uid, error)
             self._give_up(record, f"{type(error).__name__}: {error}", "internal")
 
-    def _append_records(self, tables: Tables, last: Record) -> None:
+    def _append_records(self, tables: RowsByTable, last: Record) -> None:
         if "events" in tables:
             events = as_table(tables["events"])
             self._count_lost(pc.sum(pc.equal(events["slug"], _UNDECODABLE)).as_py())
@@ -370,7 +370,7 @@ class OpenJob:
         self._count_lost(1)
         self._append({}, wire.RECORDS, record.seq)
 
-    def _append(self, tables: Tables, about: int, last: int) -> None:
+    def _append(self, tables: RowsByTable, about: int, last: int) -> None:
         if self._events:
             more, self._events = as_table(event_rows(self._events)), []
             events = [as_table(tables["events"])] if "events" in tables else []

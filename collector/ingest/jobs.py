@@ -149,8 +149,8 @@ class OpenJobs:
             raise FormatError("samples without a time, a host or jobs")
         by_uid = {_uid(text): _object(sample) for text, sample in of_jobs.items()}
         known = self.open.keys() | self._ended.keys() | self._failed_opens | self.quarantined.keys()
-        if strangers := by_uid.keys() - known:
-            return [Head(wire.REOPEN, uid) for uid in strangers]
+        if unknown := by_uid.keys() - known:
+            return [Head(wire.REOPEN, uid) for uid in unknown]
         failures = []
         if of_host:
             failures += self._store_errors(0, partial(self._sample_host, host, head.last, t_ns, of_host))

@@ -19,7 +19,7 @@ from ...formats.orders import Order
 from ...formats.wire import Head
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
-from ..selfstats import SelfStats
+from ..selfstats import CollectorStats
 from .job import BusyError
 from .jobs import JobAnswers, MessageError, OpenJobs
 from .order_routes import OrderRoutes, Peer
@@ -48,7 +48,7 @@ class Receiver:
     ZeroMQ reads its connections round-robin, so a flooding agent delays the others by one message.
     """
 
-    def __init__(self, address: str, jobs: OpenJobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
+    def __init__(self, address: str, jobs: OpenJobs, stats: CollectorStats, welcome: dict[str, Any]) -> None:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()
@@ -144,7 +144,7 @@ class Receiver:
             self._stats.refused(refusal)
             return [_error_answer(wire.REFUSE, head, refusal)]
         finally:
-            self._stats.heard = time.monotonic()
+            self._stats.last_message_s = time.monotonic()
 
     def _flush(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
         """Send and clear ``answers``."""

@@ -35,7 +35,7 @@ _RECORD_S: Final = 0.2e-3
 _BYTE_S: Final = 0.5e-6
 #: Slug of the events of undecodable records, which count as lost.
 UNDECODABLE: Final = "undecodable"
-Tables = Mapping[str, pa.Table]
+DecodedTables = Mapping[str, pa.Table]
 
 
 class MakerMark(NamedTuple):
@@ -78,7 +78,7 @@ class RowMaker:
         self._interner.rollback(mark.names)
         self.next_trace = mark.next_trace
 
-    def continue_after(self, tables: Tables, next_trace: int) -> None:
+    def continue_after(self, tables: DecodedTables, next_trace: int) -> None:
         """Continue after ``tables``, which a worker process made with a copy of this maker."""
         if "names" in tables:
             self._interner.restore(tables["names"])

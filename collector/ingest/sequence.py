@@ -3,16 +3,16 @@
 from typing import NamedTuple
 
 
-class Verdict(NamedTuple):
+class SequenceResult(NamedTuple):
     """Result for a message: its first new number, and how many numbers before it are lost.
 
-    ``fresh`` is 0 if all numbers are repeated. ``doubtful``: the message follows a gap that the
-    agent may still fill.
+    ``first_new`` is 0 if all numbers are repeated. ``is_after_gap``: the message follows a gap that
+    the agent may still fill.
     """
 
-    fresh: int = 0
+    first_new: int = 0
     lost: int = 0
-    doubtful: bool = False
+    is_after_gap: bool = False
 
 
 class Sequence:
@@ -27,18 +27,18 @@ class Sequence:
         self.last = last
         self._doubted = 0
 
-    def admit(self, first: int, last: int) -> Verdict:
+    def admit(self, first: int, last: int) -> SequenceResult:
         """Check a message with the numbers ``first`` to ``last``.
 
         The numbers count as received unless the message is doubtful.
         """
         if last <= self.last:
-            return Verdict()
+            return SequenceResult()
         lost = max(0, first - self.last - 1)
         if lost and first != self._doubted:
             self._doubted = first
-            return Verdict(doubtful=True)
-        fresh = max(first, self.last + 1)
+            return SequenceResult(is_after_gap=True)
+        first_new = max(first, self.last + 1)
         self._doubted = 0
         self.last = last
-        return Verdict(fresh, lost)
+        return SequenceResult(first_new, lost)

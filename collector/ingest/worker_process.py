@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, NoReturn
 import pyarrow as pa
 
 from ..records import Record
-from .rows import RowMaker, Tables
+from .rows import DecodedTables, RowMaker
 
 #: Limits of memory (bytes): the maximum of collector, worker and rows together; the minimum that a
 #: worker may use; the maximum of the rows.
@@ -56,7 +56,7 @@ class WorkerResult(NamedTuple):
     ``why``: the reason of the failure, empty if there was none. ``trace``: its traceback, if known.
     """
 
-    tables: Tables
+    tables: DecodedTables
     next_trace: int
     why: str = ""
     trace: str = ""
@@ -70,7 +70,7 @@ class WorkerSlot:
         self._worker: Worker | None = None
 
     @property
-    def is_taken(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a worker is running."""
         return self._worker is not None
 
@@ -195,7 +195,7 @@ def _confine(result: int) -> None:
         resource.setrlimit(what, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-def _write(result: int, tables: Tables, next_trace: int) -> None:
+def _write(result: int, tables: DecodedTables, next_trace: int) -> None:
     """Write a JSON line that lists the tables, then each table as an Arrow stream."""
     head = json.dumps({"next_trace": next_trace, "tables": list(tables)}).encode() + b"\n"
     with os.fdopen(result, "wb", closefd=False) as file:

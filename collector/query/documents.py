@@ -17,7 +17,7 @@ from ..tfviews.options import TABLE, Options
 from ..tfviews.output_option import OutputChoice
 from .engine import Answer
 from .explanations import kinds_of, why
-from .listing import EVERY, Listed, Wanted, listed
+from .listing import ALL_JOBS, JobFilter, Listed, listed
 from .surroundings import host_samples
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def jobs_document(store: StoreReader, wanted: Wanted = EVERY) -> dict[str, Any]:
-    """Return the jobs of a store that ``wanted`` selects, and the errors of damaged jobs."""
-    jobs = [_listed(one) for one in listed(store, time.time_ns(), wanted)]
+def jobs_document(store: StoreReader, job_filter: JobFilter = ALL_JOBS) -> dict[str, Any]:
+    """Return the jobs of a store that ``job_filter`` selects, and the errors of damaged jobs."""
+    jobs = [_listed(one) for one in listed(store, time.time_ns(), job_filter)]
     document: dict[str, Any] = plain(
         {"store": str(store.path), "jobs": jobs, "damaged": [str(error) for error in store.damaged()]}
     )
@@ -106,7 +106,7 @@ def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["Watched
 def _watched(one: "WatchedJob") -> dict[str, Any]:
     return {
         **plain(one.row),
-        "now": {**plain(one.pace), "change": one.pace.change, "idle_ns": one.idle_ns, **plain(one.use)},
+        "now": {**plain(one.pace), "change": one.pace.change, "idle_ns": one.idle_ns, **plain(one.usage)},
         "devices": one.devices,
         "slow": one.is_slow,
         "alert": one.alert,

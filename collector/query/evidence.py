@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import layout
-from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, OpExecution, StepMemory, Timed, Traced
+from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, OpExecution, StepMemory, StepTrace, TimedSteps
 from ..store.columns import pc
 from ..store.devices import is_canonical
 from ..store.protocols import JobReader
@@ -39,8 +39,8 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     """Read the evidence of a job that the checkers of ``parity`` need."""
     found = profile(job, needs=(GRAPH, STACKS), parity=parity)
     nodes = tuple(found.nodes) if found else ()
-    steps = step_traces(job, apart=parity.separates_kinds)
-    last = _last(job, nodes, steps, apart=parity.separates_kinds)
+    steps = step_traces(job, separate_functions=parity.separates_kinds)
+    last = _last(job, nodes, steps, separate_functions=parity.separates_kinds)
     if not parity.has_own_advice:
         return Evidence(nodes=nodes, has_steps=bool(steps), last=last, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
@@ -70,7 +70,7 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _last(
-    job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]], *, apart: bool
+    job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]], *, separate_functions: bool
 ) -> dict[str, tuple[int, Entry]]:
     """Return for each node on a GPU its last step with an entry, and the entry."""
     own = {node.name: node.devices[0] for node in nodes if node.devices and "gpu" in node.devices[0]}
@@ -87,13 +87,13 @@ def _last(
             last[name] = max(last.get(name, 0), step_of[trace])
     return {
         name: (step, entry)
-        for step, found in by_step(job, set(last.values()), apart=apart)
+        for step, found in by_step(job, set(last.values()), separate_functions=separate_functions)
         for name, entry in found.items()
         if last.get(name) == step
     }
 
 
-def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
+def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps, ...]]:
     """Return the main kind of step of the job, and its latest steps on one thread.
 
     It is the thread with the most time in steps of this kind. Without timed steps, the kind is ''.
@@ -106,7 +106,7 @@ def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
     threads = mine.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     mine = mine.filter(pc.equal(mine["thread"], threads["thread"][0])).sort_by("start_ns")
     rows = _rows(mine.slice(max(0, mine.num_rows - TIMED)).select(_TIMED))
-    return layout.SPAN_NAMES[kind], tuple(Timed._make((*row[:4], not row[4] & UNUSUAL, row[5])) for row in rows)
+    return layout.SPAN_NAMES[kind], tuple(TimedSteps._make((*row[:4], not row[4] & UNUSUAL, row[5])) for row in rows)
 
 
 def _first_calls(spans: pa.Table) -> tuple[float, ...]:
@@ -122,7 +122,7 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
     return tuple((at - began) / max(1, ended - began) for at in first)
 
 
-def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[Traced, ...]:
+def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:
     """Return the latest traced steps with their executions; fewer steps if they have many."""
     numbers = [trace for step in sorted(steps)[-SAMPLE:] for trace in steps[step]]
     if not numbers:
@@ -137,7 +137,7 @@ def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[
             break
         taken[trace] = (step, duration_ns)
     executions = _executions(job, nodes, taken)
-    return tuple(Traced(*taken[trace], tuple(executions[trace])) for trace in reversed(taken))
+    return tuple(StepTrace(*taken[trace], tuple(executions[trace])) for trace in reversed(taken))
 
 
 def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:

@@ -57,7 +57,7 @@ class _Followed:
 
 
 class Following:
-    """The selected jobs, followed to their ends; `look` never waits.
+    """The selected jobs, followed to their ends; `update` never waits.
 
     A name selects all running jobs of that name. The id of a launch, and ``last``, select all jobs
     of the launch, including later ones. ``past`` is the number of past lines of each job that come
@@ -87,7 +87,7 @@ class Following:
         """Whether more than one job has been followed so far."""
         return self._number > 1
 
-    def look(self, now_ns: int) -> list[JobChange]:
+    def update(self, now_ns: int) -> list[JobChange]:
         """Return the changes since the last call; NoSuchJobError if a job was removed."""
         if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
             self._scanned_ns = now_ns

@@ -49,13 +49,13 @@ def includes(kinds: Collection[int], kind: int) -> bool:
 
 
 def resolved(
-    jobs: Sequence[tuple[JobReader, pa.Table]], wanted: Sequence[int] | None, *, apart: bool = True
+    jobs: Sequence[tuple[JobReader, pa.Table]], wanted: Sequence[int] | None, *, separate_functions: bool = True
 ) -> tuple[int, ...]:
     """Return the kinds to select from the traces of jobs: ``wanted``, or else the main kind.
 
-    ``wanted`` None means the main kind of the jobs. ``apart``: each function is a separate kind;
-    otherwise all functions together are one. UsageError ``no-such-kind`` if there are traces, but
-    none of a kind in ``wanted``.
+    ``wanted`` None means the main kind of the jobs. ``separate_functions``: each function is a
+    separate kind; otherwise all functions together are one. UsageError ``no-such-kind`` if there
+    are traces, but none of a kind in ``wanted``.
     """
     there = traces_by_kind(table for _, table in jobs)
     if wanted is not None:
@@ -74,7 +74,7 @@ def resolved(
         return tuple(wanted)
     main = main_kind_of(dict.fromkeys(map(span_kind, there)), _times(jobs))
     mine = [kind for kind in there if span_kind(kind) == main]
-    if apart and function_key(max(mine, default=0)):
+    if separate_functions and function_key(max(mine, default=0)):
         return (mine[0] if len(mine) == 1 else _main_function(jobs, mine),)
     return tuple(there) if main is None else (main,)
 
@@ -133,14 +133,14 @@ def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
 
 
 def of_job(
-    job: JobReader, columns: Sequence[str], wanted: Sequence[int] | None = None, *, apart: bool = True
+    job: JobReader, columns: Sequence[str], wanted: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
     """Return the selected traces of one job, and their kinds (`resolved`).
 
     The table has at least ``columns``.
     """
     table = job.table("traces", tuple(dict.fromkeys((*columns, *COLUMNS))))
-    kinds = resolved([(job, table)], wanted, apart=apart)
+    kinds = resolved([(job, table)], wanted, separate_functions=separate_functions)
     return rows_of_kinds(table, kinds), kinds
 
 

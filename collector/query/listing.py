@@ -28,7 +28,7 @@ STATES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class JobFilter:
     """A selection of jobs by state, name and start.
 
     A job is selected if it is in any of ``states``, its name matches any of ``names`` (patterns),
@@ -39,7 +39,7 @@ class Wanted:
     names: Collection[str] = ()
     since_ns: int = 0
 
-    def has(self, row: JobRow) -> bool:
+    def matches(self, row: JobRow) -> bool:
         """Return whether the job of ``row`` is selected."""
         name = row.name.lower()
         return (
@@ -49,7 +49,7 @@ class Wanted:
         )
 
 
-EVERY: Final = Wanted()
+ALL_JOBS: Final = JobFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,16 @@ class Listed:
     traced: int | None
 
 
-def listed(store: StoreReader, now_ns: int, wanted: Wanted = EVERY) -> list[Listed]:
-    """Return the jobs that ``wanted`` selects, in the order in which they were opened."""
+def listed(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> list[Listed]:
+    """Return the jobs that ``job_filter`` selects, in the order in which they were opened."""
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], now_ns)
-    return list(_listed(jobs, rows, wanted))
+    return list(_listed(jobs, rows, job_filter))
 
 
-def _listed(jobs: Sequence[JobReader], rows: Sequence[JobRow], wanted: Wanted) -> Iterator[Listed]:
+def _listed(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter: JobFilter) -> Iterator[Listed]:
     for job, row in zip(jobs, rows, strict=True):
-        if wanted.has(row):
+        if job_filter.matches(row):
             yield Listed(job, row, used(job), job.tags(), _traced(job, row.step_kind))
 
 

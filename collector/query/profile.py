@@ -109,7 +109,7 @@ def profile(
     if kinds is None and not parity.separates_kinds and step < 0 and steps is None:
         kinds = layout.STEP_KINDS
     jobs = jobs if isinstance(jobs, Sequence) else [jobs]
-    chosen, there = _chosen(jobs, step, steps, kinds, apart=parity.separates_kinds)
+    chosen, there = _chosen(jobs, step, steps, kinds, separate_functions=parity.separates_kinds)
     if not chosen:
         return None
     parts, uncounted = zip(*(_nodes_on_one_snapshot(one, device, needs, parity) for one in chosen), strict=True)
@@ -132,7 +132,12 @@ def profile(
 
 
 def _chosen(
-    jobs: Iterable[JobReader], step: int, steps: tuple[int, int] | None, wanted: Sequence[int] | None, *, apart: bool
+    jobs: Iterable[JobReader],
+    step: int,
+    steps: tuple[int, int] | None,
+    wanted: Sequence[int] | None,
+    *,
+    separate_functions: bool,
 ) -> tuple[list[_Chosen], dict[int, int]]:
     """Return the jobs with any selected trace, and the total number of traces of each kind.
 
@@ -141,7 +146,7 @@ def _chosen(
     first, last = (step, step) if step >= 0 else steps or (None, None)
     tables = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
     known = [(job, table) for job, table in tables if table.num_rows or job.info.state == IMPORTED]
-    kinds = step_kinds.resolved(known, wanted, apart=apart)
+    kinds = step_kinds.resolved(known, wanted, separate_functions=separate_functions)
     there = step_kinds.traces_by_kind(table for _, table in known)
     if first is None or last is None:
         taken = ((job, table, step_kinds.rows_of_kinds(table, kinds)) for job, table in known)

@@ -96,11 +96,11 @@ class RecordedJob:
         """
         table = job.table("traces", _TRACES)
         if kinds is not None or steps is not None:
-            table = rows_of_kinds(table, resolved([(job, table)], kinds, apart=False))
+            table = rows_of_kinds(table, resolved([(job, table)], kinds, separate_functions=False))
         if steps is not None:
             first, last = steps
             table = table.filter(pc.and_(pc.greater_equal(table["step"], first), pc.less_equal(table["step"], last)))
-        traces = renumbered(table, resolved([(job, table)], None, apart=False))
+        traces = renumbered(table, resolved([(job, table)], None, separate_functions=False))
         numbers = flat(traces["trace"])
         ops, allocations, outputs = (
             table.filter(pc.is_in(table["trace"], value_set=numbers))

@@ -9,7 +9,7 @@ from ..store import catalog
 from ..store.reader import LocalStore
 from ..store.retention import first_starts, remove, remove_hosts
 from .alive import may_run
-from .listing import Listed, Wanted, listed
+from .listing import JobFilter, Listed, listed
 
 
 class Removable(NamedTuple):
@@ -31,14 +31,14 @@ def selected(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[R
     return [Removable(one, _size(catalog.job_folder(store.path, one.job.info.uid))) for one in found]
 
 
-def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> list[Removable]:
-    """Return the jobs that ``wanted`` selects and that ended before ``before_ns`` (real time).
+def ended(store: LocalStore, job_filter: JobFilter, before_ns: int, now_ns: int) -> list[Removable]:
+    """Return the jobs that ``job_filter`` selects and that ended before ``before_ns`` (real time).
 
     Jobs that may still run are left out. A job whose end is unknown has ended when its data was
     last written.
     """
     found = []
-    for one in listed(store, now_ns, wanted):
+    for one in listed(store, now_ns, job_filter):
         folder = catalog.job_folder(store.path, one.job.info.uid)
         if not may_run(one.job.info) and (one.row.ended_ns or _written_ns(folder)) < before_ns:
             found.append(Removable(one, _size(folder)))

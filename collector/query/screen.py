@@ -15,7 +15,7 @@ from ..tfviews.op import OpView
 from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary
-from ..tfviews.rows import Judge, Limit, Rows, Times, lines_of, op_rows, tree_rows, with_rest
+from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, lines_of, op_rows, tree_rows, with_rest
 from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
 from .required_facts import STACKS
 from .step_times import NodeTimes, step_times
@@ -30,7 +30,7 @@ class AnswerRows:
     """An answer with its rows; ``timed_steps``: number of steps whose times are in the spread."""
 
     answer: Answer
-    rows: Rows
+    rows: VisibleRows
     timed_steps: int
 
 
@@ -44,7 +44,7 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     profile = engine.profile(selection, shown_options.step, wanted, averaged=False)
     if profile is None:
         folded = load(chosen.fold)([], shown_options, selection.parity)
-        return AnswerRows(Answer(selection, chosen, shown_options, None, folded), Rows((), NOTHING), 0)
+        return AnswerRows(Answer(selection, chosen, shown_options, None, folded), VisibleRows((), NOTHING), 0)
     nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
@@ -75,14 +75,14 @@ def _scaled(options: Options, view: str, steps: int) -> Options:
     return replace(options, **{name: least * steps for name, least in minima.items()})
 
 
-def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> Rows:
+def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> VisibleRows:
     options, folded, line = answer.options, answer.folded, lines_of(nodes)
     if isinstance(folded, OpView):
         return op_rows(folded, times, _limit(options, folded.total), line)
     whole = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
     limit = _limit(options, whole or folded.root.total)
     own = answer.view.name == "code" and not options.given & _NAMES and any(map(has_own_line, nodes))
-    rows = tree_rows(folded, times, Judge(answer.view.name, limit, own), options.order_by, line)
+    rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own), options.order_by, line)
     return rows if whole is None else with_rest(rows, whole, limit)
 
 

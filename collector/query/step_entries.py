@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
-from ..tfviews.entries import COLUMNS, Entry, Steps, entries
+from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import texts
 from .kinds import of_job
 
@@ -14,29 +14,35 @@ BATCH_ROWS: Final = 200_000
 
 
 def step_traces(
-    job: JobReader, kinds: Sequence[int] | None = None, *, apart: bool = True
+    job: JobReader, kinds: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> dict[int, tuple[int, ...]]:
     """Return the traces of each step of a job, both ascending.
 
-    ``kinds`` and ``apart`` select the steps (`kinds.resolved`).
+    ``kinds`` and ``separate_functions`` select the steps (`kinds.resolved`).
     """
-    return {step: tuple(number for number, _ in traces) for step, traces in _steps(job, kinds, apart).items()}
+    return {
+        step: tuple(number for number, _ in traces) for step, traces in _steps(job, kinds, separate_functions).items()
+    }
 
 
-def read(job: JobReader, traces: Collection[int]) -> dict[str, Steps]:
+def read(job: JobReader, traces: Collection[int]) -> dict[str, EntriesByStep]:
     """Return the entries, by node and step, of the traces with these numbers."""
     return entries(*job.executions(traces, COLUMNS)) if traces else {}
 
 
 def by_step(
-    job: JobReader, steps: Collection[int] | None = None, kinds: Sequence[int] | None = None, *, apart: bool = True
+    job: JobReader,
+    steps: Collection[int] | None = None,
+    kinds: Sequence[int] | None = None,
+    *,
+    separate_functions: bool = True,
 ) -> Iterator[tuple[int, dict[str, Entry]]]:
     """Yield each traced step in ``steps``, ascending, with its entries by node.
 
-    ``steps`` None means all. ``kinds`` and ``apart`` select the steps, too (`kinds.resolved`).
-    Executions are read in batches of several steps.
+    ``steps`` None means all. ``kinds`` and ``separate_functions`` select the steps, too
+    (`kinds.resolved`). Executions are read in batches of several steps.
     """
-    known = _steps(job, kinds, apart)
+    known = _steps(job, kinds, separate_functions)
     wanted = sorted(known) if steps is None else sorted(set(steps) & set(known))
     for batch in _batches(wanted, known):
         found: dict[int, dict[str, Entry]] = {step: {} for step in batch}
@@ -46,18 +52,20 @@ def by_step(
         yield from found.items()
 
 
-def persistent_bytes(job: JobReader, kinds: Sequence[int] | None = None, *, apart: bool = True) -> dict[str, int]:
+def persistent_bytes(
+    job: JobReader, kinds: Sequence[int] | None = None, *, separate_functions: bool = True
+) -> dict[str, int]:
     """Return the bytes that each node keeps on a GPU across steps.
 
     They are the maximum of all steps. Nodes without any are left out.
     """
-    steps = {number: step for step, traces in _steps(job, kinds, apart).items() for number, _ in traces}
+    steps = {number: step for step, traces in _steps(job, kinds, separate_functions).items() for number, _ in traces}
     return job.on_one_snapshot(lambda one: _persistent(one, steps))
 
 
-def _steps(job: JobReader, kinds: Sequence[int] | None, apart: bool) -> dict[int, list[tuple[int, int]]]:
+def _steps(job: JobReader, kinds: Sequence[int] | None, separate_functions: bool) -> dict[int, list[tuple[int, int]]]:
     """Return (trace, rows) of each step."""
-    traces, _ = of_job(job, ["trace", "step", "rows"], kinds, apart=apart)
+    traces, _ = of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
     columns: Any = (traces[name].to_pylist() for name in ("trace", "step", "rows"))
     found: dict[int, list[tuple[int, int]]] = {}
     for number, step, rows in sorted(zip(*columns, strict=True)):

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import layout
-from ..advice.evidence import Level, Load
+from ..advice.evidence import Load, MemorySample
 from ..store.columns import flat, pc
 from ..store.protocols import JobReader
 from ..store.schema import HOST_SAMPLES
@@ -44,14 +44,16 @@ def steady(spans: pa.Table) -> tuple[int, int] | None:
     return None
 
 
-def levels(samples: pa.Table, during: tuple[int, int]) -> tuple[Level, ...]:
+def levels(samples: pa.Table, during: tuple[int, int]) -> tuple[MemorySample, ...]:
     """Return the memory of the processes at each sample within ``during``.
 
     Samples after the end of the processes are left out.
     """
     columns: Any = (samples[name].to_pylist() for name in ("t_ns", "rss_bytes"))
     first, last = during
-    return tuple(sorted(Level(t_ns, rss) for t_ns, rss in zip(*columns, strict=True) if rss and first <= t_ns <= last))
+    return tuple(
+        sorted(MemorySample(t_ns, rss) for t_ns, rss in zip(*columns, strict=True) if rss and first <= t_ns <= last)
+    )
 
 
 def load(samples: pa.Table, around: pa.Table) -> tuple[Load, ...]:

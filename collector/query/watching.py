@@ -56,7 +56,7 @@ _HOST_COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class CurrentUsage:
     """Current resource use of a job's processes; unknown values are None.
 
     ``cpu_cores`` is the number of busy cores, ``memory_bytes`` the resident memory. The other
@@ -85,7 +85,7 @@ class WatchedJob:
 
     row: JobRow
     pace: Pace
-    use: Use
+    usage: CurrentUsage
     devices: tuple[str, ...]
     idle_ns: int | None
     alert: str | None = None
@@ -165,7 +165,7 @@ def _tuples(table: pa.Table, columns: Sequence[str], last: int) -> list[tuple[An
 
 
 class Watch:
-    """The jobs of a store; the cost of each `look` depends on the new rows only."""
+    """The jobs of a store; the cost of each `update` depends on the new rows only."""
 
     def __init__(self, store: LocalStore, *, everything: bool = False) -> None:
         """Watch ``store``: running and recently ended jobs, or ``everything``."""
@@ -178,7 +178,7 @@ class Watch:
         self._short: dict[str, str] = {}
         self._scanned_ns = 0
 
-    def look(self, now_ns: int) -> Watched:
+    def update(self, now_ns: int) -> Watched:
         """Return the jobs and hosts at ``now_ns``."""
         self._scan(now_ns)
         holder = lock.holder(catalog.lock_file(self._store.path, self._store.host_name))
@@ -239,11 +239,11 @@ class Watch:
         pace = one.paces[kind].pace(now_ns, TREND) if kind in one.paces else NO_PACE
         if row.phase == STARTING and one.paces:
             row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(kind)), steps=one.counts.get(kind, 0))
-        use = _use(one.samples, now_ns)
-        return WatchedJob(row, pace, use, one.devices, _idle(one, row, pace, now_ns), one.alert(now_ns))
+        usage = _use(one.samples, now_ns)
+        return WatchedJob(row, pace, usage, one.devices, _idle(one, row, pace, now_ns), one.alert(now_ns))
 
     def _of_ended(self, info: JobInfo, now_ns: int) -> WatchedJob:
-        return WatchedJob(self._row(info, now_ns), NO_PACE, Use(), (), None)
+        return WatchedJob(self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
 
     def _row(self, info: JobInfo, now_ns: int) -> JobRow:
         return job_row(info, self._short.get(info.hex, info.hex), now_ns)
@@ -290,19 +290,19 @@ def _kind(row: JobRow, one: _Running) -> int:
     return max(times, key=times.__getitem__, default=-1)
 
 
-def _use(samples: Sequence[tuple[Any, ...]], now_ns: int) -> Use:
+def _use(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUsage:
     """Return the use in the last seconds; unknown if the last sample is old."""
     if not samples or now_ns - samples[-1][0] > _OLD_NS:
-        return Use()
+        return CurrentUsage()
     first, last = samples[0], samples[-1]
     seconds = (last[0] - first[0]) / SECOND_NS
     if seconds <= 0:
-        return Use(memory_bytes=last[3] or None)
+        return CurrentUsage(memory_bytes=last[3] or None)
     cpu, read, write = (
         max(0.0, now - then) / seconds
         for now, then in ((sum(last[1:3]), sum(first[1:3])), (last[4], first[4]), (last[5], first[5]))
     )
-    return Use(cpu, last[3] or None, read, write)
+    return CurrentUsage(cpu, last[3] or None, read, write)
 
 
 def _idle(one: _Running, row: JobRow, pace: Pace, now_ns: int) -> int | None:
@@ -340,9 +340,9 @@ ORDERS: Final[dict[str, Callable[[WatchedJob], Any]]] = {
     "slow": lambda one: -_slowness(one),
     "time": lambda one: -_least(one.pace.step_ns),
     "rate": lambda one: -_least(one.pace.per_s),
-    "cpu": lambda one: -_least(one.use.cpu_cores),
-    "memory": lambda one: -_least(one.use.memory_bytes),
-    "io": lambda one: -_least(one.use.io_bytes_per_s),
+    "cpu": lambda one: -_least(one.usage.cpu_cores),
+    "memory": lambda one: -_least(one.usage.memory_bytes),
+    "io": lambda one: -_least(one.usage.io_bytes_per_s),
     "cost": lambda one: -_least(one.row.cost),
     "lost": lambda one: -one.row.lost,
     "name": lambda one: one.row.name.lower(),
@@ -357,7 +357,7 @@ def sorted_jobs(jobs: Sequence[WatchedJob], order: str, *, backwards: bool = Fal
     return sorted(found, key=lambda one: one.row.phase == ENDED)
 
 
-def like(jobs: Sequence[WatchedJob], text: str) -> list[WatchedJob]:
+def filtered_jobs(jobs: Sequence[WatchedJob], text: str) -> list[WatchedJob]:
     """Return the jobs with ``text`` in their name, user, host, id or state.
 
     `*` matches anything; case is ignored.

@@ -6,7 +6,7 @@ from typing import Final
 from ..text import clean
 from ..tfviews.options import Options
 from ..tfviews.primary import primary
-from ..tfviews.rows import Row, Rows
+from ..tfviews.rows import Row, VisibleRows
 from ..tfviews.tensors import Values, no_value
 from . import heading
 from .heading import Subject
@@ -29,7 +29,12 @@ def _same(shown: ShownColumn, rows: Sequence[Row], context: CellContext) -> str 
 
 
 def lines(
-    subject: Subject, options: Options, rows: Rows, timed_steps: int, width: int | None, values: Values = no_value
+    subject: Subject,
+    options: Options,
+    rows: VisibleRows,
+    timed_steps: int,
+    width: int | None,
+    values: Values = no_value,
 ) -> Iterator[str]:
     """Yield heading, table, and below the rows of variables their ``values``.
 
@@ -68,7 +73,7 @@ _ENTRIES: Final = {
 }
 
 
-def left_out(view: str, options: Options, rows: Rows) -> str:
+def left_out(view: str, options: Options, rows: VisibleRows) -> str:
     """Return the number of entries without a row, and the options that show them.
 
     The text is empty if all entries have a row.

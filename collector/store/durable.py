@@ -22,15 +22,15 @@ _MODE = 0o600
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Identity(NamedTuple):
-    """Identity of a file or folder; another one of the same name has another identity."""
+class FileId(NamedTuple):
+    """Id of a file or folder; another one of the same name has another id."""
 
     device: int
     inode: int
 
     @classmethod
-    def of(cls, path: Path) -> "Identity | None":
-        """Return the identity of the file at ``path``, None if there is none."""
+    def of(cls, path: Path) -> "FileId | None":
+        """Return the id of the file at ``path``, None if there is none."""
         try:
             found = path.stat()
         except OSError:

@@ -19,7 +19,7 @@ from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
 from .schema import HOST_SAMPLES
 from .snapshot import Snapshot, with_stable_snapshot
-from .sql_queries import Ask
+from .sql_queries import SqlQuery
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class LocalJob:
 
         return self.with_sql(lambda ask: action(LocalOutputs(ask, highest)))
 
-    def with_sql(self, action: Callable[[Ask], T]) -> T:
+    def with_sql(self, action: Callable[[SqlQuery], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.
 
         ``action`` may be called more than once.

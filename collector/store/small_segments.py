@@ -14,7 +14,7 @@ from .catalog import JobInfo
 #: Maximum bytes of a merged segment: rewriting a larger one at every sealing would cost too much.
 FULL_BYTES: Final = 1 << 18
 #: Tables that are never merged: large tables, and tables that are read by generation.
-_APART: Final = frozenset({"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TOTAL_NAME})
+_NEVER_MERGED: Final = frozenset({"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TOTAL_NAME})
 
 
 class MergedSegment(NamedTuple):
@@ -29,7 +29,7 @@ def is_merged(name: str) -> bool:
 
     If so, the job's record lists the segments in force.
     """
-    return name not in _APART
+    return name not in _NEVER_MERGED
 
 
 def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ...formats import layout
 
-Ask = Callable[[str], pa.Table]
+SqlQuery = Callable[[str], pa.Table]
 
 _MEMORY_LEFT: Final = """
     SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
@@ -27,47 +27,47 @@ _WINDOW_LABELS: Final = f"""
     GROUP BY node"""  # noqa: S608  # a constant
 
 
-def memory_left(ask: Ask) -> list[tuple[int, int, int]]:
+def memory_left(query: SqlQuery) -> list[tuple[int, int, int]]:
     """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-    return _rows(ask(_MEMORY_LEFT))
+    return _rows(query(_MEMORY_LEFT))
 
 
-def new_nodes(ask: Ask) -> dict[int, int]:
+def new_nodes(query: SqlQuery) -> dict[int, int]:
     """Return trace -> number of nodes that first occur in it."""
-    return dict(_rows(ask(_NEW_NODES)))
+    return dict(_rows(query(_NEW_NODES)))
 
 
-def last_traces(ask: Ask) -> list[tuple[int, int, int]]:
+def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
     """Return (node, device, last trace in which it ran there)."""
-    return _rows(ask(_LAST_TRACES))
+    return _rows(query(_LAST_TRACES))
 
 
-def timeline(ask: Ask, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
+def timeline(query: SqlQuery, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
     """Return (trace, node, device, label, thread, start, end) of each execution of ``traces``.
 
     See the protocol.
     """
     return _rows(
-        ask(
+        query(
             f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
             FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
         )
     )
 
 
-def window_labels(ask: Ask) -> dict[int, int]:
+def window_labels(query: SqlQuery) -> dict[int, int]:
     """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-    return dict(_rows(ask(_WINDOW_LABELS)))
+    return dict(_rows(query(_WINDOW_LABELS)))
 
 
-def identical_graphs(ask: Ask) -> list[tuple[int, int, str, int]]:
+def identical_graphs(query: SqlQuery) -> list[tuple[int, int, str, int]]:
     """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-    return _rows(ask(_IDENTICAL_GRAPHS))
+    return _rows(query(_IDENTICAL_GRAPHS))
 
 
-def graph_names(ask: Ask, graph: int) -> set[str]:
+def graph_names(query: SqlQuery, graph: int) -> set[str]:
     """Return the names of the nodes of one graph."""
-    return {name for (name,) in _rows(ask(f"SELECT name FROM graph_nodes WHERE graph = {graph}"))}  # noqa: S608  # int
+    return {name for (name,) in _rows(query(f"SELECT name FROM graph_nodes WHERE graph = {graph}"))}  # noqa: S608  # int
 
 
 def _rows(table: pa.Table) -> list[tuple[Any, ...]]:

@@ -49,8 +49,8 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
         if set(one.traces).issuperset(_within(numbers, one.first, one.last)):
             parts.append(segment.read(one.rollup, segment.ROLLUP_NAME))
         else:
-            lots = snapshot.groups("ops", one.generation, one.traces, _OPS)
-            parts += [rollup_of(_of(lot, one.traces), known, devices, canonical) for lot in lots]
+            groups = snapshot.groups("ops", one.generation, one.traces, _OPS)
+            parts += [rollup_of(_of(group, one.traces), known, devices, canonical) for group in groups]
     parts.append(rollup_of(sorted_by_node(_of(ops, traces), devices), known, devices, canonical))
     return _with_canonical(merge(*parts), canonical)
 
@@ -61,10 +61,10 @@ def times_by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     The columns are trace, node, device and us.
     """
     known, devices = snapshot.table("traces", _TRACES), Devices(device_rows(snapshot.table("names")))
-    lots = [_of(snapshot.unsealed("ops", _TIMES), traces)]
+    groups = [_of(snapshot.unsealed("ops", _TIMES), traces)]
     for one in generations(snapshot, traces) if traces else ():
-        lots += [_of(lot, one.traces) for lot in snapshot.groups("ops", one.generation, one.traces, _TIMES)]
-    return pa.concat_tables([_times(lot, known, devices) for lot in lots])
+        groups += [_of(group, one.traces) for group in snapshot.groups("ops", one.generation, one.traces, _TIMES)]
+    return pa.concat_tables([_times(group, known, devices) for group in groups])
 
 
 def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
@@ -89,7 +89,7 @@ def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
-class Sealed(NamedTuple):
+class SealedGeneration(NamedTuple):
     """A generation: its rollup, the range of its traces, and the selected traces in it."""
 
     generation: int
@@ -99,7 +99,7 @@ class Sealed(NamedTuple):
     traces: Sequence[int]
 
 
-def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
+def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[SealedGeneration]:
     """Yield the generations that may have any of ``traces``, which ascend and are not empty.
 
     Later generations have higher trace numbers.
@@ -112,7 +112,7 @@ def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
             return
         mine = _within(traces, span["first_trace"], span["last_trace"])
         if mine:
-            yield Sealed(generation, path, span["first_trace"], span["last_trace"], mine)
+            yield SealedGeneration(generation, path, span["first_trace"], span["last_trace"], mine)
 
 
 def _within(traces: Sequence[int], first: int, last: int) -> Sequence[int]:

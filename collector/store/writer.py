@@ -50,7 +50,7 @@ class LocalJobWriter:
         """Open or create ``folder``, and recover the log of an interrupted collector."""
         durable.make_folder(folder)
         self.folder = folder
-        self._identity = durable.Identity.of(folder)
+        self._identity = durable.FileId.of(folder)
         self._log: Log | None = None
         self.synced = self._retry = -math.inf
         self._since: float | None = None
@@ -81,7 +81,7 @@ class LocalJobWriter:
     @property
     def is_gone(self) -> bool:
         """Whether the folder or its log was removed or moved, so that appends would be lost."""
-        moved = durable.Identity.of(self.folder) != self._identity
+        moved = durable.FileId.of(self.folder) != self._identity
         return moved or (self._log is not None and self._log.is_gone)
 
     def forget(self) -> None:
@@ -244,7 +244,7 @@ class LocalStoreWriter:
         catalog.make(self.path)
         self.collector = {"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}
         self._lock = lock.take(catalog.lock_file(self.path, host), self.collector)
-        self._identity = durable.Identity.of(self.path)
+        self._identity = durable.FileId.of(self.path)
         self._open: dict[Path, LocalJobWriter] = {}
 
     def job(self, uid: int) -> LocalJobWriter:
@@ -258,7 +258,7 @@ class LocalStoreWriter:
     @property
     def is_gone(self) -> bool:
         """Whether the store was removed or moved since it was opened."""
-        return durable.Identity.of(self.path) != self._identity
+        return durable.FileId.of(self.path) != self._identity
 
     def renew(self) -> None:
         """Recreate and lock a removed store; open writers stay as they are.
@@ -269,7 +269,7 @@ class LocalStoreWriter:
         held = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
         self._lock.release()
         self._lock = held
-        self._identity = durable.Identity.of(self.path)
+        self._identity = durable.FileId.of(self.path)
 
     def forget(self, writer: LocalJobWriter) -> None:
         """Drop a writer whose folder is gone."""

@@ -10,14 +10,14 @@ from .options import Matcher
 _Kind = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
-def _by_kind(judge: Callable[[Node], Any]) -> Callable[[Node], Any]:
-    """Return ``judge``, cached by op types."""
+def _by_kind(row_filter: Callable[[Node], Any]) -> Callable[[Node], Any]:
+    """Return ``row_filter``, cached by op types."""
     known: dict[_Kind, Any] = {}
 
     def judged(node: Node) -> Any:
         kind = node.op, node.devices, node.facts.types
         if kind not in known:
-            known[kind] = judge(node)
+            known[kind] = row_filter(node)
         return known[kind]
 
     return judged

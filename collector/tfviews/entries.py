@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 #: Bytes and address of an output.
 Output = tuple[int, int]
 #: Entries of a node by step.
-Steps = dict[int, "Entry"]
+EntriesByStep = dict[int, "Entry"]
 
 #: The columns of OPS that are read, `trace` and `start_ns` first.
 COLUMNS: Final = (
@@ -126,7 +126,7 @@ def entries(
     canonical: Mapping[int, int],
     allocations: pa.Table,
     output_memory: pa.Table,
-) -> dict[str, Steps]:
+) -> dict[str, EntriesByStep]:
     """Return the TF profiler's entries by node name and step.
 
     They are made from the rows of ``ops`` with a trace in ``traces``. ``ops`` has COLUMNS of OPS in
@@ -138,7 +138,7 @@ def entries(
     own = {node: devices[device].name for node, device in canonical.items() if device in devices}
     columns: Any = (traces[name].to_pylist() for name in ("trace", "step"))
     steps: dict[int, int] = dict(zip(*columns, strict=True))
-    found: dict[int, Steps] = {}
+    found: dict[int, EntriesByStep] = {}
     outputs = _outputs(output_memory)
     seen: dict[tuple[int, int, int], int] = {}
     for row in _rows(ops, traces):
@@ -231,7 +231,7 @@ def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Outpu
 
 
 def _add_allocations(
-    found: Mapping[int, Steps],
+    found: Mapping[int, EntriesByStep],
     table: pa.Table,
     steps: Mapping[int, int],
     devices: Mapping[int, _Device],

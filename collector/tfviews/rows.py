@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class VisibleRows:
     """Rows in order, the whole for shares, and the numbers of hidden entries.
 
     `nothing`: entries whose selected counters are all 0; `small`: entries below the limit;
@@ -145,7 +145,7 @@ def lines_of(nodes: Iterable[Node]) -> Line:
 # -- the op view ----------------------------------------------------------------------------------
 
 
-def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
+def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> VisibleRows:
     """Return a row for each op type above the limit, and a last one for all others.
 
     Op types whose selected counters are all 0 get no row. A single op type below the limit keeps
@@ -159,7 +159,7 @@ def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
     rows = [_op_row(entry.name, [entry], times, line) for entry in view.entries if id(entry) not in left]
     if small:
         rows.append(_op_row(f"({len(small)} others)", small, times, line)._replace(line="", op=""))
-    return Rows(tuple(rows), view.total, len(nothing), len(small))
+    return VisibleRows(tuple(rows), view.total, len(nothing), len(small))
 
 
 def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line: Line) -> Row:
@@ -178,7 +178,7 @@ def _is_own(branch: Branch) -> bool:
     return isinstance(entry, Call) and entry.site.frame is not None and is_own(entry.site.frame)
 
 
-class Judge(NamedTuple):
+class RowFilter(NamedTuple):
     """The rules that decide which entries of a tree get a row.
 
     `own`: only the user's own calls get one.
@@ -214,7 +214,7 @@ class Judge(NamedTuple):
 class _Tree:
     """A view's tree, reduced to entries with a row: parents first, each with its kept children."""
 
-    def __init__(self, root: Branch, judge: Judge, order_by: str) -> None:
+    def __init__(self, root: Branch, row_filter: RowFilter, order_by: str) -> None:
         self.branches = [root]
         self.parents = [-1]
         self.kept = [True]
@@ -223,7 +223,7 @@ class _Tree:
         ahead = [(child, 0) for child in reversed(root.children)]
         while ahead:
             branch, parent = ahead.pop()
-            at, kept = len(self.branches), judge.keeps(branch)
+            at, kept = len(self.branches), row_filter.keeps(branch)
             self.branches.append(branch)
             self.parents.append(parent)
             self.kept.append(kept)
@@ -269,16 +269,16 @@ def _hidden_below(branch: Branch, shown: Collection[int]) -> Iterator[AccountedN
             ahead.extend(entry.children)
 
 
-def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: Line) -> Rows:
+def tree_rows(view: TreeView, times: Times, row_filter: RowFilter, order_by: str, line: Line) -> VisibleRows:
     """Return the rows of a tree, and the counts of hidden entries."""
-    tree = _Tree(view.root, judge, order_by)
+    tree = _Tree(view.root, row_filter, order_by)
     summary, rows = tree.weighed(times, line), []
     ahead = [(at, 0, "") for at in reversed(tree.below[0])]
     while ahead:
         at, depth, above = ahead.pop()
         top = tree.branches[at]
         summary_of_top = summary[at]
-        while len(tree.below[at]) == 1 and judge.joins(top, tree.branches[tree.below[at][0]]):
+        while len(tree.below[at]) == 1 and row_filter.joins(top, tree.branches[tree.below[at][0]]):
             at = tree.below[at][0]
         branch, below = tree.branches[at], tree.below[at]
         rows.append(
@@ -291,15 +291,15 @@ def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: L
                 branch.nodes,
                 branch.definitions,
                 not below,
-                *(_of_node(branch, summary_of_top, line) if judge.view == "graph" else summary_of_top),
+                *(_of_node(branch, summary_of_top, line) if row_filter.view == "graph" else summary_of_top),
             )
         )
-        inside = f"{branch.name}/" if judge.view == "scope" else ""
+        inside = f"{branch.name}/" if row_filter.view == "scope" else ""
         ahead.extend((child, depth + 1, inside) for child in reversed(below))
     left = [branch for branch, kept in zip(tree.branches, tree.kept, strict=True) if not kept]
-    libraries = sum(map(judge.library, left))
-    nothing = sum(judge.nothing(branch) and not judge.library(branch) for branch in left)
-    return Rows(tuple(rows), view.root.total, nothing, len(left) - nothing - libraries, libraries)
+    libraries = sum(map(row_filter.library, left))
+    nothing = sum(row_filter.nothing(branch) and not row_filter.library(branch) for branch in left)
+    return VisibleRows(tuple(rows), view.root.total, nothing, len(left) - nothing - libraries, libraries)
 
 
 def _of_node(
@@ -314,7 +314,7 @@ def _of_node(
     return branch.nodes[0].op, line(branch.nodes[0]), summary_of_top[2]
 
 
-def with_rest(rows: Rows, whole: Stats, limit: Limit) -> Rows:
+def with_rest(rows: VisibleRows, whole: Stats, limit: Limit) -> VisibleRows:
     """Return ``rows`` with shares of ``whole``, and a row for nodes without a call.
 
     There is no such row if these nodes do not reach the limit.

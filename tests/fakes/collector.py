@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import zmq
-from tfprof.commands.daemons import Lock
+from tfprof.commands.daemons import PidFileLock
 from tfprof.formats import layout, wire
 from tfprof.formats.wire import Head
 
@@ -25,7 +25,7 @@ class FakeCollector:
         self.duplicates = 0
         self.answer = self.ack
         self.greet = self.welcome
-        self.lock = Lock(place, "collector")
+        self.lock = PidFileLock(place, "collector")
         assert self.lock.acquire()
         self._stop = threading.Event()
         self.start()

@@ -80,7 +80,7 @@ def end(attached):
     """Detach, and wait until all data is stored."""
     attached.detach()
     attached.close_launch()
-    result = attached.stored()
+    result = attached.wait_stored()
     assert result is not None
     assert result.complete
     attached.end()

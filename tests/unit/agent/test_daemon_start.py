@@ -89,7 +89,7 @@ def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(
 def test_a_daemon_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock, starts) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     supervisor.ensure_running()
-    lock = daemons.Lock(str(tmp_path), NAME)
+    lock = daemons.PidFileLock(str(tmp_path), NAME)
     assert lock.acquire()
     clock.now += 10
     assert supervisor.ensure_running()

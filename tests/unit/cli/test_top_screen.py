@@ -163,7 +163,7 @@ def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
         await pilot.press("space")
         assert "paused" in text_of(jobs, "#summary")
         before = jobs._watched
-        jobs.look()
+        jobs.update()
         assert jobs._watched is before
         await pilot.press("space")
         assert jobs._watched is not before

@@ -5,7 +5,7 @@ import pytest
 from tfprof.collector import daemon
 from tfprof.collector.__main__ import main
 from tfprof.collector.errors import StoreError
-from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.selfstats import CollectorStats
 
 
 class Scripted:
@@ -98,7 +98,7 @@ def test_an_error_in_a_setting_is_one_line(run, monkeypatch, capsys):
 
 
 def test_a_stall_is_reported_until_appends_succeed_for_some_seconds():
-    stats = SelfStats()
+    stats = CollectorStats()
     stats.stalled(StoreError("full", "store-full"))
     assert stats.snapshot(0, 0.0)["stalled"] == {"slug": "store-full", "text": "full"}
     later = stats.snapshot(0, 1e12)
@@ -106,6 +106,6 @@ def test_a_stall_is_reported_until_appends_succeed_for_some_seconds():
 
 
 def test_the_rate_covers_the_time_since_the_last_status():
-    stats = SelfStats()
+    stats = CollectorStats()
     stats.snapshot(100, 1e6)
     assert stats.snapshot(400, 1e6 + 2)["rows_per_s"] == 150.0

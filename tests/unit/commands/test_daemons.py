@@ -14,11 +14,11 @@ from tfprof.formats import errors, private_files, runtime_dir
 
 
 def test_a_lock_has_one_holder_whose_pid_is_known(tmp_path) -> None:
-    lock = daemons.Lock(str(tmp_path), "agent")
+    lock = daemons.PidFileLock(str(tmp_path), "agent")
     assert daemons.running_pid(str(tmp_path), "agent") == 0
     assert lock.acquire()
     assert daemons.running_pid(str(tmp_path), "agent") == os.getpid()
-    assert not daemons.Lock(str(tmp_path), "agent").acquire()
+    assert not daemons.PidFileLock(str(tmp_path), "agent").acquire()
     lock.release()
     assert daemons.running_pid(str(tmp_path), "agent") == 0
     assert lock.acquire()
@@ -27,8 +27,8 @@ def test_a_lock_has_one_holder_whose_pid_is_known(tmp_path) -> None:
 
 def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
     code = (
-        "from tfprof.commands.daemons import Lock;"
-        f" print(Lock({str(tmp_path)!r}, 'agent').acquire(), flush=True); input()"
+        "from tfprof.commands.daemons import PidFileLock;"
+        f" print(PidFileLock({str(tmp_path)!r}, 'agent').acquire(), flush=True); input()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
         assert other.stdout.readline() == b"True\n"
@@ -42,7 +42,7 @@ def test_a_status_says_whether_its_daemon_lives(tmp_path) -> None:
     assert daemons.read_status(place, "agent") is None
     daemons.StatusFile(str(tmp_path / "agent.json")).write({"jobs": 3})
     assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": False}
-    lock = daemons.Lock(place, "agent")
+    lock = daemons.PidFileLock(place, "agent")
     lock.acquire()
     assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": True}
     lock.release()
@@ -77,7 +77,7 @@ def test_what_is_no_regular_file_is_neither_read_nor_locked_nor_waited_for(tmp_p
     assert daemons.last_pid(str(tmp_path), "agent") == 0
     if kind not in ("sparse", "deep", "unreadable"):  # to a lock one regular file is as good as another
         with pytest.raises(OSError, match=r"."):
-            daemons.Lock(str(tmp_path), "agent").acquire()
+            daemons.PidFileLock(str(tmp_path), "agent").acquire()
 
 
 def test_no_more_of_a_file_is_read_than_asked_for(tmp_path) -> None:
@@ -116,7 +116,7 @@ def test_why_a_daemon_could_not_start_is_told_until_it_starts_again(tmp_path, mo
 
 def test_a_second_daemon_is_none(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    lock = daemons.Lock(runtime_dir.make_instance("/some/store"), "agent")
+    lock = daemons.PidFileLock(runtime_dir.make_instance("/some/store"), "agent")
     assert lock.acquire()
     assert daemons.run("agent", "/some/store", lambda: 7) == 1
     lock.release()

@@ -35,7 +35,7 @@ def _options(*given):
 
 
 def test_without_files_nothing_is_set(files):
-    assert settings_files.take() == {}
+    assert settings_files.load_into_environment() == {}
     assert _options().changes == {}
 
 
@@ -63,7 +63,7 @@ def test_the_launcher_hands_a_jobs_settings_on_and_no_others(files):
 
 def test_a_daemon_is_not_given_what_files_say(files):
     files.user.write_text("keep-days = 2")
-    settings_files.take()
+    settings_files.load_into_environment()
     assert os.environ["TFPROF_KEEP_DAYS"] == "2"
     assert "TFPROF_KEEP_DAYS" not in settings_files.without_file_values(os.environ)
 
@@ -71,9 +71,9 @@ def test_a_daemon_is_not_given_what_files_say(files):
 def test_an_empty_variable_is_none_and_a_changed_file_counts_anew(files):
     os.environ["TFPROF_RING"] = ""
     files.user.write_text('ring = "3M"')
-    assert settings_files.take() == {"TFPROF_RING": "3M"}
+    assert settings_files.load_into_environment() == {"TFPROF_RING": "3M"}
     files.user.unlink()
-    assert settings_files.take() == {}
+    assert settings_files.load_into_environment() == {}
     assert SETTINGS["ring"].read() == 16 << 20
 
 
@@ -102,7 +102,7 @@ def test_an_empty_variable_is_none_and_a_changed_file_counts_anew(files):
 def test_an_error_names_file_and_key(files, text, key):
     files.host.write_text(text)
     with pytest.raises(SettingsFileError) as caught:
-        settings_files.take()
+        settings_files.load_into_environment()
     assert str(caught.value).startswith(f"{files.host}: {key}")
     assert str(caught.value).endswith("[settings-file]")
     assert caught.value.exit_code == 2
@@ -114,25 +114,25 @@ def test_an_error_names_file_and_key(files, text, key):
 def test_what_is_no_toml_is_refused(files, text):
     files.user.write_bytes(text)
     with pytest.raises(SettingsFileError, match=str(files.user)):
-        settings_files.take()
+        settings_files.load_into_environment()
 
 
 def test_only_a_private_regular_file_is_read(files, monkeypatch):
     os.mkfifo(files.user)
     with pytest.raises(SettingsFileError, match="not a regular file"):
-        settings_files.take()
+        settings_files.load_into_environment()
     files.user.unlink()
     files.host.write_text("keep-days = 1")
     files.user.symlink_to(files.host)
-    assert settings_files.take() == {"TFPROF_KEEP_DAYS": "1"}
+    assert settings_files.load_into_environment() == {"TFPROF_KEEP_DAYS": "1"}
     files.host.chmod(0o646)
     with pytest.raises(SettingsFileError, match="any user can write it"):
-        settings_files.take()
+        settings_files.load_into_environment()
     files.host.chmod(0o600)
     files.user.unlink()
     files.user.mkdir()
     with pytest.raises(SettingsFileError, match="not a regular file"):
-        settings_files.take()
+        settings_files.load_into_environment()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
@@ -143,7 +143,7 @@ def test_a_folder_that_may_not_be_searched_holds_no_file(files):
     if pid == 0:
         os.setgroups([])
         os.setuid(65534)
-        os._exit(len(settings_files.take()))
+        os._exit(len(settings_files.load_into_environment()))
     assert os.waitpid(pid, 0)[1] == 0
 
 

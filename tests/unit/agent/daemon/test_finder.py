@@ -291,7 +291,7 @@ def test_a_channel_that_its_process_created_during_the_scan_has_its_owner(
     os.close(kept)
     whole, scans = processes.scan, []
 
-    def scan(uid: int) -> dict[processes.Inode, list[processes.Holder]]:
+    def scan(uid: int) -> dict[processes.Inode, list[processes.DescriptorHolder]]:
         scans.append(whole(uid))
         mine = [one for one in scans[-1][inode] if one.pid != child.pid]
         return {inode: mine} if len(scans) == 1 else scans[-1]

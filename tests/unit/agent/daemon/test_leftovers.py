@@ -110,7 +110,7 @@ def test_folders_in_use_stay(stores: Path) -> None:
     (stores / "there").mkdir(parents=True)
     own, there = instance(stores / "own"), instance(stores / "there")
     served, launched, ended = (instance(stores / name) for name in ("served", "launched", "ended"))
-    lock = daemons.Lock(str(served), "collector")
+    lock = daemons.PidFileLock(str(served), "collector")
     assert lock.acquire()
     launch = Launch(7, os.getpid(), time.time_ns(), "s", "h", "u")
     launches.write(str(launched), launch)

@@ -28,7 +28,7 @@ def test_entries_of_one_node_are_merged() -> None:
         ("a", 7, ["x", "y", "z"], True),
         ("b", 1, [], False),
     ]
-    assert log.strangers == 0
+    assert log.ignored == 0
 
 
 def test_a_node_has_its_first_stack_and_shares_it_with_others() -> None:
@@ -55,7 +55,7 @@ def test_an_empty_stack_is_a_stack() -> None:
 
 def test_entries_without_a_node_are_counted() -> None:
     log = read({"name": b"a", "float_ops": 1}, {"name": b"x", "float_ops": 1}, {"name": b"y", "types": [b"t"]})
-    assert log.strangers == 2
+    assert log.ignored == 2
     assert log.rows["op_log"].num_rows == 1
 
 

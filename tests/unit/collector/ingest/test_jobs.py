@@ -8,7 +8,7 @@ from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
 from tfprof.collector.ingest.jobs import OpenJobs
-from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
@@ -26,7 +26,7 @@ class Ingest:
 
     def start(self):
         self.store = LocalStoreWriter(self.path, "testhost")
-        self.jobs = OpenJobs(self.store, decoder(), SelfStats().failed)
+        self.jobs = OpenJobs(self.store, decoder(), CollectorStats().failed)
 
     def restart(self):
         self.store.close()

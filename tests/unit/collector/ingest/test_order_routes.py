@@ -11,7 +11,7 @@ from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.ingest import order_routes
 from tfprof.collector.ingest.jobs import OpenJobs
 from tfprof.collector.ingest.receiver import Receiver
-from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import orders, wire
 from tfprof.formats.addresses import collector_address
@@ -27,7 +27,7 @@ class Served:
     """A receiver that the test runs turn by turn, and its peers."""
 
     def __init__(self, folder: Path) -> None:
-        self.stats = SelfStats()
+        self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})

@@ -11,7 +11,7 @@ from tfprof.collector.errors import StoreError
 from tfprof.collector.ingest import receiver as receiver_module
 from tfprof.collector.ingest.jobs import OpenJobs
 from tfprof.collector.ingest.receiver import Receiver
-from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
@@ -27,7 +27,7 @@ class Served:
 
     def __init__(self, folder):
         self.folder = folder
-        self.stats = SelfStats()
+        self.stats = CollectorStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})

@@ -1,35 +1,35 @@
-from tfprof.collector.ingest.sequence import Sequence, Verdict
+from tfprof.collector.ingest.sequence import Sequence, SequenceResult
 
 
 def test_following_numbers_are_new():
     sequence = Sequence(4)
-    assert sequence.admit(5, 7) == Verdict(fresh=5)
+    assert sequence.admit(5, 7) == SequenceResult(first_new=5)
     assert sequence.last == 7
 
 
 def test_repeated_numbers_are_not_new():
-    assert Sequence(7).admit(5, 7) == Verdict()
+    assert Sequence(7).admit(5, 7) == SequenceResult()
 
 
 def test_only_the_rest_of_an_overlapping_message_is_new():
-    assert Sequence(5).admit(4, 7) == Verdict(fresh=6)
+    assert Sequence(5).admit(4, 7) == SequenceResult(first_new=6)
 
 
 def test_a_gap_is_doubtful_the_first_time_and_lost_the_second():
     sequence = Sequence(2)
-    assert sequence.admit(5, 6) == Verdict(doubtful=True)
+    assert sequence.admit(5, 6) == SequenceResult(is_after_gap=True)
     assert sequence.last == 2
-    assert sequence.admit(5, 6) == Verdict(fresh=5, lost=2)
+    assert sequence.admit(5, 6) == SequenceResult(first_new=5, lost=2)
 
 
 def test_a_late_message_closes_the_gap():
     sequence = Sequence(2)
     sequence.admit(5, 6)
-    assert sequence.admit(3, 4) == Verdict(fresh=3)
-    assert sequence.admit(5, 6) == Verdict(fresh=5)
+    assert sequence.admit(3, 4) == SequenceResult(first_new=3)
+    assert sequence.admit(5, 6) == SequenceResult(first_new=5)
 
 
 def test_another_gap_is_doubtful_again():
     sequence = Sequence(2)
     sequence.admit(5, 6)
-    assert sequence.admit(7, 8).doubtful
+    assert sequence.admit(7, 8).is_after_gap

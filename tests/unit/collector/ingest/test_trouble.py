@@ -12,7 +12,7 @@ from tfprof.collector.errors import DecodeError, FormatError
 from tfprof.collector.ingest import jobs, rows, worker_process
 from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
 from tfprof.collector.ingest.jobs import MessageError, OpenJobs, QuarantinedError
-from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.selfstats import CollectorStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
 from tfprof.formats import layout, wire
@@ -26,7 +26,7 @@ GRAPH = b"\x0a\x04\x0a\x02n1" * (LARGE_BYTES // 48)
 class Collecting:
     def __init__(self, path):
         self.path = path
-        self.stats = SelfStats()
+        self.stats = CollectorStats()
         self.store = LocalStoreWriter(path, "testhost")
         self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         for uid in (UID, OTHER):

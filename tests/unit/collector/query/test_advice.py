@@ -12,7 +12,7 @@ from fakes.made_steps import Ran, graph, made_job
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_host, write_job
 from fakes.nodes import CPU, GPU, STREAM
 from tfprof.collector.advice import input_bound, retracing
-from tfprof.collector.advice.evidence import Evidence, NewNodes, OpExecution, Traced
+from tfprof.collector.advice.evidence import Evidence, NewNodes, OpExecution, StepTrace
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.query.evidence import gather
@@ -218,7 +218,7 @@ def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> 
         OpExecution("Iterator::Root::Prefetch::Map", "tf.data", ITERATORS.lower(), 7, 0, 650_000),
         OpExecution("Iterator::Root::Prefetch", "tf.data", ITERATORS.lower(), 7, 650_000, 670_000),
     )
-    (report,) = input_bound.check(Evidence(traced=(Traced(1, 1_000_000, step), Traced(2, 1_000_000, step))))
+    (report,) = input_bound.check(Evidence(traced=(StepTrace(1, 1_000_000, step), StepTrace(2, 1_000_000, step))))
     assert report.text == (
         "70 % of the time in the median of 2 traced steps is spent waiting for input: 700 µs a step."
         " Most of the pipeline's own time is in its stage Map: 650 µs a step."

@@ -50,22 +50,22 @@ def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreW
     one = job(writer, 0xA << 60)
     step(one, 1, 2)
     follow = following(writer, "train.py")
-    assert brief(follow.look(NOW)) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
-    assert follow.look(NOW + SECOND) == []
+    assert brief(follow.update(NOW)) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
+    assert follow.update(NOW + SECOND) == []
     step(one, 3)
-    assert brief(follow.look(NOW + 2 * SECOND)) == [("steps", "a000", 3)]
+    assert brief(follow.update(NOW + 2 * SECOND)) == [("steps", "a000", 3)]
     step(one, 4)
     one.close("exited", {"status": 3, "counts": {"batch": 4}, "times": {"batch": SECOND}})
-    *steps, end = follow.look(NOW + 3 * SECOND)
+    *steps, end = follow.update(NOW + 3 * SECOND)
     assert brief(steps) == [("steps", "a000", 4)]
     assert (end.what, end.row.status, end.median_ns, follow.is_over) == ("end", 3, 900 * 10**6, True)
 
 
 def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
     step(job(writer, 1), 1, 30)
-    assert [one.line.first for one in following(writer, "last", past=2).look(NOW)[1:]] == [29, 30]
-    assert following(writer, "last", past=0).look(NOW)[1:] == []
-    assert len(following(writer, "last").look(NOW)[1:]) == 30
+    assert [one.line.first for one in following(writer, "last", past=2).update(NOW)[1:]] == [29, 30]
+    assert following(writer, "last", past=0).update(NOW)[1:] == []
+    assert len(following(writer, "last").update(NOW)[1:]) == 30
 
 
 def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStoreWriter) -> None:
@@ -73,9 +73,9 @@ def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStore
         step(job(writer, uid), 1)
     writer.job(0xC << 60).close("exited", {})
     found = following(writer, "train.py", past=0)
-    assert brief(found.look(NOW)) == [("job", "a000"), ("job", "b000")]
+    assert brief(found.update(NOW)) == [("job", "a000"), ("job", "b000")]
     assert found.are_several
-    assert brief(following(writer, "c000", past=0).look(NOW)) == [("job", "c000"), ("end", "c000")]
+    assert brief(following(writer, "c000", past=0).update(NOW)) == [("job", "c000"), ("end", "c000")]
     with pytest.raises(NoSuchJobError):
         following(writer, "nosuch")
 
@@ -85,50 +85,50 @@ def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     job(writer, 0xA << 60, launch=launch)
     job(writer, 0xD << 60, launch="00000000000000cc")
     follow = following(writer, launch)
-    assert brief(follow.look(NOW)) == [("job", "a000")]
+    assert brief(follow.update(NOW)) == [("job", "a000")]
     step(job(writer, 0xB << 60, launch=launch), 1)
-    assert brief(follow.look(NOW + 3 * SECOND)) == [("job", "b000"), ("steps", "b000", 1)]
+    assert brief(follow.update(NOW + 3 * SECOND)) == [("job", "b000"), ("steps", "b000", 1)]
     writer.job(0xA << 60).close("exited", {})
-    assert brief(follow.look(NOW + 4 * SECOND)) == [("end", "a000")]
+    assert brief(follow.update(NOW + 4 * SECOND)) == [("end", "a000")]
     assert not follow.is_over
 
 
 def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreWriter) -> None:
     step(job(writer, 0xA << 60), 1)
     follow = following(writer, "last")
-    follow.look(NOW)
+    follow.update(NOW)
     writer.close()
-    (gone,) = follow.look(NOW + 6 * SECOND)
+    (gone,) = follow.update(NOW + 6 * SECOND)
     assert (gone.what, gone.back) == ("collector", False)
     second = LocalStoreWriter(writer.path, HOST)
     try:
         step(job(second, 0xA << 60), 2)
-        assert brief(follow.look(NOW + 7 * SECOND)) == [("steps", "a000", 2)]
-        (back,) = follow.look(NOW + 13 * SECOND)
+        assert brief(follow.update(NOW + 7 * SECOND)) == [("steps", "a000", 2)]
+        (back,) = follow.update(NOW + 13 * SECOND)
         assert (back.what, back.back) == ("collector", True)
     finally:
         second.close()
-    follow.look(NOW + 20 * SECOND)
-    *_, end = follow.look(NOW + 20 * SECOND + PATIENCE_NS + SECOND)
+    follow.update(NOW + 20 * SECOND)
+    *_, end = follow.update(NOW + 20 * SECOND + PATIENCE_NS + SECOND)
     assert (end.what, end.row.state, follow.is_over) == ("end", "stale", True)
 
 
 def test_a_removed_job_is_an_error(writer: LocalStoreWriter) -> None:
     one = job(writer, 0xA << 60)
     follow = following(writer, "last")
-    follow.look(NOW)
+    follow.update(NOW)
     remove(writer.path, 0xA << 60)
     writer.forget(one)
     with pytest.raises(NoSuchJobError):
-        follow.look(NOW + SECOND)
+        follow.update(NOW + SECOND)
 
 
 def test_only_unusual_events_are_reported(writer: LocalStoreWriter) -> None:
     one = job(writer, 0xA << 60)
     follow = following(writer, "last")
-    follow.look(NOW)
+    follow.update(NOW)
     events = [{"t_ns": NOW, "slug": slug, "text": "it", "count": 1} for slug in ("gap", "outside-steps")]
     one.append({"events": rows("events", events)})
-    (shown,) = follow.look(NOW + SECOND)
+    (shown,) = follow.update(NOW + SECOND)
     assert (shown.what, shown.event.slug) == ("warning", "gap")
     assert change_document(shown)["slug"] == "gap"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
 from tfprof.collector.alerts.alert import Alert
-from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, like, sorted_jobs
+from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, filtered_jobs, sorted_jobs
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
@@ -45,7 +45,7 @@ def run(
 
 
 def watched(watch: Watch, now_ns: int = NOW) -> dict[str, WatchedJob]:
-    return {one.row.id: one for one in watch.look(now_ns).jobs}
+    return {one.row.id: one for one in watch.update(now_ns).jobs}
 
 
 def test_a_job_has_its_pace_and_its_resource_use(writer: LocalStoreWriter) -> None:
@@ -53,7 +53,7 @@ def test_a_job_has_its_pace_and_its_resource_use(writer: LocalStoreWriter) -> No
     one = watched(Watch(LocalStore(writer.path)))["a000"]
     assert (one.row.phase, one.row.step_kind, one.row.steps) == ("running", "batch", 1000)
     assert (one.pace.step_ns, one.pace.change, one.is_slow) == (100 * MS, 1.0, False)
-    assert (one.use.cpu_cores, one.use.memory_bytes, one.use.io_bytes_per_s) == (2.0, 10**9, 5000.0)
+    assert (one.usage.cpu_cores, one.usage.memory_bytes, one.usage.io_bytes_per_s) == (2.0, 10**9, 5000.0)
 
 
 def test_all_steps_of_a_job_with_many_functions_are_counted_for_the_watched_ones(writer: LocalStoreWriter) -> None:
@@ -63,7 +63,7 @@ def test_all_steps_of_a_job_with_many_functions_are_counted_for_the_watched_ones
     job.identity({**IDENTITY, "host": HOST})
     job.append({"spans": rows("spans", entries)})
     watch = Watch(LocalStore(writer.path))
-    watch.look(NOW)
+    watch.update(NOW)
     assert list(watch._running[0xB << 60].counts.values()) == [4] * 50
 
 
@@ -78,7 +78,7 @@ def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
         writer.job(uid).append(
             {"spans": rows("spans", [span(layout.BATCH, 9999, 314_000, 300 if uid >> 60 == 0xB else 100)])}
         )
-    found = watch.look(later).jobs
+    found = watch.update(later).jobs
     assert [one.row.id for one in sorted_jobs(found, "slow")][:2] == ["c000", "b000"]
     by_id = {one.row.id: one for one in found}
     assert by_id["c000"].idle_ns == 15 * SECOND
@@ -94,7 +94,7 @@ def test_a_recent_alert_is_shown_and_brings_its_job_forward(writer: LocalStoreWr
     assert [one.alert for one in watched(watch).values()] == [None, None]
     found = [Alert(NOW - SECOND, NOW, "spike"), Alert(NOW, NOW, "memory-growth", before=1e9, now=2e9)]
     writer.job(0xB << 60).append({"alerts": rows("alerts", [one._asdict() for one in found])})
-    jobs = watch.look(NOW + SECOND).jobs
+    jobs = watch.update(NOW + SECOND).jobs
     assert [(one.row.id, one.alert) for one in sorted_jobs(jobs, "slow")] == [("b000", "memory-growth"), ("a000", None)]
     assert watched(watch, NOW + 601 * SECOND)["b000"].alert is None
 
@@ -108,7 +108,7 @@ def test_each_update_reads_only_new_rows(writer: LocalStoreWriter) -> None:
         writer.job(0xA << 60).append({"spans": rows("spans", [span(layout.BATCH, number, at, 900)])})
         one = watched(watch, NOW + number * SECOND)["a000"]
     assert one.pace.change == 9.0
-    assert one.use.cpu_cores is None, "the last sample is old"
+    assert one.usage.cpu_cores is None, "the last sample is old"
 
 
 def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_requested(writer: LocalStoreWriter) -> None:
@@ -131,7 +131,7 @@ def test_a_removed_or_damaged_job_does_not_affect_others(writer: LocalStoreWrite
     writer.forget(gone)
     shutil.rmtree(gone.folder)
     (writer.job(0xB << 60).folder / "job.json").write_text("{")
-    found = watch.look(NOW + SECOND)
+    found = watch.update(NOW + SECOND)
     assert [one.row.id for one in found.jobs] == ["c000"]
     assert found.damaged == 1
 
@@ -150,9 +150,9 @@ def test_a_host_is_shown_while_it_sends_samples(writer: LocalStoreWriter) -> Non
     ]
     writer.host(HOST).append({"host_samples": rows("host_samples", samples)})
     watch = Watch(LocalStore(writer.path))
-    (host,) = watch.look(NOW).hosts
+    (host,) = watch.update(NOW).hosts
     assert (host.name, host.cpus, host.cpu_cores, host.load_1m) == (HOST, 8, 3.0, 2.5)
-    assert watch.look(NOW + 60 * SECOND).hosts == ()
+    assert watch.update(NOW + 60 * SECOND).hosts == ()
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -168,7 +168,7 @@ def test_every_order_sorts_all_jobs_and_puts_ended_ones_last(writer: LocalStoreW
 
 
 def watch_all(writer: LocalStoreWriter) -> list[WatchedJob]:
-    return list(Watch(LocalStore(writer.path)).look(NOW).jobs)
+    return list(Watch(LocalStore(writer.path)).update(NOW).jobs)
 
 
 def test_jobs_are_found_by_name_user_host_id_and_state(writer: LocalStoreWriter) -> None:
@@ -176,6 +176,6 @@ def test_jobs_are_found_by_name_user_host_id_and_state(writer: LocalStoreWriter)
     run(writer, 0xB << 60, name="mnist.py")
     jobs = watch_all(writer)
     for text, found in {"BERT": "a", "b*ge": "a", "ada": "ab", "starting": "b", "b000": "b", "": "ab", "x": ""}.items():
-        assert "".join(one.row.id[0] for one in like(jobs, text)) == found, text
+        assert "".join(one.row.id[0] for one in filtered_jobs(jobs, text)) == found, text
     odd = replace(jobs[0], row=replace(jobs[0].row, name="[x]"))
-    assert like([odd], "[") == [odd]
+    assert filtered_jobs([odd], "[") == [odd]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fakes import stored
 from tfprof.collector.store import schema
-from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Steps, entries
+from tfprof.collector.tfviews.entries import EntriesByStep, Entry, MemoryRecord, entries
 
 NODES = ("a", "b")
 CPU, GPU, STREAM, HOST = (name.decode().lower() for name in stored.DEVICES)
@@ -20,7 +20,7 @@ def folded(
     steps: Mapping[int, int] | None = None,
     canonical: Mapping[int, int] | None = None,
     **tables: Iterable[Mapping[str, Any]],
-) -> dict[str, Steps]:
+) -> dict[str, EntriesByStep]:
     """Fold rows of ops; trace 0 is step 0, unless ``steps`` say the step of each trace."""
     traces = [
         {"trace": trace, "step": step, "base_ns": stored.BASE_NS} for trace, step in (steps or {0: 0, 1: 1}).items()

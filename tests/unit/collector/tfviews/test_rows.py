@@ -9,7 +9,7 @@ from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import Frame, Node, Stats, total_of
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.rows import Judge, Limit, Rows, lines_of, op_rows, tree_rows, with_rest
+from tfprof.collector.tfviews.rows import Limit, RowFilter, VisibleRows, lines_of, op_rows, tree_rows, with_rest
 from tfprof.collector.tfviews.scope import scope_view
 
 MICROS = Stats._fields.index("micros")
@@ -22,7 +22,7 @@ def limit(nodes: list[Node], *counters: int) -> Limit:
     return Limit(counters or (MICROS,), total_of(nodes))
 
 
-def names(rows: Rows) -> list[tuple[int, str, int]]:
+def names(rows: VisibleRows) -> list[tuple[int, str, int]]:
     return [(row.depth, row.name, row.total.micros) for row in rows.rows]
 
 
@@ -63,9 +63,9 @@ def test_step_times_cover_all_nodes_of_a_row() -> None:
     assert [row.times for row in rows.rows] == [(7, 5), ()]
 
 
-def scope(nodes: list[Node], times: dict[str, list[int]] | None = None) -> Rows:
-    judge = Judge("scope", limit(nodes))
-    return tree_rows(scope_view(nodes, ORDER), times or {}, judge, "micros", lines_of(nodes))
+def scope(nodes: list[Node], times: dict[str, list[int]] | None = None) -> VisibleRows:
+    row_filter = RowFilter("scope", limit(nodes))
+    return tree_rows(scope_view(nodes, ORDER), times or {}, row_filter, "micros", lines_of(nodes))
 
 
 def test_a_scope_and_an_only_child_with_all_its_time_share_a_row() -> None:
@@ -86,7 +86,7 @@ def test_times_and_lines_of_a_row_cover_entries_below_the_maximum_depth() -> Non
     ]
     times = {"net/a/Relu": [4, 6], "net/b/x/MatMul": [30, 60]}
     view = scope_view(nodes, replace(ORDER, max_depth=2))
-    (row,) = tree_rows(view, times, Judge("scope", limit(nodes)), "micros", lines_of(nodes)).rows
+    (row,) = tree_rows(view, times, RowFilter("scope", limit(nodes)), "micros", lines_of(nodes)).rows
     assert (row.key, row.total.micros, row.times) == ("net", 100, (34, 66))
     assert (row.op, row.line) == ("MatMul", "train.py:9")
 
@@ -95,7 +95,9 @@ def test_times_of_a_total_without_hidden_entries_leave_them_out_too() -> None:
     nodes = [node("net", "NoOp", micros=5), node("net/a", "Relu", micros=10), node("net/b", "MatMul", micros=90)]
     times = {"net": [5, 0], "net/a": [4, 6], "net/b": [30, 60]}
     options = replace(ORDER, hide_name_regexes=("net/b",), account_displayed_op_only=True)
-    rows = tree_rows(scope_view(nodes, options), times, Judge("scope", limit(nodes)), "micros", lines_of(nodes)).rows
+    rows = tree_rows(
+        scope_view(nodes, options), times, RowFilter("scope", limit(nodes)), "micros", lines_of(nodes)
+    ).rows
     assert [(row.key, row.total.micros, row.times) for row in rows] == [("net", 15, (9, 6)), ("net/a", 10, (4, 6))]
 
 
@@ -114,7 +116,7 @@ def test_graph_nodes_without_time_are_left_out_and_their_inputs_move_up() -> Non
         linked(node("c", "Conv2D", micros=80)),
         linked(node("d", "Add", micros=10), "b"),
     ]
-    rows = tree_rows(graph_view(nodes, ORDER), {}, Judge("graph", limit(nodes)), "micros", lines_of(nodes))
+    rows = tree_rows(graph_view(nodes, ORDER), {}, RowFilter("graph", limit(nodes)), "micros", lines_of(nodes))
     assert names(rows) == [(0, "d", 100), (1, "c", 80), (1, "a", 10)]
     assert [row.op for row in rows.rows] == ["Add", "Conv2D", "Mul"]
     assert (rows.nothing, rows.small) == (1, 0)
@@ -125,7 +127,7 @@ def test_added_nodes_are_grouped_in_the_scope_and_the_graph_view() -> None:
     other = node("_arg_x_0_0", "_Arg", micros=2)._replace(in_graph=False)
     for name, view in (("scope", scope_view), ("graph", graph_view)):
         nodes, _ = grouped([added, other, node("a", "Mul", micros=10)], linked=name == "graph")
-        rows = tree_rows(view(nodes, ORDER), {}, Judge(name, limit(nodes)), "micros", lines_of(nodes))
+        rows = tree_rows(view(nodes, ORDER), {}, RowFilter(name, limit(nodes)), "micros", lines_of(nodes))
         assert [
             (depth, text.removeprefix("(added by TensorFlow)/"), micros) for depth, text, micros in names(rows)
         ] == [
@@ -144,10 +146,10 @@ def test_the_code_view_can_show_only_the_users_own_calls() -> None:
         node("d", "GatherV2", micros=10),
     ]
     view, line = code_view(nodes, ORDER), lines_of(nodes)
-    own = tree_rows(view, {}, Judge("code", limit(nodes), own=True), "micros", line)
+    own = tree_rows(view, {}, RowFilter("code", limit(nodes), own=True), "micros", line)
     assert names(own) == [(0, "train.py:9:main", 90), (1, "train.py:4:net", 60)]
     assert (own.libraries, own.nothing, own.small) == (2, 0, 0)
-    whole = tree_rows(view, {}, Judge("code", limit(nodes)), "micros", line)
+    whole = tree_rows(view, {}, RowFilter("code", limit(nodes)), "micros", line)
     assert [depth for depth, _, _ in names(whole)] == [0, 1, 2, 3]
     rest = with_rest(own, total_of(nodes), limit(nodes))
     assert names(rest)[-1] == (0, "(no line of Python)", 10)
@@ -176,6 +178,6 @@ def test_a_deep_tree_is_walked_without_recursion() -> None:
         for at, one in enumerate(node(f"n{at:05}", "Mul", micros=1) for at in range(5000))
     ]
     rows = tree_rows(
-        graph_view(nodes, ORDER), {}, Judge("graph", Limit((), total_of(nodes))), "micros", lines_of(nodes)
+        graph_view(nodes, ORDER), {}, RowFilter("graph", Limit((), total_of(nodes))), "micros", lines_of(nodes)
     )
     assert [row.depth for row in rows.rows] == list(range(5000))
