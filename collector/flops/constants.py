@@ -41,7 +41,7 @@ class _OpInputs(NamedTuple):
         return int(self.node.attrs[name].i) & 1 if name in self.node.attrs else 0
 
 
-class Values:
+class KnownValues:
     """The values of a job's nodes, each computed once."""
 
     def __init__(self, nodes: Mapping[Key, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:

@@ -82,13 +82,13 @@ class Counting:
         """Add the operations of some traces."""
         for name, signature, _, runs in steps.rows:
             if not self._op_log.get(name) and self._executed.info(name) is not None:
-                turns = self._turns(name, signature, runs, steps, shapes)
-                for there, times in [(shapes, runs)] if turns is None else turns:
+                separate = self._by_execution(name, signature, runs, steps, shapes)
+                for there, times in [(shapes, runs)] if separate is None else separate:
                     number = self._known(name, self._number(name, signature, there))
                     self._ones.setdefault(name, set()).add(number)
                     self._totals[name] = self._totals.get(name, 0) + number * times * steps.traces
 
-    def _turns(
+    def _by_execution(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
         """Return separate shapes for each execution with ``signature``, and 1 as its number.
@@ -101,7 +101,7 @@ class Counting:
         ):
             return None
         order = steps.orders.get(name, (signature,) * runs)
-        return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]
+        return [(shapes.at(execution, len(order)), 1) for execution, each in enumerate(order) if each == signature]
 
     def count(self) -> Counted:
         """Return the counts; nodes without a formula or without operations are left out."""
@@ -111,10 +111,10 @@ class Counting:
         for name, total in self._totals.items():
             ones = self._ones[name]
             counts[name] = Count(max(ones), None if len(ones) == 1 else total)
-        still = StepShapes(self._nodes, ())
+        static_shapes = StepShapes(self._nodes, ())
         for name, sample in self._executed.samples.items():
             if name not in self._varying and name not in counts and self._executed.info(name) is not None:
-                counts[name] = Count(self._known(name, self._number(name, sample.signature, still)))
+                counts[name] = Count(self._known(name, self._number(name, sample.signature, static_shapes)))
         return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
 
     def _known(self, name: str, number: int | None) -> int:

@@ -34,7 +34,7 @@ class Definition:
     outputs: Outputs = ()
 
 
-def complete(dims: Dims | None) -> bool:
+def is_fully_known(dims: Dims | None) -> bool:
     """Return whether the rank and all sizes of a shape are known."""
     return dims is not None and min(dims, default=0) >= 0
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
+from .registry import Dims
+
 _ELLIPSIS: Final = "..."
-Dims = tuple[int, ...]
 
 
 def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from .definitions import Definition, InputSource, Outputs, complete
+from .definitions import Definition, InputSource, Outputs, is_fully_known
 from .executed import LabelInfo, Sample, parsed_label
 from .flops import ELEMENT_WISE
 from .kernels import FUSED
@@ -77,7 +77,7 @@ class Fusions:
         The other parts are element-wise ops on the outputs of this node.
         """
         number = self._part(node, shapes.inputs(node, info), outputs)
-        if number is None or not outputs or not complete(outputs[0]):
+        if number is None or not outputs or not is_fully_known(outputs[0]):
             return None
         if info.inputs is None:
             more = len(list(self._after(node, scope)))
@@ -143,7 +143,7 @@ class Fusions:
         if node.op not in ELEMENT_WISE:
             return None
         parts = self._before(node, scope, ELEMENT_WISE)
-        if len(outputs) != 1 or not complete(outputs[0]):
+        if len(outputs) != 1 or not is_fully_known(outputs[0]):
             outputs = (shapes.output(node.graph, InputSource(node.name, 0)),)
         numbers = [self._part(part, outputs, outputs) for part in (node, *parts)]
         return None if None in numbers else sum(number or 0 for number in numbers)

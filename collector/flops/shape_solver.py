@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from .call_graph import CallGraph, Key
-from .constants import Values
+from .constants import KnownValues
 from .constraints import Equal, Op, Sizes, equal_shapes
 from .definitions import Definition
 from .op_rules import equal_products
@@ -95,7 +95,7 @@ class OpenSizes:
     # -- relations -------------------------------------------------------------------------------
 
     def _relations(self) -> Iterator[Equal]:
-        values = Values(self._nodes, self._shape)
+        values = KnownValues(self._nodes, self._shape)
         for (graph, name), node in self._nodes.items():
             data = [source for source in node.inputs if not source.control]
             inputs = [self._shape(graph, source.name, source.slot) for source in data]

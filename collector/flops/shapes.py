@@ -1,6 +1,6 @@
 """Shapes of outputs in traced steps: recorded, from the graph, or inferred.
 
-`filled` completes the shapes of a graph as TensorFlow's Python does.
+`with_recorded_shapes` completes the shapes of a graph as TensorFlow's Python does.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
 from .call_graph import CallGraph
-from .definitions import Definition, InputSource, Outputs, complete
+from .definitions import Definition, InputSource, Outputs, is_fully_known
 from .executed import ExecutionRow, LabelInfo, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
 from .registry import Dims
@@ -119,11 +119,11 @@ def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
     if not known:
         return True
     shapes = [nodes.shapes(node) for node in known]
-    if not all(map(complete, shapes[0][1])):
+    if not all(map(is_fully_known, shapes[0][1])):
         return True
     if formula(known[0].op, parity) is None and known[0].op not in ITERATORS:
         return False
-    return not all(map(complete, shapes[0][0])) or any(each != shapes[0] for each in shapes[1:])
+    return not all(map(is_fully_known, shapes[0][0])) or any(each != shapes[0] for each in shapes[1:])
 
 
 class StepShapes:
@@ -137,8 +137,8 @@ class StepShapes:
         ``orders``: see EquivalentSteps.
         """
         self._nodes = nodes
-        self.turn = -1, 0  # current execution, number of executions
-        self._turns = _turns(orders or {})
+        self.execution = -1, 0  # current execution, number of executions
+        self._varying = _shapes_by_execution(orders or {})
         self._seen: dict[InputSource, Dims | None] = {}
         for row in rows:
             placeholder = fed(row.node)
@@ -162,16 +162,16 @@ class StepShapes:
 
     def varies_by_iteration(self, node: Definition, info: LabelInfo | None = None) -> bool:
         """Return whether the shapes of a node's inputs differ between iterations of a loop."""
-        return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, info))
+        return bool(self._varying) and not self._varying.keys().isdisjoint(self._sources(node, info))
 
-    def at(self, turn: int, turns: int) -> "StepShapes":
-        """Return the shapes for execution number ``turn`` of ``turns``, for a node in a loop.
+    def at(self, execution: int, executions: int) -> "StepShapes":
+        """Return the shapes for one execution, by its number, of a node in a loop.
 
         A node with the same number of executions is assumed to run in the same iterations. Another
         node gets the sizes that are equal in all of its executions.
         """
         there = copy(self)
-        there.turn = turn, turns
+        there.execution = execution, executions
         return there
 
     @staticmethod
@@ -188,15 +188,19 @@ class StepShapes:
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of a node's output, as far as it is known."""
-        turns = self._turns.get(source)
-        if turns is not None:
-            turn, of = self.turn
-            return turns[turn] if len(turns) == of else agreed([dims for dims in turns if dims is not None])
+        executions = self._varying.get(source)
+        if executions is not None:
+            execution, of = self.execution
+            return (
+                executions[execution]
+                if len(executions) == of
+                else common_shape([dims for dims in executions if dims is not None])
+            )
         seen = self._seen.get(source)
         if seen is not None:
             return seen
         known = self._nodes.output(graph, source)
-        return known if complete(known) else self._solved.shape(graph, source.name, source.slot)
+        return known if is_fully_known(known) else self._solved.shape(graph, source.name, source.slot)
 
     @cached_property
     def _solved(self) -> Solved:
@@ -205,7 +209,7 @@ class StepShapes:
 
     def _evidence(self) -> Iterator[RecordedShape]:
         for source, dims in self._seen.items():
-            if dims is not None and source not in self._turns:
+            if dims is not None and source not in self._varying:
                 for node in self.candidates(source.name):
                     yield RecordedShape(node.graph, node.name, source.slot, dims)
         for batch in self._batches:
@@ -215,7 +219,7 @@ class StepShapes:
                     yield RecordedShape(batch.graph, source.name, source.slot, known)
 
 
-def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
+def _shapes_by_execution(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
     """Return the shapes of outputs that vary within one step, by output and execution."""
     found: dict[InputSource, list[Dims | None]] = {}
     for name, order in orders.items():
@@ -225,7 +229,7 @@ def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[
     return {source: shapes for source, shapes in found.items() if len(set(shapes)) > 1}
 
 
-class Agreed:
+class CommonShapes:
     """The shapes of outputs that graphs leave open; sizes that differ between steps are -1."""
 
     def __init__(self, nodes: Nodes) -> None:
@@ -233,7 +237,7 @@ class Agreed:
             (node.graph, InputSource(source.name, source.slot))
             for node in nodes.by_key.values()
             for source in node.inputs
-            if not complete(nodes.output(node.graph, source))
+            if not is_fully_known(nodes.output(node.graph, source))
         }
         self._shapes: dict[InputSource, dict[Dims, None]] = {}
 
@@ -246,7 +250,7 @@ class Agreed:
 
     def outputs(self) -> dict[InputSource, Dims]:
         """Return the shapes, with the sizes that are equal in all steps."""
-        found = {source: agreed(list(shapes)) for source, shapes in self._shapes.items()}
+        found = {source: common_shape(list(shapes)) for source, shapes in self._shapes.items()}
         return {source: dims for source, dims in found.items() if dims is not None}
 
 
@@ -268,7 +272,7 @@ def _merged(one: int, other: int) -> int:
     return max(one, other)
 
 
-def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> dict[str, Outputs]:
+def with_recorded_shapes(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> dict[str, Outputs]:
     """Return the output shapes of a graph's nodes; partly known ones are merged with recorded ones.
 
     ``first``: (node, output signature) in the order of their first appearance. Merged shapes are
@@ -281,20 +285,20 @@ def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) 
             continue
         after = list(known)
         for slot, dims in enumerate(shapes):
-            if not complete(known[slot]):
+            if not is_fully_known(known[slot]):
                 with suppress(ValueError):  # a contradicting shape is ignored
                     after[slot] = merged(known[slot], dims)
         outputs[name] = tuple(after)
     return outputs
 
 
-def agreed(shapes: Sequence[Dims]) -> Dims | None:
+def common_shape(shapes: Sequence[Dims]) -> Dims | None:
     """Return the common part of shapes: -1 for sizes that differ, None if ranks differ."""
     if not shapes or len({len(dims) for dims in shapes}) > 1:
         return None
     return tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True))
 
 
-def shown(dims: Dims | None) -> Shape:
+def tf_profiler_shape(dims: Dims | None) -> Shape:
     """Return a shape in the form of the TF profiler: a scalar is (1,), an unknown rank ()."""
     return () if dims is None else dims or (1,)

@@ -10,11 +10,10 @@ from typing import Any, Final
 from ..proto.tensorflow_pb2 import NodeExecStats
 from ..proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
 from ..store.devices import is_canonical
+from ..tfviews.entries import Pair
 from ..tfviews.nodes import STREAM, signed
 from .files import NotRepresentableError, text_of
 from .steps import COLON
-
-Pair = tuple[int, int]
 
 #: Substring of the names of GPU allocators, by which the TF profiler recognizes them.
 _GPU_ALLOCATOR: Final = "GPU"

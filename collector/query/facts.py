@@ -11,9 +11,17 @@ import pyarrow as pa
 
 from ..flops import attributes
 from ..flops.counts import Count, Counting, ExecutedNodes, registered
-from ..flops.definitions import Definition, InputSource, complete, definitions
+from ..flops.definitions import Definition, InputSource, definitions, is_fully_known
 from ..flops.registry import Dims
-from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
+from ..flops.shapes import (
+    CommonShapes,
+    Nodes,
+    StepShapes,
+    open_nodes,
+    sized_nodes,
+    tf_profiler_shape,
+    with_recorded_shapes,
+)
 from ..store.protocols import JobReader
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
 from ..tfviews.inlined import inlined
@@ -176,8 +184,8 @@ def _registered(found: Iterable[Definition], reader: ShapeReader, parity: Parity
     first = {name: each[0] for name, each in nodes.by_name.items()}
     outputs = {name: node.outputs for name, node in first.items()}
     for early in (True, False):
-        left = {name: node for name, node in first.items() if not all(map(complete, outputs[name]))}
-        outputs |= filled(left, reader.first(left, early=early))
+        left = {name: node for name, node in first.items() if not all(map(is_fully_known, outputs[name]))}
+        outputs |= with_recorded_shapes(left, reader.first(left, early=early))
     return registered(nodes, outputs, parity)
 
 
@@ -204,15 +212,15 @@ def _counted(
     varying = open_nodes(nodes, names, parity)
     executed = ExecutedNodes(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
     counting = Counting(executed, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
-    agreed = Agreed(nodes) if SHAPES in needs else None
+    common_shapes = CommonShapes(nodes) if SHAPES in needs else None
     for equivalent in reader.equivalent_steps(varying, sized_nodes(nodes, varying)):
         shapes = StepShapes(nodes, equivalent.rows, equivalent.orders)
-        if agreed is not None:
-            agreed.add(shapes)
+        if common_shapes is not None:
+            common_shapes.add(shapes)
         if counting is not None:
             counting.add(equivalent, shapes)
-    if agreed is not None:
-        facts = _with_inputs(nodes, facts, agreed.outputs())
+    if common_shapes is not None:
+        facts = _with_inputs(nodes, facts, common_shapes.outputs())
     if counting is None:
         return JobFacts(facts, {})
     counts, unknown = counting.count()
@@ -229,7 +237,7 @@ def _with_inputs(
     changed = {}
     for name, (node, *_) in nodes.by_name.items():
         dims = (_known_dims(nodes, node, source, outputs) for source in node.inputs)
-        shapes = tuple(map(shown, dims))
+        shapes = tuple(map(tf_profiler_shape, dims))
         if shapes != facts[name].input_shapes:
             changed[name] = replace(facts[name], input_shapes=shapes)
     return {**facts, **changed}
@@ -239,4 +247,4 @@ def _known_dims(
     nodes: Nodes, node: Definition, source: InputSource, outputs: Mapping[InputSource, Dims]
 ) -> Dims | None:
     dims = nodes.output(node.graph, source)
-    return dims if complete(dims) else outputs.get(InputSource(source.name, source.slot), dims)
+    return dims if is_fully_known(dims) else outputs.get(InputSource(source.name, source.slot), dims)

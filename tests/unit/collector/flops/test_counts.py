@@ -7,7 +7,7 @@ from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.counts import Count, Counted, Counting, ExecutedNodes, registered
 from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import EquivalentSteps, Sample
-from tfprof.collector.flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, sized_nodes
+from tfprof.collector.flops.shapes import CommonShapes, Nodes, StepShapes, open_nodes, sized_nodes, with_recorded_shapes
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
 IMAGES, KERNEL = node("x", "Placeholder", (), (-1, 8, 8, 6)), node("w", "VariableV2", (), (3, 3, 6, 4))
@@ -168,11 +168,11 @@ def test_nodes_with_open_shapes_are_found() -> None:
 
 def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
     nodes = Nodes(read([IMAGES, KERNEL, CONV, RELU]))
-    agreed = Agreed(nodes)
-    agreed.add(StepShapes(nodes, [row("_arg_x_0_0", (4, 8, 8, 6))]))
-    assert agreed.outputs()[InputSource("x", 0)] == (4, 8, 8, 6)
-    agreed.add(StepShapes(nodes, [row("_arg_x_0_0", (9, 8, 8, 6))]))
-    assert agreed.outputs()[InputSource("x", 0)] == (-1, 8, 8, 6)
+    common_shapes = CommonShapes(nodes)
+    common_shapes.add(StepShapes(nodes, [row("_arg_x_0_0", (4, 8, 8, 6))]))
+    assert common_shapes.outputs()[InputSource("x", 0)] == (4, 8, 8, 6)
+    common_shapes.add(StepShapes(nodes, [row("_arg_x_0_0", (9, 8, 8, 6))]))
+    assert common_shapes.outputs()[InputSource("x", 0)] == (-1, 8, 8, 6)
 
 
 # -- as TensorFlow's Python layer counts -----------------------------------------------------------
@@ -181,7 +181,7 @@ def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
 def exactly(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
     """Return the counts of TensorFlow's registry after traces with these output signatures."""
     nodes = Nodes(read(graph))
-    found = filled({name: each[0] for name, each in nodes.by_name.items()}, first)
+    found = with_recorded_shapes({name: each[0] for name, each in nodes.by_name.items()}, first)
     return {name: counted.one for name, counted in registered(nodes, found, Parity(exact=True)).items()}
 
 
@@ -204,7 +204,7 @@ def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
         ("gone", row("gone", (6,)).signature),
         ("a", row("a", (8, 3)).signature),
     ]
-    found = filled(first, seen)
+    found = with_recorded_shapes(first, seen)
     assert found == {"a": ((8, 3),), "b": ((), (2,)), "c": ((5,),)}
 
 
