@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, OpExecution, StepMemory, StepTrace, TimedSteps
-from ..store.columns import pc
+from ..store.columns import pc, row_tuples
 from ..store.devices import is_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
@@ -64,11 +64,6 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     )
 
 
-def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    columns: Any = (table[name].to_pylist() for name in table.column_names)
-    return list(zip(*columns, strict=True))
-
-
 def _last(
     job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]], *, separate_functions: bool
 ) -> dict[str, tuple[int, Entry]]:
@@ -105,7 +100,7 @@ def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps, ...]
     mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))
     threads = mine.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     mine = mine.filter(pc.equal(mine["thread"], threads["thread"][0])).sort_by("start_ns")
-    rows = _rows(mine.slice(max(0, mine.num_rows - TIMED)).select(_TIMED))
+    rows = list(row_tuples(mine.slice(max(0, mine.num_rows - TIMED)), *_TIMED))
     return layout.SPAN_NAMES[kind], tuple(TimedSteps._make((*row[:4], not row[4] & UNUSUAL, row[5])) for row in rows)
 
 
@@ -131,7 +126,7 @@ def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[
     sampled = table.filter(pc.is_in(table["trace"], value_set=pa.array(numbers, pa.uint32()))).select(_TRACED)
     room = _ROWS
     taken: dict[int, tuple[int, int]] = {}
-    for trace, step, duration_ns, rows in sorted(_rows(sampled), reverse=True):
+    for trace, step, duration_ns, rows in sorted(row_tuples(sampled), reverse=True):
         room -= rows
         if room < 0 and taken:
             break
@@ -166,7 +161,7 @@ def _kept(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemor
 def _new(job: JobReader) -> tuple[NewNodes, ...]:
     first = job.new_nodes()
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
-    return tuple(NewNodes((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(_rows(traces)))
+    return tuple(NewNodes((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(row_tuples(traces)))
 
 
 def _graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:

@@ -5,7 +5,7 @@ They come from its graphs, its op log, its Python stacks, and the recorded shape
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from ..flops.shapes import (
     tf_profiler_shape,
     with_recorded_shapes,
 )
+from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
 from ..tfviews.inlined import inlined
@@ -72,8 +73,7 @@ class _OpLog:
         self.shapes: dict[str, Shape] = {}
         self.state: set[str] = set()
         untrained: set[str] = set()
-        columns: list[list[Any]] = [rows[name].to_pylist() for name in ("name", "float_ops", "types", "shape")]
-        for name, float_ops, types, shape in zip(*columns, strict=True):
+        for name, float_ops, types, shape in row_tuples(rows, "name", "float_ops", "types", "shape"):
             if float_ops:
                 self.float_ops[name] = float_ops
             if STATE in types:
@@ -121,7 +121,7 @@ def _job_facts(
 ) -> JobFacts:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"), parity)
-    rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
+    rows = list(row_tuples(graph, "graph", "name", "op", "node_def"))
     by_slot = parity.reads_slots or job.info.has_input_slots
     of_graph = attributes.facts(((name, node_def) for _, name, _, node_def in rows), by_slot=by_slot)
     facts = {name: _logged(name, fact, log, parity) for name, fact in of_graph.items()}

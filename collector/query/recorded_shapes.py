@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 from ..flops.executed import EquivalentSteps, ExecutionRow, Sample
-from ..store.columns import pc
+from ..store.columns import pc, row_tuples
 from ..store.devices import is_canonical
 from ..store.protocols import ExecutionFilter, JobReader, RecordedOutputs
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
@@ -117,8 +117,7 @@ class ShapeReader:
     def _first_traces(self) -> list[int]:
         chosen = None if self._chosen is None else frozenset(self._chosen)
         kinds: dict[Any, int] = {}
-        columns: Any = (self._traces[name].to_pylist() for name in ("trace", "source", "kind", "key"))
-        for trace, *kind in zip(*columns, strict=True):
+        for trace, *kind in row_tuples(self._traces, "trace", "source", "kind", "key"):
             if chosen is None or trace in chosen:
                 kinds.setdefault(tuple(kind), trace)
         return list(kinds.values())[:_SAMPLED]

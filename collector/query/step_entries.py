@@ -1,8 +1,9 @@
 """Reads the TF profiler's entries from a store, for selected traced steps, in batches."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
@@ -66,9 +67,8 @@ def persistent_bytes(
 def _steps(job: JobReader, kinds: Sequence[int] | None, separate_functions: bool) -> dict[int, list[tuple[int, int]]]:
     """Return (trace, rows) of each step."""
     traces, _ = of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
-    columns: Any = (traces[name].to_pylist() for name in ("trace", "step", "rows"))
     found: dict[int, list[tuple[int, int]]] = {}
-    for number, step, rows in sorted(zip(*columns, strict=True)):
+    for number, step, rows in sorted(row_tuples(traces, "trace", "step", "rows")):
         found.setdefault(step, []).append((number, rows))
     return found
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import add
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
@@ -65,9 +66,8 @@ def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tup
     streams = {number for number, text in devices.items() if STREAM in text}
     position = {trace: at for at, trace in enumerate(traces)}
     table = job.times(traces)
-    columns: list[list[Any]] = [table[name].to_pylist() for name in ("trace", "node", "device", "us")]
     return [
         (nodes[node], position[trace], us)
-        for trace, node, where, us in zip(*columns, strict=True)
+        for trace, node, where, us in row_tuples(table, "trace", "node", "device", "us")
         if where in wanted and (where in streams or devices[where] == devices.get(canonical.get(node, NONE_ID)))
     ]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..advice.evidence import Load, MemorySample
-from ..store.columns import flat, pc
+from ..store.columns import flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import HOST_SAMPLES
 from ..summaries.host import between, cpus, host_series, job_series
@@ -34,8 +34,8 @@ def steady(spans: pa.Table) -> tuple[int, int] | None:
     None if there are only warm-up steps.
     """
     kinds = set(layout.STEP_KINDS)
-    columns: Any = (spans[name].to_pylist() for name in ("start_ns", "total_ns", "count", "kind"))
-    steps = sorted((start + total, count) for start, total, count, kind in zip(*columns, strict=True) if kind in kinds)
+    rows = row_tuples(spans, "start_ns", "total_ns", "count", "kind")
+    steps = sorted((start + total, count) for start, total, count, kind in rows if kind in kinds)
     number = 0
     for end, count in steps:
         number += count
@@ -49,11 +49,9 @@ def levels(samples: pa.Table, during: tuple[int, int]) -> tuple[MemorySample, ..
 
     Samples after the end of the processes are left out.
     """
-    columns: Any = (samples[name].to_pylist() for name in ("t_ns", "rss_bytes"))
+    rows = row_tuples(samples, "t_ns", "rss_bytes")
     first, last = during
-    return tuple(
-        sorted(MemorySample(t_ns, rss) for t_ns, rss in zip(*columns, strict=True) if rss and first <= t_ns <= last)
-    )
+    return tuple(sorted(MemorySample(t_ns, rss) for t_ns, rss in rows if rss and first <= t_ns <= last))
 
 
 def load(samples: pa.Table, around: pa.Table) -> tuple[Load, ...]:

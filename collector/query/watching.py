@@ -14,6 +14,7 @@ from ...formats import layout
 from ..errors import TfprofError
 from ..store import catalog, lock
 from ..store.catalog import RUNNING, JobInfo
+from ..store.columns import row_tuples
 from ..store.devices import is_canonical
 from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import RowFollower
@@ -141,14 +142,14 @@ class _Running:
         if "spans" in news:
             self._take_spans(news["spans"])
         if "samples" in news:
-            self.samples.extend(_tuples(news["samples"], _SAMPLE_COLUMNS, _SAMPLES))
+            self.samples.extend(_last_rows(news["samples"], _SAMPLE_COLUMNS, _SAMPLES))
         if "alerts" in news:
-            self.alerted = max(_tuples(news["alerts"], _ALERT_COLUMNS, _ALERTS))
+            self.alerted = max(_last_rows(news["alerts"], _ALERT_COLUMNS, _ALERTS))
         return self.rows.info
 
     def _take_spans(self, spans: pa.Table) -> None:
         by_kind: dict[int, list[SpanRow]] = {}
-        for span, key, start, total, count, flags in _tuples(spans, _SPAN_COLUMNS, _PAST):
+        for span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _PAST):
             kind = of_span(span, key)
             known = self.paces.keys() | by_kind.keys()
             if span in layout.STEP_WEIGHTS and (kind in known or len(known) < _KINDS):
@@ -159,9 +160,8 @@ class _Running:
             self.times[kind] = self.times.get(kind, 0) + sum(row.total_ns for row in rows)
 
 
-def _tuples(table: pa.Table, columns: Sequence[str], last: int) -> list[tuple[Any, ...]]:
-    part = table.slice(max(0, table.num_rows - last))
-    return list(zip(*(part[name].to_pylist() for name in columns), strict=True))
+def _last_rows(table: pa.Table, columns: Sequence[str], last: int) -> list[tuple[Any, ...]]:
+    return list(row_tuples(table.slice(max(0, table.num_rows - last)), *columns))
 
 
 class Watch:
@@ -268,7 +268,7 @@ class Watch:
         with suppress(TfprofError):
             news = follower.new_rows()
             if "host_samples" in news:
-                samples.extend(_tuples(news["host_samples"], _HOST_COLUMNS, _SAMPLES))
+                samples.extend(_last_rows(news["host_samples"], _HOST_COLUMNS, _SAMPLES))
         if not samples or now_ns - samples[-1][0] > _OLD_NS:
             return None
         t_ns, cpus, busy, load, memory, available = samples[-1]

@@ -1,5 +1,6 @@
 """Arithmetic on whole columns that pyarrow lacks."""
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -27,6 +28,12 @@ def column_list(table: Any, name: str) -> list[Any]:
     """Return a column of ``table`` as a list."""
     values: list[Any] = table[name].to_pylist()
     return values
+
+
+def row_tuples(table: Any, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of the columns ``names``, or of all columns, as tuples."""
+    columns: list[list[Any]] = [table[name].to_pylist() for name in names or table.column_names]
+    return zip(*columns, strict=True)
 
 
 def integers(column: Any) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from . import segment
-from .columns import flat, floor_divided, pc
+from .columns import flat, floor_divided, pc, row_tuples
 from .devices import Devices, device_rows
 from .protocols import Executions
 from .rollup import canonical_after, canonical_of
@@ -74,5 +74,4 @@ def _persistent(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int
     start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(at), 0), flat(ops["start_ns"]))
     began = pc.greater(pc.add(floor_divided(start, 1000), flat(ops["start_us_fix"])), 0)
     taken = ops.filter(began)
-    columns: Any = (taken[name].to_pylist() for name in ("trace", "node", "device", "persistent_bytes"))
-    yield from zip(*columns, strict=True)
+    yield from row_tuples(taken, "trace", "node", "device", "persistent_bytes")

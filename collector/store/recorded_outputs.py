@@ -1,10 +1,10 @@
 """Queries of the recorded outputs of a job's ops, in DuckDB's SQL."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
+from .columns import row_tuples
 from .protocols import ExecutionFilter
 from .schema import NONE_ID
 
@@ -25,7 +25,7 @@ class LocalOutputs:
                 SELECT trace, sum(hash({", ".join(filter(None, ("node", "outputs", self._size(sized))))})) AS kind
                 FROM ops WHERE {self._where(which)} GROUP BY trace
             ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and our own names
-        return dict(_rows(found, "trace", "traces"))
+        return dict(row_tuples(found, "trace", "traces"))
 
     def of_traces(
         self, traces: Collection[int], which: ExecutionFilter, sized: Collection[int] | None
@@ -36,7 +36,7 @@ class LocalOutputs:
             SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
             WHERE trace IN ({_listed(traces)}) AND {self._where(which)}
             GROUP BY trace, node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
-        return _rows(found, "trace", "node", "outputs", "size", "runs")
+        return row_tuples(found, "trace", "node", "outputs", "size", "runs")
 
     def in_order(
         self, traces: Collection[int], which: ExecutionFilter, among: Collection[int] | None
@@ -46,7 +46,7 @@ class LocalOutputs:
             SELECT trace, node, outputs FROM ops
             WHERE trace IN ({_listed(traces)}) AND {self._where(which)} AND {self._among(among)}
             ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and our own names
-        return _rows(found, "trace", "node", "outputs")
+        return row_tuples(found, "trace", "node", "outputs")
 
     def one_each(self, traces: Collection[int] | None, which: ExecutionFilter) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
@@ -54,7 +54,7 @@ class LocalOutputs:
         found = self._ask(f"""
             SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
             WHERE {of_traces} AND {self._where(which)} GROUP BY node""")  # noqa: S608
-        return _rows(found, "node", "outputs", "label")
+        return row_tuples(found, "node", "outputs", "label")
 
     def first_seen(self, which: ExecutionFilter, before: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, first trace with them), by trace; see the protocol."""
@@ -63,12 +63,12 @@ class LocalOutputs:
             SELECT node, outputs, min(trace) AS trace FROM ops
             WHERE {self._where(which)}{early} AND outputs <> {NONE_ID}
             GROUP BY node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
-        return _rows(found, "node", "outputs", "trace")
+        return row_tuples(found, "node", "outputs", "trace")
 
     def in_trace(self, node: int, trace: int) -> list[int]:
         """Return the outputs of each execution of a node in one trace; see the protocol."""
         found = self._ask(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
-        return [outputs for (outputs,) in _rows(found, "outputs")]
+        return [outputs for (outputs,) in row_tuples(found, "outputs")]
 
     def _size(self, sized: Collection[int] | None) -> str:
         """Return the SQL expression of a row's output bytes; '' if ``sized`` is empty.
@@ -118,9 +118,3 @@ def _bit(column: str, numbers: Iterable[int], highest: int) -> str:
 
 def _listed(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
-
-
-def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of some columns."""
-    columns: list[list[Any]] = [table[name].to_pylist() for name in names]
-    return zip(*columns, strict=True)

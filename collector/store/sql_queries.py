@@ -1,11 +1,12 @@
 """Queries of all ops or graphs of a job, in DuckDB's SQL (protocols.JobReader)."""
 
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from ...formats import layout
+from .columns import row_tuples
 
 SqlQuery = Callable[[str], pa.Table]
 
@@ -29,17 +30,17 @@ _WINDOW_LABELS: Final = f"""
 
 def memory_left(query: SqlQuery) -> list[tuple[int, int, int]]:
     """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-    return _rows(query(_MEMORY_LEFT))
+    return list(row_tuples(query(_MEMORY_LEFT)))
 
 
 def new_nodes(query: SqlQuery) -> dict[int, int]:
     """Return trace -> number of nodes that first occur in it."""
-    return dict(_rows(query(_NEW_NODES)))
+    return dict(row_tuples(query(_NEW_NODES)))
 
 
 def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
     """Return (node, device, last trace in which it ran there)."""
-    return _rows(query(_LAST_TRACES))
+    return list(row_tuples(query(_LAST_TRACES)))
 
 
 def timeline(query: SqlQuery, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
@@ -47,29 +48,24 @@ def timeline(query: SqlQuery, traces: Collection[int]) -> list[tuple[int, int, i
 
     See the protocol.
     """
-    return _rows(
-        query(
-            f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
-            FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
-        )
+    found = query(
+        f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
+        FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
     )
+    return list(row_tuples(found))
 
 
 def window_labels(query: SqlQuery) -> dict[int, int]:
     """Return node -> one of its labels, for the nodes that profiler windows recorded."""
-    return dict(_rows(query(_WINDOW_LABELS)))
+    return dict(row_tuples(query(_WINDOW_LABELS)))
 
 
 def identical_graphs(query: SqlQuery) -> list[tuple[int, int, str, int]]:
     """Return (graphs, nodes, name, graph) of each set of identical graphs; see the protocol."""
-    return _rows(query(_IDENTICAL_GRAPHS))
+    return list(row_tuples(query(_IDENTICAL_GRAPHS)))
 
 
 def graph_names(query: SqlQuery, graph: int) -> set[str]:
     """Return the names of the nodes of one graph."""
-    return {name for (name,) in _rows(query(f"SELECT name FROM graph_nodes WHERE graph = {graph}"))}  # noqa: S608  # int
-
-
-def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    columns: Any = (table[name].to_pylist() for name in table.column_names)
-    return list(zip(*columns, strict=True))
+    found = query(f"SELECT name FROM graph_nodes WHERE graph = {graph}")  # noqa: S608  # a number
+    return {name for (name,) in row_tuples(found)}

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ..store.columns import flat, floor_divided, integers, pc
+from ..store.columns import flat, floor_divided, integers, pc, row_tuples
 from ..store.devices import device_rows, is_canonical
 from ..store.schema import NODE, NONE_ID
 from .nodes import STREAM, texts
@@ -136,8 +136,7 @@ def entries(
     """
     devices = _devices(names)
     own = {node: devices[device].name for node, device in canonical.items() if device in devices}
-    columns: Any = (traces[name].to_pylist() for name in ("trace", "step"))
-    steps: dict[int, int] = dict(zip(*columns, strict=True))
+    steps: dict[int, int] = dict(row_tuples(traces, "trace", "step"))
     found: dict[int, EntriesByStep] = {}
     outputs = _outputs(output_memory)
     seen: dict[tuple[int, int, int], int] = {}
@@ -222,10 +221,8 @@ def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Outpu
     If a slot has several rows, the last one counts.
     """
     found: dict[tuple[int, int, int, int], dict[int, Output]] = {}
-    columns: Any = (
-        table[name].to_pylist() for name in ("trace", "node", "device", "execution", "slot", "bytes", "ptr")
-    )
-    for *key, slot, size, pointer in zip(*columns, strict=True):
+    rows = row_tuples(table, "trace", "node", "device", "execution", "slot", "bytes", "ptr")
+    for *key, slot, size, pointer in rows:
         found.setdefault(tuple(key), {})[slot] = (size, pointer)
     return found
 
@@ -238,7 +235,6 @@ def _add_allocations(
     own: Mapping[int, str],
 ) -> None:
     """Add to each entry the allocations of its node on its canonical device."""
-    columns: Any = (table[name].to_pylist() for name in ("trace", "node", "device", "t_us", "bytes"))
-    for trace, node, device, at, size in zip(*columns, strict=True):
+    for trace, node, device, at, size in row_tuples(table, "trace", "node", "device", "t_us", "bytes"):
         if trace in steps and devices[device].name == own.get(node):
             found[node][steps[trace]].allocations.append((at, size))

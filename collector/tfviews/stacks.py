@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..store.columns import flat, integer, integers, pc, row_numbers
+from ..store.columns import flat, integer, integers, pc, row_numbers, row_tuples
 from .nodes import Frame
 
 #: Columns of FRAMES that are read.
@@ -22,9 +22,8 @@ def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
     a name, the first counts. Equal stacks and equal frames are shared.
     """
     known = _by_number(frames) if frames.num_rows else {}
-    columns: list[list[Any]] = [nodes[name].to_pylist() for name in ("name", "graph", "stack")]
     by_name: dict[str, tuple[Frame, ...]] = {}
-    for name, graph, stack in zip(*columns, strict=True):
+    for name, graph, stack in row_tuples(nodes, "name", "graph", "stack"):
         if name not in by_name:
             by_name[name] = known.get(graph * _STACKS + stack, ())
     return by_name
