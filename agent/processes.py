@@ -89,7 +89,8 @@ class ProcessUsage(NamedTuple):
     rss_bytes: int = 0
 
 
-_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+#: Length of a clock tick of the kernel (seconds).
+TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -101,7 +102,7 @@ def usage(process: Process) -> ProcessUsage | None:
     found = _stat(process.pid)
     if found is None or found.started != process.started or found.is_over:
         return None
-    user_s, system_s = found.user_ticks * _TICK_S, found.system_ticks * _TICK_S
+    user_s, system_s = found.user_ticks * TICK_S, found.system_ticks * TICK_S
     return ProcessUsage(user_s, system_s, *_transferred(process.pid), found.threads, found.rss_pages * _PAGE)
 
 
@@ -123,7 +124,7 @@ def process(pid: int) -> Process | None:
 
 def age_s(process: Process) -> float:
     """Return the age of ``process`` (seconds)."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - process.started * _TICK_S
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - process.started * TICK_S
 
 
 def ran_at(pid: int, real_ns: int) -> bool:
@@ -134,7 +135,7 @@ def ran_at(pid: int, real_ns: int) -> bool:
     found = _stat(pid)
     if found is None:
         return False
-    began_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + found.started * _TICK_S
+    began_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + found.started * TICK_S
     return began_s < real_ns / 1e9 + 60.0
 
 

@@ -13,7 +13,8 @@ from ..collector.query.explanations import untraced
 from ..collector.query.selection import choose, ids_of
 from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
-from .command import jobs_argument, json_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import jobs_argument, json_option, print_json, print_lines, store_option, width
 
 
 def print_advice(found: Sequence[JobAdvice], parity: Parity) -> None:

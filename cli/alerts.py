@@ -10,7 +10,8 @@ from ..collector.query.documents import alerts_document
 from ..collector.query.selection import choose, ids_of
 from ..collector.render.alerts_text import Block, lines
 from ..collector.store.reader import open_reader
-from .command import json_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import json_option, print_json, print_lines, store_option, width
 from .job_names import complete_jobs
 from .values import NON_EMPTY, WHOLE
 

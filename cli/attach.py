@@ -23,10 +23,11 @@ from ..collector.query.explanations import untraced
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import main_steps, short_ids
 from ..commands import settings_files
+from ..commands.streams import note
 from ..formats.errors import TfprofError, UsageError
 from ..formats.policy import Policy
 from ..formats.settings import SETTINGS
-from .command import note, print_lines, store_option, width
+from .command import print_lines, store_option, width
 from .report import report
 from .values import NAME, NON_EMPTY, WHOLE
 from .watching import StepReader

@@ -11,7 +11,6 @@ import click
 
 from ..collector.store.catalog import IMPORTED, RUNNING
 from ..collector.store.protocols import JobReader
-from ..commands import streams
 from ..formats import runtime_dir
 from .job_names import complete_jobs
 from .values import NON_EMPTY, WHOLE
@@ -58,11 +57,6 @@ def print_pieces(pieces: Iterable[str]) -> None:
     for piece in pieces:
         sys.stdout.write(piece)
     sys.stdout.flush()  # before messages on stderr
-
-
-def note(text: str) -> None:
-    """Print a note on stderr, such as why a table is empty."""
-    streams.say(f"tfprof: {text}")
 
 
 def width() -> int | None:

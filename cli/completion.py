@@ -14,9 +14,8 @@ from ..collector.summaries.kinds import ALL, NUMBERS
 from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, SELECT, SELECTS
 from ..collector.tfviews.options import TABLE
 from .arguments import SPELLINGS
+from .main import COMPLETION_VARIABLE
 
-#: The environment variable of a completion request.
-COMPLETION_VARIABLE: Final = "_TFPROF_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Installation by shell: the line and the file that it goes into.
 _HOW: Final = {

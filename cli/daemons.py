@@ -19,15 +19,15 @@ from .status import DAEMONS, serving
 #: little of the processors of a saturated host.
 START_S: Final = 60.0
 STOP_S: Final = 60.0
-_TICK_S: Final = 0.05
+_POLL_S: Final = 0.05
 
 
-def _until(true: Callable[[], object], patience_s: float) -> bool:
-    deadline = time.monotonic() + patience_s
-    while not true():
+def _wait_until(condition: Callable[[], object], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_TICK_S)
+        time.sleep(_POLL_S)
     return True
 
 
@@ -38,7 +38,7 @@ def _start(name: str, store: str, instance_dir: str) -> int:
     """
     began_ns = time.time_ns()
     start_daemon(instance_dir, store, name)
-    is_settled = _until(
+    is_settled = _wait_until(
         lambda: is_up(instance_dir, name, running_pid(instance_dir, name)) or failure(instance_dir, name, began_ns),
         START_S,
     )
@@ -59,7 +59,7 @@ def _stop(name: str, instance_dir: str, pid: int) -> None:
         return
     except PermissionError:
         raise DaemonError(f"the {name}, pid {pid}, is another user's") from None
-    if not _until(lambda: running_pid(instance_dir, name) != pid, STOP_S):
+    if not _wait_until(lambda: running_pid(instance_dir, name) != pid, STOP_S):
         raise DaemonError(f"the {name}, pid {pid}, is still busy after {STOP_S:.0f} s")
 
 

@@ -13,7 +13,8 @@ from ..collector.query.documents import change_document
 from ..collector.query.following import Following, JobChange
 from ..collector.render import lines_text
 from ..collector.store.reader import LocalStore
-from .command import jobs_argument, json_option, note, print_lines, store_option
+from ..commands.streams import note
+from .command import jobs_argument, json_option, print_lines, store_option
 from .values import WHOLE
 
 #: Poll interval; agents send at most twice a second (seconds).

@@ -8,7 +8,8 @@ from ..collector.render import host_text
 from ..collector.store.protocols import JobReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.host import cpus, host_series, job_series
-from .command import job_argument, json_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import job_argument, json_option, print_json, print_lines, store_option, width
 
 
 @click.command()

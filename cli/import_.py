@@ -18,8 +18,9 @@ from ..collector.imports.steps import Coverage, ImportedStep
 from ..collector.imports.writing import ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
 from ..collector.store.columns import column_list
+from ..commands.streams import note
 from ..formats.values import job_name
-from .command import json_option, note, print_json, print_lines, store_option
+from .command import json_option, print_json, print_lines, store_option
 from .selection import TfprofCommand
 from .values import NAME, NON_EMPTY
 

@@ -9,7 +9,8 @@ from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.protocols import StoreReader
 from ..collector.store.reader import open_reader
-from .command import json_option, names_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import json_option, names_option, print_json, print_lines, store_option, width
 from .values import MOMENT, Words
 
 

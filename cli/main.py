@@ -59,7 +59,7 @@ COMMANDS: Final = {
 }
 
 
-#: The environment variable of a completion request (completion.py).
+#: The environment variable of a completion request.
 COMPLETION_VARIABLE: Final = "_TFPROF_COMPLETE"
 
 

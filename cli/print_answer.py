@@ -2,7 +2,8 @@
 
 from ..collector.query.explanations import hint, left_out, why
 from ..collector.write_output import AnswerText
-from .command import note, print_lines
+from ..commands.streams import note
+from .command import print_lines
 
 
 def print_answer(printed: AnswerText) -> None:

@@ -14,7 +14,8 @@ from ..collector.numbers import duration
 from ..collector.render.table import Column, render
 from ..collector.store.catalog import RUNNING
 from ..collector.store.reader import open_reader
-from .command import json_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import json_option, print_json, print_lines, store_option, width
 
 _COLUMNS: Final = (
     Column("PID", right=True),

@@ -12,7 +12,8 @@ from ..collector.query.removing import Removable, ended, remove_jobs, selected
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
-from .command import jobs_argument, json_option, names_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import jobs_argument, json_option, names_option, print_json, print_lines, store_option, width
 from .values import MOMENT
 
 

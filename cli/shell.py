@@ -18,8 +18,9 @@ from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import Terminal, write_output
 from ..commands import streams
+from ..commands.streams import note
 from ..formats.version import VERSION
-from .command import note, print_lines, width
+from .command import print_lines, width
 from .print_answer import print_answer
 from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
 from .shell_history import LineHistory, history_file

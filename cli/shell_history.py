@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from ..commands.streams import note
 from ..formats import runtime_dir
-from .command import note
 
 #: Maximum number of lines in the file.
 KEPT: Final = 1000

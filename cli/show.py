@@ -8,7 +8,8 @@ from ..collector.query.documents import show_document
 from ..collector.query.overview import Overview, overview
 from ..collector.render import overview_text
 from ..collector.store.reader import open_reader
-from .command import job_argument, json_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import job_argument, json_option, print_json, print_lines, store_option, width
 
 
 @click.command()

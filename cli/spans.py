@@ -7,7 +7,8 @@ from ..collector.store.catalog import RUNNING
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import functions_of
 from ..collector.summaries.spans import span_tree
-from .command import job_argument, json_option, note, print_json, print_lines, store_option, why_no_spans, width
+from ..commands.streams import note
+from .command import job_argument, json_option, print_json, print_lines, store_option, why_no_spans, width
 
 
 @click.command()

@@ -13,7 +13,8 @@ from ..collector.store.reader import open_reader
 from ..collector.summaries.events import events
 from ..collector.summaries.jobs import counts_of, functions_of
 from ..collector.summaries.steps import steps as fold
-from .command import job_argument, json_option, note, print_json, print_lines, store_option, why_no_spans, width
+from ..commands.streams import note
+from .command import job_argument, json_option, print_json, print_lines, store_option, why_no_spans, width
 from .values import WHOLE
 
 #: Default number of listed steps.

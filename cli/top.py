@@ -11,7 +11,8 @@ from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, filte
 from ..collector.render import top_text
 from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
-from .command import json_option, note, print_json, print_lines, store_option, width
+from ..commands.streams import note
+from .command import json_option, print_json, print_lines, store_option, width
 from .values import NON_EMPTY
 
 #: Interval of updates (seconds).

@@ -218,7 +218,7 @@ def _answers(
     """Yield the answers of ``jobs``; ended jobs come first."""
     for job in jobs:
         if not job.runs:
-            yield job, OrderAnswer(job.info.uid, orders.REFUSED, "job-gone", "the job has ended")
+            yield job, OrderAnswer(job.info.uid, orders.REFUSED, orders.JobGoneError.slug, "the job has ended")
     by_uid = {job.info.uid: job for job in jobs if job.runs}
     if not by_uid:
         return

@@ -14,7 +14,8 @@ from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output_option import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import AnswerText, Terminal, refuse, write_output
-from .command import json_option, note, print_pieces, width
+from ..commands.streams import note
+from .command import json_option, print_pieces, width
 from .print_answer import print_answer
 from .selection import TfprofCommand, pop_selection, selection_from, selection_options, view_options
 

@@ -1,5 +1,6 @@
 """Numbers as text: in the formats of the TF profiler, and in those of tfprof's own tables."""
 
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
@@ -53,6 +54,17 @@ def cores(number: float | None) -> str:
     return "-" if number is None else f"{number:.2f}"
 
 
+def time_of_day(ns: int, *, whole: bool = False) -> str:
+    """Return the local time of day, to the millisecond or (``whole``) to the second."""
+    text = time.strftime("%H:%M:%S", time.localtime(ns / 1e9))
+    return text if whole else f"{text}.{ns // 10**6 % 1000:03d}"
+
+
+def date_and_time(ns: int) -> str:
+    """Return the local date and time, to the second."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ns / 1e9))
+
+
 def duration(ns: float | None) -> str:
     """Return nanoseconds in a suitable unit, from ns to hours."""
     if ns is None:
@@ -98,6 +110,11 @@ def range_of(times_ns: Sequence[float]) -> str:
     unit, name = next((unit, name) for unit, name in _TIMES if most >= unit or unit == 1)
     digits = 0 if most >= 100 * unit or unit == 1 else 1 if most >= 10 * unit else 2
     return "/".join(f"{value / unit:.{digits}f}" for value in (values[0], median, most)) + f" {name}"
+
+
+def cost(share: float | None) -> str:
+    """Return the cost of tracing as a percentage; a measured cost below 0 is shown as 0."""
+    return percent(None if share is None else max(0.0, share))
 
 
 def percent(part: float | None) -> str:

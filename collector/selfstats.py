@@ -5,12 +5,11 @@ import os
 import sys
 import time
 import traceback
-from pathlib import Path
 from typing import Any, Final
 
+from ..commands import daemons
 from .errors import TfprofError
 
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 #: Time without a failed append after which a store no longer counts as stalled (seconds).
 _STALL_FADES_S: Final = 5.0
 #: Maximum number of tracebacks in the log; maximum characters of the first one in the status.
@@ -84,7 +83,7 @@ class CollectorStats:
             "last_refusal": self._last_refusal,
             "failures": self.failures,
             "first_failure": self._first_failure,
-            "rss_bytes": resident(),
+            "rss_bytes": daemons.resident_bytes(),
             "cpu_s": round(time.process_time(), 3),
         }
 
@@ -93,8 +92,3 @@ def log(text: str) -> None:
     """Print ``text`` into the collector's log, if that can be written."""
     with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
         print(text, file=sys.stderr, flush=True)
-
-
-def resident() -> int:
-    """Return the resident memory of this process in bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE

@@ -94,6 +94,12 @@ class StatusFile:
         write_json(self.path, status)
 
 
+def resident_bytes() -> int:
+    """Return the resident memory of this process in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def running_pid(instance_dir: str, name: str) -> int:
     """Return the pid of the running daemon ``name`` of the instance, 0 when none runs."""
     return _pid(instance_dir, name, True)

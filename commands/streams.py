@@ -50,6 +50,11 @@ def say(text: str) -> None:
             redirect_to_null(sys.stderr)
 
 
+def note(text: str) -> None:
+    """Print a note on standard error, such as why a table is empty."""
+    say("tfprof: %s" % text)
+
+
 def redirect_to_null(stream: TextIO) -> None:
     """Redirect ``stream`` to /dev/null, so that the interpreter's last flush succeeds."""
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

@@ -8,6 +8,8 @@ import struct
 
 MAGIC = b"TFPROFCH"
 MEMFD_NAME = "tfprof"
+#: Times are in nanoseconds.
+SECOND_NS = 10**9
 
 PAGE = 4096
 HELLO_AT = PAGE
@@ -90,7 +92,7 @@ WORD = {name: at // 8 for name, at in list(JOB_WORDS.items()) + list(AGENT_WORDS
 RANGES_AT = 1280
 RANGES_MAX = 16
 #: Maximum silence of the agent (ns): after it no step is traced.
-AGENT_SILENCE_NS = 30 * 10**9
+AGENT_SILENCE_NS = 30 * SECOND_NS
 #: First traceback that the guard stopped: u32 length, then UTF-8.
 FAULT_AT = 2048
 FAULT_MAX = PAGE - FAULT_AT - 4

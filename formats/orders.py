@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple
 
-from .errors import FormatError
+from .errors import FormatError, TfprofError
 from .policy import NEVER, Policy, PolicyError
 
 #: Actions: trace steps, end the order in force, detach.
@@ -26,6 +26,12 @@ class OrderError(FormatError):
     """An order is malformed, or no job can apply it."""
 
     slug = "bad-order"
+
+
+class JobGoneError(TfprofError):
+    """The job of an order has ended, or its agent does not know it."""
+
+    slug = "job-gone"
 
 
 class Sender(NamedTuple):

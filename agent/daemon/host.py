@@ -8,12 +8,11 @@ from typing import Final
 
 import psutil
 
-from ..processes import Process, ProcessUsage, usage
+from ..processes import TICK_S, Process, ProcessUsage, usage
 
 #: Interval of swap, disk and CPU queries (seconds): they are slow, and the values change rarely.
 SLOW_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
-_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _PART: Final = 1 << 14
 #: Lines of /proc/meminfo that are used: the first ones.
 _MEMORY_LINES: Final = 4
@@ -103,8 +102,8 @@ class HostSampler:
         nets = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]
         return {
             "cpus": self._cpus,
-            "cpu_busy_s": (sum(ticks) - ticks[3] - ticks[4]) * _TICK_S,
-            "cpu_iowait_s": ticks[4] * _TICK_S,
+            "cpu_busy_s": (sum(ticks) - ticks[3] - ticks[4]) * TICK_S,
+            "cpu_iowait_s": ticks[4] * TICK_S,
             "load_1m": os.getloadavg()[0],
             "memory_total_bytes": int(memory.get(b"MemTotal:", 0)) << 10,
             "memory_available_bytes": int(memory.get(b"MemAvailable:", 0)) << 10,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...formats import layout, orders, wire
 from ...formats.errors import FormatError, TfprofError, VersionError
-from ...formats.orders import Order, OrderAnswer
+from ...formats.orders import JobGoneError, Order, OrderAnswer
 from ...formats.policy import NEVER
 from ...formats.version import CHANNEL_VERSION
 from ...formats.wire import Head
@@ -23,12 +23,6 @@ STOPPED_S: Final = 2.0
 REMEMBERED: Final = 256
 #: Time limit for storing the traced steps after the end of an order (seconds).
 STORED_S: Final = 30.0
-
-
-class JobGoneError(TfprofError):
-    """The job has ended, or this agent does not know it."""
-
-    slug = "job-gone"
 
 
 class JobStoppedError(TfprofError):

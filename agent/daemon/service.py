@@ -29,12 +29,12 @@ from .orders import PendingOrders
 from .samples import Sampler
 
 #: Poll interval of rings and announcements (seconds): idle, transferring, job ending.
-TICK_S: Final = 0.5
-BUSY_TICK_S: Final = 0.2
-ENDING_TICK_S: Final = 0.05
+POLL_S: Final = 0.5
+BUSY_POLL_S: Final = 0.2
+ENDING_POLL_S: Final = 0.05
 #: Poll interval while a job has not applied an order yet, and the time for which answers are
 #: collected before they are read (seconds).
-ORDER_TICK_S: Final = 0.02
+ORDER_POLL_S: Final = 0.02
 LISTEN_S: Final = 0.02
 #: Interval of checks for ended jobs and of launch results (seconds).
 CHECK_S: Final = 1.0
@@ -121,7 +121,7 @@ class Agent:
         accepts nothing.
         """
         if self._orders.has_pending:
-            return ORDER_TICK_S
+            return ORDER_POLL_S
         wanted = self._results.wants_scan(self._finder.scans)
         if (
             wanted
@@ -129,11 +129,11 @@ class Agent:
             or self._orders.has_ending
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
-            return ENDING_TICK_S
+            return ENDING_POLL_S
         jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_accepting(now) else []
         if any(not job.is_running for job in jobs):
-            return ENDING_TICK_S
-        return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
+            return ENDING_POLL_S
+        return BUSY_POLL_S if any(job.is_moving for job in jobs) else POLL_S
 
     def _wait_until(self, until: float) -> None:
         """Wait for the next turn; return early on an urgent answer or an event."""
@@ -191,7 +191,7 @@ class Agent:
         if now >= self._next_check_s:
             self._check(now)
             tick_s = self._tick_s(now)
-            self._next_check_s = now + (tick_s if tick_s < TICK_S else CHECK_S)
+            self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
         self._send_due(now)
         if now >= self._status_s:
@@ -392,7 +392,7 @@ class Agent:
             "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
             "samples_dropped": self._sampler.queue.dropped,
             "stall": self._stall() or (stalls[0] if stalls else None),
-            "rss_bytes": _rss_bytes(),
+            "rss_bytes": daemons.resident_bytes(),
             "cpu_s": time.process_time(),
             "last_error": self._error,
         }
@@ -428,11 +428,6 @@ def _boot_id() -> str:
             return file.read().strip()
     except OSError:
         return ""
-
-
-def _rss_bytes() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def serve(store: str, idle_s: float) -> int:

@@ -48,11 +48,6 @@ NOT_IN_TIME: Final[Mapping[str, str]] = {
 }
 
 
-def say(text: str) -> None:
-    """Print a line on standard error, if there is one."""
-    streams.say(f"tfprof: {text}")
-
-
 def _log(path: str) -> int:
     """Return a descriptor of the emptied log at ``path``, or of /dev/null when that fails."""
     try:
@@ -82,7 +77,7 @@ def _started(command: list[str], environment: dict[str, str], log: str) -> int:
 
 def no_profile(why: Mapping[str, Any]) -> None:
     """Print the reason why there is no profile."""
-    say(f"no profile: {why['text']} [{why['slug']}]")
+    streams.note(f"no profile: {why['text']} [{why['slug']}]")
 
 
 def _missing(result: Result) -> str:
@@ -220,7 +215,7 @@ class EndReport:
         pid = _started(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
         why = self._wait_for_report(pid)
         if why is not None:
-            say(f"no report: {why['text']}, see {log} [{why['slug']}]")
+            streams.note(f"no report: {why['text']}, see {log} [{why['slug']}]")
 
     def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
         """Wait for the report, with a limit; return the error to print, None if there is none."""

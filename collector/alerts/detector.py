@@ -7,21 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Any, Final
 
+from ...formats.layout import SECOND_NS
 from ..records import Span
 from .alert import SLOWER, Alert
 from .job_watch import JobWatch, SeriesKey, step_alert
 from .load import CpuSeconds
-from .step_series import NS, Shift
+from .step_series import Shift
 
 #: Minimum interval between evaluations (ns).
-INTERVAL_NS: Final = NS
+INTERVAL_NS: Final = SECOND_NS
 #: A host is saturated when this share of its processors is busy.
 SATURATED: Final = 0.8
 #: Minimum slowdown factor if the host is saturated or the other jobs are slower, too. The slowdown
 #: of the other jobs is divided out.
 SATURATED_FACTOR: Final = 1.5
 #: Minimum duration of a shift on a saturated host (ns).
-SATURATED_NS: Final = 8 * NS
+SATURATED_NS: Final = 8 * SECOND_NS
 #: Minimum growth factor of the processor time per step if the job itself does more work.
 OWN_WORK: Final = 1.5
 #: Slowdown factor of the other jobs below which they count as not slower.

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from ...formats.layout import SECOND_NS
 from ..growth import steady_growth
 
-NS: Final = 1_000_000_000
 #: Seconds per point; the value of a point is the minimum memory in this time.
 POINT_S: Final = 5
 #: Ignored seconds after the first step.
@@ -46,9 +46,9 @@ class MemoryGrowth:
 
     def add(self, t_ns: int, rss_bytes: float) -> None:
         """Add a sample."""
-        number = t_ns // (POINT_S * NS)
+        number = t_ns // (POINT_S * SECOND_NS)
         if self._open is not None and number > self._open[0]:
-            self._points.append((self._open[0] * POINT_S * NS, self._open[1]))
+            self._points.append((self._open[0] * POINT_S * SECOND_NS, self._open[1]))
             self._open = None
         self._open = (number, rss_bytes if self._open is None else min(rss_bytes, self._open[1]))
 

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ...formats import layout
+from ...formats.layout import SECOND_NS
 from ..records import Span
+from ..store.catalog import LOST_COUNTERS
 from .alert import LOSSES, MEMORY_GROWTH, SPIKE, STALL, Alert
 from .growth import WARM_UP_S, MemoryGrowth
 from .load import CpuSeconds
-from .step_series import NS, Shift, Spike, StepSeries
+from .step_series import Shift, Spike, StepSeries
 
 #: Maximum number of series of a job; further kinds and keys are not watched.
 SERIES_MAX: Final = 16
@@ -19,12 +21,10 @@ STALL_FACTOR: Final = 10.0
 STALL_S: Final = 15
 #: Minimum interval between two alerts of a job with the same slug (seconds).
 HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
-#: Counters of losses; a dropped trace is also a dropped record.
-_LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: Limits for the times of an entry (ns), since those from a job may be wrong: the maximum total,
 #: and how far its end may be after the present.
-_STEP_MAX_NS: Final = 86_400 * NS
-_AHEAD_NS: Final = 60 * NS
+_STEP_MAX_NS: Final = 86_400 * SECOND_NS
+_AHEAD_NS: Final = 60 * SECOND_NS
 _UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
 
@@ -82,12 +82,12 @@ class JobWatch:
         """Add a sample of the job's processes."""
         self._sampled_ns = max(self._sampled_ns, t_ns)
         self.load.add(t_ns, (values.get("cpu_user_s") or 0.0) + (values.get("cpu_system_s") or 0.0))
-        if self._first_step_ns and t_ns > self._first_step_ns + WARM_UP_S * NS:
+        if self._first_step_ns and t_ns > self._first_step_ns + WARM_UP_S * SECOND_NS:
             self._memory.add(t_ns, values.get("rss_bytes") or 0)
 
     def counters(self, values: Mapping[str, Any], now_ns: int) -> None:
         """Add counters of the job."""
-        lost = sum(number for name in _LOST if type(number := values.get(name)) is int)
+        lost = sum(number for name in LOST_COUNTERS if type(number := values.get(name)) is int)
         if self._lost is not None and lost > self._lost:
             self._raise(Alert(now_ns, now_ns, LOSSES, before=self._lost, now=lost))
         self._lost = lost
@@ -112,7 +112,7 @@ class JobWatch:
         found = []
         whole = sum(series.total_ns for series in self._series.values())
         for which, series in self._series.items():
-            series.close_until(now_ns - NS)
+            series.close_until(now_ns - SECOND_NS)
             shift = series.shift()
             if shift is not None and series.total_ns >= SHARE_MIN * whole:
                 found.append((which, shift))
@@ -150,7 +150,7 @@ class JobWatch:
             return
         usual_ns = self._series[main].usual_ns
         silent_ns = self._sampled_ns - self._last_step_ns
-        is_stalled = usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * NS)
+        is_stalled = usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * SECOND_NS)
         if is_stalled and not self._is_stalled:
             _, step = self._series[main].last
             since_ns = self._last_step_ns
@@ -163,7 +163,7 @@ class JobWatch:
     def _raise(self, alert: Alert) -> None:
         """Keep ``alert`` unless one with the same slug was raised within HOLD_S."""
         if alert.found_ns >= self._held.get(alert.slug, 0):
-            self._held[alert.slug] = alert.found_ns + HOLD_S.get(alert.slug, 0) * NS
+            self._held[alert.slug] = alert.found_ns + HOLD_S.get(alert.slug, 0) * SECOND_NS
             self._alerts.append(alert)
 
 

@@ -7,12 +7,8 @@ from ...formats import layout
 from ..numbers import count, duration, quantity, size
 from .alert import LOSSES, MEMORY_GROWTH, SLOWER, SPIKE, STALL, Alert
 
-#: Names of functions by the keys of their steps.
-Names = Mapping[int, str]
-NO_NAMES: Final[Names] = {}
 
-
-def sentence(alert: Alert, names: Names = NO_NAMES) -> str:
+def sentence(alert: Alert, names: Mapping[int, str]) -> str:
     """Return one line that describes the alert with its numbers.
 
     An unknown slug is its own description. ``names``: names of functions by key.
@@ -21,7 +17,7 @@ def sentence(alert: Alert, names: Names = NO_NAMES) -> str:
     return alert.slug if write is None else write(alert, _step(alert, names))
 
 
-def _step(alert: Alert, names: Names) -> str:
+def _step(alert: Alert, names: Mapping[int, str]) -> str:
     kind = layout.SPAN_NAMES.get(alert.kind, "step")
     name = f" {names[alert.key]}" if alert.key in names and alert.kind == layout.FUNCTION else ""
     return f"{kind}{name} {count(alert.step)}"

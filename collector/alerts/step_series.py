@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-NS: Final = 1_000_000_000
+from ...formats.layout import SECOND_NS
+
 #: Number of recent seconds that are compared with the baseline before them.
 RECENT: Final = 5
 #: Maximum and minimum number of seconds in the baseline.
@@ -25,7 +26,7 @@ _QUANTILE: Final = 0.9
 #: far, and an absolute time (ns).
 SPIKE_FACTOR: Final = 10.0
 _SPIKE_OF_LONGEST: Final = 3.0
-SPIKE_NS: Final = NS // 2
+SPIKE_NS: Final = SECOND_NS // 2
 #: Interval between computations of the usual time (seconds with steps).
 _USUAL_AGE: Final = 10
 
@@ -106,7 +107,7 @@ class StepSeries:
         """Add an entry of ``count`` steps from ``step`` on; return the spike in it, if any."""
         self.total_ns += total_ns
         self.last = max(self.last, (end_ns, step + count - 1))
-        number = end_ns // NS
+        number = end_ns // SECOND_NS
         if self._open and number > self._open[0]:
             self._close_second()
         if not self._open:
@@ -125,7 +126,7 @@ class StepSeries:
 
     def close_until(self, now_ns: int) -> None:
         """Complete the open second if it ended before ``now_ns``."""
-        if self._open and self._open[0] < now_ns // NS:
+        if self._open and self._open[0] < now_ns // SECOND_NS:
             self._close_second()
 
     def _close_second(self) -> None:
@@ -159,7 +160,7 @@ class StepSeries:
             return
         now = self._medians[-1]
         if self._pending is not None:
-            is_past = self._seconds[-1].number * NS > self._pending.since_ns + PENDING_S * NS
+            is_past = self._seconds[-1].number * SECOND_NS > self._pending.since_ns + PENDING_S * SECOND_NS
             holds = not is_past and now >= SHIFT_FACTOR * self._pending.before_ns
             self._pending = self._pending._replace(now_ns=now) if holds else None
         else:
@@ -182,20 +183,20 @@ class StepSeries:
         if sum(second.mean_ns > usual_most for second in recent) < RECENT - 1:
             return None
         first = _first_above(seconds, (before * now) ** 0.5)
-        return Shift(first.step, first.start_ns, before, now, seconds[0].number * NS)
+        return Shift(first.step, first.start_ns, before, now, seconds[0].number * SECOND_NS)
 
     def rate(self, from_ns: int, to_ns: int | None = None) -> float | None:
         """Return the steps per second from ``from_ns`` to ``to_ns``, None if there are none.
 
         The default of ``to_ns`` is the end of the last complete second.
         """
-        first, end = from_ns // NS, self._seconds[-1].number + 1 if to_ns is None else to_ns // NS
+        first, end = from_ns // SECOND_NS, self._seconds[-1].number + 1 if to_ns is None else to_ns // SECOND_NS
         steps = sum(second.steps for second in self._seconds if first <= second.number < end)
         return steps / (end - first) if steps else None
 
     def least(self, since_ns: int) -> float:
         """Return the median of the least times in each second since ``since_ns``, 0 without any."""
-        return median([second.least_ns for second in self._seconds if second.number > since_ns // NS] or [0])
+        return median([second.least_ns for second in self._seconds if second.number > since_ns // SECOND_NS] or [0])
 
     def ratio(self, from_ns: int, since_ns: int) -> float | None:
         """Return the ratio of the median step times after and before ``since_ns``.
@@ -203,7 +204,7 @@ class StepSeries:
         The time before begins at ``from_ns``. None if there are too few seconds on either side.
         """
         self.close_until(since_ns)
-        first, middle = from_ns // NS, since_ns // NS
+        first, middle = from_ns // SECOND_NS, since_ns // SECOND_NS
         before = [second.mean_ns for second in self._seconds if first <= second.number < middle]
         after = [second.mean_ns for second in self._seconds if second.number >= middle]
         if len(before) < RECENT or len(after) < RECENT // 2:

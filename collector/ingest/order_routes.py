@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from ...formats import orders, wire
 from ...formats.errors import TfprofError, VersionError
-from ...formats.orders import OrderAnswer
+from ...formats.orders import JobGoneError, OrderAnswer
 from ...formats.wire import Head
 from ..errors import FormatError
 from ..records import document
@@ -32,12 +32,6 @@ class NoAgentError(TfprofError):
     """The agent of the job is not connected."""
 
     slug = "no-agent"
-
-
-class JobGoneError(TfprofError):
-    """The job has ended."""
-
-    slug = "job-gone"
 
 
 class _Route(NamedTuple):

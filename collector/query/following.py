@@ -6,6 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ...formats.layout import SECOND_NS
 from ..errors import StoreError
 from ..store import catalog
 from ..store.catalog import RUNNING, STALE, JobInfo
@@ -16,7 +17,6 @@ from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
 from ..summaries.lines import StepLine, StepLines
 from .overview import step_times_of
 
-SECOND_NS: Final = 10**9
 #: Intervals of the search for new jobs of a launch, and of the check for a silent job's collector.
 _SCAN_NS: Final = 2 * SECOND_NS
 _CHECK_NS: Final = 5 * SECOND_NS

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import layout
+from ...formats.layout import SECOND_NS
 from ..errors import TfprofError
 from ..store import catalog, lock
 from ..store.catalog import RUNNING, JobInfo
@@ -25,7 +26,6 @@ from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import texts
 
-SECOND_NS: Final = 10**9
 #: Jobs that ended longer ago are left out by default.
 RECENT_NS: Final = 600 * SECOND_NS
 #: Interval at which the records of ended jobs and missing devices are read again.

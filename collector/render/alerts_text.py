@@ -1,11 +1,10 @@
 """Alerts as text: a block for each, with its time, job, sentence and changed ops."""
 
 import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..numbers import duration
+from ..numbers import date_and_time, duration
 from ..summaries.op_changes import OpChange
 from ..text import clean
 
@@ -30,8 +29,7 @@ class Block(NamedTuple):
 def lines(blocks: Sequence[Block], width: int | None) -> Iterator[str]:
     """Yield the lines of all alerts, no wider than ``width``."""
     for block in blocks:
-        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(block.found_ns / 1e9))
-        yield f"{at}  {clean(block.job)}"
+        yield f"{date_and_time(block.found_ns)}  {clean(block.job)}"
         yield from _wrapped(f"{clean(block.text)} [{block.slug}]", width)
         for op in block.ops:
             yield from _wrapped(_op(op), width)

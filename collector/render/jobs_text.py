@@ -92,7 +92,7 @@ def _cells(one: Listing, now_ns: int) -> list[str]:
         numbers.cores(usage.cpu_cores),
         numbers.size(usage.memory_bytes),
         numbers.count(row.traced if traced is None else traced),
-        numbers.percent(None if row.cost is None else max(0.0, row.cost)),
+        numbers.cost(row.cost),
         numbers.count(row.lost),
         state(row),
         numbers.duration(row.duration_ns),

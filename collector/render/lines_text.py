@@ -1,6 +1,5 @@
 """Changes of followed jobs, as lines of text."""
 
-import time
 from typing import Final
 
 from .. import numbers
@@ -13,12 +12,6 @@ from .jobs_text import framework, state
 #: Characters of a span's kind and number, and of its time.
 _NAME, _TIME = 24, 9
 _DOT: Final = " · "
-
-
-def moment(ns: int, *, whole: bool = False) -> str:
-    """Return the time of day, to the millisecond or (``whole``) to the second."""
-    text = time.strftime("%H:%M:%S", time.localtime(ns / 1e9))
-    return text if whole else f"{text}.{ns // 10**6 % 1000:03d}"
 
 
 def began(row: JobRow) -> str:
@@ -34,7 +27,7 @@ def ended(row: JobRow, median_ns: float | None) -> str:
     parts.append(f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " "))
     if median_ns is not None:
         parts.append(f"median {numbers.duration(median_ns)}")
-    cost = "" if row.cost is None else f" (cost {numbers.percent(max(0.0, row.cost))})"
+    cost = "" if row.cost is None else f" (cost {numbers.cost(row.cost)})"
     return _DOT.join((*parts, f"{numbers.count(row.traced)} traced{cost}", f"{numbers.count(row.lost)} lost"))
 
 
@@ -47,7 +40,7 @@ def steps(line: StepLine) -> str:
     whole = line.last - line.first + 1 == line.count
     number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if whole else f"to {line.last}"
     took = numbers.duration(line.mean_ns) if line.max_ns else "-"
-    text = f"{moment(line.end_ns, whole=several):12}  {f'{line.kind} {number}':{_NAME}}  {took:>{_TIME}}"
+    text = f"{numbers.time_of_day(line.end_ns, whole=several):12}  {f'{line.kind} {number}':{_NAME}}  {took:>{_TIME}}"
     return f"{text}  {', '.join(_marks(line))}".rstrip()
 
 
@@ -67,7 +60,7 @@ def _marks(line: StepLine) -> list[str]:
 
 def event(found: EventSummary) -> str:
     """Return the line for an event of a job."""
-    return f"{moment(found.last_ns):12}  {found.line}"
+    return f"{numbers.time_of_day(found.last_ns):12}  {found.line}"
 
 
 def collector(*, back: bool) -> str:

@@ -82,7 +82,7 @@ def _head(shown: OverviewParts, now_ns: int) -> Iterator[list[str]]:
     yield [f"job {row.id} {row.name or '-'}", state(row), since, f"{row.user or '-'}@{row.host or '-'}", pid]
     steps = f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " ")
     epochs = f"{numbers.count(row.epochs)} epoch{'s' * (row.epochs != 1)}" if row.epochs else ""
-    cost = "" if row.cost is None else f"cost {numbers.percent(max(0.0, row.cost))}"
+    cost = "" if row.cost is None else f"cost {numbers.cost(row.cost)}"
     traced = f"{numbers.count(row.traced)} traced"
     yield [framework(row), steps, epochs, traced, cost, f"{numbers.count(row.lost)} lost", *shown.tags]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..numbers import count, duration, percent, size
+from ..numbers import cost, count, duration, percent, size
 from ..summaries.jobs import JobRow
 from ..summaries.top import TopOp
 from ..text import clean
@@ -52,8 +52,11 @@ def _summary(summary: Summary, named: bool) -> str:
     parts = [f"tfprof: job {row.id} {clean(row.name)}".rstrip() + (f" pid {row.pid}" if named else ""), _counts(row)]
     if summary.median_ns is not None:
         parts.append(f"median {clean(summary.function) or 'step'} {duration(summary.median_ns)}")
-    cost = "" if row.cost is None else f" (cost {percent(max(0.0, row.cost))})"
-    parts += [f"{count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced{cost}", f"{count(row.lost)} lost"]
+    with_cost = "" if row.cost is None else f" (cost {cost(row.cost)})"
+    parts += [
+        f"{count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced{with_cost}",
+        f"{count(row.lost)} lost",
+    ]
     if row.signal or row.status or row.state == "lost":
         parts.append(state(row))
     return " · ".join(parts)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from ..numbers import count, duration, size
+from ..numbers import count, date_and_time, duration, size
 from ..text import clean
 from .heading import wrapped
 from .table import Column, render
@@ -13,8 +13,7 @@ _PLAIN: Final = (Column(""), Column(""))
 
 
 def _since(started_ns: Any) -> str:
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started_ns / 1e9))
-    return f"{at} ({duration(max(0, time.time_ns() - started_ns))})"
+    return f"{date_and_time(started_ns)} ({duration(max(0, time.time_ns() - started_ns))})"
 
 
 def _error_text(error: Any) -> str:

@@ -1,11 +1,10 @@
 """Step times as text."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ..numbers import count, duration, percent
+from ..numbers import count, duration, percent, time_of_day
 from ..summaries.events import EventSummary
 from ..summaries.spread import Spread
 from ..summaries.steps import StepEntry, StepGroup, Steps
@@ -63,8 +62,7 @@ def _mark(step: StepEntry) -> str:
 def _step(step: StepEntry) -> list[str]:
     last = step.ordinal + step.count - 1
     number = str(step.ordinal) if step.count == 1 else f"{step.ordinal}-{last}"
-    at = time.strftime("%H:%M:%S", time.localtime(step.start_ns / 1e9)) + f".{step.start_ns // 10**6 % 1000:03d}"
-    return [step.kind, number, at, duration(step.mean_ns), _mark(step)]
+    return [step.kind, number, time_of_day(step.start_ns), duration(step.mean_ns), _mark(step)]
 
 
 def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:

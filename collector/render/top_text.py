@@ -1,6 +1,5 @@
 """The current state of all jobs as text: a line for each, as wide as the terminal."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -116,7 +115,7 @@ def _cells(one: JobNow) -> list[str]:
         numbers.size(one.memory_bytes),
         numbers.rate(one.io_bytes_per_s).rjust(_IO),
         ",".join(one.devices) or "-",
-        numbers.percent(None if row.cost is None else max(0.0, row.cost)),
+        numbers.cost(row.cost),
         numbers.count(row.lost),
         numbers.duration(row.duration_ns),
     ]
@@ -136,7 +135,7 @@ def summary(at_ns: int, jobs: Sequence[JobNow], hosts: Sequence[HostNow], damage
     states = Counter(one.row.phase for one in jobs)
     counts = [f"{states[phase]} {phase}" for phase in ("running", "starting", "ended") if states[phase]]
     counts += [f"{damaged} damaged"] if damaged else []
-    parts = [time.strftime("%H:%M:%S", time.localtime(at_ns / 1e9)), ", ".join(counts) or "no jobs"]
+    parts = [numbers.time_of_day(at_ns, whole=True), ", ".join(counts) or "no jobs"]
     return [*parts, *(part for host in hosts for part in _host(host))]
 
 

@@ -27,6 +27,8 @@ STALE: Final = "stale"
 MAY_CONTINUE: Final = frozenset({RUNNING, STALE})
 #: State of a job that was imported from files of TensorFlow.
 IMPORTED: Final = "imported"
+#: Counters of lost data in a job's record; a dropped trace is also a dropped record.
+LOST_COUNTERS: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: Selector of the job that was opened last.
 LAST: Final = "last"
 

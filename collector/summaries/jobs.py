@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...formats import layout
-from ..store.catalog import RUNNING, JobInfo
+from ..store.catalog import LOST_COUNTERS, RUNNING, JobInfo
 from .kinds import kind_name, main_kind_of, of_names
 
 #: Minimum digits of a short job id.
 SHORTEST: Final = 4
-#: Counters of lost data: words of the channel, and the collector's own counter.
-_LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: Phases of a job besides `catalog.RUNNING`: it runs and has no span yet; it is over.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
@@ -160,7 +158,7 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
         step_kind=kind,
         epochs=whole(counts, "epoch"),
         traced=whole(values, "traced"),
-        lost=sum(whole(values, name) for name in _LOST),
+        lost=sum(whole(values, name) for name in LOST_COUNTERS),
         cost=cost(values),
         steps_ns=_untouched_ns(values),
         step_ns=_mean_ns(values, kind),

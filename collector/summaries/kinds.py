@@ -24,7 +24,9 @@ _KEY_AT: Final = 16
 #: Matches the names of functions that name a kind. A kind of another function has its key instead.
 #: A longer name may have been truncated.
 _NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
-_NO_NAMES: Final[Mapping[int, str]] = {}
+#: Names of functions by the keys of their spans.
+FunctionNames = Mapping[int, str]
+NO_FUNCTION_NAMES: Final[FunctionNames] = {}
 
 
 def of_span(kind: int, key: int) -> int:
@@ -42,7 +44,7 @@ def function_key(kind: int) -> int:
     return kind >> _KEY_AT
 
 
-def kind_name(kind: int, functions: Mapping[int, str] = _NO_NAMES) -> str:
+def kind_name(kind: int, functions: FunctionNames = NO_FUNCTION_NAMES) -> str:
     """Return the name of a kind; ``functions``: names of functions by key."""
     key = function_key(kind)
     if not key:

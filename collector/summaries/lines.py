@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...formats import layout
+from ...formats.layout import SECOND_NS
 from .kinds import kind_name, of_span
 
-SECOND_NS: Final = 10**9
 #: Maximum number of steps of a kind in a second that get a line each; more steps share one line.
 STEPS_PER_LINE: Final = 10
 #: A second is complete when a step has ended in a later one, or after this time. Entries arrive

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...formats.layout import SECOND_NS
 from .steps import UNUSUAL, flagged
 
-SECOND_NS: Final = 10**9
 #: Steps are grouped by their start into parts of this length (ns).
 PART_NS: Final = 5 * SECOND_NS
 #: Maximum number of parts with steps that are kept.

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout
-from .steps import NO_NAMES, Names, call, spans_of_kinds
+from .kinds import NO_FUNCTION_NAMES, FunctionNames
+from .steps import call, spans_of_kinds
 
 #: Kinds of spans outside of a fit, in the order of the tree. The batches of an evaluation or a
 #: prediction follow it.
@@ -105,13 +106,13 @@ def _fits(spans: pa.Table, live: bool) -> list[SpanNode]:
     return nodes
 
 
-def _others(spans: pa.Table, names: Names) -> list[SpanNode]:
+def _others(spans: pa.Table, names: FunctionNames) -> list[SpanNode]:
     rows = _sums(spans_of_kinds(spans, _OTHERS), ["kind", "key"])
     rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
     return [_node(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"], names), row) for row in rows]
 
 
-def span_tree(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[SpanNode]:
+def span_tree(spans: pa.Table, names: FunctionNames = NO_FUNCTION_NAMES, *, live: bool) -> list[SpanNode]:
     """Fold SPANS into the lines of a tree, parents first.
 
     ``live``: whether the job runs; otherwise a fit that has not ended is labeled `unfinished`.

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...formats import layout
+from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .spread import Spread, spread, timed
 from .step_cost import StepCost, step_cost
 
@@ -15,10 +16,6 @@ from .step_cost import StepCost, step_cost
 UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
 #: Maximum number of feeds, fetches or targets in a key; it stands for this many or more.
 _COUNT_MAX: Final = 15
-
-#: Names of calls by key.
-Names = Mapping[int, str]
-NO_NAMES: Final[Names] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ class Steps:
     timed: Mapping[str, int]
 
 
-def call(kind: int, key: int, names: Names = NO_NAMES) -> str:
+def call(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES) -> str:
     """Return the label of a call among those of its kind.
 
     The key of a session run contains the numbers of its feeds, fetches and targets. Any other key
@@ -106,7 +103,7 @@ def _items(spans: pa.Table) -> int:
     return int(pc.sum(spans["count"]).as_py() or 0)
 
 
-def _group(kind: int, key: int, spans: pa.Table, names: Names) -> StepGroup:
+def _group(kind: int, key: int, spans: pa.Table, names: FunctionNames) -> StepGroup:
     failed = flagged(spans, layout.FLAG_FAILED)
     whole = spans.filter(pc.invert(failed))
     setup = flagged(whole, layout.FLAG_SETUP)
@@ -139,7 +136,7 @@ def _step(row: dict[str, Any]) -> StepEntry:
     )
 
 
-def steps(spans: pa.Table, last: int | None, names: Names = NO_NAMES) -> Steps:
+def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_NAMES) -> Steps:
     """Fold SPANS into groups of steps, and a list of the ``last`` entries (None: of all).
 
     ``names``: names of calls by key.

@@ -61,7 +61,7 @@ ALLOWED = {
     ),
     "collector.alert_command": "",
     "collector.alert_orders": "collector.alerts formats",
-    "collector.alerts": "collector.growth collector.numbers collector.records formats",
+    "collector.alerts": "collector.growth collector.numbers collector.records collector.store.catalog formats",
     "collector.api": (
         "collector.errors collector.export collector.exporters collector.forms collector.loader "
         "collector.query collector.render collector.store collector.summaries collector.tfviews "
@@ -106,7 +106,7 @@ ALLOWED = {
     "collector.render": (
         "collector.advice collector.numbers collector.summaries collector.text collector.tfviews formats"
     ),
-    "collector.selfstats": "collector.errors",
+    "collector.selfstats": "collector.errors commands",
     "collector.store": "collector.errors formats",
     "collector.summaries": (
         "collector.errors collector.numbers collector.store.catalog collector.text collector.tfviews formats"
