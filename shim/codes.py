@@ -1,12 +1,10 @@
 """Copies code objects with changed fields."""
 
-from __future__ import annotations
-
 import sys
-import types
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
+    from types import CodeType
     from typing import Any
 
 #: Arguments of the constructor of code objects before Python 3.8, in order.
@@ -29,11 +27,11 @@ _FIELDS = [
 ]
 
 
-def replaced(code: types.CodeType, **fields: Any) -> types.CodeType:
+def replaced(code: "CodeType", **fields: "Any") -> "CodeType":
     """Return ``code`` with other ``fields``, named as its attributes are."""
     if sys.version_info >= (3, 8):
         made = code.replace(**fields)
     else:
         names = ["co_" + name for name in _FIELDS]
-        made = types.CodeType(*[fields.get(name, getattr(code, name)) for name in names])
+        made = type(code)(*[fields.get(name, getattr(code, name)) for name in names])
     return made

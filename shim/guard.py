@@ -25,6 +25,8 @@ _raise: "bool | None" = None  # whether our errors reach the job; None: not yet 
 #: operand after a ``yield from``, with which it does not.
 _RESUME = (lambda: 0).__code__.co_code[0] if sys.version_info >= (3, 11) else None
 _AFTER_YIELD_FROM = 2
+#: Instructions that begin a ``try`` in Python 3.7.
+_SETUP_EXCEPT, _SETUP_FINALLY = 121, 122
 _REPLACED_MAX = 8  # maximum errors of ours in a row that each replaced the one before
 _retired = False
 _channel: "Channel | None" = None
@@ -58,18 +60,17 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
     return call
 
 
-def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
+def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
     """Return ``function`` guarded, for callbacks whose errors Python drops.
 
     The job's own exceptions are raised again soon after.
     """
 
-    def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
+    def call(*args: "P.args", **kwargs: "P.kwargs") -> None:
         try:
-            return function(*args, **kwargs)
+            function(*args, **kwargs)
         except BaseException:
             contain_in_callback()
-            return None
 
     return uninterrupted_start(call)
 
@@ -78,9 +79,17 @@ def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
     """Return ``function``, in which no signal handler runs before its first line.
 
     If that line is a ``try``, all exceptions of signal handlers are raised within it. In Python 3.8
-    to 3.10, this is so for any function that begins with one.
+    to 3.10, this is so for any function that begins with one. In Python 3.7, it is so for one with
+    ``finally``. There the instruction is replaced by that of one with ``except``. This has the same
+    effect as long as no ``return`` leaves the block.
     """
     code = function.__code__
+    if sys.version_info < (3, 8):
+        from .codes import replaced
+
+        raw = bytes((_SETUP_FINALLY,)) + code.co_code[1:]
+        if code.co_code[0] == _SETUP_EXCEPT:
+            function.__code__ = replaced(code, co_code=raw)
     if _RESUME is not None:
         raw = bytearray(code.co_code)
         at = next(at for at in range(0, len(raw), 2) if raw[at] == _RESUME)

@@ -9,6 +9,7 @@ import ctypes
 import errno
 import fcntl
 import os
+from functools import partial
 
 from ...formats import layout
 from ...formats.errors import TfprofError
@@ -243,18 +244,17 @@ class Channel(object):
 
 
 class _Mapped(object):
-    """Unmaps memory when nothing refers to it any more."""
+    """Unmaps memory when nothing refers to it any more.
 
-    __slots__ = ("_address", "_size", "_unmap")
+    The finalizer is no Python function: Python drops exceptions of signal handlers in one.
+    """
+
+    __slots__ = ("__del__",)
 
     def __init__(self, address: int, size: int) -> None:
-        self._address = address
-        self._size = size
-        self._unmap = libc.plain.munmap
-        self._unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-
-    def __del__(self) -> None:
-        self._unmap(self._address, self._size)
+        unmap = libc.plain.munmap
+        unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+        self.__del__ = partial(unmap, address, size)
 
 
 def _mapping(fd: int, size: int) -> memoryview[int]:

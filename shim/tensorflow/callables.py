@@ -6,7 +6,6 @@ Keras trains through callables in graph mode.
 from __future__ import annotations
 
 import sys
-import weakref
 
 from ...formats import layout, pb_wire
 from .. import core
@@ -14,6 +13,7 @@ from ..clock import mono
 from ..guard import called_back, guarded
 from ..pacing.current_policy import POLICY
 from ..tracebacks import mimic, strip_our_frames
+from ..weak_table import WeakTable
 from .keras_callables import options_of
 from .run_kinds import with_feeds
 from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
@@ -33,8 +33,8 @@ _OPTIONS = 4  # CallableOptions.run_options
 _VARIANTS = "_tfprof_variants"
 _UNTRACEABLE = "a callable was made before tfprof was attached: its steps are timed but not traced"
 
-#: Callables that have an attribute of ours, by id.
-_made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+#: Callables that have an attribute of ours.
+_made = WeakTable()
 
 
 def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
@@ -129,7 +129,7 @@ def _keep(made: Any, variants: _TracedVariants) -> _TracedVariants:
     """Return the variants of ``made``: these, or those that another thread found first."""
     if core.state() is None:  # disarmed
         return variants
-    _made[id(made)] = made
+    _made.set(made)
     kept: _TracedVariants = vars(made).setdefault(_VARIANTS, variants)
     return kept
 
@@ -281,7 +281,7 @@ def _del(original: Original, tf_session: Any) -> Original:
 
 def _forget_all(tf_session: Any) -> None:
     """Forget all callables."""
-    for made in list(_made.values()):
+    for made in _made.existing():
         _forget(made, tf_session)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import weakref
 
 from ...formats import layout
 from ...formats.pb_wire import encoded, fields, varint
 from .. import clock
 from ..try_lock import TryLock
+from ..weak_table import WeakTable
 from . import models, variables
 
 TYPE_CHECKING = False
@@ -61,16 +61,17 @@ class _SentGraphs(object):
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.lock = TryLock()
-        self.graphs: weakref.WeakKeyDictionary[Any, _GraphState] = weakref.WeakKeyDictionary()
+        self.graphs = WeakTable()
         self.variables: dict[str, tuple[str, str]] = {}  # variables of functions -> their key and placeholder
         self.count = 0
 
     def state_of(self, graph: Any) -> _GraphState:
         """Return the state of ``graph``; a new one gets a number."""
-        state = self.graphs.get(graph)
+        state: _GraphState | None = self.graphs.get(graph)
         if state is None:
             self.count += 1
-            state = self.graphs[graph] = _GraphState(self.count)
+            state = _GraphState(self.count)
+            self.graphs.set(graph, state)
         return state
 
 

@@ -116,14 +116,15 @@ class _CountedBatch(CountedRuns):
     ) -> None:
         try:
             here = getattr(self, "here", None)
-            if here is None:  # cancelled, or interrupted while it was created
-                return
-            if not here.keras_calls:
-                inside.discard(here)
-            frame = getframe(1)
-            failed = id(frame) == self.frame if is_gone_first else frame.f_code.co_code[frame.f_lasti] not in returns
-            if failed or self.has_run:
-                self.end(layout.FLAG_FAILED if failed else 0)
+            if here is not None:  # else cancelled, or interrupted while it was created
+                if not here.keras_calls:
+                    inside.discard(here)
+                frame = getframe(1)
+                failed = (
+                    id(frame) == self.frame if is_gone_first else frame.f_code.co_code[frame.f_lasti] not in returns
+                )
+                if failed or self.has_run:
+                    self.end(layout.FLAG_FAILED if failed else 0)
         except BaseException:
             contain_in_callback()
 

@@ -7,6 +7,7 @@ import types
 import weakref
 
 from ..guard import guarded
+from ..weak_table import WeakTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
 #: Types of the attribute `__dict__` of a class, if its instances store their attributes.
 _STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
-#: Keras models that ran, by id: a model may not be hashable.
-_ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+#: Keras models that ran.
+_ran = WeakTable()
 #: Ids of models for which ``remember`` was called; another model may get the id of a deleted one.
 remembered: set[int] = set()
 
@@ -61,13 +62,13 @@ def remember(model: Any) -> None:
     number = id(model)
     if len(remembered) < _OBJECTS_MAX:
         remembered.add(number)
-    if model is not None and _ran.get(number) is not model and len(_ran) < _OBJECTS_MAX:
-        _ran[number] = model
+    if model is not None and model not in _ran and len(_ran) < _OBJECTS_MAX:
+        _ran.set(model)
 
 
 def ran() -> list[Any]:
     """Return the Keras models that ran and still exist."""
-    return list(_ran.values())
+    return _ran.existing()
 
 
 def of(call: Any) -> list[Any]:

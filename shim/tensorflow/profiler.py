@@ -259,20 +259,34 @@ def _folder() -> str:
 
 def _content(folder: str, size_max: int) -> bytes:
     """Return the one XSpace below the folder; TooLargeError above ``size_max`` bytes."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(_SUFFIX):
-                path = os.path.join(parent, name)
-                size = os.stat(path).st_size
-                if size > size_max:
-                    raise TooLargeError(size)
-                with open(path, "rb") as file:
-                    return file.read()
+    for path, is_folder in _below(folder):
+        if not is_folder and path.endswith(_SUFFIX):
+            size = os.stat(path).st_size
+            if size > size_max:
+                raise TooLargeError(size)
+            with open(path, "rb") as file:
+                return file.read()
     raise OSError("the profiler session wrote nothing")
 
 
 def _remove(folder: str) -> None:
-    for parent, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            os.unlink(os.path.join(parent, name))
-        os.rmdir(parent)
+    try:
+        found = _below(folder)
+    except FileNotFoundError as error:  # it was not created
+        if guard.raised_by_job(error):
+            raise
+        return
+    for path, is_folder in reversed(found):
+        (os.rmdir if is_folder else os.unlink)(path)
+
+
+def _below(folder: str) -> list[tuple[str, bool]]:
+    """Return (path, whether it is a folder) of ``folder`` and all below it, folders first.
+
+    ``os.walk`` would drop errors of signal handlers.
+    """
+    found = [(folder, True)]
+    for path, is_folder in found:
+        if is_folder:
+            found.extend((each.path, each.is_dir(follow_symlinks=False)) for each in list(os.scandir(path)))
+    return found

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 import time
-import weakref
 
 from .. import clock, guard
 from ..try_lock import Hold, TryLock
+from ..weak_table import WeakTable
 from .profiler import BUSY, MODULE, start_of
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class Claim(object):
 
 
 #: While there are any, we start no session.
-claims: weakref.WeakSet[Claim] = weakref.WeakSet()
+claims = WeakTable()
 
 
 def claim(_session: object = None) -> Claim:
@@ -39,7 +39,7 @@ def claim(_session: object = None) -> Claim:
     _renew()
     made = Claim()
     try:
-        claims.add(made)
+        claims.set(made)
         _drop_window()
         until = clock.mono() + _WAIT_NS
         while _lock.is_held_by_another_thread and clock.mono() < until:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
-
 from ...formats import layout
 from .. import core
 from ..clock import mono
 from ..guard import guarded
+from ..weak_table import WeakTable
 from .run_kinds import kind_of, signature_key
 
 TYPE_CHECKING = False
@@ -39,7 +38,7 @@ class Runs(object):
         self.tf_session = tf_session
         self.trackers = {kind: core.tracker(kind) for kind in layout.RUN_KINDS}
         self.unknown = RunSignature(None, [], 0, self.trackers[layout.RUN])  # matches no run
-        self._sessions: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # with our attributes
+        self._sessions = WeakTable()  # with our attributes
         core.at_disarm(self._forget)
 
     def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
@@ -54,7 +53,7 @@ class Runs(object):
 
     def _forget(self) -> None:
         """Remove our attributes from the sessions."""
-        for session in list(self._sessions.values()):
+        for session in self._sessions.existing():
             for name in (_LAST, _ALL):
                 vars(session).pop(name, None)
 
@@ -72,7 +71,7 @@ class Runs(object):
         signatures: dict[Any, RunSignature] | None = vars(session).get(_ALL)
         if signatures is None:
             signatures = vars(session)[_ALL] = {}
-            self._sessions[id(session)] = session
+            self._sessions.set(session)
         at = (tuple(map(id, fetches)), tuple(map(id, targets)))
         signature = signatures.get(at)
         if signature is None:

@@ -33,3 +33,11 @@ def test_the_job_sees_each_exception_once(python, way, tmp_path):
     assert wrong == []
     assert count.endswith("cases run")
     assert int(count.split()[0]) * WAYS[way] > 1000
+
+
+@pytest.mark.parametrize("python", MODERN, ids=name_of)
+def test_the_job_sees_an_exception_that_waits_when_a_finalizer_begins(python, tmp_path):
+    environ = environment(tmp_path, TFPROF_RING="1M", TFPROF_DEBUG="", PYTHONPATH="")
+    command = [str(python), str(JOBS / "finalizers.py"), str(ROOT / "shim")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("5 finalizers\n", "")

@@ -17,10 +17,12 @@ import fcntl  # noqa: F401 - the shim imports these late; each child inherits th
 import functools
 import gc
 import inspect  # noqa: F401
+import io
 import itertools
 import json
 import opcode  # noqa: F401
 import os
+import re
 import runpy
 import sys
 import traceback
@@ -41,6 +43,10 @@ WITH_ARGUMENTS = {
 #: every line, while the other exceptions take turns.
 ALWAYS = TimeoutError
 SOON_S = 0.00002
+#: File and name of a finalizer of ours that replaces one of TensorFlow's.
+REPLACED = ("<tfprof/callables.py>", "__del__")
+#: Files of code of the job's, and of the import system, which handles some errors.
+NOT_OURS = ("<frozen importlib", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 UNSAMPLED = 600  # steps after which short ones are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.
@@ -346,18 +352,22 @@ def dropped(frame):
 def is_before_try(code, line):
     """Return whether ``line`` precedes the ``try`` of a callback or of a finalizer's callback.
 
-    Python drops exceptions there, as at the first line of the original finalizer.
+    A trace function runs there, but no signal handler: Python would drop its exception.
     """
     return (code in called_back or code.co_name == "__del__") and line <= code.co_firstlineno + 1
 
 
-def is_dropped(error):
-    """Return whether ``error`` was handled outside the shim or precedes a callback's ``try``."""
-    trace = error.__traceback__  # begins at the frame that handled it
-    if trace is None:  # no frame handled it: Python 3.7 drops an exception without a traceback
-        return True
-    code = trace.tb_frame.f_code
-    return not code.co_filename.startswith(OURS) or is_before_try(code, trace.tb_lineno)
+def is_dropped(error, printed):
+    """Return whether the job or Python handles ``error`` without the shim, too.
+
+    ``printed`` is Python's message about an error that it ignores.
+    """
+    if error.__traceback__ is not None:  # begins at the frame that handled it
+        code = error.__traceback__.tb_frame.f_code
+        place = code.co_filename, code.co_name
+    else:  # ignored by Python 3.7
+        place = next(iter(re.findall(r'File "(.*)", line \d+, in (.*)', printed)), ("", ""))
+    return place == REPLACED or place[0].startswith(NOT_OURS)
 
 
 def at_line(number, act):
@@ -394,6 +404,7 @@ def case(entry, number, cls, way):
     """Run ``entry`` with ``cls`` raised at line ``number``; return the error, "" for none."""
     run = entry()
     seen = count = None
+    sys.stderr = io.StringIO()
     _signal.signal(ALARM, handler_of(cls))
     try:
         count = at_line(number, lambda: WAYS[way](cls))
@@ -408,7 +419,7 @@ def case(entry, number, cls, way):
     sys.settrace(None)
     if seen is None and count is not None and count["lines"] < number:
         return MISSED
-    if seen is None and way == "timer" and theirs and is_dropped(theirs[0]):
+    if seen is None and way == "timer" and theirs and is_dropped(theirs[0], sys.stderr.getvalue()):
         return MISSED
     return wrong(seen, cls, way)
 
@@ -424,7 +435,8 @@ def wrong(seen, cls, way):
     if theirs and seen is theirs[0]:
         return ""
     ways = [traceback.extract_tb(each.__traceback__) for each in theirs]
-    return f"{seen!r} instead of {theirs}, by way of {[(f.filename, f.lineno) for way in ways for f in way]}"
+    by_way = [(f.filename, f.lineno) for way in ways for f in way] or sys.stderr.getvalue()
+    return f"{seen!r} instead of {theirs}, by way of {by_way}"
 
 
 def is_ours(error):

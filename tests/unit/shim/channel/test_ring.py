@@ -2,7 +2,9 @@
 
 import errno
 import fcntl
+import itertools
 import json
+import mmap
 import os
 import resource
 import signal
@@ -13,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.formats import layout
 from tfprof.formats.layout import WORD
-from tfprof.shim.channel import memory
+from tfprof.shim import libc
+from tfprof.shim.channel import memory, ring
 from tfprof.shim.channel.ring import Channel, ChannelError
 
 
@@ -151,3 +154,24 @@ def test_refusals_are_records(channel, reader):
     assert channel.report("slug", "what and why")
     (record,) = reader.take().records
     assert (record.kind, record.data) == (layout.REFUSED, b'{"slug": "slug", "text": "what and why"}')
+
+
+def test_an_exception_that_waits_while_memory_is_unmapped_arrives():
+    def handler(_number, _frame):
+        raise TimeoutError("theirs")
+
+    fd = memory.create("test")
+    os.ftruncate(fd, mmap.PAGESIZE)
+    mapped = [ring._mapping(fd, mmap.PAGESIZE)]
+    os.close(fd)
+    # No Python code runs from the signal to the finalizer.
+    calls = itertools.chain(map(libc.plain.kill, [os.getpid()], [signal.SIGUSR1]), map(list.clear, [mapped]))
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError, match="theirs"):
+            any(calls)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert mapped == []
+    with open("/proc/self/maps") as maps:
+        assert "memfd:test" not in maps.read()

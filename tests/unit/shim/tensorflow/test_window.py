@@ -4,6 +4,7 @@ import importlib
 import json
 import operator
 import os
+import signal
 import sys
 import threading
 import time
@@ -521,3 +522,26 @@ def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fak
     assert bool(kept) is is_kept
     run(1)
     assert [first for first, _, _, _ in windows(read())] == [2]
+
+
+def test_an_exception_of_the_jobs_arrives_while_the_data_is_read(fake, read, monkeypatch):
+    def handler(_number, _frame):
+        raise TimeoutError("theirs")
+
+    def scandir(path, original=os.scandir):
+        monkeypatch.setattr(os, "scandir", original)
+        signal.raise_signal(signal.SIGUSR1)
+        return original(path)
+
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(os, "scandir", scandir)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError, match="theirs"):
+            run(1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert window.current is None
+    run(1)
+    assert windows(read()) == [(2, 1, layout.BATCH, b"xspace")]
+    assert read().word("faults") == 0

@@ -1,0 +1,49 @@
+"""A table with weak keys, in which no Python code runs when a key is deleted.
+
+The tables of the module ``weakref`` run Python code then, and Python drops exceptions of signal
+handlers in it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from functools import partial
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class WeakTable(object):
+    """Values by object; keys are compared by identity, and an entry goes with its key."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return id(key) in self._entries
+
+    def get(self, key: object) -> Any:
+        """Return the value of ``key``, None where there is none."""
+        entry = self._entries.get(id(key))
+        return None if entry is None else entry[1]
+
+    def set(self, key: Any, value: Any = True) -> None:
+        """Set the value of ``key``, to which there can be weak references."""
+        number = id(key)
+        # The reference is also passed to the callback, as the value for a missing entry.
+        self._entries[number] = weakref.ref(key, partial(self._entries.pop, number)), value
+
+    def existing(self) -> list[Any]:
+        """Return the keys that still exist."""
+        found = [reference() for reference, _ in list(self._entries.values())]
+        return [key for key in found if key is not None]
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._entries.clear()
