@@ -26,7 +26,6 @@ def extension(name: str, source: str, *headers: str) -> Extension:
         depends=[f"collector/{header}" for header in headers],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         extra_compile_args=["-O2", "-std=c11"],
-        libraries=["m"],
         py_limited_api=True,
         optional=True,
     )
@@ -80,6 +79,6 @@ setup(
             "decoders/wire.h",
         ),
         extension("imports._checksum", "imports/checksum.c"),
-        extension("store._sums", "store/sums.c", "store/merging.h", "store/rollup.h"),
+        extension("store._rollup", "store/rollup.c", "store/rollup.h"),
     ],
 )

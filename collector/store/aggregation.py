@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .columns import NULL, changes, constant, flat, floor_divided, integer, lists, pc, repeat, row_numbers, scattered
+from .columns import changes, floor_divided, integer, pc, row_numbers, run_sums
 from .schema import ROLLUP
 
 #: The columns of ops that an aggregation reads, besides `trace` and the base of `start_ns`.
@@ -19,7 +19,6 @@ INPUTS: Final = (
     "op_end_ns",
     "start_us_fix",
     "end_us_fix",
-    "wait_ns",
     "total_bytes",
     "peak_bytes",
     "live_bytes",
@@ -27,30 +26,23 @@ INPUTS: Final = (
     "temp_bytes",
     "persistent_bytes",
 )
-#: The columns of ROLLUP that an aggregation computes, except `histogram`.
+#: The columns of ROLLUP that an aggregation computes: sums, of type int64.
 RESULTS: Final = (
     "traces",
     "runs",
     "sum_us",
-    "sum_ns",
-    "min_ns",
-    "max_ns",
-    "sum_squares_ns2",
-    "wait_ns",
     "requested_bytes",
     "peak_bytes",
     "residual_bytes",
     "output_bytes",
-    "first_bucket",
 )
-_BUCKETS_AN_OCTAVE: Final = 4
 
 Columns = dict[str, Any]
 
 
 def _load() -> ModuleType | None:
     try:
-        return importlib.import_module("tfprof.collector.store._sums")
+        return importlib.import_module("tfprof.collector.store._rollup")
     except ImportError:
         return None
 
@@ -71,58 +63,25 @@ def array_of(kind: Any, data: Any) -> Any:
     return pa.Array.from_buffers(kind, values.size * 8 // kind.bit_width, [None, values])
 
 
-def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
-    """Return the columns RESULTS and `histogram` from the output of the C part.
-
-    ``sums``: the columns RESULTS, concatenated; ``ends`` and ``counts``: offsets and values of the
-    histograms.
-    """
+def columns_of(sums: bytes, rows: int) -> Columns:
+    """Return the columns RESULTS from ``sums``, in which the C part concatenates them."""
     size = 8 * rows
     words = pa.py_buffer(sums)
-    result: Columns = {
+    return {
         name: array_of(ROLLUP.field(name).type, words.slice(number * size, size)) for number, name in enumerate(RESULTS)
     }
-    result["histogram"] = pa.ListArray.from_arrays(array_of(pa.int32(), ends), array_of(pa.uint32(), counts))
-    return result
 
 
 def by_run(columns: Columns, begins: Any) -> Columns:
-    """Return the columns RESULTS and `histogram` of ROLLUP, one row per run of rows in ``columns``.
+    """Return the columns RESULTS of ROLLUP, one row per run of rows in ``columns``.
 
     ``columns``: `trace`, `base` (the real time in ns from which `start_ns` counts) and INPUTS. Runs
     begin at the indexes ``begins``, the first one at 0. Traces ascend within a run. A row without a
     start time counts in `traces` only.
     """
-    first = pc.is_in(row_numbers(len(columns["trace"])).cast(pa.uint64()), value_set=begins)
-    row = pc.subtract(pc.cumulative_sum(first.cast(pa.int64())), integer(1))
-    measured = {"traces": pc.or_(first, changes(columns["trace"])).cast(pa.int64()), **_measured(columns)}
-    sums = [name for name in RESULTS if name in measured]
-    aggregates: list[Any] = [(name, "sum") for name in sums] + [("sum_ns", name) for name in ("min", "max", "count")]
-    grouped = pa.table({"row": row, **measured}).group_by("row", use_threads=False).aggregate(aggregates).sort_by("row")
-    result: Columns = {name: pc.fill_null(flat(grouped[f"{name}_sum"]), 0) for name in sums}
-    result |= {f"{name}_ns": pc.fill_null(flat(grouped[f"sum_ns_{name}"]), 0) for name in ("min", "max")}
-    result["runs"] = flat(grouped["sum_ns_count"])
-    ran = pc.is_valid(measured["sum_ns"])
-    buckets = _buckets(measured["sum_ns"].filter(ran))
-    result |= histograms(row.filter(ran), buckets, repeat(1, len(buckets), pa.uint32()), len(begins))
-    return result
-
-
-def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
-    """Return the columns `first_bucket` and `histogram` of ``rows`` rows.
-
-    Each element of ``counts`` is added to the ``bucket`` of the ``row`` at the same position.
-    """
-    width = integer(pc.max(bucket).as_py() + 1 if len(bucket) else 1)
-    cells = pa.table({"cell": pc.add(pc.multiply(row, width), bucket), "count": counts})
-    summed = cells.group_by("cell", use_threads=False).aggregate([("count", "sum")])
-    cell = flat(summed["cell"])
-    row = pc.divide(cell, width)
-    bucket = pc.subtract(cell, pc.multiply(row, width))
-    lowest = pa.table({"row": row, "bucket": bucket}).group_by("row", use_threads=False).aggregate([("bucket", "min")])
-    first = scattered(flat(lowest["row"]), flat(lowest["bucket_min"]), rows, 0)
-    wrapped = pc.bit_wise_and(flat(summed["count_sum"]), constant(0xFFFFFFFF, pa.uint64())).cast(pa.uint32())
-    return {"first_bucket": first, "histogram": lists(row, pc.subtract(bucket, first.take(row)), wrapped, rows)}
+    first = pc.is_in(row_numbers(len(columns["trace"])).cast(begins.type), value_set=begins)
+    traces = pc.or_(first, changes(columns["trace"])).cast(pa.int64())
+    return {name: run_sums(values, begins) for name, values in ({"traces": traces} | _measured(columns)).items()}
 
 
 def durations(column: Columns) -> tuple[Any, Any]:
@@ -139,24 +98,15 @@ def durations(column: Columns) -> tuple[Any, Any]:
 
 
 def _measured(column: Columns) -> Columns:
-    """Return the values to be summed, by column; null if the execution has no start time."""
-    lasted = pc.add(column["op_start_ns"], column["op_end_ns"])
+    """Return the values to be summed, by column; 0 if the execution has no start time."""
     kept = pc.add(column["persistent_bytes"], column["temp_bytes"])
-    squared = lasted.cast(pa.float64(), safe=False)
     duration, started = durations(column)
     columns = {
+        "runs": integer(1),
         "sum_us": duration,
-        "sum_ns": lasted,
-        "sum_squares_ns2": pc.multiply(squared, squared),
-        "wait_ns": column["wait_ns"],
         "requested_bytes": pc.add(column["total_bytes"], kept),
         "peak_bytes": pc.add(column["peak_bytes"], kept),
         "residual_bytes": pc.add(column["live_bytes"], column["persistent_bytes"]),
         "output_bytes": column["output_bytes"],
     }
-    return {name: pc.if_else(started, values, NULL) for name, values in columns.items()}
-
-
-def _buckets(ns: Any) -> Any:
-    octaves = pc.log2(pc.max_element_wise(ns, integer(1)).cast(pa.float64(), safe=False))
-    return pc.floor(pc.multiply(octaves, constant(float(_BUCKETS_AN_OCTAVE), pa.float64()))).cast(pa.int64())
+    return {name: pc.if_else(started, values, integer(0)) for name, values in columns.items()}

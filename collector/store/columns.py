@@ -117,22 +117,16 @@ def floor_divided(column: Any, divisor: int) -> Any:
     return pc.subtract(quotient, pc.greater(pc.multiply(quotient, integer(divisor)), column).cast(column.type))
 
 
-def lists(row: Any, position: Any, values: Any, rows: int) -> Any:
-    """Return ``rows`` lists, with each of ``values`` at its ``row`` and ``position``.
+def run_sums(column: Any, begins: Any) -> Any:
+    """Return the sum of each run of elements; runs begin at the indexes ``begins``, the first at 0.
 
-    Each list ends with its last value. Positions without a value are 0.
+    Sums wrap around. Table.group_by would load further modules of pyarrow.
     """
-    last = (
-        pa.table({"row": row, "position": position}).group_by("row", use_threads=False).aggregate([("position", "max")])
-    )
-    begin = _begins(scattered(flat(last["row"]), pc.add(flat(last["position_max"]), integer(1)), rows, 0))
-    flat_values = scattered(pc.add(begin.take(row), position), values, begin[-1].as_py(), 0)
-    return pa.ListArray.from_arrays(begin.cast(pa.int32()), flat_values)
-
-
-def _begins(lengths: Any) -> Any:
-    """Return the offsets of consecutive lists with ``lengths``, and the end of the last list."""
-    return pa.concat_arrays([repeat(0, 1, pa.int64()), pc.cumulative_sum(lengths.cast(pa.int64()))])
+    end = pa.array([len(column)], begins.type)
+    last = pc.subtract(pa.concat_arrays([begins.slice(1), end]), constant(1, begins.type))
+    until = pc.cumulative_sum(column).take(last)
+    before = pa.concat_arrays([repeat(0, 1, column.type), until.slice(0, len(until) - 1)])
+    return pc.subtract(until, before)
 
 
 _TRUE = pa.scalar(True)

@@ -2,7 +2,6 @@
 #ifndef TFPROF_ROLLUP_H
 #define TFPROF_ROLLUP_H
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,18 +10,11 @@
 #define NONE_ID UINT32_MAX
 
 /* Columns of int64: `base`, then those of aggregation.INPUTS in its order. */
-enum { BASE, START, OP_START, OP_END, START_FIX, END_FIX, WAIT, TOTAL, PEAK, LIVE, OUTPUT, TEMP, PERSISTENT, INPUTS };
-
-#define BUCKETS 256
-#define BUCKETS_AN_OCTAVE 4.0
+enum { BASE, START, OP_START, OP_END, START_FIX, END_FIX, TOTAL, PEAK, LIVE, OUTPUT, TEMP, PERSISTENT, INPUTS };
 
 /* The sums of one row, in the order of aggregation.RESULTS; they wrap around, like pyarrow's. */
 typedef struct {
-    uint64_t traces, runs, sum_us, sum_ns;
-    int64_t min_ns, max_ns;
-    double sum_squares_ns2;
-    uint64_t wait_ns, requested_bytes, peak_bytes, residual_bytes, output_bytes;
-    int64_t first_bucket;
+    uint64_t traces, runs, sum_us, requested_bytes, peak_bytes, residual_bytes, output_bytes;
 } sums;
 
 enum { RESULTS = sizeof(sums) / 8 };
@@ -43,18 +35,15 @@ typedef struct {
     size_t devices;
 } known;
 
-/* A row of ROLLUP; `end` is the end of its histogram in `table.counts`. */
+/* A row of ROLLUP. */
 typedef struct {
     uint32_t node, device, canonical;
     sums sums;
-    size_t end;
 } row;
 
 typedef struct {
     row *rows;
     size_t size, room;
-    uint32_t *counts;
-    size_t counts_size, counts_room;
     uint32_t *seen, *more; /* traces of a node, and the buffer into which more traces are merged */
     size_t seen_size, seen_room;
 } table;
@@ -75,61 +64,37 @@ static bool grow(void *pointer, size_t *room, size_t size, size_t more, size_t e
 /* Convert ns to µs, rounded down. */
 static int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0); }
 
-static unsigned bucket_of(int64_t ns) { return (unsigned)floor(log2((double)(ns > 1 ? ns : 1)) * BUCKETS_AN_OCTAVE); }
-
 static int64_t wrapped(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 
-/* Add one execution to the sums of its run, and set `lasted` to its duration. Return false if it
- * has no start time. */
-static bool add(sums *to, const ops *from, size_t at, int64_t *lasted) {
+/* Add one execution to the sums of its run, unless it has no start time. */
+static void add(sums *to, const ops *from, size_t at) {
 #define IN(name) (from->in[name][at])
     int64_t start = wrapped(IN(BASE), IN(START)), start_us = floor_us(start);
-    if (wrapped(start_us, IN(START_FIX)) <= 0) return false;
-    int64_t ns = wrapped(IN(OP_START), IN(OP_END));
-    uint64_t us = (uint64_t)floor_us(wrapped(start, ns)) - (uint64_t)start_us + (uint64_t)IN(END_FIX);
+    if (wrapped(start_us, IN(START_FIX)) <= 0) return;
+    int64_t end = wrapped(start, wrapped(IN(OP_START), IN(OP_END)));
+    uint64_t us = (uint64_t)floor_us(end) - (uint64_t)start_us + (uint64_t)IN(END_FIX);
     uint64_t kept = (uint64_t)IN(PERSISTENT) + (uint64_t)IN(TEMP);
-    if (!to->runs || ns < to->min_ns) to->min_ns = ns;
-    if (!to->runs || ns > to->max_ns) to->max_ns = ns;
     to->runs++;
     to->sum_us += us ? us : 1;
-    to->sum_ns += (uint64_t)ns;
-    to->sum_squares_ns2 += (double)ns * (double)ns;
-    to->wait_ns += (uint64_t)IN(WAIT);
     to->requested_bytes += (uint64_t)IN(TOTAL) + kept;
     to->peak_bytes += (uint64_t)IN(PEAK) + kept;
     to->residual_bytes += (uint64_t)IN(LIVE) + (uint64_t)IN(PERSISTENT);
     to->output_bytes += (uint64_t)IN(OUTPUT);
 #undef IN
-    *lasted = ns;
-    return true;
 }
 
 /* Append the row of the executions from `at` to `end`, which are of one node on one device. */
 static bool add_run(table *to, const ops *from, size_t at, size_t end) {
     if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return false;
-    if (!grow(&to->counts, &to->counts_room, to->counts_size, BUCKETS, sizeof *to->counts)) return false;
     row *made = &to->rows[to->size++];
     memset(made, 0, sizeof *made);
     made->node = from->node[at];
     made->device = from->device[at];
     made->canonical = NONE_ID;
-    uint32_t counts[BUCKETS] = {0};
-    unsigned first = BUCKETS, last = 0;
     for (size_t i = at; i < end; i++) {
-        int64_t lasted;
         made->sums.traces += i == at || from->trace[i] != from->trace[i - 1];
-        if (!add(&made->sums, from, i, &lasted)) continue;
-        unsigned bucket = bucket_of(lasted);
-        counts[bucket]++;
-        if (bucket < first) first = bucket;
-        if (bucket > last) last = bucket;
+        add(&made->sums, from, i);
     }
-    if (first < BUCKETS) {
-        made->sums.first_bucket = first;
-        memcpy(to->counts + to->counts_size, counts + first, (last - first + 1) * sizeof *counts);
-        to->counts_size += last - first + 1;
-    }
-    made->end = to->counts_size;
     return true;
 }
 
@@ -173,7 +138,7 @@ static size_t add_node(table *to, const ops *from, const known *of, size_t at) {
         if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return 0;
         row *made = &to->rows[to->size++];
         memset(made, 0, sizeof *made);
-        *made = (row){.node = node, .device = NONE_ID, .canonical = canonical, .end = to->counts_size};
+        *made = (row){.node = node, .device = NONE_ID, .canonical = canonical};
         made->sums.traces = to->seen_size;
     }
     return at;

@@ -63,9 +63,9 @@ def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any)
 def _by_native(module: ModuleType, columns: aggregation.Columns, canonical: Any, flags: bytes) -> pa.Table:
     keys = (aggregation.values_of(columns[name]) for name in ("node", "device", "trace"))
     inputs = tuple(aggregation.values_of(columns[name]) for name in ("base", *aggregation.INPUTS))
-    *ids, words, ends, counts = module.rollup(*keys, inputs, aggregation.values_of(canonical), flags)
+    *ids, words = module.rollup(*keys, inputs, aggregation.values_of(canonical), flags)
     found = [aggregation.array_of(pa.uint32(), each) for each in ids]
-    result = aggregation.columns_of(words, ends, counts, len(found[0]))
+    result = aggregation.columns_of(words, len(found[0]))
     result |= dict(zip(("node", "device", "canonical"), found, strict=True))
     return pa.table({name: result[name] for name in ROLLUP.names}, schema=ROLLUP)
 
@@ -110,7 +110,6 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _NUMBERS}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32()), "canonical": canonical.take(nodes)}
     columns["traces"] = tallied(pc.divide(pairs, width), len(nodes))
-    columns["histogram"] = pa.ListArray.from_arrays(repeat(0, len(nodes) + 1, pa.int32()), pa.array([], pa.uint32()))
     return pa.table(columns, schema=ROLLUP)
 
 

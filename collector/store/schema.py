@@ -228,20 +228,10 @@ ROLLUP = pa.schema(
         ("traces", _I64),  # distinct traces with a row
         ("runs", _I64),  # rows with a start time (all_start_micros > 0)
         ("sum_us", _I64),  # op_end_rel_micros of started executions, 0 counted as 1
-        ("sum_ns", _I64),  # op end - all start
-        ("min_ns", _I64),
-        ("max_ns", _I64),
-        ("sum_squares_ns2", _F64),
-        ("wait_ns", _I64),
         ("requested_bytes", _I64),  # total + persistent + temp of started executions, like the next three
         ("peak_bytes", _I64),  # peak + persistent + temp
         ("residual_bytes", _I64),  # live + persistent
         ("output_bytes", _I64),
-        ("first_bucket", _I64),  # lowest bucket of the histogram that is not empty
-        (
-            "histogram",
-            pa.list_(_U32),
-        ),  # runs by floor(4 * log2(max(1, ns))), from first_bucket to the highest that is not empty
     ]
 )
 

@@ -1,4 +1,4 @@
-"""Makes samples of the formats of tfprof 0.2.0: a channel of version 1 and a store.
+"""Makes samples of the formats of tfprof 0.2.0: a channel of version 1 and two stores.
 
 It runs with the code of that release:
 
@@ -50,16 +50,33 @@ def store(folder):
     made_store.write_job(folder, 0x22, {"spans": spans}, state=None)
 
 
+def traced_store(folder):
+    """Write a store with a job of eight traces, four of them in each of two sealed generations."""
+    from fakes import made_store, stored
+    from tfprof.collector.store.writer import StoreWriter
+
+    writer = StoreWriter(folder, made_store.HOST)
+    job = writer.job(0x23)
+    for first in (0, 4):
+        ops = stored.table("ops", stored.random_ops(first, 4, 10, seed=first))
+        names = {} if first else {"names": stored.device_names()}
+        job.append({"ops": ops, "traces": stored.traces(first, 4), **names})
+        job.seal()
+    job.close("exited", {})
+    writer.close()
+
+
 def main():
-    """Write both samples."""
+    """Write all samples."""
     release, packages = sys.argv[1:]
     sys.path[:0] = [release, str(Path(release) / "tfprof" / "tests")]
     sys.path.append(packages)
     (HERE / "channel_1.gz").write_bytes(gzip.compress(channel(), mtime=0))
-    with tempfile.TemporaryDirectory() as folder:
-        store(Path(folder, "store"))
-        with tarfile.open(HERE / "store_0.2.0.tar.gz", "w:gz") as archive:
-            archive.add(Path(folder, "store"), "store")
+    for name, write in (("store_0.2.0", store), ("traced_store_0.2.0", traced_store)):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder, "store"))
+            with tarfile.open(HERE / f"{name}.tar.gz", "w:gz") as archive:
+                archive.add(Path(folder, "store"), "store")
 
 
 if __name__ == "__main__":

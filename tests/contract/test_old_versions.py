@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fakes import stored
+from pyarrow import parquet
 from tfprof.agent import old_channels
 from tfprof.agent.channels import ChannelReader
 from tfprof.collector.alerts.alert import STALL, Alert
@@ -15,7 +17,7 @@ from tfprof.collector.errors import VersionError
 from tfprof.collector.ingest.parsing import alert_rows, profiled_step
 from tfprof.collector.records import Record, cut_records
 from tfprof.collector.store.reader import LocalStore
-from tfprof.collector.store.schema import STORE_VERSION
+from tfprof.collector.store.schema import ROLLUP, STORE_VERSION
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
 from tfprof.formats.version import CHANNEL_VERSION
@@ -121,3 +123,27 @@ def test_writing_to_a_store_of_the_last_release_gives_it_this_version(tmp_path: 
     assert not store.damaged()
     assert [len(one.table("alerts")) for one in sorted(store.jobs(), key=lambda one: one.info.uid)] == [1, 0]
     assert store.job("21".rjust(16, "0")).table("spans")["ordinal"].to_pylist() == [1, 2, 3]
+
+
+def test_rollups_of_the_last_release_are_read_and_merged(tmp_path: Path) -> None:
+    """They have more columns than those of this version."""
+    shutil.unpack_archive(DATA / "traced_store_0.2.0.tar.gz", tmp_path)
+    path = tmp_path / "store"
+    (total,) = path.glob("jobs/*/total-*.parquet")
+    assert "histogram" in parquet.read_schema(total).names
+    rows = [row for first in (0, 4) for row in stored.random_ops(first, 4, 10, seed=first)]
+    base = {trace: stored.BASE_NS + trace % 4 for trace in range(12)}
+    job = LocalStore(str(path)).job("last")
+    assert job.rollup().to_pylist() == stored.plain_rollup(rows, base)
+    first = [row for row in rows if row["trace"] < 4]  # a whole generation
+    assert job.rollup(range(4)).to_pylist() == stored.plain_rollup(first, base, before=rows)
+
+    writer = LocalStoreWriter(path, "host")
+    more = stored.random_ops(8, 4, 10, seed=8)
+    appended = writer.job(0x23)
+    appended.append({"ops": stored.table("ops", more), "traces": stored.traces(8, 4)})
+    appended.close("ended")
+    writer.close()
+    (total,) = path.glob("jobs/*/total-*.parquet")
+    assert parquet.read_schema(total).names == ROLLUP.names
+    assert LocalStore(str(path)).job("last").rollup().to_pylist() == stored.plain_rollup(rows + more, base)

@@ -24,8 +24,8 @@ def made_in(made: Node, *stack: Frame) -> Node:
 
 
 def rollup(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return a ROLLUP table; columns that a row leaves out are 0 or empty."""
-    fill = dict.fromkeys(ROLLUP.names, 0) | {"canonical": NONE_ID, "histogram": []}
+    """Return a ROLLUP table; columns that a row leaves out are 0."""
+    fill = dict.fromkeys(ROLLUP.names, 0) | {"canonical": NONE_ID}
     return pa.Table.from_pylist([{**fill, **row} for row in rows], schema=ROLLUP)
 
 

@@ -1,6 +1,5 @@
 """Random rows of a store, and their expected rollups, computed row by row."""
 
-import math
 import random
 from collections import defaultdict
 
@@ -101,14 +100,6 @@ def listed(folder):
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def same_rollup(table, rows):
-    """Return whether ``table`` equals ``rows``, with sums of squares to nine digits."""
-    found = table.to_pylist()
-    exact = [[{**row, "sum_squares_ns2": 0} for row in side] for side in (found, rows)]
-    squares = ((one["sum_squares_ns2"], other["sum_squares_ns2"]) for one, other in zip(found, rows, strict=False))
-    return exact[0] == exact[1] and all(math.isclose(one, other, rel_tol=1e-9) for one, other in squares)
-
-
 def _measured(row, base_ns):
     start = base_ns + row.get("start_ns", 0)
     end = start + row.get("op_start_ns", 0) + row["op_end_ns"]
@@ -119,8 +110,6 @@ def _measured(row, base_ns):
     return [
         {
             "us": micros or 1,
-            "ns": end - start,
-            "wait_ns": row.get("wait_ns", 0),
             "requested_bytes": row.get("total_bytes", 0) + kept,
             "peak_bytes": row.get("peak_bytes", 0) + kept,
             "residual_bytes": row.get("live_bytes", 0) + row.get("persistent_bytes", 0),
@@ -130,9 +119,7 @@ def _measured(row, base_ns):
 
 
 def _summed(node, device, found, cell):
-    ns = [one["ns"] for one in cell]
-    buckets = [math.floor(4 * math.log2(max(1, one))) for one in ns]
-    sums = ("wait_ns", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
+    sums = ("requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
     return {
         "node": node,
         "device": device,
@@ -140,11 +127,5 @@ def _summed(node, device, found, cell):
         "traces": len(found),
         "runs": len(cell),
         "sum_us": sum(one["us"] for one in cell),
-        "sum_ns": sum(ns),
-        "min_ns": min(ns, default=0),
-        "max_ns": max(ns, default=0),
-        "sum_squares_ns2": float(sum(one**2 for one in ns)),
         **{name: sum(one[name] for one in cell) for name in sums},
-        "first_bucket": min(buckets, default=0),
-        "histogram": [buckets.count(bucket) for bucket in range(min(buckets, default=0), max(buckets, default=-1) + 1)],
     }
