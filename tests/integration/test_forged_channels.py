@@ -25,7 +25,7 @@ from fakes.valid_store import check_tables
 from fakes.waits import Waits
 from tfprof.agent import launches
 from tfprof.agent.daemon.finder import PROCESS_MAX
-from tfprof.agent.daemon.service import TICK_S
+from tfprof.agent.daemon.service import POLL_S
 from tfprof.agent.launches import Launch
 from tfprof.collector.store.reader import LocalStore
 from tfprof.commands.daemons import read_status, running_pid
@@ -178,7 +178,7 @@ def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healt
     assert taken >= COUNT
     assert [status[name]["pid"] for name in DAEMONS] == [host.daemons[name].pid for name in DAEMONS]
     assert status["collector"]["failures"] == 0
-    assert healthy.waits.slowest_s < TICK_S + DELAY_MAX_S
+    assert healthy.waits.slowest_s < POLL_S + DELAY_MAX_S
     assert max(most.values()) < MEMORY_MAX
     assert max(share.values()) < BUSY_SHARE
     store = LocalStore(host.store)
