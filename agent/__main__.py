@@ -11,9 +11,9 @@ from ..formats.settings import SETTINGS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run an agent until it is stopped or idle; return the exit status."""
+    """Run the agent of a store until it is stopped or idle."""
     parser = argparse.ArgumentParser(prog="python -m tfprof.agent", description=main.__doc__)
-    parser.add_argument("--store", default=None, help="folder that results are kept in")
+    parser.add_argument("--store", default=None, help="folder for the results")
     given = parser.parse_args(arguments).store
     try:
         store = settings_files.store() if given is None else runtime_dir.store_path(given)

@@ -16,8 +16,8 @@ from ..formats.private_files import read_file
 _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
 _LAUNCH: Final = re.compile(r"[0-9a-f]{16}")
 _TEXT_MAX: Final = 1024
-#: Time stamps of files may be this much older than the clock (ns): a folder that changed more
-#: recently may change again without a new one.
+#: The time stamp of a file may lag behind the clock by this much (ns). A folder that changed more
+#: recently may change again and keep its time stamp.
 STAMP_NS: Final = 100_000_000
 #: Maximum files listed and announcements returned at a time; scans find the other channels.
 FILES_MAX: Final = 10_000
@@ -29,8 +29,9 @@ TRIES: Final = 20
 class Announcement(NamedTuple):
     """One announcement file.
 
-    `pid` is the process as it sees itself. `text` is `channel` or `refused SLUG text`. `launch` is
-    0 in jobs of 0.2.0, which do not write it. `made_ns` is the time of the file (real ns).
+    `pid` is the process's id in its own pid namespace. `text` is `channel` or `refused SLUG text`.
+    `launch` is 0 in jobs of 0.2.0, which do not write it. `made_ns` is the time of the file (real
+    ns).
     """
 
     pid: int

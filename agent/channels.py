@@ -29,7 +29,7 @@ _SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = WORD["span_head"], WORD["span_open"], WORD[
 
 
 class InvalidChannelError(FormatError):
-    """A channel with impossible words; it is not read again."""
+    """A channel whose content is invalid, or that is not set up yet."""
 
     slug = "bad-channel"
 
@@ -57,7 +57,7 @@ class ChannelIdentity(NamedTuple):
 def read_identity(fd: int) -> ChannelIdentity:
     """Return the identity of the channel ``fd``.
 
-    FormatError if it is no channel, VersionError if its version is unknown.
+    FormatError if it is not a channel, VersionError if its version is unknown.
     """
     data = os.pread(fd, layout.PAGE, 0)
     if len(data) < layout.PAGE:
@@ -102,8 +102,8 @@ class ChannelReader:
     """The channel of ``fd``, which it owns.
 
     Only the control page is mapped; everything else is read by pread. So the rings of many jobs do
-    not count as this process's memory. FormatError if it is no channel of a known version. Later
-    reads raise InvalidChannelError on impossible content.
+    not count as this process's memory. FormatError if it is not a channel of a known version. Later
+    reads raise InvalidChannelError if the content is invalid.
     """
 
     def __init__(self, fd: int) -> None:

@@ -46,7 +46,7 @@ def _write(channel: ChannelReader, policy: Policy, order: int, count: int, end_n
     ):
         channel.set_word(name, value)
     generation = channel.word("policy") + 1
-    # A current beat shows the job that an agent is alive.
+    # A current heartbeat shows the job that an agent is alive.
     channel.set_word("agent_beat_ns", time.monotonic_ns())
     channel.set_word("policy", generation)
     channel.set_word("policy_writing", 0)

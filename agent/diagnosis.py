@@ -139,7 +139,7 @@ def _of_interpreter(python: Sequence[str]) -> Iterator[Finding]:
 
 def _attaching(target: Target) -> Outcome:
     if target.state == targets.PROFILED:
-        return OK, "it is already profiled: tfprof trace has more of its steps traced"
+        return OK, "it is already profiled: tfprof trace traces more of its steps"
     refusal = targets.refusal_of(target.process.pid)
     if refusal is not None:
         return NO, str(refusal.args[0])
@@ -217,7 +217,7 @@ def _memory(root: str) -> Outcome:
     if allowed is not None and allowed < 4 * size:
         return (
             NOTE,
-            f"the container has {allowed:,} bytes, and records take {size:,} in each process: --ring sets less",
+            f"the container has {allowed:,} bytes, and records take {size:,} in each process (--ring)",
         )
     return OK, f"{size:,} bytes for records in each process"
 
@@ -249,7 +249,7 @@ def _runtime(store: str) -> Outcome:
 def _room(store: str) -> Outcome:
     there = _existing(store)
     if not os.access(there, os.W_OK | os.X_OK):
-        return NO, f"{there} cannot be written: --store names another folder"
+        return NO, f"{there} cannot be written: give another folder with --store"
     room = os.statvfs(there)
     free = room.f_bavail * room.f_frsize
     verdict = OK if free >= 1 << 30 else NOTE

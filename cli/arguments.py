@@ -11,7 +11,7 @@ from .suggestion import suggestion
 
 
 def spellings(names: Sequence[str]) -> dict[str, str]:
-    """Return all spellings of the options ``names``, each with the one that click gets."""
+    """Return all spellings of the options ``names``, each with the one that click expects."""
     return {
         dashes + spelling: f"--{name.replace('_', '-')}"
         for name in names
@@ -36,7 +36,7 @@ def translate(
 ) -> list[str]:
     """Return ``arguments`` with view options as `--name=value`; other words are unchanged.
 
-    ``others``: spellings of further options of ``command``, each with the one that click gets.
+    ``others``: spellings of further options of ``command``, each with the one that click expects.
     ``flags``: options without a value. UsageError for an unknown option that has one dash and
     several letters.
     """

@@ -112,7 +112,7 @@ class UntracedNotes:
 @click.option("--all", "pattern", metavar="NAME", type=NON_EMPTY, help="All my processes called NAME (`*` for any).")
 @click.option("--follow", is_flag=True, help="With --all: also processes that start later, until Ctrl-C.")
 @click.option("--trace", metavar="POLICY", help="The steps to trace, as for tfprof-run (budget=1%).")
-@click.option("--trace-level", "level", metavar="LEVEL", help="auto, software or full.")
+@click.option("--trace-level", "level", metavar="LEVEL", help="How much to record: auto, software or full.")
 @click.option("--steps", metavar="N", type=WHOLE, help="Trace the next N steps, then detach.")
 @click.option("-o", "--output", type=click.Choice(OUTPUTS), help=f"Trace {STEPS} steps, print the top ops, detach.")
 @click.option("--no-wait", is_flag=True, help="Attach and return; tfprof detach detaches.")
@@ -178,7 +178,7 @@ def _as_user(
     no_wait: bool,
     answer: RequestHandler,
 ) -> int:
-    """Do the command with another user's identity."""
+    """Run the command with another user's identity."""
     set_request_handler(answer)
     given = click.get_current_context().get_parameter_source("store")
     if given != ParameterSource.COMMANDLINE:
@@ -244,7 +244,7 @@ def _attach(
 
     The attachments are added to ``attached`` one by one, so that an interrupt loses none.
     ``counted``: a number of steps to trace was given. A job that is already profiled is then
-    refused, since `tfprof trace` orders steps of it.
+    refused: `tfprof trace` traces its next steps.
     """
     if isinstance(wanted, ProcessSelection):
         wanted.update(attached)
@@ -270,7 +270,7 @@ def _attach_to(found: Process, options: AttachOptions, attached: list[Attachment
     one = attached[-1]
     if counted and not one.is_ours:
         attached.pop().end()
-        raise UsageError("it is profiled already: tfprof trace orders steps of it", "already-profiled")
+        raise UsageError("it is already profiled: tfprof trace traces its next steps", "already-profiled")
     stopped = f", stopped for {duration(one.stopped_ns)}" if one.stopped_ns else ""
     note(f"{_title(one)}: attached by {one.method}{stopped}")
 
@@ -299,8 +299,8 @@ def _watch(
 ) -> None:
     """Show steps until ``count`` are traced in each job, or until all jobs have ended.
 
-    With ``followed`` only Ctrl-C ends it; its attachments join ``attached``. The channel of a job
-    that has ended is closed then, since any number of jobs may come.
+    With ``followed`` only Ctrl-C ends it. New attachments are then added to ``attached``, and the
+    channel of a job is closed when the job ends, since there may be any number of jobs.
     """
     readers = {one: StepReader(one.channel) for one in attached}
     alone = followed is None and len(attached) == 1
@@ -382,7 +382,7 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
 
 
 def _print_report(store: str, launch: str, problem: str | None) -> None:
-    """Print the report on a job; if there is no store because of ``problem``, that alone."""
+    """Print the report on a job, or only ``problem`` if it is the reason why there is no store."""
     try:
         print_lines(report(open_reader(store), launch, problem, width() or 120))
     except TfprofError:

@@ -17,7 +17,7 @@ from .command import json_option, print_json, print_lines, store_option, width
 from .values import NON_EMPTY
 
 _CONCLUSIONS: Final = {NO: "cannot be profiled as it is", NOTE: "can be profiled, within limits"}
-#: Widths of the longest part and verdict, and of a line if the output is no terminal.
+#: Widths of the longest part and verdict, and of a line if the output is not a terminal.
 _PART: Final = 10
 _VERDICT: Final = 4
 _WIDTH: Final = 100
@@ -52,8 +52,8 @@ def _store(path: str) -> Iterator[Finding]:
 def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
     """Show whether the process PID, or COMMAND, can be profiled, and why not.
 
-    Nothing is changed. Of a command, only its Python is started once, without the command's script.
-    The exit status is 1 if it cannot be profiled.
+    Nothing is changed. For a command, only its Python is started, once and without the command's
+    script. The exit status is 1 if the process or command cannot be profiled.
     """
     if not subject:
         raise UsageError("give a PID or a command line (tfprof doctor --help)")

@@ -44,7 +44,7 @@ def _traced(job: JobReader) -> tuple[str, list[int]]:
 def _written(job: JobReader, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:
     ended = f"; the job ended after step {reached}" if reached is not None and reached < step else ""
     if not traced:
-        return f"no {path}: no step up to {step} was traced{ended} (--trace says which are)", False
+        return f"no {path}: no step up to {step} was traced{ended} (--trace selects the steps)", False
     from ..collector.exporters.profile_proto import pieces  # noqa: PLC0415  # few launches need it
 
     try:

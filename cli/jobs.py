@@ -29,7 +29,7 @@ from .values import MOMENT, Words
     metavar="TIME",
     type=MOMENT,
     default=0,
-    help="Only jobs that started after TIME: 30m, 2h or 3d ago, 14:30, 2026-01-31, or '2026-01-31 14:30'.",
+    help="Only jobs that started after TIME: 30m, 2h, 3d (that long ago), 14:30, 2026-01-31, or '2026-01-31 14:30'.",
 )
 @json_option
 @store_option

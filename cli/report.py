@@ -95,7 +95,7 @@ def _lines(given: argparse.Namespace) -> Iterator[str]:
     """
     store = open_reader(given.store)
     if not given.quiet or not _processes(store, given.launch):
-        yield from list(report(store, given.launch, given.problem, width()))  # whole, or an error
+        yield from list(report(store, given.launch, given.problem, width()))  # first all, since it may fail
     elif given.problem:
         yield from wrapped(f"tfprof: {given.problem}", width())
     if given.dump_steps:

@@ -26,7 +26,7 @@ from .values import MOMENT
     "before",
     metavar="TIME",
     type=MOMENT,
-    help="Jobs that ended before this time: 30d ago, or 2026-01-31.",
+    help="Jobs that ended before TIME: 30d (that long ago), or 2026-01-31.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option

@@ -38,7 +38,7 @@ def step_range(_context: click.Context, _parameter: click.Parameter, value: str 
     found = _RANGE.fullmatch(value)
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
     if first > last:
-        raise UsageError(f"Invalid option '--steps' value: '{value}' (the first and the last step, as 10-20)")
+        raise UsageError(f"Invalid option '--steps' value: '{value}' (the first and the last step, such as 10-20)")
     return first, last
 
 
@@ -49,7 +49,7 @@ def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str 
 
 def kind_option(default: str) -> Callable[[Any], Any]:
     """Return the option `--kind`; its help names the ``default``."""
-    text = "Only steps of this kind, as batch, train or function:NAME, or of several (KIND,KIND), or all"
+    text = "Only steps of this kind, such as batch, train or function:NAME, or of several (KIND,KIND), or all"
     return click.option("--kind", "kinds", metavar="KIND", callback=step_kinds, help=f"{text}; default: {default}.")
 
 
@@ -70,7 +70,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--device",
         metavar="D",
         type=NON_EMPTY,
-        help="Only ops on devices with this in their names; `*` matches anything.",
+        help="Only ops on devices with D in their names; `*` matches anything.",
     ),
     click.option(
         "--compat",

@@ -46,7 +46,9 @@ def summary(watched: Watched) -> list[str]:
 
 
 @click.command()
-@click.option("--sort", type=click.Choice(list(ORDERS)), default="slow", metavar="BY", help=f"{', '.join(ORDERS)}.")
+@click.option(
+    "--sort", type=click.Choice(list(ORDERS)), default="slow", metavar="BY", help=f"Sort by {', '.join(ORDERS)} (slow)."
+)
 @click.option(
     "--filter",
     "text",

@@ -87,7 +87,9 @@ def _order_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--all-steps", is_flag=True, help="Every step, until the next order.")
 @click.option("--off", is_flag=True, help="No steps.")
 @click.option("--end", is_flag=True, help="End the order in force and restore the policy before it.")
-@click.option("--trace-level", "level", default="auto", metavar="LEVEL", help="auto, software or full.")
+@click.option(
+    "--trace-level", "level", default="auto", metavar="LEVEL", help="How much to record: auto, software or full."
+)
 @click.option(
     "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
 )
@@ -173,7 +175,7 @@ def _check(steps: str | None, trace: str, level: str) -> None:
         Policy.from_text(trace)
     except PolicyError as error:
         if trace.startswith("steps="):
-            raise UsageError(f"--steps {steps!r} is not a number of steps from 1, nor steps as 10-20,30-40") from None
+            raise UsageError(f"--steps {steps!r} is neither a number of steps nor a list such as 10-20,30") from None
         raise UsageError(error.args[0]) from None
     try:
         Policy.from_text(trace, level)

@@ -35,7 +35,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; BadParameter if ``value`` is no such number."""
+        """Return the number; BadParameter if ``value`` is invalid."""
         if isinstance(value, int):
             return value
         try:
@@ -57,7 +57,7 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
         words = tuple(word.strip().lower() for word in value.split(",")) if isinstance(value, str) else value
         wrong = next((word for word in words if word not in self.known), None)
         if wrong is not None:
-            self.fail(f"{wrong!r} is none of {', '.join(self.known)}", param, ctx)
+            self.fail(f"{wrong!r} is not one of {', '.join(self.known)}", param, ctx)
         return tuple(words)
 
     def shell_complete(
@@ -82,7 +82,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of cl
     _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the moment; BadParameter if ``value`` is no moment."""
+        """Return the moment; BadParameter if ``value`` is invalid."""
         if isinstance(value, int):
             return value
         text = value.strip()
@@ -92,11 +92,11 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of cl
         try:
             return int(_moment(text).timestamp() * 1e9)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is not a time: 30m, 2h or 3d ago, 14:30, or 2026-01-31", param, ctx)
+            self.fail(f"{value!r} is not a time: give 30m, 2h, 3d (that long ago), 14:30, or 2026-01-31", param, ctx)
 
 
 def _moment(text: str) -> datetime:
-    """Parse ``text`` as local time; ValueError if it is no moment."""
+    """Parse ``text`` as local time; ValueError if it is invalid."""
     if ":" not in text or "-" in text:
         return datetime.fromisoformat(text).astimezone()
     now = datetime.now().astimezone()

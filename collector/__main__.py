@@ -14,13 +14,13 @@ from ..formats.values import seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a collector until it stops; return the exit status.
+    """Run the collector of a store until it is stopped or idle; return the exit status.
 
-    The exit status is 1 if a collector of the store runs already.
+    The exit status is 1 if the store already has a running collector.
     """
     parser = argparse.ArgumentParser(prog="python -m tfprof.collector", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder of the results")
-    parser.add_argument("--idle", type=seconds, help="seconds without an agent until it ends")
+    parser.add_argument("--idle", type=seconds, help="end after this many seconds without messages")
     parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
     given = parser.parse_args(arguments)
     try:

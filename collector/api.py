@@ -29,7 +29,7 @@ from .write_output import write_output
 
 
 def invalid_argument(parity: Parity, message: str) -> str:
-    """Return ``message`` after its status, as TensorFlow prints it."""
+    """Return ``message`` with the prefix that TensorFlow prints before it, the name of a status."""
     return f"{parity.invalid_argument}: {message}"
 
 
@@ -56,13 +56,12 @@ def _parity(compat: str, exact: bool) -> Parity:
 
 
 class Profiler:
-    """One job, or several merged, with methods of tf.compat.v1.profiler.Profiler.
+    """One job, or several merged, with the reporting methods of tf.compat.v1.profiler.Profiler.
 
-    It has the methods that report profiles. Options are dicts as ProfileOptionBuilder's `build`
-    returns them. Each call reads the store again, so it includes what a running job has recorded
-    since the last call. Errors such as a bad `output` or a step that was not traced are printed to
-    standard error, and the call returns an empty message, as TensorFlow does. A value of the wrong
-    type raises UsageError.
+    Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads the store
+    again, so it includes what a running job has recorded since the last call. Errors such as a bad
+    `output` or a step that was not traced are printed to standard error, and the call returns an
+    empty message, as TensorFlow does. A value of the wrong type raises UsageError.
     """
 
     def __init__(self, selection: Selection) -> None:

@@ -37,10 +37,14 @@ from .summaries.jobs import functions_of
 NAME: Final = "collector"
 #: Niceness of the daemon: the steps of jobs have priority over profiling.
 NICENESS: Final = 5
+#: Maximum time to wait for a message (milliseconds), and minimum interval between two runs of the
+#: periodic duties (seconds).
 TURN_MS: Final = 500
 TICK_S: Final = 0.1
 #: Maximum number of jobs whose counters one tick passes to the store: ten a second in all.
 COUNTERS_A_TICK: Final = 1
+#: Intervals (seconds) between writes of the status file, between removals of expired jobs, and
+#: between searches for the files that agents leave about data that they have given up.
 STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
 GIVEN_UP_S: Final = 2.0
@@ -93,7 +97,7 @@ class Collector:
     def serve(self) -> None:
         """Receive and store until ``stop`` or the idle time.
 
-        The idle time is over when no message has come for that long and no work is left.
+        It is idle if no message has arrived for `idle_s` and no data waits to be stored.
         """
         while not self._stopping:
             received = self._receiver.turn(TURN_MS)
@@ -210,8 +214,8 @@ class Collector:
             with contextlib.suppress(OSError):
                 print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
 
-    #: Periodic duties, at most every `TICK_S`, and every `TURN_MS` without messages. Each runs even
-    #: if another fails.
+    #: Periodic duties. They run every `TICK_S` while messages arrive, otherwise every `TURN_MS`.
+    #: Each runs even if another one fails.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
         _retry,
         _hand_over,

@@ -50,7 +50,7 @@ def write_output(
 
     The answer comes with the lines to print. ``terminal``: the lines are in tfprof's own layout,
     if parity has it; with None they are in the layout of the TF profiler. ``whole``: read
-    every fact that the message has a field for.
+    all facts that the view's message contains, not only those in the text.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
     stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a

@@ -25,7 +25,8 @@ def set_up_path() -> None:
         del sys.modules[name]
     here = os.path.dirname(os.path.abspath(__file__))
     # The folders above bin/ and above tfprof/commands/ (pip install --target), and the user's own
-    # (pip install --user). Adding a folder runs its .pth files: one above that may be anybody's.
+    # (pip install --user). Adding a folder runs its .pth files. A folder above may belong to
+    # anybody, so it is added only if it contains tfprof.
     above = [os.path.dirname(here), os.path.dirname(os.path.dirname(here))]
     own = [folder for folder in above if os.path.isdir(os.path.join(folder, "tfprof"))]
     for folder in [*own, site.getusersitepackages()]:

@@ -1,8 +1,8 @@
 """The part of LD_LIBRARY_PATH that tfprof's own Python needs.
 
 The variable is the job's: a conda or CUDA folder in it would replace libraries of pyarrow, DuckDB
-and ZeroMQ. But some Pythons find their own libraries, such as libpython, only by it. So a folder is
-kept if this process has loaded libpython from it, or a library that the system does not have.
+and ZeroMQ. But some Pythons find their own libraries, such as libpython, only with it. So a folder
+is kept if this process has loaded libpython from it, or a library that the system does not have.
 """
 
 import os
@@ -32,10 +32,9 @@ def needed(value: str) -> str:
 
 
 def _is_own(known: bytes, name: bytes) -> bool:
-    """Whether Python would not find its library in the file ``name`` otherwise.
+    """Whether Python finds the library in the file ``name`` only with LD_LIBRARY_PATH.
 
-    A file libz.so.1.2.13 is asked for as libz.so.1. The system's libpython is that of another
-    Python.
+    A file libz.so.1.2.13 is loaded as libz.so.1. The system's libpython is that of another Python.
     """
     stem, _, version = name.partition(b".so")
     first = b".so" + b".".join(version.split(b".")[:2])

@@ -67,7 +67,7 @@ def store() -> str:
 
 
 def store_without_environment() -> str:
-    """Return the same store as ``store``, without changing the environment.
+    """Return the store that `store` returns, without changing the environment.
 
     The environment belongs to the program that uses tfprof as a library.
     """
@@ -91,7 +91,7 @@ def read(path: str) -> dict[str, str]:
     try:
         document = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise SettingsFileError("%s is no TOML: %s" % (path, error)) from None
+        raise SettingsFileError("%s is not TOML: %s" % (path, error)) from None
     return {name: _text(path, name, value) for name, value in document.items()}
 
 
@@ -133,7 +133,7 @@ def _text(path: str, name: str, value: object) -> str:
     """Return ``value`` as the variable of the setting ``name`` would hold it."""
     row = SETTINGS.get(name)
     if row is None:
-        raise SettingsFileError("%s: %s is no setting" % (path, name))
+        raise SettingsFileError("%s: %s is not a setting" % (path, name))
     if name in NOT_IN_FILES:
         raise SettingsFileError("%s: %s is set in the environment only" % (path, name))
     if not isinstance(value, (str, int, float)):
@@ -171,12 +171,12 @@ def _ring(value: int) -> None:
     from ..formats import layout
 
     if not layout.RING_MIN <= value <= layout.RING_MAX:
-        raise ValueError("no size from 1M to 1G")
+        raise ValueError("not a size from 1M to 1G")
 
 
 def _store(value: str) -> None:
     if not os.path.isabs(os.path.expanduser(value)):
-        raise ValueError("%r is no absolute path" % value)
+        raise ValueError("%r is not an absolute path" % value)
 
 
 _CHECKS: dict[str, Callable[[Any], None]] = {"trace": _trace, "trace-level": _level, "ring": _ring, "store": _store}

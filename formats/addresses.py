@@ -28,5 +28,5 @@ def collector_address(instance_dir: str) -> str:
 
 
 def socket_file(address: str) -> Optional[str]:
-    """Return the path of the socket at ``address``, None if it is no local one."""
+    """Return the path of the socket at ``address``, None if the address is not local."""
     return address[len(_LOCAL) :] if address.startswith(_LOCAL) else None

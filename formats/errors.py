@@ -73,6 +73,6 @@ class VersionError(FormatError):
 
     def __init__(self, what: str, theirs: int, ours: int) -> None:
         super().__init__(
-            "%s version %d is not spoken here (this build speaks %d): use the same tfprof release on both sides"
+            "%s version %d is not supported (this build speaks %d): use the same tfprof release on both sides"
             % (what, theirs, ours)
         )

@@ -42,8 +42,8 @@ JOB_WORDS = {
     "traced": 128,  # traced steps
     "self_ns": 136,  # time spent in our own code: timing and counting of steps, puts, graphs, policy, windows
     "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
-    "step_ns": 152,  # time in steps of the traced kind, traced or not
-    "faults": 160,  # exceptions of ours that the guard stopped
+    "step_ns": 152,  # time in steps, traced or not; kinds whose steps consist of other steps do not count
+    "faults": 160,  # exceptions of the shim that the guard contained
     "policy_seen": 168,  # generation of the agent's policy that is in force
     "launch": 176,  # id of the tfprof-run that started the job, 0 for none
     "detached": 184,  # 1 when the shim has removed all its patches
@@ -93,7 +93,7 @@ RANGES_AT = 1280
 RANGES_MAX = 16
 #: Maximum silence of the agent (ns): after it no step is traced.
 AGENT_SILENCE_NS = 30 * SECOND_NS
-#: First traceback that the guard stopped: u32 length, then UTF-8.
+#: Traceback of the first exception that the guard contained: u32 length, then UTF-8.
 FAULT_AT = 2048
 FAULT_MAX = PAGE - FAULT_AT - 4
 

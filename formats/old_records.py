@@ -32,7 +32,7 @@ def _session(record: bytes) -> bytes:
     """
     steps = layout.RECORD.unpack_from(record)[-1]
     if steps != 1:
-        text = "a profiler session of %d steps, recorded by a release before this one" % steps
+        text = "a profiler session of %d steps, recorded by an earlier release" % steps
         return refused(record, "old-session", text)
     _, kind, flags, seq, step, mono, real, duration, thread, _ = layout.RECORD.unpack_from(record)
     size = len(record) + layout.XSPACE_HEAD.size

@@ -35,7 +35,7 @@ class JobGoneError(TfprofError):
 
 
 class Sender(NamedTuple):
-    """The sender of an order, as stated by the sender."""
+    """The sender of an order, as the order names it; nothing verifies that."""
 
     user: str
     host: str
@@ -184,5 +184,5 @@ def _whole(values: Mapping[str, Any], name: str) -> int:
 
 def _seconds(value: Any) -> float:
     if type(value) not in (int, float) or not 0 < value <= PATIENCE_MAX_S:
-        raise OrderError("patience_s is not a time of 0 to %d seconds" % PATIENCE_MAX_S)
+        raise OrderError("patience_s is not a number of seconds above 0 and up to %d" % PATIENCE_MAX_S)
     return float(value)

@@ -25,9 +25,11 @@ class PolicyError(TfprofError):
 
 
 class Policy(object):
-    """Mode and level (numbers of the layout), first and last step, interval, budget in ppm.
+    """A trace policy.
 
-    ``ranges``: the step ranges to trace, (first, last) by default.
+    ``mode`` and ``level`` are constants of `layout`. ``every`` is an interval in steps, ``budget``
+    is in parts per million. ``ranges`` are the step ranges to trace, by default the one from
+    ``first`` to ``last``.
     """
 
     __slots__ = ("budget", "every", "first", "last", "level", "mode", "ranges")
@@ -69,13 +71,13 @@ class Policy(object):
         word, _, value = trace.strip().partition("=")
         chosen = LEVELS.get(level.strip())
         if chosen is None:
-            raise PolicyError("%r is no trace level: auto, software or full" % level)
+            raise PolicyError("%r is not a trace level: auto, software or full" % level)
         if word in MODES and not value and "=" not in trace:
             return cls(MODES[word], chosen)
         try:
             return cls(level=chosen, **_VALUES.get(word, _unknown)(value))
         except InvalidValueError:
-            raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
+            raise PolicyError("%r is not a trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
     @classmethod
     def from_words(cls, words: Sequence[int], ranges: tuple[tuple[int, int], ...] = ()) -> Policy:
@@ -90,7 +92,7 @@ class Policy(object):
             or not all(first <= low <= high <= last for low, high in ranges)
         )
         if wrong:
-            raise PolicyError("the agent's words %r are no policy" % (words,))
+            raise PolicyError("the agent's words %r are not a policy" % (words,))
         return cls(mode, level, first, last, every, budget, ranges)
 
 

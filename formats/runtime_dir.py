@@ -19,7 +19,7 @@ _STORE = "store"  # the path of the store that the folder is for
 def store_path(given: str) -> str:
     """Return the absolute path of the store ``given``; UsageError when it is empty."""
     if not given.strip():
-        raise UsageError("an empty --store names no folder")
+        raise UsageError("the path of the store is empty (--store or TFPROF_STORE)")
     try:
         return os.path.abspath(os.path.expanduser(given))
     except OSError as error:
@@ -46,7 +46,7 @@ def absolute(store: str) -> str:
     """Return ``store``; FolderError if it is relative, because XDG_STATE_HOME or HOME is."""
     if not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
-        raise FolderError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
+        raise FolderError("%s is %r, which is not an absolute path" % (name, os.environ.get(name, "")))
     return store
 
 
@@ -54,11 +54,11 @@ def runtime_root() -> str:
     """Return the user's folder of runtime files.
 
     It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. FolderError if
-    XDG_RUNTIME_DIR is relative or no folder, or if there is no temporary folder.
+    XDG_RUNTIME_DIR is relative or not a folder, or if there is no temporary folder.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and not os.path.isabs(base):
-        raise FolderError("XDG_RUNTIME_DIR is %r, which is no absolute path" % base)
+        raise FolderError("XDG_RUNTIME_DIR is %r, which is not an absolute path" % base)
     if base and os.path.exists(base) and not os.path.isdir(base):
         raise FolderError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
     if base:
@@ -102,7 +102,7 @@ def make_private(path: str) -> str:
 def make_instance(store: str) -> str:
     """Create the private runtime folder of ``store`` with its sub-folders; return its path.
 
-    FolderError when that fails, or when no daemon could serve there.
+    FolderError when that fails, or when the path is too long for the collector's socket.
     """
     collector_address(instance_dir(store))
     make_private(runtime_root())

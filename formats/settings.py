@@ -105,7 +105,7 @@ _ROWS = (
         "",
         str,
         ("agent", "collector", "launcher"),
-        "The folder that results are kept in; by default $XDG_STATE_HOME/tfprof.",
+        "The folder for the results; by default $XDG_STATE_HOME/tfprof.",
     ),
     Setting(
         "agent-idle",
@@ -129,7 +129,7 @@ _ROWS = (
         "",
         limit(days),
         ("collector",),
-        "Days that a job is kept after its end, more than 0; without it for ever.",
+        "Days for which a job is kept after its end, more than 0; without it forever.",
     ),
     Setting(
         "keep-bytes",
@@ -137,7 +137,7 @@ _ROWS = (
         "",
         limit(size),
         ("collector",),
-        "Size of the store above which its oldest ended jobs are removed, as 50G; without it never.",
+        "Size of the store, such as 50G, above which its oldest ended jobs are removed; without it never.",
     ),
     Setting(
         "alert-steps",

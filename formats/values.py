@@ -21,7 +21,7 @@ class InvalidValueError(ValueError):
 
 
 def whole(text: str) -> int | None:
-    """Return the number in ``text``, which has only the digits 0 to 9; None if it is no number."""
+    """Return the number in ``text``; None if ``text`` has anything but the digits 0 to 9."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
 
 
@@ -39,7 +39,7 @@ def size(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Return the number in ``text``; InvalidValueError if it is no whole number from 0."""
+    """Return the number in ``text``; InvalidValueError if it is not a whole number from 0."""
     number = whole(text.strip())
     if number is None:
         raise InvalidValueError("%r is not a whole number from 0" % text)
@@ -82,7 +82,7 @@ def duration(text: str) -> float:
 
 
 def decimal(text: str) -> float:
-    """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is no number."""
+    """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is not a number."""
     word = text.strip().lower()
     digits, e, exponent = word.partition("e")
     is_number = digits.replace(".", "", 1).isdigit() and (not e or exponent.lstrip("+-").isdigit())
@@ -95,9 +95,9 @@ def job_name(text: str) -> str:
     InvalidValueError if it is empty, not printable, too long or reserved.
     """
     if not text.strip() or not text.isprintable() or len(text) > NAME_MAX:
-        raise InvalidValueError("%r is no name for a job: 1 to %d printable characters" % (text, NAME_MAX))
+        raise InvalidValueError("%r is not a name for a job: give 1 to %d printable characters" % (text, NAME_MAX))
     if text == "last":
-        raise InvalidValueError("'last' is no name for a job: it stands for the last one")
+        raise InvalidValueError("'last' cannot be the name of a job: it stands for the last one")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Private copies of clocks and ids, which a job may replace."""
+"""Private references to functions for clocks and ids: a job may replace the originals."""
 
 import _thread
 import os

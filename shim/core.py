@@ -127,7 +127,10 @@ def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
 
 
 def _own_attribute(owner: "Any", name: str) -> "Any":
-    """Return the own attribute ``name`` of ``owner``: a function's code, or a definition."""
+    """Return the attribute ``name`` that ``owner`` itself has, not inherits; None without one.
+
+    For ``__code__``, ``owner`` is a function.
+    """
     return owner.__code__ if name == "__code__" else owner.__dict__.get(name)
 
 

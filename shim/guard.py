@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 #: Prefixes of our code's file names in frames.
 OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
-#: Errors that our own calls may raise without arguments: no sign that another thread set them.
+#: Errors that our own calls may raise without arguments, even if no other thread set them.
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors without arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _environment = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
 _raise: "bool | None" = None  # whether our errors reach the job; None: not yet read
-#: Since Python 3.11: the instruction that begins a function and runs signal handlers, and its
-#: operand after a ``yield from``, with which it does not.
+#: Since Python 3.11, a function begins with the instruction RESUME, which runs signal handlers. It
+#: runs none with this operand, which it has after a ``yield from``.
 _RESUME = (lambda: 0).__code__.co_code[0] if sys.version_info >= (3, 11) else None
 _AFTER_YIELD_FROM = 2
 #: Instructions that begin a ``try`` in Python 3.7.
@@ -33,7 +33,7 @@ _channel: "Channel | None" = None
 
 
 def count_errors_in(channel: "Channel | None") -> None:
-    """Count internal errors in ``channel`` from now on; None: in none."""
+    """Count internal errors in ``channel`` from now on; None: do not count them."""
     global _channel
     _channel = channel
 

@@ -1,9 +1,9 @@
 """Callbacks at the end of the interpreter and in forked children.
 
-Python keeps such callbacks for good. Those of forked children cannot be unregistered; to unregister
-one at the end, atexit would compare it with the job's own hooks. So one function of each sort is
-registered when it is first needed, and ``forget`` empties its list. The function has separate
-globals, so that it keeps nothing else of ours alive.
+Python keeps such callbacks for good. A callback for forked children cannot be unregistered. To
+unregister one for the end, atexit would compare it with those of the job, which may run code of the
+job. So one function of each sort is registered when it is first needed, and ``forget`` empties its
+list. The function has separate globals, so that it keeps nothing else of ours alive.
 """
 
 import os

@@ -34,7 +34,7 @@ _SINCE_311 = _VERSION >= (3, 11)  # calls begin with PUSH_NULL; cells are number
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: calling one runs none of its code
 _VARARGS = 0x04
 _ARG_MAX = 0xFF  # maximum argument of an instruction without extension
-#: Forms of a location table entry: line offset 0, 1 or 2; any offset without columns; both.
+#: Forms of a location table entry: line offset 0, 1 or 2; any offset, without and with columns.
 _SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 
 

@@ -17,8 +17,9 @@ class ReentrantGuard(object):
     """A lock that never blocks the job for long.
 
     ``take`` returns None if a caller of its caller holds the lock, as in a signal handler or
-    destructor. The lock is replaced if an exception of the job's prevented its release: its thread
-    holds it, but in no running function, or another thread holds it for longer.
+    destructor. An exception of the job's may prevent a release. So the lock is replaced if the
+    calling thread holds it but none of its running functions took it, or if another thread holds it
+    for longer than _WAIT.
     """
 
     __slots__ = ("_frame", "_lock")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _METADATA = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
 _DROPS = sys.version_info >= (3, 11)
-#: Before 3.8 a call that spans lines is at its last one.
+#: Before Python 3.8, the line of a call that spans several lines is the last one.
 _LAST_LINE = sys.version_info < (3, 8)
 
 

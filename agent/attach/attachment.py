@@ -16,7 +16,7 @@ from .errors import AttachError, RefusedError
 from .inject import METHODS
 from .payload import ShimAnswer
 
-#: The method without an attach: the job already has a channel.
+#: The method for a job that already has a channel: nothing is injected.
 CHANNEL: Final = "channel"
 ALL_METHODS: Final = (CHANNEL, *METHODS)
 #: Time limit for a new channel (seconds).
@@ -36,7 +36,10 @@ POLL_S: Final = 0.05
 
 
 class AttachOptions(NamedTuple):
-    """How to attach: store, name of the job, its settings by variable, methods to try."""
+    """How to attach: store, name of the job, settings of the job by variable, methods to try.
+
+    ``records_command``: the job's command line is stored, too.
+    """
 
     store: str
     name: str | None = None

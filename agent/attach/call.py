@@ -96,7 +96,7 @@ class StoppedThread:
         timeout_s: float = 1.0,
         on_syscall: OnSyscall | None = None,
     ) -> Registers:
-        """Call ``function`` and return the registers after it has returned, except rax.
+        """Call ``function`` and return the registers at its return; rax is not the result.
 
         BackedOutError if it waits for a lock for ``timeout_s``, StillRunningError if it takes much
         longer for another reason.
@@ -143,8 +143,9 @@ class StoppedThread:
         except AttachError:
             self._restore()
             raise
-        # The system call that would restore the thread is skipped; if this process ends now, it is
-        # restarted. Only after the next stop can an interrupted system call be restarted exactly.
+        # The system call that would restore the thread is skipped; if this process ends now, the
+        # thread makes it after all. Only after the next stop can an interrupted system call be
+        # restarted exactly.
         again = returned.copy()
         again.orig_rax, again.rip = _NO_CALL, self._restorer
         again.rsp = frame.at

@@ -1,7 +1,8 @@
 """Reads the functions of an ELF file from the memory of a process that has it mapped.
 
-Every length there is checked. `Image` opens no file: its path may lead elsewhere by now, or
-nowhere, as in another mount namespace, below another root, or after an upgrade.
+Every length that is read is checked. `Image` opens no file: the path of a mapped file may lead
+elsewhere by now, or nowhere, as in another mount namespace, below another root, or after an
+upgrade.
 """
 
 import os
@@ -34,7 +35,7 @@ _ORDER_AT: Final = 5
 
 
 class ElfError(AttachError):
-    """There is no 64-bit ELF file, or it is damaged."""
+    """The bytes are not a 64-bit ELF file, or the file is damaged."""
 
 
 class _Segment(NamedTuple):
@@ -47,7 +48,7 @@ class _Segment(NamedTuple):
 def machine(path: str) -> str:
     """Return the machine that the ELF file at ``path`` is for.
 
-    ElfError if the file is no ELF file, OSError if it cannot be read.
+    ElfError if the file is not an ELF file, OSError if it cannot be read.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -55,7 +56,7 @@ def machine(path: str) -> str:
     finally:
         os.close(fd)
     if not head.startswith(_MAGIC) or len(head) < _MACHINE.stop:
-        raise ElfError(f"{path} is no ELF file")
+        raise ElfError(f"{path} is not an ELF file")
     number = int.from_bytes(head[_MACHINE], "little" if head[_ORDER_AT] == 1 else "big")
     return MACHINES.get(number, f"machine {number}")
 
@@ -68,7 +69,7 @@ class Image:
         head = self._read(at, _HEADER.size)
         ident, _, _, _, _, offset, _, _, _, size, count, _, _, _ = _HEADER.unpack(head)
         if not ident.startswith(_MAGIC_64_LITTLE) or size != _SEGMENT.size or count > _SEGMENTS_MAX:
-            raise ElfError("no ELF file of 64 bits")
+            raise ElfError("not a 64-bit ELF file")
         table = self._read(at + offset, size * count)
         segments = [
             _Segment(kind, at, address, length) for kind, _, at, address, _, _, length, _ in _SEGMENT.iter_unpack(table)
@@ -117,7 +118,8 @@ class Image:
     def _address(self, value: int) -> int:
         """Return the address in the process of the table at ``value``.
 
-        Some dynamic linkers have put that address there, others leave the one in the file.
+        Some dynamic linkers write that address into the dynamic section. Others leave the address
+        in the file.
         """
         for at in (value, value + self._moved):
             if self._end(at):

@@ -13,21 +13,24 @@ from .inject import METHODS
 from .payload import ShimAnswer
 
 _HELPER: Final = "tfprof.agent.attach.__main__"
-#: Time limit of the process, above its own limit for the work in the job (seconds).
+#: Time limit of that process (seconds), longer than its own limits for the work in the job.
 _TIMEOUT_S: Final = 120.0
-#: Time that it has to end in order (seconds).
+#: Time that it has to end after SIGTERM (seconds).
 _END_S: Final = 5.0
 
 
 class InjectionResult(NamedTuple):
-    """The result of an injection: method, stop time of the main thread (ns), outcome."""
+    """The result of an injection.
+
+    It has the method, how long the main thread was stopped (ns), and the shim's answer.
+    """
 
     method: str
     stopped_ns: int
     answer: ShimAnswer
 
 
-#: Answers requests instead of a short-lived process, if this process may not attach itself.
+#: Answers requests in place of a short-lived process, once `set_request_handler` was called.
 _answerer: list[RequestHandler] = []
 
 
@@ -64,7 +67,7 @@ def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:
             stdout=pipe,
             stderr=pipe,
             text=True,
-            start_new_session=True,  # Ctrl-C reaches only this process, which then ends the other in order
+            start_new_session=True,  # Ctrl-C reaches only this process, which then sends SIGTERM to the other
         ) as helper:
             try:
                 answer: dict[str, Any] = json.loads(helper.communicate(json.dumps(request), _TIMEOUT_S)[0])

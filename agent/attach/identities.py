@@ -48,8 +48,8 @@ def owner_of(pid: int) -> int | None:
 def _is_of_container(pid: int, user_id: int) -> bool:
     """Return whether ``user_id`` is a user of the container of process ``pid`` alone.
 
-    Its user namespace is another user's. So a process of ``user_id`` outside has no rights in it,
-    and cannot open the job's channel.
+    The process is then in a user namespace that another user created. A process of ``user_id``
+    outside of it has no rights in it, and cannot open the job's channel.
     """
     namespace = f"/proc/{pid}/ns/user"
     try:

@@ -23,8 +23,8 @@ CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
 #: Time limit for the work to begin (seconds), and how often it is extended while the job computes.
-#: Other threads get Python's lock late if the main thread releases it often, but only for a moment
-#: each time.
+#: Other threads get the GIL late if the main thread releases it often, but only for a moment each
+#: time.
 BEGIN_S: Final = 2.0
 BEGIN_WAITS: Final = 8
 #: A thread is blocked if it stays in one system call for this time (seconds).
@@ -62,9 +62,9 @@ class NoAnswerError(AttachError):
 
 
 class HoldsLockError(AttachError):
-    """The main thread is in a system call and holds the interpreter's lock.
+    """The main thread is in a system call and holds the GIL.
 
-    Nothing can run in the interpreter until the call returns.
+    No other thread can run Python code until the call returns.
     """
 
     slug = "holds-gil"
@@ -77,7 +77,9 @@ class _NotBlockedError(AttachError):
 def inject(
     process: Process, work: Mapping[str, Any], methods: tuple[str, ...] = METHODS, user_id: int | None = None
 ) -> RawResult:
-    """Run ``work`` (`page.Page`) in ``process`` by one of ``methods``; AttachError if that fails.
+    """Run ``work`` (see `page.pack`) in ``process`` by one of ``methods``.
+
+    AttachError if that fails.
 
     RefusedError if ``user_id`` is given and the process belongs to another user. OSError if the
     system forbids it.
@@ -113,7 +115,7 @@ class _Injection:
             return RawResult(REMOTE_DEBUGGING, 0, _answer_text(answer))
         if methods == (REMOTE_DEBUGGING,):
             raise AttachError(
-                "its Python has no remote debugging interface (Python 3.14), or cannot use it now",
+                "its Python has no remote debugging interface (only 3.14 has one), or cannot use it now",
                 "no-remote-debugging",
             )
         return self._run_in_memory(methods)
@@ -197,8 +199,8 @@ class _Injection:
         """Make the main thread look at its queued calls; return the method.
 
         A blocked thread runs an empty text: the interpreter runs queued calls first. Otherwise
-        another call is queued: until Python 3.12 the interpreter can lose the signal of a queued
-        call, if it is set while another signal is cleared.
+        another call is queued: until Python 3.12 the interpreter can lose its flag for queued
+        calls, if the flag is set while another one is cleared.
         """
         with contextlib.suppress(_NotBlockedError, BackedOutError):
             if not is_blocked(self._pid):
@@ -250,7 +252,7 @@ class _Injection:
             rbp=text_at,
         )
         if after.r12:
-            raise HoldsLockError("its main thread is in a system call and holds Python's lock: no other code can run")
+            raise HoldsLockError("its main thread is in a system call and holds the GIL: no other code can run")
 
 
 def _answer_text(answer: WorkProgress) -> str:

@@ -39,11 +39,11 @@ PYTHON_FUNCTIONS: Final = frozenset(
 _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
 #: A type of every CPython. Its flags tell whether the interpreter is initialized. A process may
 #: contain several interpreters of which only one runs, as when an extension module is linked with
-#: libpython. A call of another one's function ends the process.
+#: libpython. A call of a function of the others crashes the process.
 _TYPE: Final = "PyCell_Type"
 #: Offsets of the flags: in usual builds, and in builds whose objects are larger.
 _FLAGS_AT: Final = (168, 184)
-_READY: Final = 1 << 12 | 1 << 14  # and with garbage collection
+_READY: Final = 1 << 12 | 1 << 14  # Py_TPFLAGS_READY | Py_TPFLAGS_HAVE_GC
 _FLAGS_MAX: Final = 1 << 32
 
 
@@ -160,7 +160,7 @@ def _symbols(mapped: list[MappedFile], path: str, wanted: frozenset[str], memory
             try:
                 found = Image(memory, one.start).symbols(wanted)
             except (OSError, AttachError):
-                continue  # mapped by somebody who reads it
+                continue  # mapped as data: not a loaded program or library
             if all(_is_code(mapped, path, at) for name, at in found.items() if name in PYTHON_FUNCTIONS):
                 return found
     return {}

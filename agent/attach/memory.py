@@ -42,7 +42,7 @@ class FileMemory:
         os.close(self._fd)
 
     def _at(self, error: OSError, does: str, at: int) -> OSError:
-        """Return ``error`` with what was done where."""
+        """Return ``error`` with the operation and the address in place of a file name."""
         return OSError(error.errno, error.strerror, f"{does} {self._name} at {at:#x}")
 
 

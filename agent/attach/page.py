@@ -111,7 +111,8 @@ class Page:
     def wait_until_freed(self) -> None:
         """Wait until the job has freed the page, which is the last thing that its thread does.
 
-        Work that begins earlier might run while a finalizer of the job's can run in its thread.
+        If other work began earlier, this thread would turn the garbage collector on while that work
+        runs, and a finalizer of the job's could run in the thread of that work.
         """
         assert self._memory is not None
         deadline = time.monotonic() + _FREED_S

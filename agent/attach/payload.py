@@ -18,7 +18,11 @@ _NO_MODULE: Final = "__init__.py"
 
 
 class ShimAnswer(NamedTuple):
-    """The answer of a job: is it armed, was it before, has it a channel, was that refused."""
+    """The answer of a job.
+
+    ``armed``: the shim is armed; ``before``: it already was before the request. ``channel``: the
+    process has a channel; ``refused``: it could not create one.
+    """
 
     armed: bool
     before: bool

@@ -68,8 +68,8 @@ _WORK: Final = """\
 
 #: The page is memory of the job. The text executes the work in its archive, writes the answer,
 #: waits until the answer is read, and frees the page. After five seconds the garbage collector is
-#: on again: the attaching process was stopped or killed. The page is freed without a release of the
-#: GIL, since that shows the attaching process that the thread ends.
+#: on again: the attaching process was stopped or killed. `munmap` is called with the GIL held: when
+#: the attaching process finds the page freed, no other Python code has run since.
 _IN_MEMORY: Final = """\
 import ctypes, gc, sys, time
 words = (ctypes.c_uint32 * 4).from_address({page})

@@ -48,7 +48,8 @@ _TILES: Final = 1 << 18
 _TILES_AT: Final = 2816
 _USED_AT: Final = 512
 
-#: Return values of a system call that is restarted; all but the last restart it directly.
+#: Return values of an interrupted system call that the kernel restarts: as it was, or with the time
+#: that is left.
 _RESTARTED: Final = (-512, -513, -514)
 _RESTARTED_WITH_TIME_LEFT: Final = -516
 _INTERRUPTED: Final = -4
@@ -64,7 +65,7 @@ class SavedState(NamedTuple):
 
 
 class SignalFrame(NamedTuple):
-    """A frame: ``data`` for the address ``at``, with which rsp `rt_sigreturn` starts."""
+    """A frame: ``data`` goes to the address ``at``, which is rsp when `rt_sigreturn` is called."""
 
     at: int
     data: bytes
@@ -117,8 +118,8 @@ def _in_stack_layout(extended: bytes) -> bytes:
 def _restarted(registers: Registers) -> Registers:
     """Return the registers that restart an interrupted system call.
 
-    A call that would continue with its remaining time ends as after a signal: only the kernel knows
-    the remaining time, and drops it.
+    A call that would continue with its remaining time fails with EINTR, as after a signal: only the
+    kernel knows the remaining time, and does not keep it.
     """
     restored = registers.copy()
     if registers.orig_rax >> 63:

@@ -12,7 +12,7 @@ from .elf import machine
 from .errors import AttachError, RefusedError
 
 ARCHITECTURE: Final = "x86_64"
-#: The oldest Python that the shim runs in.
+#: The oldest minor version of Python 3 that the shim runs in.
 PYTHON_MIN: Final = 7
 #: Minimum size (bytes) of another user's Python process that is listed: its files cannot be read.
 LARGE: Final = 200 << 20

@@ -17,7 +17,8 @@ from .unfound import Unfound
 #: Share of a core for scans, and the bounds of their interval (seconds).
 SCAN_SHARE: Final = 0.0004
 SCAN_BOUNDS_S: Final = (2.0, 20.0)
-#: Minimum interval of scans for processes in containers: there the announced pid differs (seconds).
+#: Minimum interval of scans for processes in containers (seconds): they announce a pid that differs
+#: from their pid on the host.
 SCAN_SOONEST_S: Final = 0.25
 #: Attempts before an invalid channel is refused: it may still be under construction.
 TRIES: Final = 3
@@ -53,12 +54,12 @@ class TooManyError(FormatError):
 
 
 class GoneError(FormatError):
-    """A process announced a channel that nobody has any more."""
+    """A process announced a channel that no process has open any more."""
 
     slug = "too-short"
 
 
-#: What is told about such a process: how many steps it ran is unknown.
+#: The reason that is reported for such a process; how many steps it ran is unknown.
 GONE: Final = GoneError("the process ended before the agent could read its records")
 
 
@@ -142,7 +143,7 @@ class Finder:
         return self._unfound.has_launch(launch)
 
     def take_lost(self) -> list[Announcement]:
-        """Return the announcements, since the last call, whose channel nobody has any more."""
+        """Return the announcements that were found to be without a channel since the last call."""
         lost, self._lost = self._lost, []
         return lost
 
@@ -230,8 +231,8 @@ class Finder:
             os.close(fd)
             self._not_ours.add(inode)
             return None
-        # A scan passes a process that creates its channel a moment later, and may still find the
-        # channel at the command that attached to it.
+        # A scan may pass a process just before it creates its channel, and then find the channel
+        # only in the command that attached to the process.
         owner = _owner(holders, page.pid, launch) or _owner(self._holders_now(inode), page.pid, launch)
         maker = owner.pid if owner else page.pid
         if sum(one.maker == maker for one in self._open.values()) >= PROCESS_MAX:

@@ -68,7 +68,7 @@ class _PendingOrder:
     stopped_s: float = 0.0
     answer: OrderAnswer | None = None
     ended: OrderAnswer | None = None  # the answer that is sent once all traced steps are stored
-    stored_at: int = 0  # position in the ring that must be acked before
+    stored_at: int = 0  # position in the ring that must be acked first
     stored_s: float = 0.0
     is_done: bool = False
 

@@ -36,7 +36,7 @@ ENDING_POLL_S: Final = 0.05
 #: collected before they are read (seconds).
 ORDER_POLL_S: Final = 0.02
 LISTEN_S: Final = 0.02
-#: Interval of checks for ended jobs and of launch results (seconds).
+#: Intervals of checks for ended jobs and launch results, and of the status file (seconds).
 CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
 #: Maximum bytes in flight, all jobs together. Each job always has its share, so that no job waits

@@ -4,14 +4,14 @@ from typing import Final
 
 from ..announcements import Announcement
 
-#: Searches that must not find a channel before it counts as lost. The process may end during the
-#: first one, after that has passed the launcher, which holds the channel now. No process that is
-#: gone gets a new holder of its channel, so the second search is final.
+#: Number of failed searches after which a channel counts as lost. The first search may look at the
+#: launcher before the launcher opens the channel, and at the process only after its end. A channel
+#: gets no new holder once its process is gone, so the second search is conclusive.
 SEARCHES: Final = 2
 
 
 class Unfound:
-    """Announcements whose channel has not been opened, each with its searches in vain."""
+    """Announcements whose channel has not been opened, each with its number of failed searches."""
 
     def __init__(self) -> None:
         self._announced: dict[int, Announcement] = {}

@@ -79,7 +79,8 @@ class Forwarding:
             return []
         group_signals = self._witness()
         if group_signals is None:
-            # Without a witness: terminal and kernel signal the whole group, users a single process.
+            # Without a witness, signals of users are forwarded. Those of the terminal and of the
+            # kernel are taken to have reached the whole group.
             over = [one for one in self._waiting if one.info.code <= 0]
             self._waiting = []
         else:

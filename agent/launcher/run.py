@@ -70,9 +70,9 @@ def _parser() -> _Parser:
     add(
         "--trace",
         metavar="POLICY",
-        help="all, off, every=N, steps=A-B,C, or budget=P%% of the time (default: budget=1%%)",
+        help="steps to trace: all, off, every=N, steps=A-B,C, or budget=P%% of the time (default: budget=1%%)",
     )
-    add("--trace-level", metavar="LEVEL", help="auto (default), software, or full")
+    add("--trace-level", metavar="LEVEL", help="how much to record: auto (default), software, or full")
     add("--store", metavar="DIR", help="folder for the results (default: $XDG_STATE_HOME/tfprof)")
     add("--name", metavar="NAME", help="name of the job (default: the name of its script)")
     add("--ring", metavar="BYTES", help="size of the record ring of each process, such as 64M (default: 16M)")
@@ -140,7 +140,7 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
         return None
     numbers = [number for part in steps.split(",") if (number := values.whole(part))]
     if len(numbers) != len(steps.split(",")):
-        raise UsageError(f"{steps!r} are no steps for --dump-steps: numbers from 1, separated by commas")
+        raise UsageError(f"{steps!r} is not a list of steps for --dump-steps: give numbers from 1, separated by commas")
     try:
         target = os.path.abspath(folder or ".")
     except OSError as error:
@@ -163,7 +163,7 @@ def _check_settings(environ: dict[str, str]) -> None:
     Policy.from_text(given["trace"], given["trace-level"])
     if not layout.RING_MIN <= given["ring"] <= layout.RING_MAX:
         variable = settings.SETTINGS["ring"].variable
-        raise UsageError(f"{environ[variable]!r} is no size from 1M to 1G for --ring")
+        raise UsageError(f"{environ[variable]!r} is not a size from 1M to 1G for --ring")
 
 
 class Run:

@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class Inherited(NamedTuple):
-    """The signal mask and dispositions that this process inherited, as far as Python has them."""
+    """The signal mask that this process inherited, and whether it inherited an ignored SIGCHLD."""
 
     mask: set[signal.Signals]
     ignores_children: bool
@@ -138,7 +138,7 @@ def _paths(name: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def not_started(name: str, code: int) -> NotStartedError:
-    """Return the error of a shell for a command ``name`` whose execution failed with ``code``."""
+    """Return a shell's error for command ``name``, which failed to start with errno ``code``."""
     if code == errno.ENOENT:
         if "/" not in name:
             return NotStartedError(f"{name}: command not found", 127)
@@ -237,7 +237,7 @@ def _queue(one: Signal, pid: int) -> bool:
 
 
 def is_interrupted(seconds: float) -> bool:
-    """Wait ``seconds``, after the job; return True at once on a terminating signal."""
+    """Wait ``seconds`` after the job's end; return True as soon as a terminating signal arrives."""
     deadline, receiver = time.monotonic() + seconds, _receiver()
     while (left := deadline - time.monotonic()) > 0:
         came = receiver.next(left)

@@ -27,8 +27,8 @@ _ALL: Final = signal.valid_signals()
 #: the launcher, the end of that stop, dismissal.
 _QUESTION, _JOB, _RECEIVED, _STOP, _CONTINUED, _LEAVE = b"?", b"J", b"R", b"S", b"C", b"."
 _REQUEST: Final = struct.Struct("<cI")
-#: Head of an answer: number of the question, 0 for the job's pid, and number of the signals that
-#: follow, a byte each.
+#: Head of an answer: the number of the question (0 if the request was the job's pid), and how many
+#: signals follow, a byte each.
 _ANSWER: Final = struct.Struct("<II")
 
 

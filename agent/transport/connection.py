@@ -143,7 +143,7 @@ def _parse(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:
     try:
         body = json.loads(frames[1]) if frames[1] else {}
     except (ValueError, RecursionError):
-        raise FormatError("an answer that is no JSON") from None
+        raise FormatError("an answer that is not JSON") from None
     if not isinstance(body, dict):
-        raise FormatError("an answer that is no JSON object")
+        raise FormatError("an answer that is not a JSON object")
     return head, body

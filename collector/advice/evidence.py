@@ -110,7 +110,7 @@ class Evidence:
     sorted by time. `traced`: the latest traced steps. `kept`: memory after each traced step.
     `levels`: memory while steps ran, without the warm-up; `load`: use of the CPUs during the job.
     `new`: one record for each traced step, in order. `first_calls`: the time of each function's
-    first call; 0 is the job's first span, 1 its last.
+    first call, as a fraction of the time from the job's first span (0) to its last span (1).
     """
 
     nodes: tuple[Node, ...] = ()

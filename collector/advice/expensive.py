@@ -24,7 +24,8 @@ from .report import Report
 _NAMED_MAX: Final = 3
 _DEPTH_MAX: Final = 3
 _LINE_MICROS_MIN: Final = 1000
-#: Minimum share of a scope that dominates its level; minimum share of the second and third entry.
+#: Minimum share of a scope that dominates its level; minimum share of a second or third entry that
+#: is named.
 _DOMINANT_SHARE_MIN: Final = 0.9
 _SHARE_MIN: Final = 0.01
 
@@ -62,7 +63,7 @@ def _scopes_on_top(evidence: Evidence) -> Report | None:
             break
     if not ranked or ranked[0].key in names:  # an op, not a scope
         return None
-    return Report("the scope " + _ranking_text(ranked, "of that time"), _numbers(ranked))
+    return Report("the scope " + _ranking_text(ranked, "of the time of all ops"), _numbers(ranked))
 
 
 def _lines_on_top(evidence: Evidence) -> Report | None:
@@ -70,7 +71,7 @@ def _lines_on_top(evidence: Evidence) -> Report | None:
     ranked = shares(((location, name) for location, name in locations if location), evidence.times)
     if len(ranked) < 2:
         return None
-    return Report("of the lines of your own code " + _ranking_text(ranked, "of that time"), _numbers(ranked))
+    return Report(_ranking_text(ranked, "of the time of the ops that your own lines created"), _numbers(ranked))
 
 
 def _ranking_text(ranked: Sequence[Share[str]], whole: str) -> str:
@@ -117,9 +118,9 @@ def _scopes(evidence: Evidence) -> Report | None:
 
 
 def _code(evidence: Evidence) -> Report | None:
-    """Name the lines from the first branch in the tree of calls on.
+    """Name the lines below the first call that has several callees.
 
-    The text is empty if no line takes a millisecond. None if there is no branch.
+    The text is empty if none of them takes a millisecond. None if there is no such call.
     """
     options = Options(max_depth=100, min_micros=1, order_by="micros")
     branch = code_view(evidence.nodes, options, evidence.parity).root

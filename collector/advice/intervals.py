@@ -6,7 +6,7 @@ Interval = tuple[int, int]
 
 
 def covered(intervals: Iterable[Interval]) -> int:
-    """Return the length of the union of (start, end)."""
+    """Return the length of the union of ``intervals``, each (start, end)."""
     total, until = 0, None
     for start, end in sorted(intervals):
         if until is None or start > until:

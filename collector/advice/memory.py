@@ -47,8 +47,8 @@ def _processes(evidence: Evidence) -> Report | None:
     keepers = _keepers(evidence)
     if keepers:
         text += (
-            " Most memory still held when an op ends: "
-            + ", ".join(f"{size(kept)} of {op}" for op, kept in keepers)
+            " The ops that hold the most memory when they end: "
+            + ", ".join(f"{op} {size(kept)}" for op, kept in keepers)
             + " a step."
         )
         numbers |= {f"residual_{op}": kept for op, kept in keepers}

@@ -33,7 +33,7 @@ def _graphs(evidence: Evidence) -> Report | None:
         return None
     return Report(
         f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced"
-        f" {count(largest.graphs)} times or more, which takes far longer than to run it.",
+        f" {count(largest.graphs)} times or more, which takes far longer than running it.",
         {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example},
         "call it with tensors instead of Python numbers, pad or bucket shapes,"
         " give it an input_signature or reduce_retracing=True",
@@ -42,7 +42,10 @@ def _graphs(evidence: Evidence) -> Report | None:
 
 
 def _nodes(evidence: Evidence) -> Report | None:
-    """Check the later half of the traced steps whose call had been traced before."""
+    """Check whether steps whose call was traced before still run new nodes.
+
+    Only the later half of these steps is checked.
+    """
     known: set[tuple[int, int]] = set()
     again = []
     for call, nodes in evidence.new:

@@ -32,7 +32,7 @@ _TODO: Final = {
 def way(one: OpExecution) -> str | None:
     """Return the direction of a copy (hd, dh, dd or pp), '' if unknown.
 
-    None if the execution is no copy.
+    None if the execution is not a copy.
     """
     found = _COPY.search(one.device) or _COPY.search(one.node) or _COPY.search(one.op)
     if found:
@@ -79,9 +79,9 @@ def _report(gpu: str, share: float, alone: float, kernels: float, ways: Counter[
     ((most, _),) = ways.most_common(1)
     direction = _WAYS.get(most, "")
     return Report(
-        f"{gpu.upper()} waits for copies for {percent(share)} of a step: {duration(alone)} in which none of its"
-        f" kernels ran, beside {duration(kernels)} of kernels."
-        + (f" Most of them go {'' if most == 'dd' else 'from '}{direction}." if direction else ""),
+        f"{gpu.upper()} waits for copies during {percent(share)} of a step: copies run for {duration(alone)} without"
+        f" a kernel; kernels run for {duration(kernels)}."
+        + (f" Most copies go {'' if most == 'dd' else 'from '}{direction}." if direction else ""),
         {
             "device": gpu,
             "share": share,

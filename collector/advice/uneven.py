@@ -16,8 +16,8 @@ _WARM_UP: Final = 5
 #: reported.
 OUTLIER_FACTOR: Final = 3.0
 SHARE_MIN: Final = 0.1
-#: Shares of the host's CPUs, those used by other processes and all busy ones, above which the host
-#: is the likely reason.
+#: The host is the likely reason if other processes use at least the first share of its CPUs, and at
+#: least the second share of its CPUs is busy.
 OTHERS_SHARE_MIN: Final = 0.25
 BUSY_SHARE_MIN: Final = 0.85
 _AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"

@@ -23,7 +23,8 @@ SATURATED: Final = 0.8
 SATURATED_FACTOR: Final = 1.5
 #: Minimum duration of a shift on a saturated host (ns).
 SATURATED_NS: Final = 8 * SECOND_NS
-#: Minimum growth factor of the processor time per step if the job itself does more work.
+#: Minimum growth factor of the processor time per step that shows that the job itself does more
+#: work.
 OWN_WORK: Final = 1.5
 #: Slowdown factor of the other jobs below which they count as not slower.
 _UNCONCERNED: Final = 1.1

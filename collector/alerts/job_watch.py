@@ -37,7 +37,7 @@ class SeriesKey(NamedTuple):
 
 
 class JobWatch:
-    """The state of one job between messages; ``host``: the host on which it runs."""
+    """The state of one job, updated by its messages; ``host``: the host on which it runs."""
 
     def __init__(self, host: str, name: str) -> None:
         self.host = host

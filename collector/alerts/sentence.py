@@ -29,7 +29,7 @@ def _factor(alert: Alert) -> str:
 
 def _slower(alert: Alert, step: str) -> str:
     usual = duration(alert.before)
-    return f"steps are slower since {step}: {duration(alert.now)}, {_factor(alert)} the usual {usual}"
+    return f"steps are slower from {step} on: {duration(alert.now)}, {_factor(alert)} the usual {usual}"
 
 
 def _spike(alert: Alert, step: str) -> str:

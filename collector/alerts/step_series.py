@@ -71,7 +71,10 @@ class Spike(NamedTuple):
 
 
 class StepSeries:
-    """The last BASELINE + RECENT seconds in which steps ended."""
+    """The last BASELINE + RECENT seconds in which steps ended.
+
+    ``total_ns``: time in all steps so far. ``last``: end (real ns) and ordinal of the last step.
+    """
 
     def __init__(self) -> None:
         self.total_ns = 0

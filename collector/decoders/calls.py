@@ -22,6 +22,7 @@ EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _OF_DATA, _OF_DATA + 
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads; in them, ops call functions.
 _POOL: Final = b"tf_"
+#: The bits of a caller, and of a line's id, that identify the line.
 _LINE: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
 

@@ -58,7 +58,10 @@ class TooManyRowsError(DecodeError):
 
 
 class Decoder(Protocol):
-    """A decoder of the RunMetadata of one job, many per call."""
+    """A decoder of the RunMetadata of one job, many per call.
+
+    ``name``: its name in the status file. ``is_quick``: whether it is as fast as the C walker.
+    """
 
     name: str
     is_quick: bool

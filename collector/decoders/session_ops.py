@@ -22,7 +22,8 @@ _EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
 _ITERATOR: Final = re.compile(rb"Iterator::\w")
 _INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
-#: Event of an iterator that returned a batch; its stats are the bytes of the tensors and the step.
+#: Event of an iterator that returned a batch; its stats have the size of the tensors (bytes) and
+#: the id of the step.
 _BATCH: Final = b"IteratorGetNextOp::DoCompute"
 _NEXT: Final = b"IteratorGetNext"
 #: Ops that only wait for a function, whose ops have their own events.
@@ -46,7 +47,7 @@ class OpMemory:
     live: int = 0  # allocated and not freed
     in_use: int = 0
     output: int = 0  # bytes of a batch that an iterator returned
-    held: dict[int, int] = field(default_factory=dict)
+    held: dict[int, int] = field(default_factory=dict)  # bytes of live blocks, by address
 
 
 #: Memory of an op that allocated nothing, shared by most ops; it is never modified.
@@ -110,7 +111,7 @@ class Plane(Protocol):
 
     @property
     def lines(self) -> Iterable[XLine]:
-        """Lines of the plane; each call starts a new iteration."""
+        """Lines of the plane; each access starts a new iteration."""
 
     @property
     def event_metadata(self) -> Mapping[int, XEventMetadata]:
@@ -130,7 +131,7 @@ class SessionReader(Protocol):
 
     @property
     def planes(self) -> Iterable[Plane]:
-        """Planes of the session; each call starts a new iteration."""
+        """Planes of the session; each access starts a new iteration."""
 
 
 def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterator[Execution]:
@@ -202,7 +203,7 @@ class _Plane:
 
     @property
     def lines(self) -> Iterable[XLine]:
-        """The lines; each call starts a new iteration."""
+        """The lines; each access starts a new iteration."""
         return self._plane.lines
 
     def events(self, line: XLine, *, relevant_only: bool = False) -> list[_Event]:

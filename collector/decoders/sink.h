@@ -59,7 +59,7 @@ enum { GPU = 1, STREAMS = 2 };
 typedef struct {
     columns *to; /* NULL: write nothing, only check the step */
     name_table *names;
-    size_t row, first, end; /* the next row, the first row of the step, the number of rows with room */
+    size_t row, first, end; /* the next row, the first row of the step, the number of rows that fit */
     uint32_t trace, accelerator;
     int64_t base;
     uint8_t *signature; /* output signature of the current node (collector/store/output_signatures.py) */

@@ -20,7 +20,7 @@ _WRAP: Final = 1 << 64
 
 
 class Value(NamedTuple):
-    """The second value of a sample: its unit and counter."""
+    """The second value of a sample: its unit, and the TF profiler's description of it."""
 
     unit: str
     comment: str
@@ -94,14 +94,14 @@ class _Tables:
 
 
 def _frame(site: CallSite) -> Frame:
-    assert site.frame is not None, "the root is no call"
+    assert site.frame is not None, "the root is not a call"
     return site.frame
 
 
 def _made(branch: Branch) -> Iterator[Node]:
-    """Yield the picked nodes of a shown call's leaf calls, or of the call itself if it is a leaf.
+    """Yield the picked nodes of the innermost calls below a shown call, or of the call itself.
 
-    The leaf calls may be hidden.
+    The innermost calls may be hidden.
     """
     ahead: list[Any] = [branch.entry]
     while ahead:

@@ -18,7 +18,9 @@ from .code_defs import CodeDefs
 class Recorded(Protocol):
     """The nodes and executions of a profile, as read by query.
 
-    ``rows``: number of executions by node id; ``graph``: names in graph order.
+    ``rows``: number of executions by node id. ``graph``: names in graph order. ``signatures``:
+    output signatures by id. ``literal``: as for `CodeDefs`. ``slots``: whether the profile records
+    from which output slot of its source each input comes.
     """
 
     nodes: Sequence[Node]

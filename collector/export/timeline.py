@@ -54,7 +54,7 @@ def scope_timeline(view: TreeView) -> bytes:
     """Return a scope or code view as a flame graph.
 
     Children are side by side below their parent, each as wide as its time. The graph starts at 0;
-    positions are no points in time. Entries without time are left out.
+    positions are not points in time. Entries without time are left out.
     """
     events = TraceEvents()
     named = 0

@@ -8,8 +8,8 @@ _PLAIN: Final = re.compile(r"[ !#-\[\]-\x7f]*")
 _ESCAPES: Final = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _REPLACEMENT: Final = 0xFFFD
 _SURROGATES: Final = range(0xD800, 0xE000)
-#: Bound of the first byte -> bytes of the character, data bits in the first byte, least code point
-#: of that length.
+#: For characters of 1 to 4 bytes: exclusive bound of the first byte, number of bytes, mask of the
+#: data bits in the first byte, lowest code point.
 _LENGTHS: Final = ((0x80, 1, 0x7F, 0), (0xE0, 2, 0x1F, 0x80), (0xF0, 3, 0x0F, 0x800), (0xF8, 4, 0x07, 0x10000))
 
 

@@ -30,7 +30,7 @@ def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
 def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     selection, options = answer.selection, answer.options
     if len(selection.jobs) != 1 or selection.device is not None:
-        raise RefusedOutputError("a timeline of the graph view is of one job, with all its devices")
+        raise RefusedOutputError("a timeline of the graph view shows one job, with all its devices")
     job = selection.jobs[0]
     separate_functions = selection.parity.separates_kinds
     known = step_traces(job, selection.kinds, separate_functions=separate_functions)

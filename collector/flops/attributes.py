@@ -62,7 +62,7 @@ def facts(definitions: Iterable[tuple[str, bytes]], *, by_slot: bool = False) ->
     """Return the facts about each node by name.
 
     ``definitions``: pairs of name and serialized NodeDef. If several nodes have one name, the first
-    counts.
+    is used. ``by_slot``: as for `input_shapes`.
     """
     read: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:

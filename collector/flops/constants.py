@@ -23,8 +23,8 @@ _VALUES_MAX, _DEPTH_MAX = 64, 32
 class _OpInputs(NamedTuple):
     """One op to evaluate, with what is known about its data inputs, by position.
 
-    ``values``: the sizes in an input; ``constants``: the elements of an input that is a small
-    constant. Both are None if unknown.
+    ``values``: the elements of an input that is a shape; ``constants``: the elements of an input
+    that is a small constant. Both are None if unknown.
     """
 
     node: Definition

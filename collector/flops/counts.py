@@ -91,7 +91,7 @@ class Counting:
     def _by_execution(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
-        """Return separate shapes for each execution with ``signature``, and 1 as its number.
+        """Return (shapes, 1) for each execution with ``signature``; 1 is its number of executions.
 
         Return None if the shapes do not differ between executions.
         """
@@ -163,8 +163,8 @@ class Counting:
 def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:
     """Return the operations of one execution of each node that TensorFlow's registry can count.
 
-    ``outputs``: shapes by node, as TensorFlow's Python layer knows them. The first node of a name
-    counts.
+    ``outputs``: shapes by node, as TensorFlow's Python layer knows them. If several nodes have one
+    name, the first is used.
     """
 
     def of(source: InputSource) -> Dims | None:

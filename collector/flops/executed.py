@@ -72,7 +72,7 @@ def by_slot(signature: bytes) -> Mapping[int, Dims | None]:
 
 
 def in_order(signature: bytes) -> list[Dims]:
-    """Return the shapes in an output signature by position, as TensorFlow's Python does.
+    """Return the shapes in an output signature by position, as TensorFlow's Python layer does.
 
     A missing shape is ().
     """

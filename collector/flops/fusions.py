@@ -20,6 +20,7 @@ _WITH_RELU: Final = "_FusedBatchNormEx"
 _PADDED: Final = "PadWithFusedConv2D"
 #: Fused ops whose parts have outputs of different sizes.
 _LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
+#: Fused ops whose parts are counted one by one.
 _SEVERAL: Final = (FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"}) - {"_FusedBatchNormGradEx"}
 #: Number of inputs of the first op in a fused op; 2 for other ops.
 _OWN_INPUTS: Final = {_WITH_RELU: 5, _PADDED: 3}

@@ -46,7 +46,7 @@ class OpenSizes:
     def solved(self, seen: Iterable[RecordedShape], examples: int = 0) -> "Solved":
         """Return the sizes that follow from recorded shapes.
 
-        If shapes contradict each other, the first counts. ``examples``: default for first sizes in
+        If shapes contradict each other, the first is used. ``examples``: default for first sizes in
         the bodies of loops, since tensors that pass through lists have no recorded shapes.
         """
         sizes = dict(self._sizes)

@@ -1,6 +1,6 @@
 """Shapes of outputs in traced steps: recorded, from the graph, or inferred.
 
-`with_recorded_shapes` completes the shapes of a graph as TensorFlow's Python does.
+`with_recorded_shapes` completes the shapes of a graph as TensorFlow's Python layer does.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Nodes:
     def __init__(self, definitions: Iterable[Definition]) -> None:
         """Add nodes in the order in which the job sent them.
 
-        If several nodes of a graph have one name, the first counts.
+        If several nodes of a graph have one name, the first is used.
         """
         self.by_key: dict[tuple[int, str], Definition] = {}
         self.by_name: dict[str, list[Definition]] = {}
@@ -254,7 +254,7 @@ class CommonShapes:
         return {source: dims for source, dims in found.items() if dims is not None}
 
 
-# -- as TensorFlow's Python completes shapes -------------------------------------------------------
+# -- as TensorFlow's Python layer completes shapes -------------------------------------------------
 
 
 def merged(known: Dims | None, other: Dims) -> Dims:

@@ -35,7 +35,7 @@ class Skipped(NamedTuple):
 class Checkpoint:
     """The checkpoint at ``prefix``.
 
-    TfprofError ``io`` if it cannot be read, BadFileError if it is none.
+    TfprofError ``io`` if it cannot be read, BadFileError if it is not a checkpoint.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -97,7 +97,7 @@ class Checkpoint:
         except OSError as error:
             raise TfprofError(f"cannot read {path}: {error.strerror}", slug="io") from None
         if len(data) < entry.size:
-            raise BadFileError(f"{path} is cut short: {name!r} is incomplete")
+            raise BadFileError(f"{path} is truncated: {name!r} is incomplete")
         return data
 
 

@@ -27,7 +27,7 @@ POSITIONS_MAX: Final = 1 << 16
 class ProfileFile:
     """The ProfileProto in ``data``.
 
-    BadFileError if ``data`` is none, NotRepresentableError if the store cannot represent it.
+    BadFileError if ``data`` is not one, NotRepresentableError if the store cannot represent it.
     """
 
     def __init__(self, data: bytes, path: str) -> None:

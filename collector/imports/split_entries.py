@@ -162,5 +162,6 @@ def _unrecorded(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
     if not has_room or begins <= 0 or (pairs and (begins > recorded[0] or ends < recorded[1])):
         raise entry.refuse("its times do not lie between its first start and its last end")
     if begins == ends:
+        # The TF profiler takes a duration of 0 as 1, so two negative durations represent 0.
         return (begins, -1), (begins + 1, -1)
     return ((begins, ends - begins),)

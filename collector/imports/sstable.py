@@ -36,7 +36,7 @@ def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     except DamagedTableError:
         raise
     except (IndexError, ValueError, struct.error):
-        raise DamagedTableError("it is cut short") from None
+        raise DamagedTableError("it is truncated") from None
 
 
 def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:

@@ -64,7 +64,8 @@ class OpenJob:
 
     `take` returns the heads of the answers. It raises FormatError if a message is invalid, and
     BusyError if the agent must send it again. After a StoreError the decoded rows are kept, and
-    stored before all others as soon as possible. `failed` is called with every internal error.
+    stored before all others as soon as possible. `Shared.failed` is called with every internal
+    error.
     """
 
     def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: Shared) -> None:

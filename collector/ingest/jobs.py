@@ -387,7 +387,7 @@ class OpenJobs:
         self._detector.close(uid)
         job.drop()
         self.rows_of_ended += job.rows
-        text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from now on"
+        text = f"{FAILURES_MAX} internal errors, the last one {why}: the job's messages are refused from now on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
         actions: tuple[Callable[[], object], ...] = (
             lambda: job.writer.append({"events": event_rows([event])}),

@@ -189,7 +189,7 @@ def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
             span.kind,
             span.flags,
             span.ordinal,
-            max(1, span.runs),  # 0 is no number of runs, and readers divide by it
+            max(1, span.runs),  # 0 is invalid, and readers divide by it
             saturated(span.start_mono_ns + offset),
             saturated(span.total_ns),
             saturated(span.min_ns),

@@ -61,7 +61,7 @@ class Receiver:
     def turn(self, timeout_ms: int) -> bool:
         """Answer some messages and store some waiting records; return whether messages arrived.
 
-        Waits up to ``timeout_ms`` for the first message. Answers are sent together, since each of
+        Wait up to ``timeout_ms`` for the first message. Answers are sent together, since each of
         them wakes an agent, but at least every FLUSH_BYTES.
         """
         received = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))

@@ -1,4 +1,4 @@
 """Generated protobuf modules of the messages that users read and write.
 
-These are profiles, op logs, views, options and pprof files.
+These are GraphDefs, RunMetadata, checkpoints, profiles, op logs, views, options and pprof files.
 """

@@ -1,4 +1,4 @@
-"""Tells jobs that may run from those that have ended."""
+"""Tells jobs that may still be running from those that have ended."""
 
 from pathlib import Path
 
@@ -6,9 +6,10 @@ from ..store.catalog import RUNNING, STALE, JobInfo
 
 
 def may_run(info: JobInfo) -> bool:
-    """Return whether a job may run.
+    """Return whether a job may still be running.
 
-    A stale job has no collector. If its process is alive, it gets another collector.
+    The collector of a stale job has ended. If the job's process is alive, its agent starts another
+    collector.
     """
     return info.state == RUNNING or (info.state == STALE and _is_alive(info))
 

@@ -29,13 +29,14 @@ _CACHED: Final = 4
 class View:
     """A view: its fold function, by name, and the facts about nodes that it requires.
 
-    ``fold`` is imported on first use.
+    ``fold`` is imported on first use. ``has_values``: whether the view can show the values of
+    variables.
     """
 
     name: str
     fold: str
     needs: frozenset[str] = frozenset()
-    has_values: bool = False  # of variables
+    has_values: bool = False
 
 
 VIEWS: Final = {
@@ -109,7 +110,10 @@ class Answer:
 
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
-    """Return the facts about nodes that a query requires; ``whole``: every fact in the message."""
+    """Return the facts about nodes that a query requires.
+
+    ``whole``: require all facts that the view's message contains.
+    """
     columns = options.select | {options.order_by}
     wanted = set(view.needs)
     if whole or columns & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:

@@ -23,7 +23,7 @@ from .profile import Profile
 STEPS: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
 #: Maximum number of a user's files that are named.
 _OWN_FILES: Final = 4
-#: The first number that is no errno.
+#: The first number that cannot be an errno.
 _ERRNO_END: Final = 4096
 
 
@@ -70,7 +70,7 @@ def _no_ring(code: int) -> str:
 _STEP_MISSED: Final = "step-missed"
 _UNSEEN: Final = (
     ": TensorFlow ran no step: no session, no batch of Keras, no call of a function or a model;"
-    " single eager ops are no steps"
+    " single eager ops are not steps"
 )
 
 

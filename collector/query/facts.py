@@ -82,7 +82,7 @@ class _OpLog:
                 untrained.add(name)
             elif types:
                 self.types.setdefault(name, []).extend(types)
-                untrained.discard(name)  # its layer was thawed
+                untrained.discard(name)  # its layer was unfrozen
             if shape:
                 self.shapes[name] = tuple(shape)
         for name in untrained & set(self.types) if parity.knows_parameters else ():
@@ -154,7 +154,7 @@ def _without_parameters(
 ) -> dict[str, NodeFacts]:
     """Return the facts of nodes that have no parameters, without their parameter shapes.
 
-    These are the variables of optimizers and metrics, and all ops that are no variables. Nodes
+    These are the variables of optimizers and metrics, and all ops that are not variables. Nodes
     without a parameter shape are left out.
     """
     variables = {name for _, name, op, _ in rows if op in _VARIABLES} | log.shapes.keys()

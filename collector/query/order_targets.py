@@ -42,7 +42,7 @@ def jobs_for_order(
     found = [job for job in found if _matches(host_of(job), hosts) and _matches(job.info.name, names)]
     found = [job for job in found if not pids or job.info.identity.get("pid") in pids]
     if not found:
-        raise NoSuchJobError("no such job is running: `tfprof jobs` lists all")
+        raise NoSuchJobError("no such job is running: `tfprof jobs` lists all jobs")
     return [OrderTarget(job.info, short.get(job.info.hex, job.info.hex), may_run(job.info)) for job in found]
 
 
@@ -51,9 +51,9 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
 
 
 def top_of(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
-    """Return the ops of the traced steps of an order that are of the main kind.
+    """Return the ops of the steps that an order traced, of their main kind only.
 
-    These are the steps that began between the times of ``answer``. None if no such step is stored.
+    The order traced the steps that began between the times of ``answer``. None if none is stored.
     """
     rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
     rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]

@@ -101,7 +101,7 @@ def profile(
     ``device``: only nodes that ran on a matching device, with their times there. It is a part of
     the device's name, or a pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps;
     None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and all steps
-    are asked for. ``averaged``: averages over a node's traced steps, else sums. ``needs``: the
+    are selected. ``averaged``: averages over a node's traced steps, else sums. ``needs``: the
     required facts about nodes.
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.

@@ -64,7 +64,7 @@ def _check(folder: Path, store: LocalStore) -> None:
     except FileNotFoundError:
         return
     if may_run(info):
-        raise StoreError(f"job {info.hex} {info.name} runs: it can be removed when it has ended", "job-running")
+        raise StoreError(f"job {info.hex} {info.name} is running: it can be removed when it has ended", "job-running")
 
 
 def _written_ns(folder: Path) -> int:

@@ -57,7 +57,7 @@ def levels(samples: pa.Table, during: tuple[int, int]) -> tuple[MemorySample, ..
 def load(samples: pa.Table, around: pa.Table) -> tuple[Load, ...]:
     """Return the use of the CPUs between neighboring samples of a job.
 
-    ``around``: the samples of its host. Only samples that both tables have count.
+    ``around``: the samples of its host. A sample that only one of the tables has is ignored.
     """
     cores = cpus(around)
     times: set[Any] = set(samples["t_ns"].to_pylist()) & set(around["t_ns"].to_pylist())

@@ -10,7 +10,7 @@ from ..tfviews.tensors import Tensor, Values
 def tensors(jobs: Iterable[JobReader]) -> Values:
     """Return a function that looks up a node's value by name.
 
-    Of several jobs, the first that has the value counts.
+    If several jobs have a value, that of the first is used.
     """
     found: dict[str, Tensor] = {}
     for job in jobs:

@@ -26,7 +26,7 @@ from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import texts
 
-#: Jobs that ended longer ago are left out by default.
+#: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
 #: Interval at which the records of ended jobs and missing devices are read again.
 _RESCAN_NS: Final = 10 * SECOND_NS
@@ -37,7 +37,7 @@ _SAMPLES: Final = 6
 _ALERTS: Final = 10
 #: Maximum number of kinds of steps of a job with a pace; each function is one.
 _KINDS: Final = 50
-#: An older sample is not used. A job is idle after a longer time without a step.
+#: Maximum age of a sample that is used. A job without a step for a longer time is idle.
 _OLD_NS: Final = 10 * SECOND_NS
 #: Number of points in a trend.
 TREND: Final = 8

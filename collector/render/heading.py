@@ -70,7 +70,7 @@ def lines(subject: Subject, micros: float, same: Sequence[str], timed_steps: int
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.others)
         parts.append(f"also traced: {others} (--kind)")
     if 1 < timed_steps < subject.traces:
-        parts.append(f"the spread is of {timed_steps} steps")
+        parts.append(f"the spread covers {timed_steps} steps")
     for text in (heading(subject), "; ".join(parts)):
         yield from wrapped(clean(text), width)
 

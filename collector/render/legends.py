@@ -40,9 +40,9 @@ TREE_LEGENDS: Final = {"occurrence": "op count (run|defined)"}
 
 _VIEWS: Final = {
     "op": "op: nodes of the graph grouped by op type; (share including all rows below, own share)",
-    "scope": "scope: nodes of the graph below the scopes of their names; own numbers / those of all below too",
-    "graph": "graph: below each node its inputs, each at its first consumer; own numbers / those of all below too",
-    "code": "code: nodes below the Python lines that made them; own numbers / those of all below too",
+    "scope": "scope: nodes of the graph below the scopes of their names; own numbers / sums with all entries below",
+    "graph": "graph: below each node its inputs, each at its first consumer; own numbers / sums with all entries below",
+    "code": "code: nodes below the Python lines that made them; own numbers / sums with all entries below",
 }
 _IMPLIED: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
 
@@ -61,7 +61,7 @@ def notice(parity: Parity = DEFAULT) -> Iterator[str]:
     yield ""
 
 
-#: Explanations of attributes that are no columns.
+#: Explanation of an attribute without a column.
 _NO_COLUMN: Final = "no column: values follow the rows of variables, in jobs that were imported with a checkpoint"
 
 

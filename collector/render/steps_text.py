@@ -45,7 +45,7 @@ def costs(group: StepGroup) -> str | None:
     name = f"{group.kind} {group.call}".strip()
     ns, share, pairs = group.cost
     more = f"{duration(ns)} ({percent(share)}) longer than" if ns > 0 else "no longer than"
-    return f"a traced {name} takes {more} the steps beside it, by the median of {count(pairs)}"
+    return f"a traced {name} takes {more} the steps beside it (median of {count(pairs)} traced steps)"
 
 
 def _mark(step: StepEntry) -> str:
@@ -86,7 +86,7 @@ def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
     for kind, number in steps.timed.items():
         if number < counts.get(kind, 0):
             calls = sum(group.kind == kind for group in steps.groups)
-            shares = ", which call each was is an estimate" if calls > 1 else ""
+            shares = "; the numbers of steps by call are estimates" if calls > 1 else ""
             yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted{shares}"
 
 

@@ -36,9 +36,9 @@ def lines(
     width: int | None,
     values: Values = no_value,
 ) -> Iterator[str]:
-    """Yield heading, table, and below the rows of variables their ``values``.
+    """Yield the heading and the table; the value of a variable follows its row.
 
-    ``timed_steps``: number of steps in the spread.
+    ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
     context = CellContext(max(1, subject.traces), rows.whole, primary(options))
     shown = [one for one in columns(subject.view, options) if one.is_informative(rows.rows)]

@@ -1,6 +1,6 @@
 """Aggregates op executions by node and device.
 
-Also converts the inputs and outputs of the C part.
+Also converts the inputs and outputs of the C extension.
 """
 
 import importlib

@@ -53,12 +53,12 @@ def make_folder(path: Path, *, linked: bool = False) -> None:
         raise StoreError(f"{path} is a symbolic link: remove it, or use another --store", "store-foreign")
     owners = {found.st_uid, *([itself.st_uid] if itself.st_uid else [])} - {os.geteuid()}  # root's links are harmless
     if owners:
-        text = f"{path} belongs to user {min(owners)}, who could have other files of yours overwritten"
+        text = f"{path} belongs to user {min(owners)}, who could make tfprof overwrite other files of yours"
         raise StoreError(f"{text}: use another --store", "store-foreign")
     others = stat.S_IWOTH | (0 if _is_private(found.st_gid) else stat.S_IWGRP)
     if found.st_mode & others:
-        text = f"{path} can be written by others, who could have other files of yours overwritten"
-        raise StoreError(f"{text}: chmod go-w it, or use another --store", "store-foreign")
+        text = f"{path} can be written by others, who could make tfprof overwrite other files of yours"
+        raise StoreError(f"{text}: run chmod go-w on it, or use another --store", "store-foreign")
 
 
 def _is_private(group: int) -> bool:

@@ -45,7 +45,7 @@ def decode(signature: bytes) -> list[OpOutput]:
             output, at = _output(signature, at)
             outputs.append(output)
     except ValueError:
-        raise FormatError("an output signature is cut short") from None
+        raise FormatError("an output signature is truncated") from None
     return outputs
 
 

@@ -44,7 +44,7 @@ class RecordedOutputs(Protocol):
     """Queries of the outputs of one job's executions, on one snapshot."""
 
     def kinds(self, which: ExecutionFilter, sized: Collection[int] | None) -> dict[int, int]:
-        """Group the traces by their outputs; return the number of traces by the group's first one.
+        """Group the traces by their outputs; return first trace of a group -> its number of traces.
 
         In the traces of a group, the executions ``which`` of each node have the same outputs
         equally often. For the nodes ``sized`` (None: all) the bytes of the outputs are also equal.
@@ -271,7 +271,10 @@ class JobWriter(Protocol):
         ...
 
     def seal_if_due(self, now: float) -> bool:
-        """Compact the appended rows if that is due; ``now``: monotonic clock in seconds."""
+        """Seal the log if that is due, and return whether it was sealed.
+
+        ``now``: monotonic clock in seconds.
+        """
         ...
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:

@@ -20,8 +20,8 @@ _BEFORE_NS = 60 * 10**9
 class Limits:
     """Limits for ended jobs; None for no limit.
 
-    ``max_age_s``: maximum age in seconds. ``max_bytes``: maximum total size in bytes, to which
-    running jobs and the samples of hosts count, too.
+    ``max_age_s``: maximum age in seconds. ``max_bytes``: maximum total size in bytes. It
+    includes running jobs and the samples of hosts.
     """
 
     max_age_s: float | None = None
@@ -30,7 +30,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A stored job: uid, last write (ns, real time), size in bytes, and whether it is running."""
+    """A stored job: uid, size in bytes, and whether it is running.
+
+    ``last_ns``: its end, or its last write if it has no end (ns, real time).
+    """
 
     uid: int
     last_ns: int

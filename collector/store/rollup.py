@@ -1,6 +1,6 @@
 """Aggregates ops by node and device (schema.ROLLUP).
 
-This is done by the C part or by pyarrow, with equal results.
+This is done by the C extension or by pyarrow, with equal results.
 """
 
 from types import ModuleType

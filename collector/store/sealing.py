@@ -19,7 +19,7 @@ from .schema import JOB_TABLES, LAST_TRACE, NAMES
 from .snapshot import Snapshot
 from .wal import Contents
 
-#: Rows of ops in one piece of a sealing, rounded up to whole appends: a few megabytes.
+#: Rows of ops that are sealed at a time, rounded up to whole appends: a few megabytes.
 PART_ROWS: Final = 16_000
 
 

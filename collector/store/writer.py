@@ -134,9 +134,9 @@ class LocalJobWriter:
         pa.default_memory_pool().release_unused()
 
     def remove_before(self, name: str, before_ns: int) -> None:
-        """Remove the oldest segments of table ``name``, with every `t_ns` below ``before_ns``.
+        """Remove the oldest segments of table ``name`` whose `t_ns` are all below ``before_ns``.
 
-        The rows of the last segment and of the log stay, and those from a damaged segment on.
+        The last segment and the log stay. A damaged segment stays, and so do all later ones.
         """
         kept, gone, rows = list(self.info.parts.get(name, ())), [], 0
         with contextlib.suppress(OSError, StoreError):
@@ -284,8 +284,9 @@ class LocalStoreWriter:
     def trim_hosts(self) -> None:
         """Remove the samples of hosts that no stored job needs.
 
-        Those of hosts that this collector samples are removed up to the start of the host's first
-        job; those of other hosts, if no job of the host is stored.
+        If this collector stores the samples of a host, those from earlier than a minute before the
+        host's first stored job are removed. Of any other host, all samples are removed if no job of
+        the host is stored.
         """
         starts = retention.first_starts(self.path)
         if starts is None:

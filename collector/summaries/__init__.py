@@ -1,1 +1,1 @@
-"""Summaries: folds over steps, jobs, spans and samples."""
+"""Summarizes the steps, jobs, spans and samples of a store."""

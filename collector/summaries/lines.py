@@ -45,7 +45,7 @@ Row = Mapping[str, Any]
 def _end(row: Row) -> int:
     """Return the end of the last span of an entry.
 
-    The spans of an entry that was not sampled may be apart, so that this is too early for them.
+    If there are pauses between the spans of an entry that was not sampled, the result is too early.
     """
     return int(row["start_ns"] + row["total_ns"])
 

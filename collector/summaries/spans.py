@@ -1,4 +1,4 @@
-"""The nodes of the application: fits with epochs and batches, evaluations, session runs."""
+"""The tree of a job's spans: fits with epochs and batches, evaluations, session runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -35,9 +35,10 @@ def _sum(values: Any) -> int:
 
 
 def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
-    """Return the smallest time that at least ``percent`` % of all ``count`` times do not exceed.
+    """Return the smallest of ``times`` that at least ``percent`` % of all times do not exceed.
 
-    ``times`` are sorted, and each may count several times; ``ends`` are the cumulative counts.
+    ``times`` are sorted, and each may stand for several equal times. ``ends`` are the cumulative
+    numbers of these, and ``count`` is the number of all.
     """
     number = -(-percent * count // 100)
     before = _sum(pc.less(ends, pa.scalar(number, pa.float64())))
@@ -47,8 +48,8 @@ def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
 def spread(spans: pa.Table) -> Spread | None:
     """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None without rows.
 
-    A row with ``count`` steps counts as that many of its mean duration; in a sampled row, one step
-    was timed.
+    A row with ``count`` steps stands for that many steps of its mean duration. In a sampled row,
+    only one step was timed.
     """
     if not spans.num_rows:
         return None

@@ -55,7 +55,10 @@ class CallTree:
 
 
 class Call(AccountedNode):
-    """An accounted call, with its picked nodes in name order."""
+    """An accounted call, with its picked nodes in name order.
+
+    A node is picked if -account_type_regexes matches it.
+    """
 
     __slots__ = ("site",)
 
@@ -97,12 +100,12 @@ def frame_text(frame: Frame) -> str:
 
 
 def forward_name(name: str) -> str | None:
-    """Return the forward op of the gradient node ``name``, None if it is no gradient."""
+    """Return the forward op of the gradient node ``name``, None if it is not a gradient."""
     before, after = name.find(_BEFORE), name.find(_AFTER)
     start = before + len(_BEFORE)
     if before < 0 or after < 0 or after == start:
         return None
-    return name[start:after] if after > start else name[start:]  # the TF profiler's length underflows
+    return name[start:after] if after > start else name[start:]  # in the TF profiler, the length underflows
 
 
 class _Builder:

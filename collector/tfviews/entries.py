@@ -218,7 +218,7 @@ def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
 def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Output]]:
     """Return the outputs by slot of each execution (trace, node, device, execution).
 
-    If a slot has several rows, the last one counts.
+    If a slot has several rows, the last one is used.
     """
     found: dict[tuple[int, int, int, int], dict[int, Output]] = {}
     rows = row_tuples(table, "trace", "node", "device", "execution", "slot", "bytes", "ptr")

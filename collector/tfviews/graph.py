@@ -26,7 +26,7 @@ def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
     while ahead:
         name, consumer = ahead.pop()
         node = known.pop(name, None)
-        if node is None:  # already met, or no node
+        if node is None:  # already met, or not a node
             continue
         if inputs := node.facts.inputs:
             at = len(walked)

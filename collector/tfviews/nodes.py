@@ -190,7 +190,7 @@ def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
 def _ops(table: pa.Table) -> dict[str, str]:
     """Return the op of each graph node by name.
 
-    If several nodes have one name, the first counts.
+    If several nodes have one name, the first is used.
     """
     names: list[Any] = table["name"].to_pylist()
     ops: list[Any] = table["op"].to_pylist()

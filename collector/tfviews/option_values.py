@@ -117,7 +117,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def text_of(name: str, value: Any) -> str:
-    """Return a Python value that must be a string; UsageError if it is none."""
+    """Return a Python value that must be a string; UsageError if it is not."""
     try:
         text = value.decode() if isinstance(value, bytes) else value
         if isinstance(text, str):
@@ -125,12 +125,12 @@ def text_of(name: str, value: Any) -> str:
             return text
     except UnicodeError:
         pass
-    raise invalid(name, value, "a text")
+    raise invalid(name, value, "a string")
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise invalid(name, value, "a list of texts")
+        raise invalid(name, value, "a list of strings")
     return tuple(text_of(name, one) for one in value)
 
 

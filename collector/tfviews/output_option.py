@@ -83,7 +83,7 @@ class OutputChoice(NamedTuple):
 def _outfile(kind: str, text: str) -> str:
     """Return the file in the options after the colon, '' without one.
 
-    If a key is repeated, the last one counts.
+    If a key is repeated, the last one is used.
     """
     outfile = ""
     for piece in filter(None, text.split(",")):

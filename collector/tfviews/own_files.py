@@ -13,7 +13,7 @@ Stack = tuple[Frame, ...]
 
 #: Function name of a script's top-level lines.
 _SCRIPT: Final = "<module>"
-#: Paths of installed packages and of Python's library, and names that are no files.
+#: Paths of installed packages and of Python's library, and names that are not files.
 _FOREIGN: Final = re.compile(
     r".*/(site-packages|dist-packages|lib/python[0-9.]+)/.*|.*/__autograph_generated_file[^/]*|<.*|", re.DOTALL
 )

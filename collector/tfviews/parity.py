@@ -97,7 +97,7 @@ class Parity(NamedTuple):
 
         The traces then give the input shapes that the graph leaves open, too. Otherwise float_ops
         are those of one execution times the number of runs, and if the job has an op log, only its
-        numbers count.
+        numbers are used.
         """
         return not self.exact
 

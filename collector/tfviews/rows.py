@@ -14,7 +14,8 @@ from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 
 #: An entry is shown if it has at least one part in this many of the whole: 0.5 %.
 PARTS: Final = 200
-#: A child counts as its whole scope if at most one part in this many is missing.
+#: A scope and its only child share a row if at most one part in this many of the scope's numbers is
+#: not in the child.
 _NEARLY: Final = 20
 
 #: Times in µs by node, one for each selected step.
@@ -181,7 +182,7 @@ def _is_own(branch: Branch) -> bool:
 class RowFilter(NamedTuple):
     """The rules that decide which entries of a tree get a row.
 
-    `own`: only the user's own calls get one.
+    `own`: only the user's own calls get a row.
     """
 
     view: str

@@ -10,7 +10,7 @@ from .options import Options
 from .parity import DEFAULT, Parity
 from .tree import AccountedNode, TreeView, root_of, tree_view
 
-#: Op type of a scope that is no node.
+#: Op type of a scope that is not a node.
 SCOPE_TYPE: Final = "_kTFScopeParent"
 
 

@@ -19,7 +19,7 @@ def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
     """Return the stack of each node by name, outermost frame first.
 
     ``frames`` and ``nodes``: rows of FRAMES and STACKS in order of arrival. If several graphs have
-    a name, the first counts. Equal stacks and equal frames are shared.
+    a name, the first is used. Equal stacks and equal frames are shared.
     """
     known = _by_number(frames) if frames.num_rows else {}
     by_name: dict[str, tuple[Frame, ...]] = {}

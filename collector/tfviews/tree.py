@@ -20,10 +20,10 @@ _LIMIT: Final = 1 << 63
 class Branch:
     """One shown entry with its shown children, in order.
 
-    `own`: its own numbers; NOTHING for the root and for scopes that are no node. If the entry is
-    not accounted they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`: the
-    node itself, none for the root and for scopes that are no node; in the code view, the picked
-    nodes of the call. `entry`: the accounted entry, for exports.
+    `own`: its own numbers; NOTHING for the root and for scopes that are not nodes. If the entry is
+    not accounted, they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`:
+    the node itself, none for the root and for scopes that are not nodes; in the code view, the
+    picked nodes of the call. `entry`: the accounted entry, for exports.
     """
 
     name: str
@@ -139,7 +139,7 @@ def shows(options: Options) -> Callable[[AccountedNode], bool]:
 
 
 def counter_of(order_by: str) -> int | None:
-    """Return the position in Stats of the counter to sort by; None if it is no sum."""
+    """Return the position in Stats of the counter to sort by; None if it is not a counter."""
     return _COUNTERS.get(order_by)
 
 

@@ -173,7 +173,7 @@ class Channel(object):
         self.report("record-too-large", text)
 
     def grow(self) -> None:
-        """Create the record ring once; ChannelError when that fails, and on every later call."""
+        """Create the record ring once; ChannelError when that fails, or has failed before."""
         if self.ring is not None:
             return
         if self.broken is None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
             """Put the span."""
 
 
-SHORT = 1000000  # ns of merged short steps that fill an entry
+SHORT = 1000000  # ns: shorter steps share an entry, until their times add up to this
 
 _HEAD, _TAIL, _OPEN = WORD["span_head"], WORD["span_tail"], WORD["span_open"]
 _DROPPED, _STEP_NS = WORD["dropped_spans"], WORD["step_ns"]
@@ -66,7 +66,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     busy = False  # whether a put is under way; an exception may interrupt a thread just after it took the lock
 
     def wait(count: int) -> Callable[[], None] | None:
-        """Slow path: wait for the lock and return its release; else drop the span, return None."""
+        """Wait for the lock and return its release; without it, count the span as dropped."""
         nonlocal owned, acquire, release
         if not busy and owned():  # re-entry; other threads that time out replace the lock
             return _nothing

@@ -24,7 +24,8 @@ _STEP, _KIND, _TRACED, _OVER = (WORD["order_" + name] for name in ("step", "kind
 _TABLE = layout.RANGES_AT // 8
 _TIMES = layout.TIMES_AT // 8
 _OFF = Policy(layout.MODE_OFF)
-#: Extra wait (ns) before a silent agent counts as lost: a suspended one beats when it continues.
+#: Extra wait (ns) before a silent agent counts as lost: after a suspension, an agent sends a
+#: heartbeat when it continues.
 _DOUBT_NS = 5 * 10**9
 
 
@@ -57,7 +58,7 @@ class CurrentPolicy(object):
         self._times: dict[int, int] = {}  # time in steps by kind at the order's start
         self._kinds: set[int] = set()  # kinds with steps since then; not kinds whose steps consist of others
         self._beat = 0
-        self._beat_ns = created_ns  # local time of the agent's last beat; at first the channel's creation
+        self._beat_ns = created_ns  # local time of the agent's last heartbeat; at first the channel's creation
         self._doubt_ns = 0
         self._guard = ReentrantGuard()
 
@@ -81,7 +82,8 @@ class CurrentPolicy(object):
     def count_traced(self) -> None:
         """Count a traced step of the current order.
 
-        A step traced after the end of the order is not counted: it belongs to the standing policy.
+        A step traced after the end of the order is not counted: the policy before the order
+        selected it.
         """
         if self._words[_OVER] != self.generation:
             self._words[_TRACED] += 1

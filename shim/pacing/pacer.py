@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WARM_UP = 2  # first runs of a key that are not traced: they compile
 FIRST_TRACES = 3  # next runs of a key that are traced, so that a short job yields a profile
-SAMPLES = 5  # untraced durations that make an estimate
+SAMPLES = 5  # number of untraced durations that an estimate needs
 PROBE_STEPS = 2  # untraced steps measured before each trace, since steps change
 HISTORY = 9
 PENDING_MAX = 32  # durations kept until an estimate exists
@@ -238,7 +238,7 @@ class TracePacer(object):
 
     @staticmethod
     def _extra(entry: _KeyStats, duration: int) -> int:
-        """Estimate the extra time of a traced step of ``duration``; outliers count as usual."""
+        """Estimate the extra time of a traced step; it counts twice the usual duration at most."""
         usual = median(entry.traced) if entry.traced else duration
         return _excess(median(entry.base), min(duration, 2 * usual))
 

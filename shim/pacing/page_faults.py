@@ -78,6 +78,6 @@ class PageFaultMonitor(object):
 
 
 def median(values: Iterable[int]) -> int:
-    """Return the median of ``values``, the upper one of two."""
+    """Return the median of ``values``, the upper one of two middle values."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2]

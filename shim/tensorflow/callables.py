@@ -118,7 +118,7 @@ def _init(original: Original, runs: Runs) -> Original:
 
 @guarded
 def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> _TracedVariants:
-    """Return the variants of a callable with these options, an attribute of it from now on."""
+    """Make variants for a callable with these options, store them in it, and return them."""
     signature = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
     key = with_feeds(signature.key, len(callable_options.feed))
     variants = _TracedVariants(signature.tracker, key, callable_options.SerializeToString())
@@ -254,7 +254,7 @@ def _begin(
 
 @guarded
 def _finish(record: TracedRun, session: Any, raw: bytes | None, metadata: Any) -> None:
-    """Return to the job the metadata that it expects, and put all of it into the channel."""
+    """Give the job the metadata that it expects; put the whole metadata into the channel."""
     try:
         if raw is not None and metadata is not None:
             metadata.ParseFromString(raw if record.requested_by_job else pb_wire.without(raw, STEP_STATS))

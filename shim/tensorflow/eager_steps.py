@@ -50,7 +50,7 @@ class OutermostStep(object):
         self.step = begin(tracker, 0 if name is None else key_of(name), name, windows)
 
     def cancel(self) -> None:
-        """Do nothing at the end."""
+        """Let the end of this step do nothing."""
         self.step = None
 
     def leave(self) -> None:

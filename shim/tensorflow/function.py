@@ -1,4 +1,4 @@
-"""Outermost calls of tf.function as steps, observed by TensorFlow's trace annotation.
+"""Outermost calls of tf.function as steps, observed through TensorFlow's trace annotation.
 
 The call itself enters and leaves the annotation: nothing of ours is on the stack while the function
 runs or is traced.
@@ -38,7 +38,7 @@ _DEPTH_MAX = 32  # maximum frames between a function and the Keras method whose 
 
 
 class _NoCall(object):
-    """Dies at once."""
+    """An object that is deleted at once."""
 
 
 #: The reference to no call: a dead one.
@@ -142,7 +142,7 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
     """Return the factory of annotations; calls that are only counted share one.
 
     ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds; a call within one
-    is no step.
+    is not a step.
     """
     # ``enabled`` is a function or, in other versions, a variable.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
@@ -182,8 +182,8 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
 def _counted(inert: Any) -> Callable[[], object]:
     """Return a function that counts a call, which may be that of a batch's function.
 
-    It returns the call's annotation, which is ``inert`` if it is no batch, or None if the call is
-    to be timed.
+    It returns the call's annotation, which is ``inert`` if the call is not a batch, or None if the
+    call is to be timed.
     """
     annotations: dict[int, Any] = {layout.FUNCTION: inert}
 
@@ -237,7 +237,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
     class Measured(base):  # type: ignore[misc]  # known at run time only
         """TensorFlow's own annotation, which reports to us when it is entered and left."""
 
-        _call: Any = None  # the step, or the ordinal of a counted one; None if the call is no step
+        _call: Any = None  # the step, or the ordinal of a counted one; None if the call is not a step
 
         def __init__(self, name: str, **kwargs: Any) -> None:
             enter(self, name, **kwargs)

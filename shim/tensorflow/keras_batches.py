@@ -104,7 +104,7 @@ class _CountedBatch(CountedRuns):
         return self
 
     def cancel(self) -> None:
-        """Do nothing at the end."""
+        """Let the end of this batch do nothing."""
         del self.here
 
     def __del__(

@@ -82,7 +82,7 @@ def is_model(each: Any) -> bool:
 
 
 def _properties(kind: type) -> tuple[str, str] | None:
-    """Return the names of a model class's properties; None where ``kind`` is no model."""
+    """Return the names of a model class's properties; None where ``kind`` is not a model."""
     if hasattr(kind, "trainable_weights") and hasattr(kind, "weights"):
         return _WEIGHTS[0]
     module = getattr(sys.modules.get(_MODULE), "Module", None)

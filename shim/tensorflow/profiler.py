@@ -1,4 +1,4 @@
-"""One session of the TF profiler; the thread of the step starts and exports it.
+"""One session of TensorFlow's profiler; the thread of the step starts and exports it.
 
 When a step exceeds the time or memory limit of a recording, a second thread drops the session. That
 thread runs no Python code. It is a chain of built-in functions, made before it starts, and it

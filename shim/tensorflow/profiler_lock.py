@@ -1,4 +1,4 @@
-"""Locks the process's TF profiler session.
+"""Locks the process's profiler session.
 
 TensorFlow allows one session per process, so the lock is taken only if the session is provably
 free. A session that the job starts itself comes first.
@@ -35,7 +35,7 @@ claims = WeakTable()
 
 
 def claim(_session: object = None) -> Claim:
-    """End our sessions, since the job needs its own; the caller keeps the result meanwhile."""
+    """Drop our session: the job is about to use its own, as long as the caller keeps the result."""
     _renew()
     made = Claim()
     try:
@@ -53,7 +53,7 @@ def reserve() -> Hold | None:
     """Return the held profiler session, None while it is in use or claimed."""
     _renew()
     hold = _lock.take()
-    # A claim that begins after this check waits until it is released.
+    # A claim that begins after this check waits until ``hold`` is released.
     return None if claims else hold
 
 

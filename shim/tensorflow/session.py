@@ -192,7 +192,7 @@ class _RunBuffers(object):
 
     @guarded
     def finish(self, session: Any, run_metadata: Any) -> None:
-        """Return to the job the metadata that it expects, and put all of it into the channel."""
+        """Give the job the metadata that it expects; put the whole metadata into the channel."""
         raw = None
         try:
             if not self.record.flags & _FAILED:

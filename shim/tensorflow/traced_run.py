@@ -139,7 +139,7 @@ def _batch() -> Step | None:
     if local is None:
         return None
     here = local.thread_state
-    # A batch run by hand is an outermost call, whose step no window can trace.
+    # A single batch, as of train_on_batch, is an outermost call, whose step no window can trace.
     found: Step | None = here.keras_calls[-1].batch if here.keras_calls else getattr(here.outermost(), "step", None)
     if found is None or found.windows or found.has_run:
         return None

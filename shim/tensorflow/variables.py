@@ -156,7 +156,7 @@ def _placeholders(graph: Any) -> dict[int, Any]:
 
 @guarded
 def _placeholder(variable: Any, inner: dict[int, Any], weights: Weights) -> tuple[str, str, Sizes] | None:
-    """Return a variable's id, placeholder node and sizes; None where it is no parameter.
+    """Return a variable's id, placeholder node and sizes; None where it is not a parameter.
 
     A variable of no known model is a parameter if it is trained. Integers never are, though Keras's
     count of batches claims to be trainable by default.

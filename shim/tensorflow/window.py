@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .step import Step
 
 DURATION_MAX_S = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
-_FIRST_DURATION_MAX_S = 1.0  # maximum seconds while the growth of its data is unknown
+_FIRST_DURATION_MAX_S = 1.0  # the same while it is unknown how fast its data grows
 _RETRY_GROWTH_MAX_KIB = 32 << 10  # KiB by which the process may grow in a window after a failed one
 _GROWTH_MAX_KIB = 256 << 10  # KiB by which the process may grow in the first try, which includes the step's own memory
 _DURATION_LIMIT_MIN_S = 0.25  # minimum of the limit in seconds, however fast its data grows

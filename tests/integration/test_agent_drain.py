@@ -224,7 +224,7 @@ def test_the_agent_opens_a_job_again_after_reopen(bench: Bench) -> None:
 
 
 def test_a_collector_of_another_version_gets_only_greetings_until_its_version_is_spoken(bench: Bench) -> None:
-    text = {"slug": "unknown-version", "text": "wire version 1 is not spoken here (this build speaks 2)"}
+    text = {"slug": "unknown-version", "text": "wire version 1 is not supported (this build speaks 2)"}
     refusal = json.dumps(text).encode()
     bench.collector.greet = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
     bench.start_agent()

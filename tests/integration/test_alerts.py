@@ -70,7 +70,7 @@ def test_slower_steps_raise_an_alert_run_the_command_and_order_a_trace(daemon, t
     assert written.read_text() == f"{UID:016x} slower\n"
     [found] = alerts_of([LocalStore(daemon.store).job("train.py")])
     # The change is known to the second: 20 steps.
-    assert found.text.startswith(f"steps are slower since train {found.alert.step}")
+    assert found.text.startswith(f"steps are slower from train {found.alert.step} on")
     assert abs(found.alert.step - 601) <= 20
     assert (found.alert.before, found.alert.now) == (STEP_NS, 2 * STEP_NS)
     assert daemon.stop() == (0, "")

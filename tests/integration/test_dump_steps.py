@@ -57,7 +57,7 @@ def test_the_profiles_of_all_dump_steps_are_written_at_the_end(
     out = tmp_path / "out"
     messages = [line for line in ran.stderr.splitlines() if "profile_" in line]
     assert messages == [
-        f"tfprof: no {out}/profile_2: no step up to 2 was traced (--trace says which are)",
+        f"tfprof: no {out}/profile_2: no step up to 2 was traced (--trace selects the steps)",
         f"tfprof: wrote {out}/profile_4: 2 traced steps",
         f"tfprof: wrote {out}/profile_100: 3 traced steps, the last is step 7; the job ended after step 8",
     ]

@@ -43,7 +43,7 @@ def test_each_profile_contains_the_traced_steps_up_to_its_step(
     launch(tmp_path / "s", 1)
     out = tmp_path / "new" / "folder"
     assert dumped(tmp_path / "s", out, "3,4,5,10,200", capsys=capsys) == [
-        "no profile_3: no step up to 3 was traced (--trace says which are)",
+        "no profile_3: no step up to 3 was traced (--trace selects the steps)",
         "wrote profile_4: 1 traced step",
         "wrote profile_5: 1 traced step, the last is step 4",
         "wrote profile_10: 2 traced steps, the last is step 7",
@@ -67,7 +67,7 @@ def test_several_processes_get_a_folder_each(tmp_path: Path, capsys: pytest.Capt
 def test_a_quiet_launch_prints_only_missing_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 1)
     assert dumped(tmp_path / "s", tmp_path, "3,4", "--quiet", capsys=capsys) == [
-        "no profile_3: no step up to 3 was traced (--trace says which are)"
+        "no profile_3: no step up to 3 was traced (--trace selects the steps)"
     ]
     assert (tmp_path / "profile_4").exists()
 

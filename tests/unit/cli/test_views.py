@@ -251,8 +251,8 @@ def test_bad_input_is_one_line_with_a_slug(run: Run, view: str, words: list[str]
         ),
         (["op", "-output", "pprof:outfile=x"], "Only 'code' view supports pprof output now."),
         (["scope", "-output", "pprof:outfile=x"], "Only 'code' view supports pprof output now."),
-        (["graph", "bb10", "-output", "timeline:outfile=x"], "a timeline of the graph view is of one job"),
-        (["graph", "--device", "cpu", "-output", "timeline:outfile=x"], "a timeline of the graph view is of one job"),
+        (["graph", "bb10", "-output", "timeline:outfile=x"], "a timeline of the graph view shows one job"),
+        (["graph", "--device", "cpu", "-output", "timeline:outfile=x"], "a timeline of the graph view shows one job"),
     ],
 )
 def test_an_unsupported_output_is_refused(run: Run, words: list[str], message: str) -> None:

@@ -70,8 +70,8 @@ def test_a_tree_is_one_file_of_averages_or_of_a_step(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("graph", "0000000000000001", "0000000000000002"), "of one job"),
-        (("graph", "last", "--device", "cpu"), "of one job, with all its devices"),
+        (("graph", "0000000000000001", "0000000000000002"), "shows one job"),
+        (("graph", "last", "--device", "cpu"), "shows one job, with all its devices"),
         (("op", "last"), "op view doesn't support timeline yet. Consider graph/scope/code view."),
     ],
 )

@@ -155,7 +155,7 @@ def test_the_launcher_and_the_commands_refuse_a_bad_file(files, capsys):
     assert ended.value.code == 2
     said = capsys.readouterr().err.splitlines()
     assert [line.partition(": ")[0] for line in said] == ["tfprof-run", "tfprof"]
-    assert all(f"{files.user}: rings is no setting" in line for line in said)
+    assert all(f"{files.user}: rings is not a setting" in line for line in said)
 
 
 def test_config_says_where_each_value_comes_from(files, tmp_path, capsys):

@@ -50,7 +50,7 @@ def test_an_invalid_text_is_refused_and_quoted(trace):
 
 
 def test_an_unknown_level_is_refused():
-    with pytest.raises(PolicyError, match="'most' is no trace level"):
+    with pytest.raises(PolicyError, match="'most' is not a trace level"):
         Policy.from_text("all", "most")
 
 

@@ -148,7 +148,7 @@ def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> Non
     assert (
         types == "MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 % and Mul 15 %."
     )
-    assert scopes == "the scope net takes 80 % of that time, 800 µs in the median step; then come c 15 % and d 5.0 %."
+    assert scopes == "the scope net takes 80 % of the time of all ops, 800 µs in the median step; then come c 15 % and d 5.0 %."
 
 
 def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_the_most_expensive_lines_of_the_user_are_named(tmp_path: Path) -> None:
     types, lines = reports(job, "expensive")
     assert types.line == "main.py:7 (f)"
     assert lines.text == (
-        "of the lines of your own code main.py:7 (f) takes 80 % of that time, 2.00 ms in the median step;"
+        "main.py:7 (f) takes 80 % of the time of the ops that your own lines created, 2.00 ms in the median step;"
         " then come main.py:9 (f) 20 %."
     )
     assert report_texts(job, "expensive", EXACT)[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
@@ -280,8 +280,8 @@ def test_copies_without_a_concurrent_kernel_are_reported_with_their_direction(tm
     step = [*kernel("a", 500, 400), Ran("MEMCPYHtoD", 0, 600, COPIES), Ran("MEMCPYDtoH", 600, 100, COPIES)]
     (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
     assert report.text == (
-        "GPU:0 waits for copies for 50 % of a step: 500 µs in which none of its kernels ran, beside 400 µs of kernels."
-        " Most of them go from host to device."
+        "GPU:0 waits for copies during 50 % of a step: copies run for 500 µs without a kernel; kernels run for 400 µs."
+        " Most copies go from host to device."
     )
     assert "copy_to_device" in report.todo
 
@@ -356,7 +356,7 @@ def test_growing_memory_is_reported_with_the_ops_that_hold_most(tmp_path: Path) 
     (report,) = reports(job, "memory")
     assert report.text == (
         "the job's memory grows while steps run, by 600 MB a minute: from 1.2 GB to 1.6 GB in 41.0 s."
-        " Most memory still held when an op ends: 3.0 MB of Identity a step."
+        " The ops that hold the most memory when they end: Identity 3.0 MB a step."
     )
     assert report.line == "main.py:7 (f)"
 
@@ -416,7 +416,7 @@ def test_a_function_that_is_retraced_often_is_reported(tmp_path: Path) -> None:
     nodes = [row for number in range(7) for row in function_graph(number, "x", "y", "z")]
     (report,) = reports(job_of(tmp_path, graph_nodes=nodes), "retracing")
     assert report.text == (
-        "a function of 3 nodes, one of them x, was traced 7 times or more, which takes far longer than to run it."
+        "a function of 3 nodes, one of them x, was traced 7 times or more, which takes far longer than running it."
     )
 
 

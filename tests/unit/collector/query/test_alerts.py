@@ -79,7 +79,7 @@ def test_the_document_has_numbers_and_the_text(store):
         1e6,
         3e6,
     )
-    assert found["text"] == "steps are slower since run 4: 3.00 ms, 3x the usual 1.00 ms"
+    assert found["text"] == "steps are slower from run 4 on: 3.00 ms, 3x the usual 1.00 ms"
     assert found["ops"][0]["op"] == "Conv2D"
 
 

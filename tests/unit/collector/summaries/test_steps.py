@@ -91,8 +91,8 @@ def test_the_cost_of_tracing_has_a_sentence() -> None:
         (group,) = steps(rows("spans", spans), 0).groups
         return costs(group)
 
-    assert shown(11) == "a traced run takes 1.00 ms (10 %) longer than the steps beside it, by the median of 6"
-    assert shown(9) == "a traced run takes no longer than the steps beside it, by the median of 6"
+    assert shown(11) == "a traced run takes 1.00 ms (10 %) longer than the steps beside it (median of 6 traced steps)"
+    assert shown(9) == "a traced run takes no longer than the steps beside it (median of 6 traced steps)"
 
 
 def test_kinds_and_keys_are_groups_in_order_of_importance() -> None:
