@@ -148,7 +148,10 @@ def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> Non
     assert (
         types == "MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 % and Mul 15 %."
     )
-    assert scopes == "the scope net takes 80 % of the time of all ops, 800 µs in the median step; then come c 15 % and d 5.0 %."
+    assert (
+        scopes
+        == "the scope net takes 80 % of the time of all ops, 800 µs in the median step; then come c 15 % and d 5.0 %."
+    )
 
 
 def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
