@@ -38,6 +38,7 @@ class Job:
         self.outbox = Outbox(found.channel)
         self.state = "running"
         self.error: str | None = None
+        self.served_s = 0.0  # time of the last turn in which all its due messages were sent
         self._tree = TreeSampler()
         self._sample: dict[str, float] = {}
         self._fixed = _fixed_identity(found, launch, host)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...formats import wire
 from ..processes import ProcessTree, all_pids, process_tree
-from ..transport.message_queue import SILENCE_S, STALL_S, MessageQueue, Send, encode
+from ..transport.message_queue import REOPEN_S, SILENCE_S, STALL_S, MessageQueue, Send, encode
 from .host import HostSampler
 from .job import Job
 
@@ -17,6 +17,9 @@ TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
 #: Maximum number of queued samples; beyond it the oldest are dropped and counted.
 QUEUE_MAX: Final = 600
+#: Maximum number of unanswered messages: usually, and after one that the collector did not take.
+UNANSWERED_MAX: Final = 64
+PROBES_MAX: Final = 1
 
 
 class Sampler:
@@ -30,19 +33,22 @@ class Sampler:
         self._tree = ProcessTree({}, {})
         self._not_before = 0.0
         self._silent_since = 0.0
+        self._most = UNANSWERED_MAX
+        self._ended: set[int] = set()  # jobs whose last sample is taken
 
     def make_due(self) -> None:
         """Make the next sample due now: even a short job needs two samples."""
         self._next_s = self._tree_s = 0.0
 
     def take(self, jobs: list[Job], now: float) -> None:
-        """Queue one message when it is due."""
+        """Queue one message when it is due, with ended jobs once after their end."""
         if now < self._next_s or not jobs:
             return
         self._next_s = now + SAMPLE_S
         owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
         tree = self._process_tree(now)
-        rows = {job.hex: job.sample(tree, owners) for job in jobs}
+        rows = {job.hex: job.sample(tree, owners) for job in jobs if job.uid not in self._ended}
+        self._ended = {job.uid for job in jobs if not job.is_running}
         self.queue.put(
             {
                 "t_ns": time.time_ns(),
@@ -68,21 +74,36 @@ class Sampler:
         if now < self._not_before:
             return
         was_waiting = self.queue.unanswered > 0
-        self.queue.pump(send)
+        self.queue.pump(send, self._most)
         if not was_waiting:
             self._silent_since = now
         elif now > self._silent_since + SILENCE_S:
             self._silent_since = now
-            self.queue.rewind()
+            self.rewind()
 
     def note_acked(self, last: int, now: float) -> None:
         """Handle an ACK."""
         self._silent_since = now
+        self._most = UNANSWERED_MAX
         self.queue.note_acked(last)
 
     def stalled(self, now: float) -> None:
         """Handle a STALL: try again after STALL_S."""
         self._not_before = now + STALL_S
+        self.rewind()
+
+    def reopened(self, now: float) -> None:
+        """Handle a REOPEN of a job: try again after REOPEN_S.
+
+        A message is answered with a REOPEN for each of its jobs that the collector does not know.
+        """
+        if now >= self._not_before:
+            self._not_before = now + REOPEN_S
+            self.rewind()
+
+    def rewind(self) -> None:
+        """Send all unacked messages again: one, and after its ACK the others."""
+        self._most = PROBES_MAX
         self.queue.rewind()
 
     def forget(self, uid: str) -> None:

@@ -28,7 +28,8 @@ from .launch_results import LaunchResults
 from .orders import PendingOrders
 from .samples import Sampler
 
-#: Poll interval of rings and announcements (seconds): idle, transferring, job ending.
+#: Poll interval of rings and announcements (seconds): idle; transferring; job ending or more to
+#: send than fits into the socket.
 POLL_S: Final = 0.5
 BUSY_POLL_S: Final = 0.2
 ENDING_POLL_S: Final = 0.05
@@ -73,6 +74,7 @@ class Agent:
         self._host = socket.gethostname()
         self._started_ns = time.time_ns()
         self._living: set[int] = set()
+        self._draining: set[int] = set()  # ended jobs that send
         self._stopping = False
         self._error: str | None = None
         self._launches_changed_ns = -1
@@ -122,6 +124,8 @@ class Agent:
         """
         if self._orders.has_pending:
             return ORDER_POLL_S
+        if self._link.is_full and self._link.is_accepting(now):
+            return ENDING_POLL_S
         wanted = self._results.wants_scan(self._finder.scans)
         if (
             wanted
@@ -249,7 +253,7 @@ class Agent:
     def _send_all_again(self) -> None:
         for job in self.jobs.values():
             job.outbox.rewind()
-        self._sampler.queue.rewind()
+        self._sampler.rewind()
 
     def _reopen(self, uid: int, now: float) -> None:
         job = self.jobs.get(uid)
@@ -257,10 +261,14 @@ class Agent:
             self._sampler.forget(launches.name_of(uid))
         else:
             job.outbox.reopened(now)
-            self._sampler.queue.rewind()
+            self._sampler.reopened(now)
 
     def _send_due(self, now: float) -> None:
-        """Greet, then send due messages of each job in turn, then the samples."""
+        """Greet, then send due messages of each job in turn, then the samples.
+
+        When the socket is full, the jobs that have waited longest are the first ones in the next
+        turn.
+        """
         self._link.greet(now)
         jobs = list(self.jobs.values())
         for job in jobs:
@@ -270,13 +278,18 @@ class Agent:
                 job.close_if_over(self.instance_dir, now)
         self._sampler.take(jobs, now)
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
-        ending = sum(job.is_ending for job in jobs)
+        self._draining &= {job.uid for job in jobs if job.is_ending}
         share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + ENDED_AT_ONCE)
-        for job in sorted(jobs, key=lambda job: (not job.is_running, job.outbox.records.last_sent_s)):
-            if job.is_running or job.is_ending or ending < ENDED_AT_ONCE:
-                before = job.is_ending
+        self._link.is_full = False
+        for job in sorted(jobs, key=lambda job: (not job.is_running, job.served_s, job.outbox.records.last_sent_s)):
+            if self._link.is_full:
+                break
+            if job.is_running or job.uid in self._draining or len(self._draining) < ENDED_AT_ONCE:
                 room -= job.pump(now, self._link.send, max(0, room), share)
-                ending += job.is_ending - before
+                if job.is_ending:
+                    self._draining.add(job.uid)
+                if not self._link.is_full:
+                    job.served_s = now
         self._sampler.pump(self._link.send, now)
         for job in jobs:
             if job.outbox.is_closed:

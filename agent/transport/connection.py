@@ -21,7 +21,10 @@ HEARD_S: Final = 3.0
 #: Shortest and longest interval of reconnection attempts (ms).
 _RECONNECT_MS: Final = (100, 400)
 _ANSWER_MAX: Final = 1 << 20
-_QUEUED_MESSAGES: Final = 1000
+#: Limits of the messages in the socket, and of their bytes in the kernel. They are sent in order,
+#: so a job waits for those of all other jobs.
+_QUEUED_MESSAGES: Final = 64
+_KERNEL_BYTES: Final = 32 << 10
 
 
 class CollectorConnection:
@@ -34,6 +37,7 @@ class CollectorConnection:
         socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.SNDHWM, _QUEUED_MESSAGES)
+        socket.setsockopt(zmq.SNDBUF, _KERNEL_BYTES)
         socket.setsockopt(zmq.MAXMSGSIZE, _ANSWER_MAX)
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
@@ -45,6 +49,7 @@ class CollectorConnection:
         self.heard_s = 0.0
         self.collector: dict[str, Any] | None = None
         self.refusal: dict[str, str] | None = None
+        self.is_full = False  # the last message did not fit into the socket
 
     def close(self) -> None:
         """Close the connection and drop messages in transit."""
@@ -77,7 +82,9 @@ class CollectorConnection:
         try:
             self.socket.send_multipart((wire.pack(head), body), zmq.DONTWAIT)
         except zmq.Again:
+            self.is_full = True
             return False
+        self.is_full = False
         return True
 
     def answers(self, now: float) -> Iterator[tuple[Head, dict[str, Any]]]:

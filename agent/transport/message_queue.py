@@ -69,13 +69,16 @@ class MessageQueue:
             self._sent = max(0, self._sent - 1)
             self.dropped += 1
 
-    def pump(self, send: Send) -> bool:
-        """Send unsent messages; return whether all were sent."""
-        while self._sent < len(self._waiting):
+    def pump(self, send: Send, most: int | None = None) -> bool:
+        """Send unsent messages; return whether all were sent.
+
+        At most ``most`` messages, if it is given, are unanswered at a time.
+        """
+        while self._sent < len(self._waiting) and (most is None or self._sent < most):
             if not send(*self._waiting[self._sent]):
                 return False
             self._sent += 1
-        return True
+        return not self.is_due
 
     def note_acked(self, last: int) -> None:
         """Forget the messages up to number ``last``, which are acked."""

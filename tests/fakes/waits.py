@@ -25,13 +25,14 @@ def queued_s(*pids: int) -> float:
 class Waits:
     """Waits of a job for the daemons ``pids``; the longest is in `slowest_s` (seconds).
 
-    It leaves out the time in which the daemons wait for a processor: that depends on the load of
-    the machine, and an idle wait of theirs counts. The time with it is in `slowest_wall_s`.
+    A wait is without the time in which the daemons wait for a processor, since that depends on the
+    load of the machine. It is at least the CPU time that they use meanwhile. `slowest_wall_s` is
+    the longest time with it.
     """
 
     def __init__(self, *pids: int) -> None:
         self._pids = pids
-        self.slowest_s = self.slowest_wall_s = self.slowest_cpu_s = 0.0
+        self.slowest_s = self.slowest_wall_s = 0.0
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[None]:
@@ -39,9 +40,9 @@ class Waits:
         began, queued_before_s, cpu_before_s = time.monotonic(), self._queued_s(), self._cpu_s()
         yield
         wall_s = time.monotonic() - began
-        self.slowest_s = max(self.slowest_s, wall_s - self._queued_s() + queued_before_s)
+        at_work_s = wall_s - (self._queued_s() - queued_before_s)
+        self.slowest_s = max(self.slowest_s, at_work_s, self._cpu_s() - cpu_before_s)
         self.slowest_wall_s = max(self.slowest_wall_s, wall_s)
-        self.slowest_cpu_s = max(self.slowest_cpu_s, self._cpu_s() - cpu_before_s)
 
     def _queued_s(self) -> float:
         return queued_s(*self._pids, os.getpid())

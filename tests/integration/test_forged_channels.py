@@ -39,6 +39,8 @@ MANY = 1_500
 #: The longest time from the announcement of a new job to its first ack (seconds).
 SERVED_MAX_S = 2.0
 NEW_JOBS = 5
+#: Jobs that end at about the same time.
+ENDED = 20 * PROCESS_MAX
 #: Random: agents of other tests see the channels of this one.
 LAUNCH = secrets.randbits(63)
 DAEMONS = ("agent", "collector")
@@ -166,7 +168,6 @@ def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healt
             {
                 "slowest_s": healthy.waits.slowest_s,
                 "slowest_wall_s": healthy.waits.slowest_wall_s,
-                "slowest_cpu_s": healthy.waits.slowest_cpu_s,
                 "most": most,
                 "share": share,
                 "taken": taken,
@@ -213,3 +214,22 @@ def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
     assert waits.slowest_s < SERVED_MAX_S
     assert max(most) < MEMORY_MAX
     assert max(shares) < BUSY_SHARE
+
+
+def test_many_jobs_that_end_before_they_are_stored_delay_no_other_job(host: Host, healthy: Healthy) -> None:
+    healthy.step()
+    collector = host.daemons["collector"]
+    collector.send_signal(signal.SIGSTOP)
+    many = [script(many_channels, host, PROCESS_MAX) for _ in range(ENDED // PROCESS_MAX)]
+    until(lambda: len(host.status("agent")["jobs"]) > ENDED, "the jobs", PATIENCE_S)
+    for process in many:
+        process.communicate("\n")
+    waits = healthy.waits = Waits(*host.pids)  # without the time in which the collector was stopped
+    collector.send_signal(signal.SIGCONT)
+    for _ in range(10):
+        healthy.step()
+    await_others(host)
+    healthy.channel.close()
+    print(json.dumps({"slowest_s": waits.slowest_s, "slowest_wall_s": waits.slowest_wall_s}))
+    assert host.stop() == [(0, "")] * len(DAEMONS)
+    assert waits.slowest_s < TICK_S + DELAY_MAX_S

@@ -16,9 +16,9 @@ from tfprof.agent import processes
 from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon.finder import Found
 from tfprof.agent.daemon.job import Job
-from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, Sampler
+from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, UNANSWERED_MAX, Sampler
 from tfprof.agent.launches import Launch
-from tfprof.agent.transport.message_queue import SILENCE_S, STALL_S
+from tfprof.agent.transport.message_queue import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
 
 
@@ -126,6 +126,10 @@ def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], line: 
     for number in range(QUEUE_MAX + 3):
         sampler.take(jobs[:1], 100.0 + number)
     sampler.pump(line, 10_000.0)
+    assert len(line.sent) == UNANSWERED_MAX
+    while sampler.queue.unanswered:
+        sampler.note_acked(line.sent[-1][0].last, 10_000.0)
+        sampler.pump(line, 10_000.0)
     assert (len(line.sent), sampler.queue.dropped) == (QUEUE_MAX, 3)
     times = [sent["t_ns"] for _, sent in line.sent]
     assert times == sorted(times)
@@ -140,3 +144,31 @@ def test_an_ended_process_is_sampled_with_its_last_usage(jobs: list[Job], line: 
     sampler.pump(line, 100.1)
     first, last = (sent["jobs"][jobs[0].hex] for _, sent in line.sent)
     assert first == last
+
+
+def test_an_ended_process_is_sampled_once(jobs: list[Job], line: Line) -> None:
+    sampler = Sampler()
+    jobs[0].note_gone(100.0)
+    for second in range(3):
+        sampler.take(jobs, 100.0 + second)
+    sampler.pump(line, 102.0)
+    ended, running = ([job.hex in sent["jobs"] for _, sent in line.sent] for job in jobs)
+    assert (ended, running) == ([False, False, False], [True, True, True])
+
+
+def test_a_message_with_many_unknown_jobs_is_sent_again_alone_and_once(jobs: list[Job], line: Line) -> None:
+    sampler = Sampler()
+    for second in range(5):
+        sampler.take(jobs, 100.0 + second)
+    sampler.pump(line, 105.0)
+    assert len(line.sent) == 5
+    for _ in range(1_000):
+        sampler.reopened(105.0)
+        sampler.pump(line, 105.0)
+    assert len(line.sent) == 5
+    for _ in range(2):
+        sampler.pump(line, 105.0 + REOPEN_S)
+    assert len(line.sent) == 6
+    sampler.note_acked(line.sent[-1][0].last, 106.0)
+    sampler.pump(line, 106.0)
+    assert len(line.sent) == 10
