@@ -27,6 +27,8 @@ LAUNCH = secrets.randbits(63)
 IDLE_SHARE = 0.003
 #: Three intervals of status files and counters, so that each window has about the same work (s).
 WINDOW_S = 6.0
+#: A job before its import of TensorFlow, without a channel.
+STARTING_JOB = "print('started', flush=True); input()"
 REFUSAL = json.dumps({"slug": "unknown-version", "text": "not spoken here"}).encode()
 
 
@@ -89,6 +91,18 @@ def test_at_rest_without_a_job_and_with_an_idle_job(host: Host) -> None:
     host.job()
     until(lambda: any(job["acked"] for job in host.status()["jobs"].values()), "an ack")
     await_rest(agent, collector)
+
+
+def test_at_rest_while_a_job_has_not_imported_tensorflow_yet(host: Host) -> None:
+    collector = host.daemon("collector")
+    agent = host.daemon("agent")
+    until(lambda: host.status()["collector"] == collector, "a welcome")
+    job = host.start(sys.executable, "-m", "tfprof.agent.launcher.run", sys.executable, "-c", STARTING_JOB)
+    assert job.stdout.readline() == "started\n"
+    assert not host.status()["jobs"]
+    await_rest(agent, collector, job.pid)
+    assert running_pid(host.place, "agent") == agent
+    job.communicate("\n")
 
 
 @pytest.mark.parametrize("ends", [False, True])
