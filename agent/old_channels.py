@@ -21,6 +21,7 @@ _NOT_IN_1: Final = (
     "order_kind",
     "order_traced",
     "order_over",
+    "order_budget",
     "policy_refused",
     "agent_lost",
 )

@@ -56,6 +56,7 @@ JOB_WORDS = {
     "policy_refused": 240,  # generation of the last invalid policy
     "agent_lost": 248,  # 1 while no step is traced because the agent is silent
     "ring_error": 256,  # errno of the failed attempt to create the record ring, 0 when none failed
+    "order_budget": 264,  # budget of the order in force, parts per million; 0: no order, or one without a budget
 }
 #: Maximum number of span kinds in the tables below.
 KINDS_MAX = 20

@@ -116,9 +116,10 @@ def missed(job: JobReader) -> str | None:
 
 def cost_note(job: JobReader, row: JobRow) -> str | None:
     """Return a note with the reason if the cost of profiling is above the budget, else None."""
-    if not exceeds_budget(row):
+    values = channel_words(job.info)
+    if not exceeds_budget(row, values):
         return None
-    why = over_budget(row, channel_words(job.info), job.table("traces", ("kind", "key", "step")))
+    why = over_budget(row, values, job.table("traces", ("kind", "key", "step")))
     return f"the cost is above the budget: {why}"
 
 

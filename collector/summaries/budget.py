@@ -1,4 +1,4 @@
-"""Explains a cost of profiling above the budget."""
+"""Explains a cost of profiling above the budget in force."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import layout
+from ...formats.policy import MILLION
 from ...formats.settings import SETTINGS
 from ..numbers import duration
 from .jobs import JobRow, whole
@@ -30,12 +31,14 @@ _ORDERS: Final = "`tfprof trace` or an alert"
 _OFF: Final = "off"
 
 
-def exceeds_budget(row: JobRow) -> bool:
-    """Return whether profiling cost more than its budget.
+def exceeds_budget(row: JobRow, values: Mapping[str, Any]) -> bool:
+    """Return whether profiling cost more than the budget in force.
 
-    A policy without a budget has the budget 0 for traced steps, and none if nothing is traced.
+    That is the budget of the order in force if it has one, else that of the job's own policy. A
+    policy without a budget has the budget 0 for traced steps, and none if nothing is traced.
+    ``values``: the latest words of the job's channel.
     """
-    budget = _share(row.trace)
+    budget = _order_share(values) or _share(row.trace)
     return row.cost is not None and row.cost > budget * _TOLERANCE and bool(row.traced or budget)
 
 
@@ -45,7 +48,7 @@ def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str
     ``values``: the latest words of the job's channel. ``traces``: columns kind, key and step of its
     TRACES.
     """
-    if row.cost is None or not exceeds_budget(row):
+    if row.cost is None or not exceeds_budget(row, values):
         return None
     spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
     is_short = row.steps_ns < SHORT_NS
@@ -53,6 +56,10 @@ def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str
     reasons = (
         (not row.traced, f"no step is traced; counting and timing the steps took {spent} of {steps}"),
         (_is_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_each(row)}"),
+        (
+            row.cost <= _share(row.trace) * _TOLERANCE,
+            f"an order ({_ORDERS}) set a budget of {100 * _order_share(values):g} %, and earlier steps cost more",
+        ),
         (_is_ordered(row, values), _ordered(row, values)),
         (row.trace and not row.trace.startswith("budget"), f"the requested steps are traced (--trace {row.trace})"),
         (
@@ -96,6 +103,14 @@ def _early_steps(traces: pa.Table) -> int:
     for one in keys.to_pylist():
         of_kinds[one["kind"]].append((one["step_min"], one["step_count"]))
     return sum(min(_EARLY, number) for found in of_kinds.values() for _, number in sorted(found)[:_EARLY_KEYS])
+
+
+def _order_share(values: Mapping[str, Any]) -> float:
+    """Return the budget of the order in force as a share of the time in steps.
+
+    It is 0 if no order is in force, or one without a budget.
+    """
+    return max(0, whole(values, "order_budget")) / MILLION
 
 
 def _share(trace: str) -> float:

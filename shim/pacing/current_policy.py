@@ -20,7 +20,7 @@ _POLICY_WORDS = [WORD["policy_" + name] for name in ("mode", "level", "first", "
 _COUNT, _END, _RANGES = WORD["policy_count"], WORD["policy_end_ns"], WORD["policy_ranges"]
 _WRITING, _DETACH, _BEAT = WORD["policy_writing"], WORD["detach"], WORD["agent_beat_ns"]
 _SEEN, _REFUSED, _LOST = WORD["policy_seen"], WORD["policy_refused"], WORD["agent_lost"]
-_STEP, _KIND, _TRACED, _OVER = (WORD["order_" + name] for name in ("step", "kind", "traced", "over"))
+_STEP, _KIND, _TRACED, _OVER, _BUDGET = (WORD["order_" + name] for name in ("step", "kind", "traced", "over", "budget"))
 _TABLE = layout.RANGES_AT // 8
 _TIMES = layout.TIMES_AT // 8
 _OFF = Policy(layout.MODE_OFF)
@@ -51,6 +51,7 @@ class CurrentPolicy(object):
         self.max_traced = 0
         self.is_bounded = False
         self._words = words
+        self._own_policy = policy
         self._base_policy = policy  # in force again after the end of an order
         self._report = report
         self._detach = detach
@@ -169,5 +170,6 @@ class CurrentPolicy(object):
         self._follow(self._base_policy)
 
     def _follow(self, policy: Policy) -> None:
+        self._words[_BUDGET] = 0 if policy is self._own_policy else policy.budget
         self.policy = policy
         self.revision += 1

@@ -16,6 +16,7 @@ from tfprof.collector.summaries.jobs import JobRow, job_row
 
 NONE: Mapping[str, Any] = {}
 FIRST = "the first steps of each kind are always traced"
+LOWERED = "an order (`tfprof trace` or an alert) set a budget of 0.5 %, and earlier steps cost more"
 
 
 def row_of(trace: str, traced: int, cost: float | None, **other: Any) -> JobRow:
@@ -96,6 +97,33 @@ def test_steps_of_an_order_are_not_called_first_steps(policy: str, words: Mappin
     assert (over_budget(row, words, of_steps([3, 4, 5, *range(100, 150)])) or "").startswith(why)
 
 
+@pytest.mark.parametrize(
+    ("own", "ordered", "cost", "why"),
+    [
+        ("budget=1%", 5_000, 0.0052, None),
+        ("budget=1%", 5_000, 0.008, LOWERED),
+        ("budget=1%", 5_000, 0.02, FIRST),
+        ("budget=1%", 50_000, 0.04, None),
+        ("budget=1%", 50_000, 0.06, FIRST),
+        ("budget=1%", 0, 0.02, FIRST),
+        ("off", 5_000, 0.004, None),
+        ("off", 5_000, 0.02, "orders (`tfprof trace` or an alert) selected the traced steps"),
+        ("all", 5_000, 0.004, None),
+        ("all", 5_000, 0.02, "the requested steps are traced (--trace all)"),
+        ("budget=1%", 2**64 - 1, 0.02, None),
+        ("budget=1%", True, 0.02, FIRST),
+        ("budget=1%", -5_000, 0.02, FIRST),
+        ("budget=1%", "x", 0.02, FIRST),
+    ],
+)
+def test_the_cost_is_compared_with_the_budget_of_the_order_in_force(
+    own: str, ordered: Any, cost: float, why: str | None
+) -> None:
+    row = row_of(own, 3, cost, steps_ns=3600 * 10**9)
+    values = {"policy_seen": 1, "order_budget": ordered}
+    assert over_budget(row, values, of_steps([3, 4, 5])) == why
+
+
 def test_first_steps_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
     row = row_of("budget=1%", 40, 0.2, steps_ns=3600 * 10**9)
     few = pa.concat_tables(of_steps(range(10 * key, 10 * key + 5), key) for key in range(8))
@@ -111,3 +139,7 @@ def test_the_note_reads_words_and_traces_of_the_store(tmp_path: Path) -> None:
     note = "the cost is above the budget: an order (`tfprof trace` or an alert) selected 4 of 6 traced steps"
     assert cost_note(job, job_row(job.info, "0001", 0)) == note
     assert cost_note(job, row_of("budget=20%", 6, 0.11)) is None
+    values["order_budget"] = 300_000
+    write_job(tmp_path, 2, {"traces": of_steps([3, 4])}, identity={"trace": ""}, counters=values)
+    job = LocalStore(tmp_path).job("last")
+    assert cost_note(job, job_row(job.info, "0002", 0)) is None

@@ -192,6 +192,28 @@ def test_an_order_without_an_end_lasts_until_the_next(process: Any) -> None:
     assert job.steps(300) == []
 
 
+def test_the_channel_has_the_budget_of_the_order_in_force(process: Any) -> None:
+    job = process("budget=1%")
+    found = []
+    for trace, count in (("budget=0.5%", 0), ("all", 3), ("off", 0), ("budget=0.2%", 0)):
+        job.order(trace, count)
+        job.step()
+        found.append(job.word("order_budget"))
+        job.steps(1_000)
+        found.append(job.word("order_budget"))
+    # A count ends an order; then the last order without an end is in force again.
+    assert found == [5_000, 5_000, 0, 5_000, 0, 0, 2_000, 2_000]
+
+
+def test_after_an_order_with_an_end_the_own_budget_of_the_job_is_in_force(process: Any) -> None:
+    job = process("budget=1%")
+    job.order("budget=5%", for_ns=SECOND)
+    job.step()
+    assert job.word("order_budget") == 50_000
+    job.steps(2 * SECOND // STEP)
+    assert job.word("order_budget") == 0
+
+
 def test_several_ranges_reach_a_running_job(process: Any) -> None:
     job = process("off")
     job.steps(10)
