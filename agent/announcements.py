@@ -11,6 +11,7 @@ import time
 from typing import Final, NamedTuple
 
 from ..formats import runtime_dir
+from ..formats.ids import hex_id
 from ..formats.private_files import read_file
 
 _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
@@ -101,7 +102,7 @@ class AnnounceFolder:
     def remove(self, pid: int, uid: int) -> None:
         """Remove the announcement of channel ``uid`` by process ``pid``, if there is one."""
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self._folder, f"{pid}-{uid:016x}"))
+            os.unlink(os.path.join(self._folder, f"{pid}-{hex_id(uid)}"))
 
 
 def _content(text: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..formats import runtime_dir
+from ..formats.ids import hex_id
 from ..formats.private_files import read_json, write_json
 from . import identity
 
@@ -110,16 +111,11 @@ def new(store: str, name: str | None, command: list[str] | None, tagged_pid: int
 
 def run_of(instance_dir: str, launch: Launch) -> str:
     """Return the value of TFPROF_RUN in the jobs of ``launch``."""
-    return f"{name_of(launch.launch)}@{instance_dir}"
-
-
-def name_of(launch: int) -> str:
-    """Return the 16 hexadecimal digits that name ``launch``."""
-    return f"{launch:016x}"
+    return f"{hex_id(launch.launch)}@{instance_dir}"
 
 
 def _path(instance_dir: str, launch: int, suffix: str) -> str:
-    return os.path.join(instance_dir, runtime_dir.LAUNCHES, name_of(launch) + suffix)
+    return os.path.join(instance_dir, runtime_dir.LAUNCHES, hex_id(launch) + suffix)
 
 
 def write(instance_dir: str, launch: Launch) -> None:
@@ -183,7 +179,7 @@ def listed(instance_dir: str) -> list[int]:
 
 def forget_old(instance_dir: str, now_s: float, living: set[int]) -> None:
     """Remove files of launches that are older than a day, except those of ``living``."""
-    names = {name_of(launch) for launch in living}
+    names = {hex_id(launch) for launch in living}
     with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # a folder is not ours, and harmless

@@ -16,7 +16,6 @@ from ..agent.attach.attachment import ALL_METHODS, Attachment, AttachOptions
 from ..agent.attach.helper import answer_in_process, set_request_handler
 from ..agent.attach.identities import RequestHandler, as_user, user_to_become
 from ..agent.channels import ChannelReader
-from ..agent.launches import name_of
 from ..agent.processes import Process, process
 from ..collector.numbers import duration
 from ..collector.query.explanations import untraced
@@ -25,6 +24,7 @@ from ..collector.summaries.jobs import main_steps, short_ids
 from ..commands import settings_files
 from ..commands.streams import note
 from ..formats.errors import TfprofError, UsageError
+from ..formats.ids import hex_id
 from ..formats.policy import Policy
 from ..formats.settings import SETTINGS
 from .command import print_lines, store_option, width
@@ -282,7 +282,7 @@ def _title(one: Attachment) -> str:
 
 def _id(one: Attachment, store: str) -> str:
     """Return the start of the job's id, as `tfprof jobs` shows it."""
-    uid = f"{one.channel.identity.uid:016x}"
+    uid = hex_id(one.channel.identity.uid)
     known: list[str] = []
     with suppress(TfprofError):  # the store may not exist yet
         known = [job.info.hex for job in open_reader(store).jobs()]
@@ -365,7 +365,7 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
         failed = _detach(one) or failed
         one.close_launch()
     for one in attached:
-        launch = name_of(one.launch)
+        launch = hex_id(one.launch)
         result = one.wait_stored()
         problem = None
         if result is None or not result.complete:

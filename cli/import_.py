@@ -19,6 +19,7 @@ from ..collector.imports.writing import ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
 from ..collector.store.columns import column_list
 from ..commands.streams import note
+from ..formats.ids import hex_id
 from ..formats.values import job_name
 from .command import json_option, print_json, print_lines, store_option
 from .selection import TfprofCommand
@@ -149,7 +150,7 @@ def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "job": f"{made.uid:016x}",
+                "job": hex_id(made.uid),
                 "name": source.name,
                 "nodes": made.nodes,
                 "steps": made.steps,
@@ -157,4 +158,4 @@ def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
             }
         )
     else:
-        print_lines([f"{made.uid:016x} {source.name}: {made.nodes} nodes, {made.steps} steps"])
+        print_lines([f"{hex_id(made.uid)} {source.name}: {made.nodes} nodes, {made.steps} steps"])

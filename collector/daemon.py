@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..commands.daemons import StatusFile
 from ..formats import given_up
 from ..formats.addresses import collector_address
+from ..formats.ids import hex_id
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
@@ -206,7 +207,7 @@ class Collector:
             "store": str(self._options.store),
             "jobs": len(self._jobs.open),
             "lag_s": round(self._jobs.lag_s, 3),
-            "quarantined": {f"{uid:016x}": why for uid, why in self._jobs.quarantined.items()},
+            "quarantined": {hex_id(uid): why for uid, why in self._jobs.quarantined.items()},
         }
         try:
             self._status.write(status)

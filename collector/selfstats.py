@@ -8,6 +8,7 @@ import traceback
 from typing import Any, Final
 
 from ..commands import daemons
+from ..formats.ids import hex_id
 from .errors import TfprofError
 
 #: Time without a failed append after which a store no longer counts as stalled (seconds).
@@ -54,7 +55,7 @@ class CollectorStats:
         """
         self.failures += 1
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
-        where = f"job {uid:016x}: " if uid else ""
+        where = f"job {hex_id(uid)}: " if uid else ""
         self._first_failure = self._first_failure or where + text[-_TRACE_MAX:]
         if self.failures <= _LOGGED_MAX:
             log(f"tfprof: {where}{text} [internal]")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from .ids import hex_id
 from .private_files import read_json, write_json
 from .runtime_dir import GIVEN_UP
 
@@ -22,7 +23,7 @@ def write(
     instance_dir: str, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
 ) -> None:
     """Write the bodies of the last OPEN, EVENT (if any) and CLOSE of job ``uid``; OSError."""
-    path = os.path.join(instance_dir, GIVEN_UP, "%016x%s" % (uid, _SUFFIX))
+    path = os.path.join(instance_dir, GIVEN_UP, hex_id(uid) + _SUFFIX)
     happened = {} if event is None else {"event": event}
     write_json(path, {"uid": uid, "identity": identity, "end": end, **happened})
 

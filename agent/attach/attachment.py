@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from ...formats import runtime_dir
+from ...formats.ids import hex_id
 from .. import control, daemon_start, launches, processes
 from ..channels import ChannelReader, InvalidChannelError, open_file
 from ..launches import Launch, Result
@@ -122,7 +123,7 @@ class Attachment:
 
     def _announce(self, channel: ChannelReader) -> None:
         """Announce a channel for its process, which may not see the folder of announcements."""
-        name = f"{self.process.pid}-{channel.identity.uid:016x}"
+        name = f"{self.process.pid}-{hex_id(channel.identity.uid)}"
         with contextlib.suppress(OSError):  # the process has announced it
             fd = os.open(
                 os.path.join(self._instance_dir, runtime_dir.ANNOUNCE, name),

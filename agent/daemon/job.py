@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...formats import given_up
+from ...formats.ids import hex_id
 from .. import identity, launches
 from ..channels import InvalidChannelError
 from ..launches import Launch
@@ -54,7 +55,7 @@ class Job:
     @property
     def hex(self) -> str:
         """The uid in the form used in files and output."""
-        return f"{self.uid:016x}"
+        return hex_id(self.uid)
 
     @property
     def is_running(self) -> bool:
@@ -216,13 +217,13 @@ def _fixed_identity(found: Found, launch: Launch, host: str) -> dict[str, Any]:
     channel, owner = found.channel, found.owner
     environ = identity.environment_of(owner.pid) if owner else {}
     fixed: dict[str, Any] = {
-        "uid": f"{channel.identity.uid:016x}",
+        "uid": hex_id(channel.identity.uid),
         "pid": owner.pid if owner else channel.identity.pid,
         "started": owner.started if owner else None,
         "user": identity.user_name(channel.user_id),
         "user_id": channel.user_id,
         "host": host,
-        "launch": launches.name_of(launch.launch),
+        "launch": hex_id(launch.launch),
         "rank": identity.rank(environ),
         "tags": (launch.tags or {}) | (identity.process_tags(owner.pid) if owner else {}),
         "created_real_ns": channel.created_real_ns,

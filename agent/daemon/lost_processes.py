@@ -9,6 +9,7 @@ import time
 from typing import Any, Final
 
 from ...formats import given_up, runtime_dir
+from ...formats.ids import hex_id
 from .. import launches
 from ..announcements import Announcement
 from ..launches import Launch
@@ -48,12 +49,12 @@ def _waiting(instance_dir: str) -> list[str]:
 def _identity(one: Announcement, launch: Launch, host: str) -> dict[str, Any]:
     """Return what is known about the process without its channel."""
     known: dict[str, Any] = {
-        "uid": launches.name_of(one.uid),
+        "uid": hex_id(one.uid),
         "pid": one.pid,
         "user": launch.user,
         "user_id": os.geteuid(),
         "host": host,
-        "launch": launches.name_of(launch.launch),
+        "launch": hex_id(launch.launch),
         "tags": launch.tags or {},
         "created_real_ns": one.made_ns,
     }

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ...formats import layout, orders, wire
 from ...formats.errors import FormatError, TfprofError, VersionError
+from ...formats.ids import hex_id
 from ...formats.orders import JobGoneError, Order, OrderAnswer
 from ...formats.policy import NEVER
 from ...formats.version import CHANNEL_VERSION
@@ -187,7 +188,7 @@ class PendingOrders:
         """Send the answer, and queue an event of the job with the ``result``."""
         one.answer = answer
         if self._jobs.get(one.job.uid) is one.job:
-            text = f"order {number:016x} of {one.order.giver}, {one.order}: {result}"
+            text = f"order {hex_id(number)} of {one.order.giver}, {one.order}: {result}"
             one.job.outbox.events.put({"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()})
         self._send_answer(number, answer)
 

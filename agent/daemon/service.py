@@ -15,6 +15,7 @@ from ...commands import daemons
 from ...formats import runtime_dir, wire
 from ...formats.addresses import collector_address
 from ...formats.errors import FormatError
+from ...formats.ids import hex_id
 from ...formats.version import VERSION
 from ...formats.wire import Head
 from .. import announcements, daemon_start, identity, launches
@@ -258,7 +259,7 @@ class Agent:
     def _reopen(self, uid: int, now: float) -> None:
         job = self.jobs.get(uid)
         if job is None:
-            self._sampler.forget(launches.name_of(uid))
+            self._sampler.forget(hex_id(uid))
         else:
             job.outbox.reopened(now)
             self._sampler.reopened(now)

@@ -9,6 +9,7 @@ from typing import Final
 from ...commands import daemons
 from ...formats import private_files, runtime_dir
 from ...formats.errors import FormatError, TfprofError
+from ...formats.ids import hex_id
 from .. import daemon_start, identity, processes
 from ..announcements import STAMP_NS, AnnounceFolder, Announcement
 from ..channels import agent_of, open_file, read_identity
@@ -104,7 +105,7 @@ class ChannelHolder:
             return
         if one.refusal is not None:
             run = identity.environment_of(one.pid).get("TFPROF_RUN", "")
-            if one.launch or run.startswith(f"{self._launch:016x}@"):
+            if one.launch or run.startswith(f"{hex_id(self._launch)}@"):
                 self.refusal = one.refusal
                 self.launch_announcements += 1
             return

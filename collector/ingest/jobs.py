@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow.compute as pc
 
 from ...formats import wire
+from ...formats.ids import hex_id
 from ...formats.wire import Head
 from ..alerts.alert import Alert
 from ..decoders.decode import Decoder
@@ -111,7 +112,7 @@ class OpenJobs:
     def take(self, head: Head, body: memoryview) -> list[Head]:
         """Return the answers to one message about job ``head.uid``."""
         if head.uid in self.quarantined:
-            raise QuarantinedError(f"job {head.uid:016x} is in quarantine: {self.quarantined[head.uid]}")
+            raise QuarantinedError(f"job {hex_id(head.uid)} is in quarantine: {self.quarantined[head.uid]}")
         try:
             return self._handled(head, body)
         except StoreError:

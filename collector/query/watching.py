@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import layout
+from ...formats.ids import hex_id
 from ...formats.layout import SECOND_NS
 from ..errors import TfprofError
 from ..store import catalog, lock
@@ -226,7 +227,7 @@ class Watch:
             info = one.take()
         except TfprofError:
             del self._running[uid]
-            self._damaged.add(f"{uid:016x}")
+            self._damaged.add(hex_id(uid))
             return None
         if info.state != RUNNING:
             del self._running[uid]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from ...formats.ids import hex_id
 from ..errors import NoSuchJobError, StoreError
 from . import durable
 from .schema import READABLE, STORE_VERSION
@@ -63,7 +64,7 @@ class JobInfo:
     @property
     def hex(self) -> str:
         """The uid in hexadecimal, as in folder names and on screen."""
-        return f"{self.uid:016x}"
+        return hex_id(self.uid)
 
     @property
     def name(self) -> str:
@@ -159,7 +160,7 @@ def jobs_folder(store: Path) -> Path:
 
 def job_folder(store: Path, uid: int) -> Path:
     """Return the folder of job ``uid``."""
-    return jobs_folder(store) / f"{uid:016x}"
+    return jobs_folder(store) / hex_id(uid)
 
 
 def host_folder(store: Path, host: str) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ...formats.ids import hex_id
 from . import catalog, durable
 from .writer import LocalJobWriter
 
@@ -29,7 +30,7 @@ def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
     catalog.make(store)
     _sweep(store)
     uid = secrets.randbits(64) or 1
-    folder = catalog.jobs_folder(store) / f"{_STAGED}{uid:016x}"
+    folder = catalog.jobs_folder(store) / f"{_STAGED}{hex_id(uid)}"
     durable.make_folder(folder)
     lock = _locked(folder)
     try:

@@ -106,7 +106,7 @@ ALLOWED = {
     "collector.render": (
         "collector.advice collector.numbers collector.summaries collector.text collector.tfviews formats"
     ),
-    "collector.selfstats": "collector.errors commands",
+    "collector.selfstats": "collector.errors commands formats",
     "collector.store": "collector.errors formats",
     "collector.summaries": (
         "collector.errors collector.numbers collector.store.catalog collector.text collector.tfviews formats"
@@ -120,7 +120,7 @@ ALLOWED = {
         "collector.query collector.tfviews"
     ),
     "cli": (
-        "agent.attach agent.channels agent.daemon_start agent.diagnosis agent.identity agent.launches agent.processes "
+        "agent.attach agent.channels agent.daemon_start agent.diagnosis agent.identity agent.processes "
         "collector.alerts collector.api collector.client collector.decoders collector.errors collector.export "
         "collector.exporters collector.forms collector.imports collector.loader collector.numbers "
         "collector.query collector.render collector.store collector.summaries collector.text "

@@ -77,7 +77,7 @@ def test_the_open_has_fields_of_the_hello_and_of_the_launcher(bench: Bench) -> N
     (sent,) = bench.of(wire.OPEN)
     assert (sent["name"], sent["command"], sent["framework"]) == ("nightly", ["train", "x"], "tensorflow")
     assert (sent["uid"], sent["pid"], sent["host"]) == (f"{bench.writer.uid:016x}", os.getpid(), "node7")
-    assert sent["launch"] == launches.name_of(7)
+    assert sent["launch"] == f"{7:016x}"
     assert sent["tags"]["a"] == "b"
     assert bench.writer.word("agent_pid") == os.getpid()
 
