@@ -184,8 +184,8 @@ RECORD = struct.Struct("<IHHQQQQQII")
 ) = range(1, 10)
 #: Header before the bytes of an XSPACE: start of the session (real ns), number of steps that the
 #: step stands for, and the low 32 bits of the line id of the step's thread in the XSpace (0:
-#: unknown). The lowest bit is not part of the id: XSPACE_OTHERS is set if other threads were in
-#: calls when the session began.
+#: unknown). The lowest bit is not part of the id: XSPACE_OTHER_THREADS is set if other threads were
+#: in calls when the session began.
 XSPACE_HEAD = struct.Struct("<QII")
 XSPACE_OTHER_THREADS = 1
 RECORD_NAMES = {

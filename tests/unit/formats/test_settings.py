@@ -46,7 +46,7 @@ def test_an_invalid_time_is_an_error(text):
 def test_a_job_name_is_printable_and_not_reserved():
     assert job_name("night run é") == "night run é"
     for text in ("", " ", "last", "a\nb", "\x1b[1m", "\udcff", "x" * 201):
-        with pytest.raises(ValueError, match="name (for|of) a job"):
+        with pytest.raises(ValueError, match=r"name (for|of) a job"):
             job_name(text)
 
 
