@@ -13,7 +13,7 @@ from ..collector.imports.files import BINARY, TEXT, contents, parsed
 from ..collector.imports.graph import graph
 from ..collector.imports.op_log import op_log
 from ..collector.imports.profile import ProfileFile
-from ..collector.imports.stacks import Rows
+from ..collector.imports.stacks import ImportedRows
 from ..collector.imports.steps import Coverage, ImportedStep
 from ..collector.imports.writing import ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
@@ -45,7 +45,7 @@ def _of_profile(path: str, name: str) -> ImportSource:
 def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> ImportSource:
     nodes = graph(contents(given["graph_path"]), given["graph_path"])
     names = frozenset(column_list(nodes, "name"))
-    known: list[Iterable[Rows]] = []
+    known: list[Iterable[ImportedRows]] = []
     if "op_log_path" in given:
         known.append([_op_log(given["op_log_path"], names, notes)])
     if "checkpoint_path" in given:
@@ -65,14 +65,14 @@ def _listed(paths: str | None) -> list[str]:
     return listed
 
 
-def _op_log(path: str, names: Collection[str], notes: list[str]) -> Rows:
+def _op_log(path: str, names: Collection[str], notes: list[str]) -> ImportedRows:
     log = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
     if log.ignored:
         notes.append(f"{log.ignored} entries of {path} have no node in the graph and are left out")
     return log.rows
 
 
-def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Rows]:
+def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[ImportedRows]:
     from ..collector.imports.checkpoint import Checkpoint, values  # noqa: PLC0415  # few imports have one
 
     checkpoint = Checkpoint(path)

@@ -20,7 +20,7 @@ from .. import identity
 from .errors import RefusedError
 
 #: Variables that locate the user's files. They are taken from a job that sees the host's files.
-_PLACES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
+_FOLDER_VARIABLES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
 #: Asks a user namespace for the user who made it (<linux/nsfs.h>).
 _NS_GET_OWNER_UID: Final = 0xB704
 #: The runtime folder that a login makes.
@@ -104,11 +104,11 @@ def as_user(user_id: int, pid: int, work: Callable[[RequestHandler], int], answe
 
 
 def _environment(pid: int, user_id: int) -> dict[str, str]:
-    places = _own_places(user_id)
+    folders = _own_folders(user_id)
     if _sees_our_files(pid):
         given = identity.environment_of(pid)
-        places |= {name: given[name] for name in _PLACES if os.path.isabs(given.get(name, ""))}
-    return {name: os.environ[name] for name in _KEPT if name in os.environ} | places
+        folders |= {name: given[name] for name in _FOLDER_VARIABLES if os.path.isabs(given.get(name, ""))}
+    return {name: os.environ[name] for name in _KEPT if name in os.environ} | folders
 
 
 def _sees_our_files(pid: int) -> bool:
@@ -122,16 +122,16 @@ def _sees_our_files(pid: int) -> bool:
         return False
 
 
-def _own_places(user_id: int) -> dict[str, str]:
-    """Return the places that a login gives the user."""
-    places = {}
+def _own_folders(user_id: int) -> dict[str, str]:
+    """Return the folders that a login gives the user."""
+    folders = {}
     with contextlib.suppress(KeyError):
-        places["HOME"] = pwd.getpwuid(user_id).pw_dir
+        folders["HOME"] = pwd.getpwuid(user_id).pw_dir
     runtime = _RUNTIME % user_id
     with contextlib.suppress(OSError):
         if os.stat(runtime).st_uid == user_id:
-            places["XDG_RUNTIME_DIR"] = runtime
-    return places
+            folders["XDG_RUNTIME_DIR"] = runtime
+    return folders
 
 
 def _become(user_id: int, environ: Mapping[str, str]) -> None:

@@ -85,10 +85,10 @@ def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
     if len(table) < _TABLE_MAX:
         return None
     cookie, version, is_free_threaded = _HEAD.unpack_from(table)
-    places = TABLES.get((version >> 24 & 0xFF, version >> 16 & 0xFF))
-    if cookie != _COOKIE or is_free_threaded or places is None:
+    positions = TABLES.get((version >> 24 & 0xFF, version >> 16 & 0xFF))
+    if cookie != _COOKIE or is_free_threaded or positions is None:
         return None
-    its = Offsets(*(int.from_bytes(table[at : at + 8], "little") for at in places))
+    its = Offsets(*(int.from_bytes(table[at : at + 8], "little") for at in positions))
     for interpreter in _interpreters(memory, runtime_at, its):
         if _word(memory, interpreter + its.interpreter_id) == _MAIN:
             return _of_interpreter(memory, interpreter, its)

@@ -16,7 +16,7 @@ from ..tfviews.tensors import SIZES, STRING, Tensor
 from .checksum import crc32c, masked
 from .files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
 from .sstable import DamagedTableError, entries
-from .stacks import Rows
+from .stacks import ImportedRows
 
 _INDEX: Final = ".index"
 #: Highest length of a string that a checksum covers as 4 bytes; longer ones count as 8 bytes.
@@ -101,7 +101,9 @@ class Checkpoint:
         return data
 
 
-def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]) -> Iterator[Rows]:
+def values(
+    checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]
+) -> Iterator[ImportedRows]:
     """Yield the types of the nodes with a tensor, then the rows of each tensor.
 
     ``names``: the names of the nodes; tensors without a node are ignored. ``skipped`` is called

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..decoders.columns import from_rows
 from .files import BadFileError, has_unknown_fields, text_of
-from .stacks import Rows, Stacks
+from .stacks import ImportedRows, Stacks
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class OpLog(NamedTuple):
     ``ignored``: number of ignored entries, whose nodes the graph lacks.
     """
 
-    rows: Rows
+    rows: ImportedRows
     ignored: int
 
 

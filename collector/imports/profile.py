@@ -17,7 +17,7 @@ from ..store.devices import GPU, host_device
 from .files import BadFileError, NotRepresentableError, has_unknown_fields, parsed, text_of
 from .graph import nodes
 from .split_entries import executions
-from .stacks import Rows, Stacks
+from .stacks import ImportedRows, Stacks
 from .steps import ImportedStep
 
 #: Limit for positions of inputs and outputs; a higher position means that the file is damaged.
@@ -41,7 +41,7 @@ class ProfileFile:
         plain = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])
         return nodes(plain.SerializeToString(), self._path)
 
-    def op_log(self) -> Rows:
+    def op_log(self) -> ImportedRows:
         """Return further facts about the nodes, as rows by table."""
         stacks = Stacks(self._message.id_to_string, self._path)
         rows: list[tuple[Any, ...]] = []

@@ -9,7 +9,7 @@ from ..decoders.columns import from_rows
 from ..export.code_defs import NONE
 from .files import BadFileError, text_of
 
-Rows = dict[str, pa.RecordBatch]
+ImportedRows = dict[str, pa.RecordBatch]
 
 #: Frames of a stack: file, line, function, first line of the function, text of the line.
 _Stack = tuple[tuple[str, int, str, int, str], ...]
@@ -33,7 +33,7 @@ class Stacks:
             stack = tuple(self._frame(trace) for trace in code.traces)
             self._nodes[name] = self._numbers.setdefault(stack, len(self._numbers))
 
-    def rows(self) -> Rows:
+    def rows(self) -> ImportedRows:
         """Return the rows of graph 0, by table."""
         frames = [
             (0, number, position, *frame)

@@ -14,7 +14,7 @@ from ...formats import layout
 from ..store.catalog import IMPORTED
 from ..store.job_import import staged
 from ..store.protocols import JobWriter
-from .stacks import Rows
+from .stacks import ImportedRows
 from .steps import ImportedStep, StepTables, extent
 
 #: Maximum rows of a graph per append, since attributes may be large.
@@ -31,7 +31,7 @@ class ImportSource:
 
     name: str
     graph: pa.RecordBatch
-    known: Iterable[Rows]
+    known: Iterable[ImportedRows]
     steps: Iterator[ImportedStep]
     facts: Mapping[str, Any] = field(default_factory=dict)
 

@@ -102,12 +102,12 @@ class OpenJobs:
         """Whether job ``uid`` was closed here, or is in quarantine."""
         return uid in self._ended or uid in self.quarantined
 
-    def poll_timeout_ms(self, most: int) -> int:
-        """Return the poll timeout before the next ``work`` (milliseconds), at most ``most``."""
+    def poll_timeout_ms(self, timeout_max_ms: int) -> int:
+        """Return the poll timeout before the next ``work``, at most ``timeout_max_ms``."""
         if not self._busy:
-            return most
+            return timeout_max_ms
         ready = any(self.open[uid].is_ready for uid in self._busy if uid in self.open)
-        return 0 if ready else min(most, _WORK_MS)
+        return 0 if ready else min(timeout_max_ms, _WORK_MS)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
         """Return the answers to one message about job ``head.uid``."""

@@ -178,7 +178,7 @@ def host_name(job: JobReader) -> str:
 
 
 def _series(series: Sequence[Series]) -> dict[str, dict[str, object]]:
-    return {one.name: {"mean": one.mean, "max": one.most, "values": one.values} for one in series}
+    return {one.name: {"mean": one.mean, "max": one.maximum, "values": one.values} for one in series}
 
 
 def advice_document(found: Sequence["JobAdvice"]) -> dict[str, Any]:

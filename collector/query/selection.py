@@ -20,9 +20,9 @@ def ids_of(jobs: Sequence[JobReader]) -> dict[str, str]:
     return short_ids(list(known))
 
 
-def _listed(texts: Iterable[str], most: int = 8) -> str:
+def _listed(texts: Iterable[str], names_max: int = 8) -> str:
     known = sorted(set(texts))
-    return " ".join(known[:most]) + (" …" if len(known) > most else "") if known else "none"
+    return " ".join(known[:names_max]) + (" …" if len(known) > names_max else "") if known else "none"
 
 
 def _within(jobs: Sequence[JobReader], hosts: Sequence[str], pids: Sequence[int]) -> list[JobReader]:

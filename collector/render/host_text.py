@@ -34,7 +34,7 @@ _UNITS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
 def _cells(series: Series, curve: int) -> list[str]:
     ending, shown, form = next(unit for unit in _UNITS if series.name.endswith(unit[0]))
     name = (series.name.removesuffix(ending) + shown).replace("_", " ")
-    return [name, form(series.mean), form(series.most), numbers.sparkline(list(series.values), curve)]
+    return [name, form(series.mean), form(series.maximum), numbers.sparkline(list(series.values), curve)]
 
 
 def lines(title: str, series: Sequence[Series], width: int | None) -> Iterator[str]:

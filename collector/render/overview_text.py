@@ -135,10 +135,10 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 def _use(shown: OverviewParts, width: int | None) -> Iterator[list[str]]:
     for name, of_host, title, form in _SERIES:
         for one in shown.host_series if of_host else shown.job_series:
-            little = form is numbers.rate and (one.most or 0) < _LITTLE
+            little = form is numbers.rate and (one.maximum or 0) < _LITTLE
             if one.name == name and one.values and not little:
                 of = f" of {shown.cpus}" if of_host and name == "cpu_cores" and shown.cpus else ""
-                yield [title + of, form(one.mean), form(one.most), _bars(one.values, width)]
+                yield [title + of, form(one.mean), form(one.maximum), _bars(one.values, width)]
 
 
 def _op_cells(op: TopOp) -> list[str]:

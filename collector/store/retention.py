@@ -64,8 +64,8 @@ def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collect
     jobs of other hosts and damaged jobs stay. A running job of this host that is not in ``written``
     counts as ended after a day without a write.
     """
-    for place in (catalog.jobs_folder(store), store / "hosts"):
-        for rest in place.glob(f"{_REMOVED}*"):
+    for folder in (catalog.jobs_folder(store), store / "hosts"):
+        for rest in folder.glob(f"{_REMOVED}*"):
             shutil.rmtree(rest, ignore_errors=True)
     jobs = [job for folder in catalog.folders(store) for job in _look(folder, host, now_ns, written)]
     gone = expired(jobs, limits, now_ns, sum(map(_size, catalog.host_folders(store))))
@@ -93,10 +93,10 @@ def first_starts(store: Path) -> dict[Path, int] | None:
         except StoreError:
             return None
         if host := str(info.identity.get("host") or ""):
-            place = catalog.host_folder(store, host)
+            host_folder = catalog.host_folder(store, host)
             created = info.identity.get("created_real_ns")
             start = min(created, info.opened_ns) if type(created) is int and created > 0 else info.opened_ns
-            starts[place] = min(starts.get(place, start), start - _BEFORE_NS)
+            starts[host_folder] = min(starts.get(host_folder, start), start - _BEFORE_NS)
     return starts
 
 

@@ -26,7 +26,7 @@ class Series:
         return sum(self.values) / len(self.values) if self.values else None
 
     @property
-    def most(self) -> float | None:
+    def maximum(self) -> float | None:
         """Largest value, None without any."""
         return max(self.values, default=None)
 
@@ -69,18 +69,18 @@ def _column(table: pa.Table, name: str) -> list[Any]:
     return [-value for value in values] if name.startswith("-") else values
 
 
-def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
+def _rates(times: Sequence[int], totals: Sequence[float], maximum: float = inf) -> tuple[float, ...]:
     """Return the growth of ``totals`` per second in each interval between two ``times`` (ns).
 
-    An amount above ``most`` per second is moved to earlier intervals; what fits into none is left
-    out. Growth can exceed ``most``: CPU time is counted in ticks and read just after the clock, and
-    a process that is found late adds all its time at once. A decrease counts as 0.
+    An amount above ``maximum`` per second is moved to earlier intervals; what fits into none is
+    left out. Growth can exceed ``maximum``: CPU time is counted in ticks and read just after the
+    clock, and a process that is found late adds all its time at once. A decrease counts as 0.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
     steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]
     rates, over = [], 0.0
     for seconds, used in reversed(steps):
-        fits = min(used + over, most * seconds)
+        fits = min(used + over, maximum * seconds)
         over += used - fits
         rates.append(fits / seconds)
     return tuple(reversed(rates))
@@ -92,8 +92,8 @@ def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> l
     found = []
     for source in sources:
         totals = [sum(row) for row in zip(*(_column(table, name) for name in source.columns), strict=True)]
-        most = float(cores) if cores and source.name.endswith("_cores") else inf
-        found.append(Series(source.name, _rates(times, totals, most) if source.rate else tuple(map(float, totals))))
+        maximum = float(cores) if cores and source.name.endswith("_cores") else inf
+        found.append(Series(source.name, _rates(times, totals, maximum) if source.rate else tuple(map(float, totals))))
     return found
 
 

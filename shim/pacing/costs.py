@@ -48,12 +48,12 @@ class Costs(object):
         whole = words[_STEP], words[_SELF] + words[_EXTRA]
         return max(mine, whole, key=lambda one: one[1] * MILLION - budget * one[0])
 
-    def should_yield(self, kind: int, least: int) -> bool:
+    def should_yield(self, kind: int, traces_min: int) -> bool:
         """Return whether steps of ``kind`` must wait for traces of the main kind.
 
         The main kind gets at least as many traces as all other kinds together. There are two
         exceptions: the first trace of each kind never waits, and the other kinds together get
-        ``least`` - 1 traces in any case.
+        ``traces_min`` - 1 traces in any case.
         """
         if not self.of(kind).traced:
             return False
@@ -62,4 +62,4 @@ class Costs(object):
         if first is None or first == kind:
             return False
         others = sum(cost.traced for each, cost in costs.items() if each != first)
-        return others + 1 >= max(costs[first].traced, least)
+        return others + 1 >= max(costs[first].traced, traces_min)

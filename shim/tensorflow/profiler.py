@@ -127,10 +127,10 @@ class StepSession(object):
         """Whether an open session is stopped or about to be."""
         return not self._stop_token
 
-    def export(self, most: int) -> bytes | None:
+    def export(self, size_max: int) -> bytes | None:
         """Stop recording and return the XSpace; None when the session is gone.
 
-        TooLargeError above ``most`` bytes.
+        TooLargeError above ``size_max`` bytes.
         """
         try:
             if not self._take():
@@ -141,7 +141,7 @@ class StepSession(object):
                     with self._logged:
                         self._held[0].export_to_tb()
                     self.ended = clock.mono()
-                    return _content(self._folder, most)
+                    return _content(self._folder, size_max)
                 finally:
                     _remove(self._folder)
         finally:

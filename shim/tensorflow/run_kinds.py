@@ -117,12 +117,12 @@ def _of_assignment(op: Any) -> int:
     return layout.INIT
 
 
-def _walk(roots: Iterable[Any], most: int, groups: bool = False) -> Iterator[Any]:
+def _walk(roots: Iterable[Any], limit: int, groups: bool = False) -> Iterator[Any]:
     """Yield ``roots`` and their dependencies, nearest first; ``groups``: only those of groups."""
     waiting = deque(roots)
     seen = {op.name for op in waiting}
-    while waiting and most:
-        most -= 1
+    while waiting and limit:
+        limit -= 1
         op = waiting.popleft()
         yield op
         if groups and op.type not in _GROUPS:

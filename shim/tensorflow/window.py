@@ -55,10 +55,10 @@ class Window(object):
     __slots__ = (
         "channel",
         "functions",
+        "growth_max_kib",
         "head_word",
         "is_closed",
         "key",
-        "most",
         "ordinal",
         "own_ns",
         "pid",
@@ -70,9 +70,7 @@ class Window(object):
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
         self.size = page_faults.peak_kib()
-        self.most = (
-            _RETRY_GROWTH_MAX_KIB if _failed_windows.get((tracker.kind, key)) else _GROWTH_MAX_KIB
-        )  # limit of the process's growth, KiB
+        self.growth_max_kib = _RETRY_GROWTH_MAX_KIB if _failed_windows.get((tracker.kind, key)) else _GROWTH_MAX_KIB
         self.tracker = tracker
         self.channel = channel
         self.ordinal = ordinal
@@ -166,12 +164,12 @@ class Window(object):
 
     def _report_dropped(self, growth: int) -> None:
         """Report why the recording was dropped; the process grew by ``growth`` KiB."""
-        if growth > self.most:
+        if growth > self.growth_max_kib:
             text = "the process grew by %d MiB while a step was recorded, more than %d"
-            self._refuse("window-too-large", text % (growth >> 10, self.most >> 10))
+            self._refuse("window-too-large", text % (growth >> 10, self.growth_max_kib >> 10))
         else:
             self._refuse("window-too-long", "the recording of a step reached the time limit before the step ended")
-        if growth > self.most and self.most < _GROWTH_MAX_KIB:  # for the second time
+        if growth > self.growth_max_kib and self.growth_max_kib < _GROWTH_MAX_KIB:  # for the second time
             _failed_windows[self.tracker.kind, self.key] = _TRIES
 
     def _refuse(self, slug: str, text: str) -> None:
@@ -346,8 +344,8 @@ def _start(window: Window) -> tuple[str, str] | None:
         if _ending:  # `_end` may have run before it could see ``current``
             return ("", "")
         tries = _failed_windows.get((window.tracker.kind, window.key), 0)
-        most = window.size + window.most if window.size else sys.maxsize
-        return window.session.open(limit_s(window.channel, tries), most)
+        size_max_kib = window.size + window.growth_max_kib if window.size else sys.maxsize
+        return window.session.open(limit_s(window.channel, tries), size_max_kib)
     finally:
         del hold  # a traceback that the job keeps must not hold it
 

@@ -19,7 +19,7 @@ def test_counters_become_rates_over_the_time_between_samples() -> None:
     series = {one.name: one for one in job_series(rows("samples", samples))}
     assert series["cpu_cores"].values == (1.5, 0.0)
     assert series["read_bytes_per_s"].values == (5.0, 0.0)
-    assert (series["cpu_cores"].mean, series["cpu_cores"].most) == (0.75, 1.5)
+    assert (series["cpu_cores"].mean, series["cpu_cores"].maximum) == (0.75, 1.5)
 
 
 def test_levels_are_unchanged_and_samples_are_sorted_by_time() -> None:
@@ -47,7 +47,7 @@ def test_samples_of_an_interval_include_the_one_before_it() -> None:
 
 def test_a_series_without_samples_has_no_mean() -> None:
     (first, *_) = job_series(rows("samples", []))
-    assert (first.mean, first.most) == (None, None)
+    assert (first.mean, first.maximum) == (None, None)
     assert cpus(rows("host_samples", [])) is None
 
 
@@ -64,7 +64,7 @@ def test_a_process_that_is_found_late_adds_at_most_the_cores_of_the_host() -> No
     shown = [(0, 0.0), (1, 0.5), (2, 1.0), (3, 6.0)]
     samples = rows("samples", [{"t_ns": at(second), "cpu_user_s": used} for second, used in shown])
     assert job_series(samples, 2)[0].values == pytest.approx((2.0, 2.0, 2.0))
-    assert job_series(samples)[0].most == pytest.approx(5.0)
+    assert job_series(samples)[0].maximum == pytest.approx(5.0)
 
 
 def test_ended_processes_have_no_memory_and_their_use_counts_to_the_end() -> None:
