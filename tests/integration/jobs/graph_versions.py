@@ -22,7 +22,7 @@ tf1 = tf.compat.v1
 class Records:
     """Takes the place of a channel."""
 
-    room = layout.RECORD_MAX
+    data_max = layout.RECORD_MAX
 
     def __init__(self):
         self.put_records = []
