@@ -70,11 +70,12 @@ class AnnounceFolder:
                 names = {entry.name for entry in itertools.islice(entries, FILES_MAX)}
         except OSError:
             return []
-        self._seen &= names
+        if len(names) < FILES_MAX:  # otherwise files that were seen may be among those not listed
+            self._seen &= names
         self._tries = {name: tries for name, tries in self._tries.items() if name in names}
         found = [one for name in sorted(names - self._seen)[:NEWS_MAX] if (one := self._news_in(name)) is not None]
         # After a change of the clock, a time stamp in the future counts as old, too.
-        settled = abs(time.time_ns() - changed_ns) > STAMP_NS and self._seen == names
+        settled = abs(time.time_ns() - changed_ns) > STAMP_NS and names <= self._seen
         self._changed_ns = changed_ns if settled else -1
         return found
 

@@ -70,12 +70,21 @@ def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:
             start_new_session=True,  # Ctrl-C reaches only this process, which then sends SIGTERM to the other
         ) as helper:
             try:
-                answer: dict[str, Any] = json.loads(helper.communicate(json.dumps(request), _TIMEOUT_S)[0])
+                output, errors = helper.communicate(json.dumps(request), _TIMEOUT_S)
             finally:
                 _end(helper)
-    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        return {"slug": "attach-failed", "text": f"the attaching process failed: {error}"}
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return _failure(str(error))
+    try:
+        answer: dict[str, Any] = json.loads(output)
+    except ValueError:
+        last = errors.splitlines()[-1:] or [f"it ended with status {helper.returncode} and no answer"]
+        return _failure(last[0])
     return answer
+
+
+def _failure(why: str) -> dict[str, Any]:
+    return {"slug": "attach-failed", "text": f"the attaching process failed: {why}"}
 
 
 def _end(helper: "subprocess.Popen[str]") -> None:

@@ -277,10 +277,11 @@ class OpenJob:
     def _is_large(self, record: Record) -> bool:
         return self._maker.cost(record) > LARGE_S or len(record.body) > LARGE_BYTES
 
-    def _store(self, batch: list[Record]) -> None:
-        """Decode and store ``batch``, the first waiting records.
+    def _store(self, batch: list[Record]) -> bool:
+        """Decode and store ``batch``, the first waiting records; return whether that succeeded.
 
-        A record that causes an internal error becomes an event.
+        After an internal error each record is stored by itself. One that causes an error again
+        becomes an event.
         """
         mark = self._maker.mark()
         try:
@@ -295,11 +296,14 @@ class OpenJob:
             if len(batch) == 1:
                 self._shared.failed(self.uid, error)
                 self._give_up(batch[0], f"{type(error).__name__}: {error}", "internal")
-                return
+                return False
             for record in reversed(batch):
                 self._waiting.appendleft(record)
-            for record in batch:
-                self._store([record])
+            failed = [record for record in batch if not self._store([record])]
+            if not failed:
+                self._shared.failed(self.uid, error)
+            return False
+        return True
 
     def _decoded(self, batch: list[Record]) -> RowsByTable:
         """Return the rows of ``batch``.
@@ -345,10 +349,18 @@ class OpenJob:
             self._give_up(record, f"{type(error).__name__}: {error}", "internal")
 
     def _append_records(self, tables: RowsByTable, last: Record) -> None:
+        """Append the rows of the records up to ``last``; an internal error changes no counter."""
+        before = self._events, self._alerts, self._lost_count, self.rows
         if "events" in tables:
             events = as_table(tables["events"])
             self._count_lost(pc.sum(pc.equal(events["slug"], _UNDECODABLE)).as_py())
-        self._append(tables, wire.RECORDS, last.seq)
+        try:
+            self._append(tables, wire.RECORDS, last.seq)
+        except StoreError:
+            raise
+        except Exception:
+            self._events, self._alerts, self._lost_count, self.rows = before
+            raise
         self.lag_s = max(0.0, (time.time_ns() - last.start_real_ns - last.duration_ns) / 1e9)
 
     def _remove_waiting(self, batch: list[Record]) -> None:

@@ -4,6 +4,7 @@ The collector serves other jobs meanwhile.
 """
 
 import contextlib
+import errno
 import json
 import mmap
 import os
@@ -165,12 +166,13 @@ def _decode_and_exit(result: int, maker: RowMaker, records: Sequence[Record], no
         code = _DONE
     except (MemoryError, pa.ArrowMemoryError):
         code = _NO_MEMORY
-    except OSError:
-        code = _TOO_MUCH
-    except BaseException:  # noqa: BLE001  # the child must not continue in the collector's code
-        with contextlib.suppress(BaseException):
-            os.ftruncate(result, 0)
-            os.pwrite(result, traceback.format_exc()[-_TRACEBACK_MAX:].encode("utf-8", "replace"), 0)
+    except BaseException as error:  # noqa: BLE001  # the child must not continue in the collector's code
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            code = _TOO_MUCH
+        else:
+            with contextlib.suppress(BaseException):
+                os.ftruncate(result, 0)
+                os.pwrite(result, traceback.format_exc()[-_TRACEBACK_MAX:].encode("utf-8", "replace"), 0)
     finally:
         os._exit(code)
 

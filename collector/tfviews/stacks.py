@@ -33,11 +33,12 @@ def _by_number(table: pa.Table) -> dict[int, tuple[Frame, ...]]:
     """Return the frames of each stack, by graph * _STACKS + stack."""
     frames, which = _frames(table)
     rows = list(map(frames.__getitem__, integers(which)))
-    numbers = pc.add(pc.multiply(_wide(table["graph"]), integer(_STACKS)), _wide(table["stack"]))
+    graph, stack = (flat(table[name]).cast(pa.uint64()) for name in ("graph", "stack"))
+    numbers = pc.add(pc.multiply(graph, pa.scalar(_STACKS, pa.uint64())), stack)
     runs = pc.run_end_encode(numbers, run_end_type=pa.int64())
     ends = integers(runs.run_ends)
     starts = [0, *ends[:-1]]
-    known = zip(integers(runs.values), starts, ends, strict=True)
+    known = zip(runs.values.to_pylist(), starts, ends, strict=True)
     return {number: tuple(rows[start:end]) for number, start, end in known}
 
 

@@ -1,9 +1,11 @@
 """The folder of announcements: each one is returned once."""
 
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
+from tfprof.agent import announcements
 from tfprof.agent.announcements import AnnounceFolder
 
 
@@ -79,3 +81,18 @@ def test_a_name_that_appears_again_is_returned_again(place) -> None:
 
 def test_a_missing_folder_has_no_announcements(tmp_path) -> None:
     assert AnnounceFolder(str(tmp_path)).news() == []
+
+
+def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(place, monkeypatch) -> None:
+    monkeypatch.setattr(announcements, "FILES_MAX", 2)
+    original, orders = os.scandir, [False, True, False, True]
+
+    def scandir(path: str):
+        entries = sorted(original(path), key=lambda entry: entry.name, reverse=orders.pop())
+        return contextlib.nullcontext(iter(entries))
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for number in range(4):
+        (place / "announce" / f"{number}-00000000000000ff").write_text("channel\n")
+    folder = AnnounceFolder(str(place))
+    assert [one.pid for _ in range(4) for one in folder.news()] == [2, 3, 0, 1]

@@ -78,6 +78,25 @@ def test_a_record_with_an_internal_error_is_reported_and_its_neighbors_are_store
     assert "by accident" in collecting.stats.snapshot(0, 1.0)["first_failure"]
 
 
+def test_a_loss_is_counted_once_if_its_rows_must_be_stored_again(collecting, monkeypatch):
+    original, errors = LocalJobWriter.append, [ZeroDivisionError("by accident")]
+
+    def append(writer, tables, about=0, last=0):
+        if about == wire.RECORDS and errors:
+            raise errors.pop()
+        original(writer, tables, about, last)
+
+    monkeypatch.setattr(LocalJobWriter, "append", append)
+    assert collecting.records(UID, 1, STEP, (layout.RUN_METADATA, b"\xff"), STEP)[-1].last == 3
+    (event,) = collecting.table(UID, "events")
+    assert event["slug"] == "undecodable"
+    assert len(collecting.table(UID, "traces")) == 2
+    assert collecting.stats.failures == 1
+    collecting.say(UID, wire.CLOSE, state="exited")
+    collecting.worked()
+    assert LocalStore(collecting.path).job(f"{UID:016x}").info.counters["never_stored"] == 1
+
+
 def test_a_message_with_an_internal_error_is_refused_and_the_job_continues(collecting, monkeypatch):
     monkeypatch.setattr(LocalJobWriter, "counters", broken)
     monkeypatch.setattr(jobs.OpenJob, "_counters", broken)
@@ -213,6 +232,16 @@ def test_an_internal_error_in_a_worker_is_reported_with_its_traceback(collecting
     collecting.worked()
     assert "in broken" in collecting.stats.snapshot(0, 1.0)["first_failure"]
     assert "by accident" in collecting.table(UID, "events")[0]["text"]
+
+
+def test_an_operating_system_error_in_a_worker_is_reported_as_it_is(collecting, monkeypatch):
+    def refused(*_args):
+        raise PermissionError(13, "no access")
+
+    monkeypatch.setattr(worker_process, "_confine", refused)
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH))
+    collecting.worked()
+    assert "no access" in collecting.table(UID, "events")[0]["text"]
 
 
 def test_an_undecodable_record_in_a_worker_is_not_an_internal_error(collecting, monkeypatch):

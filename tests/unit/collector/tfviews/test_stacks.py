@@ -77,3 +77,9 @@ def test_a_sent_stack_is_read_back_unchanged() -> None:
     found = stacks(pa.Table.from_batches([shown.frames]), pa.Table.from_batches([shown.stacks]))
     outer, inner = Frame("t.py", 3, "f"), Frame("t.py", 4, "g")
     assert found == {"x": (outer, inner), "y": (inner,), "z": (outer, inner)}
+
+
+def test_the_largest_numbers_of_graphs_and_stacks_are_found() -> None:
+    last = (1 << 32) - 1
+    made = [{"graph": last, "stack": last, "position": 0, **A._asdict()}]
+    assert stacks(rows("frames", made), rows("stacks", noded(last, x=last))) == {"x": (A,)}

@@ -1,0 +1,19 @@
+"""The answer of the process that attaches to a job."""
+
+import sys
+
+import pytest
+from tfprof.agent.attach import helper
+from tfprof.commands import daemons
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        ("import sys; sys.exit('out of luck')", "the attaching process failed: out of luck"),
+        ("raise SystemExit(3)", "the attaching process failed: it ended with status 3 and no answer"),
+    ],
+)
+def test_a_process_without_an_answer_is_an_error_with_its_last_words(monkeypatch, program: str, text: str) -> None:
+    monkeypatch.setattr(daemons, "isolated", lambda *_args: [sys.executable, "-c", program])
+    assert helper.answer_in_process({}) == {"slug": "attach-failed", "text": text}
