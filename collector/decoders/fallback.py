@@ -26,7 +26,6 @@ Row = tuple[int, ...]
 
 _MAX: Final = (1 << 63) - 1
 _MIN: Final = -(1 << 63)
-_HOUR_NS: Final = 3600 * 10**9
 _START: Final = OPS.names.index("start_ns")
 
 
@@ -153,14 +152,11 @@ def _times(node: NodeExecStats) -> Row:
     start = _nanoseconds(node.all_start_nanos, node.all_start_micros)
     op_start = _nanoseconds(node.op_start_rel_nanos, node.op_start_rel_micros)
     op_end = _nanoseconds(node.op_end_rel_nanos, node.op_end_rel_micros)
-    all_end = _nanoseconds(node.all_end_rel_nanos, node.all_end_rel_micros)
     end_us = _bounded(start + op_end) // 1000
     return (
         start,
         op_start,
         _bounded(op_end - op_start),
-        _bounded(all_end - op_end),
-        _waited(start, _nanoseconds(node.scheduled_nanos, node.scheduled_micros)),
         _bounded(node.all_start_micros - start // 1000),
         _bounded(node.op_end_rel_micros - (end_us - start // 1000)),
     )
@@ -168,19 +164,6 @@ def _times(node: NodeExecStats) -> Row:
 
 def _nanoseconds(nanos: int, micros: int) -> int:
     return nanos or _bounded(micros * 1000)
-
-
-def _waited(start: int, scheduled: int) -> int:
-    """Return the time from the scheduling of a node to its start in ns, 0 if unknown.
-
-    TF 1.15 stores ``scheduled`` times 1000, modulo 2**64.
-    """
-    if start <= 0 or not scheduled:
-        return 0
-    if 0 < scheduled <= start:
-        return start - scheduled
-    wait_ns, rest = divmod((start * 1000 - scheduled) % (1 << 64), 1000)
-    return 0 if rest or wait_ns > _HOUR_NS else wait_ns
 
 
 def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:

@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     span name, label;
-    moment all_start, op_start, op_end, all_end, scheduled;
+    moment all_start, op_start, op_end;
     uint32_t thread, allocators;
     span first_allocator;
     int64_t total, peak, live, in_use; /* sums over allocators; in_use: maximum over allocators called *GPU* */
@@ -207,7 +207,6 @@ static enum status walk_node(span s, node *n, row_sink *sink) {
         case TAG(2, VARINT): CHECK(read_int64(&s, &n->all_start.micros)); break;
         case TAG(3, VARINT): CHECK(read_int64(&s, &n->op_start.micros)); break;
         case TAG(4, VARINT): CHECK(read_int64(&s, &n->op_end.micros)); break;
-        case TAG(5, VARINT): CHECK(read_int64(&s, &n->all_end.micros)); break;
         case TAG(6, CHUNK):
             CHECK(read_chunk(&s, &chunk));
             CHECK(walk_memory(chunk, n, sink));
@@ -217,7 +216,6 @@ static enum status walk_node(span s, node *n, row_sink *sink) {
             CHECK(walk_output(chunk, n, sink));
             break;
         case TAG(8, CHUNK): CHECK(read_chunk(&s, &n->label)); break;
-        case TAG(9, VARINT): CHECK(read_int64(&s, &n->scheduled.micros)); break;
         case TAG(10, VARINT): CHECK(read_uint32(&s, &n->thread)); break;
         case TAG(12, CHUNK):
             CHECK(read_chunk(&s, &chunk));
@@ -226,8 +224,6 @@ static enum status walk_node(span s, node *n, row_sink *sink) {
         case TAG(13, VARINT): CHECK(read_int64(&s, &n->all_start.nanos)); break;
         case TAG(14, VARINT): CHECK(read_int64(&s, &n->op_start.nanos)); break;
         case TAG(15, VARINT): CHECK(read_int64(&s, &n->op_end.nanos)); break;
-        case TAG(16, VARINT): CHECK(read_int64(&s, &n->all_end.nanos)); break;
-        case TAG(17, VARINT): CHECK(read_int64(&s, &n->scheduled.nanos)); break;
         default: CHECK(skip_field(&s, tag, 4));
         }
     }

@@ -14,8 +14,6 @@
     X(int64_t, start_ns)                                                                                               \
     X(int64_t, op_start_ns)                                                                                            \
     X(int64_t, op_end_ns)                                                                                              \
-    X(int64_t, all_end_ns)                                                                                             \
-    X(int64_t, wait_ns)                                                                                                \
     X(int64_t, start_us_fix)                                                                                           \
     X(int64_t, end_us_fix)                                                                                             \
     X(int64_t, total_bytes)                                                                                            \

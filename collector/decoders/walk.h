@@ -20,16 +20,6 @@ static inline int64_t nanoseconds(moment m) {
 /* Convert ns to µs, rounded down. */
 static inline int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0); }
 
-#define HOUR_NS 3600000000000u
-
-/* Return the wait of a node in ns, 0 if unknown. TF 1.15 stores `scheduled` times 1000, modulo 2^64. */
-static inline int64_t waited(int64_t start, int64_t scheduled) {
-    if (start <= 0 || !scheduled) return 0;
-    if (scheduled > 0 && scheduled <= start) return start - scheduled;
-    uint64_t rest = (uint64_t)start * 1000u - (uint64_t)scheduled;
-    return rest % 1000 || rest / 1000 > HOUR_NS ? 0 : (int64_t)(rest / 1000);
-}
-
 /* Intern the texts of a node, and set their ids in its row. */
 static enum status put_names(row_sink *sink, const node *n) {
     columns *to = sink->to;
@@ -76,8 +66,6 @@ static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_
     to->start_ns[row] = start;
     to->op_start_ns[row] = op_start;
     to->op_end_ns[row] = difference(op_end, op_start);
-    to->all_end_ns[row] = difference(nanoseconds(n->all_end), op_end);
-    to->wait_ns[row] = waited(start, nanoseconds(n->scheduled));
     to->start_us_fix[row] = difference(n->all_start.micros, floor_us(start));
     to->end_us_fix[row] = difference(n->op_end.micros, floor_us(end) - floor_us(start));
     to->total_bytes[row] = n->total;

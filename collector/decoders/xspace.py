@@ -129,8 +129,6 @@ def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[
         min(row.own_ns, _MAX),
         0,
         0,
-        0,
-        0,
         min(memory.total, _MAX),
         min(memory.peak, _MAX),
         max(-_MAX, min(memory.live, _MAX)),

@@ -8,7 +8,8 @@ from typing import Final
 import pyarrow as pa
 
 #: Version of the stores that this build writes. Version 2 added all outputs of ops; accelerators of
-#: traces; allocations, output memory and op logs; lines of frames. Version 3 added alerts.
+#: traces; allocations, output memory and op logs; lines of frames. Version 3 added alerts, and
+#: removed columns that nothing read.
 STORE_VERSION: Final = 3
 #: Versions of stores that this build reads. A writer raises the version of a store that it opens.
 READABLE: Final = (2, 3)
@@ -39,8 +40,6 @@ OPS = pa.schema(
         ("start_ns", _I64),  # all_start, relative to the trace's base_ns; may be negative
         ("op_start_ns", _I64),  # relative to all_start
         ("op_end_ns", _I64),  # relative to op_start
-        ("all_end_ns", _I64),  # relative to op_end
-        ("wait_ns", _I64),  # all_start - scheduled; 0 if unknown
         ("start_us_fix", _I64),  # all_start_micros - floor(all_start_ns / 1000): 0 in practice
         ("end_us_fix", _I64),  # op_end_rel_micros - (floor of end in us - floor of start in us): 0 in practice
         ("total_bytes", _I64),  # sum over allocators
@@ -253,4 +252,12 @@ JOB_TABLES: Final = {
     "op_log": OP_LOG,
     "tensors": TENSORS,
     "alerts": ALERTS,
+}
+
+_AT: Final = OPS.get_field_index("op_end_ns") + 1
+#: The tables in logs of version 1 (tfprof 0.2.0). There `ops` had two more columns: all_end,
+#: relative to op_end, and the time from scheduling to all_start.
+TABLES_OF_LOG_1: Final = {
+    **JOB_TABLES,
+    "ops": OPS.insert(_AT, pa.field("wait_ns", _I64)).insert(_AT, pa.field("all_end_ns", _I64)),
 }

@@ -53,7 +53,10 @@ def _offer(connection: Any, snapshot: Snapshot, name: str) -> None:
     """Define table ``name`` of the job as a view of the connection."""
     connection.register(f"tail_{name}", snapshot.unsealed(name))
     paths = [str(path) for _, path in snapshot.segments(name)]
-    parts = [f"FROM tail_{name}", *([f"FROM read_parquet({_literal(paths)})"] if paths else [])]
+    parts = [f"FROM tail_{name}"]
+    if paths:  # those of older releases may have more columns
+        columns = ", ".join(f'"{column}"' for column in JOB_TABLES[name].names)
+        parts.append(f"FROM read_parquet({_literal(paths)}) SELECT {columns}")
     connection.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(parts)}")
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 from ..errors import StoreError
 from .durable import open_own, store_errors, sync_folder
 from .protocols import Rows
-from .schema import JOB_TABLES
+from .schema import JOB_TABLES, TABLES_OF_LOG_1
 
-WAL_VERSION: Final = 1
+WAL_VERSION: Final = 2
 MAGIC: Final = b"TFPWAL"
 HEADER: Final = struct.Struct("<6sH")
 #: Length of the payload, CRC-32 of everything after the CRC, table, flags, reserved, about, last.
@@ -26,8 +26,12 @@ _HEAD = HEADER.pack(MAGIC, WAL_VERSION)
 _CRC_FROM = 8
 _TABLES: Final = tuple(JOB_TABLES)
 _IDS: Final = {name: number for number, name in enumerate(_TABLES)}
-#: Message of the schema that begins an Arrow stream, by table; messages of batches follow it.
-_SCHEMAS: Final = {name: schema.serialize().to_pybytes() for name, schema in JOB_TABLES.items()}
+#: Message of the schema that begins an Arrow stream, by version of the log and by table. Messages
+#: of batches follow it.
+_SCHEMAS: Final = {
+    version: {name: schema.serialize().to_pybytes() for name, schema in tables.items()}
+    for version, tables in ((1, TABLES_OF_LOG_1), (WAL_VERSION, JOB_TABLES))
+}
 #: Bytes of the mark that ends an Arrow stream.
 _END_SIZE = 8
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -54,12 +58,14 @@ class Append(NamedTuple):
 class Contents(NamedTuple):
     """The valid content of the log at ``path``.
 
-    ``appends``: its appends in order. ``end``: the end of the last one.
+    ``appends``: its appends in order. ``end``: the end of the last one. ``version``: that of the
+    log.
     """
 
     path: Path
     appends: list[Append]
     end: int
+    version: int = WAL_VERSION
 
     def table(self, name: str) -> pa.Table:
         """Return table ``name`` in order of arrival.
@@ -103,14 +109,15 @@ class Contents(NamedTuple):
 
     def _decoded(self, name: str, appends: Sequence[Append]) -> pa.Table:
         payloads = [payload for append in appends for table, payload in append.batches if table == name]
-        stream = pa.py_buffer(b"".join((_SCHEMAS[name], *payloads)))
+        stream = pa.py_buffer(b"".join((_SCHEMAS[self.version][name], *payloads)))
         try:
             batches = list(pa.ipc.open_stream(stream, options=_READING))
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
         if len(batches) != len(payloads):
             raise StoreError(f"{self.path} is damaged: a payload is not a batch of {name}", "store-damaged")
-        return pa.Table.from_batches(batches, JOB_TABLES[name])
+        form = JOB_TABLES[name]
+        return pa.Table.from_batches([batch.select(form.names) for batch in batches], form)
 
 
 def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | memoryview]:
@@ -129,30 +136,30 @@ def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | me
 def decode(data: bytes | memoryview, path: Path) -> Contents:
     """Return the valid content of ``data``, the bytes of the log at ``path``.
 
-    StoreError if it is not a log of this version.
+    StoreError if it is not a log of a readable version.
     """
     head = bytes(data[: HEADER.size])
-    if not any(head) or (len(head) < HEADER.size and _HEAD.startswith(head)):  # the header did not reach the disk
-        return Contents(path, [], 0)
-    _check_header(data, path)
-    return _appends(memoryview(data), HEADER.size, path)
+    if not any(head) or (len(head) < HEADER.size and MAGIC.startswith(head[: len(MAGIC)])):
+        return Contents(path, [], 0)  # the header did not reach the disk
+    return _appends(memoryview(data), HEADER.size, path, _version(head, path))
 
 
 def read_from(path: Path, start: int) -> Contents:
     """Return the valid content of the log at ``path`` from ``start`` on.
 
     ``start`` is 0 or the end of an append; `end` counts from the beginning of the file.
-    FileNotFoundError if there is no log, StoreError if it is not a log of this version.
+    FileNotFoundError if there is no log, StoreError if it is not a log of a readable version.
     """
     with path.open("rb") as file:
         if not start:
             return decode(file.read(), path)
+        version = _version(file.read(HEADER.size), path)
         file.seek(start)
-        found = _appends(memoryview(file.read()), 0, path)
+        found = _appends(memoryview(file.read()), 0, path, version)
     return found._replace(end=start + found.end)
 
 
-def _appends(data: memoryview, start: int, path: Path) -> Contents:
+def _appends(data: memoryview, start: int, path: Path, version: int) -> Contents:
     appends: list[Append] = []
     end = start
     pending: list[tuple[str, memoryview]] = []
@@ -161,7 +168,7 @@ def _appends(data: memoryview, start: int, path: Path) -> Contents:
         if not flags & MORE:
             appends.append(Append(pending, append.about, append.last))
             pending, end = [], position
-    return Contents(path, appends, end)
+    return Contents(path, appends, end, version)
 
 
 class Log:
@@ -255,7 +262,7 @@ def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
                 writer.write_batch(batch)
-            yield memoryview(sink.getvalue())[len(_SCHEMAS[name]) : -_END_SIZE]
+            yield memoryview(sink.getvalue())[len(_SCHEMAS[WAL_VERSION][name]) : -_END_SIZE]
         else:
             yield memoryview(batch.serialize())
 
@@ -282,10 +289,13 @@ def _frames(data: memoryview, at: int) -> Iterator[tuple[int, Append, int]]:
         at = end
 
 
-def _check_header(data: bytes | memoryview, path: Path) -> None:
-    if len(data) < HEADER.size or bytes(data[:6]) != MAGIC:
+def _version(head: bytes, path: Path) -> int:
+    """Return the version in the header of a log; StoreError if it is not a readable one."""
+    if len(head) < HEADER.size or head[:6] != MAGIC:
         raise StoreError(f"{path} is not a write-ahead log of tfprof", "store-damaged")
-    version = HEADER.unpack_from(data)[1]
-    if version != WAL_VERSION:
-        message = f"{path} is a log of version {version}, and this tfprof reads version {WAL_VERSION}"
+    version: int = HEADER.unpack(head)[1]
+    if version not in _SCHEMAS:
+        known = " and ".join(map(str, _SCHEMAS))
+        message = f"{path} is a log of version {version}, and this tfprof reads versions {known}"
         raise StoreError(f"{message}: use the tfprof that wrote it", "store-version")
+    return version

@@ -23,7 +23,7 @@ from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import in_force
 from .snapshot import files, log_file, with_stable_snapshot
-from .wal import Log, decode, encode
+from .wal import WAL_VERSION, Log, decode, encode
 
 #: Rows of ops, bytes of log and seconds after which a generation is sealed.
 SEAL_ROWS: Final = 100_000
@@ -52,6 +52,7 @@ class LocalJobWriter:
         self.folder = folder
         self._identity = durable.FileId.of(folder)
         self._log: Log | None = None
+        self._is_old_log = False  # whether the log has appends of an older version
         self.synced = self._retry = -math.inf
         self._since: float | None = None
         self._stale_record = False
@@ -203,6 +204,10 @@ class LocalJobWriter:
         self._stale_record = False
 
     def _opened(self) -> Log:
+        """Return a log of this version, which takes appends."""
+        if self._is_old_log:
+            self.seal()
+            self._is_old_log = False
         if self._log is None:
             self._log = Log(log_file(self.folder, self.info.sealed + 1))
             self._since = None
@@ -213,7 +218,9 @@ class LocalJobWriter:
         if path.exists():
             with durable.store_errors(path):
                 contents = decode(path.read_bytes(), path)
-            self._log = Log(path, contents.end)
+            is_old = contents.version != WAL_VERSION
+            self._is_old_log = is_old and bool(contents.appends)
+            self._log = Log(path, 0 if is_old and not contents.appends else contents.end)
 
     def _clean(self) -> None:
         """Remove the leftovers of an interrupted sealing."""

@@ -50,19 +50,33 @@ def store(folder):
     made_store.write_job(folder, 0x22, {"spans": spans}, state=None)
 
 
+def ops_of(first):
+    """Return the rows of `ops` of four traces from ``first`` on, in order of arrival."""
+    return [
+        {"trace": trace, "node": node, "device": (trace + node * node) % 4, "start_ns": 1000 * node, "op_start_ns": 10}
+        | {"op_end_ns": 700 * node + trace, "all_end_ns": 5 + node, "wait_ns": 70 + trace, "total_bytes": 64 * node}
+        | {"peak_bytes": 80 * node, "live_bytes": -node, "output_bytes": 8 * trace, "temp_bytes": 3}
+        for trace in range(first, first + 4)
+        for node in range(10)
+    ]
+
+
 def traced_store(folder):
-    """Write a store with a job of eight traces, four of them in each of two sealed generations."""
+    """Write a store with an ended job of two sealed generations, and a running one with a log."""
     from fakes import made_store, stored
     from tfprof.collector.store.writer import StoreWriter
 
     writer = StoreWriter(folder, made_store.HOST)
-    job = writer.job(0x23)
-    for first in (0, 4):
-        ops = stored.table("ops", stored.random_ops(first, 4, 10, seed=first))
-        names = {} if first else {"names": stored.device_names()}
-        job.append({"ops": ops, "traces": stored.traces(first, 4), **names})
-        job.seal()
-    job.close("exited", {})
+    for uid, lots in ((0x23, (0, 4)), (0x24, (0,))):
+        job = writer.job(uid)
+        job.identity(made_store.IDENTITY)
+        for first in lots:
+            names = {} if first else {"names": stored.device_names()}
+            job.append({"ops": stored.table("ops", ops_of(first)), "traces": stored.traces(first, 4), **names})
+            if lots[1:]:
+                job.seal()
+        if lots[1:]:
+            job.close("exited", {})
     writer.close()
 
 

@@ -68,7 +68,6 @@ def totals(metadata):
         "all_start_micros": sum(node.all_start_micros for node in nodes),
         "op_end_rel_micros": sum(node.op_end_rel_micros for node in nodes),
         "op_end_rel_nanos": sum(node.op_end_rel_nanos or node.op_end_rel_micros * 1000 for node in nodes),
-        "all_end_rel_nanos": sum(node.all_end_rel_nanos or node.all_end_rel_micros * 1000 for node in nodes),
         "total_bytes": sum(use.total_bytes for use in used),
         "peak_bytes": sum(use.peak_bytes for use in used),
         "live_bytes": sum(use.live_bytes for use in used),

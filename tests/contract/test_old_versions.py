@@ -1,5 +1,6 @@
 """Reads what tfprof 0.2.0 wrote (make_old_samples.py): a channel of version 1, and a store."""
 
+import contextlib
 import fcntl
 import gzip
 import json
@@ -8,14 +9,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from contract.make_old_samples import ops_of
 from fakes import stored
 from pyarrow import parquet
 from tfprof.agent import old_channels
 from tfprof.agent.channels import ChannelReader
 from tfprof.collector.alerts.alert import STALL, Alert
-from tfprof.collector.errors import VersionError
+from tfprof.collector.errors import StoreError, VersionError
 from tfprof.collector.ingest.parsing import alert_rows, profiled_step
 from tfprof.collector.records import Record, cut_records
+from tfprof.collector.store import wal
+from tfprof.collector.store import writer as writer_module
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.schema import ROLLUP, STORE_VERSION
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -125,25 +129,87 @@ def test_writing_to_a_store_of_the_last_release_gives_it_this_version(tmp_path: 
     assert store.job("21".rjust(16, "0")).table("spans")["ordinal"].to_pylist() == [1, 2, 3]
 
 
-def test_rollups_of_the_last_release_are_read_and_merged(tmp_path: Path) -> None:
-    """They have more columns than those of this version."""
-    shutil.unpack_archive(DATA / "traced_store_0.2.0.tar.gz", tmp_path)
-    path = tmp_path / "store"
-    (total,) = path.glob("jobs/*/total-*.parquet")
-    assert "histogram" in parquet.read_schema(total).names
-    rows = [row for first in (0, 4) for row in stored.random_ops(first, 4, 10, seed=first)]
-    base = {trace: stored.BASE_NS + trace % 4 for trace in range(12)}
-    job = LocalStore(str(path)).job("last")
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows, base)
-    first = [row for row in rows if row["trace"] < 4]  # a whole generation
-    assert job.rollup(range(4)).to_pylist() == stored.plain_rollup(first, base, before=rows)
+SEALED, LOGGED = f"{0x23:016x}", f"{0x24:016x}"
+BASES = {trace: stored.BASE_NS + trace % 4 for trace in range(12)}
 
-    writer = LocalStoreWriter(path, "host")
-    more = stored.random_ops(8, 4, 10, seed=8)
-    appended = writer.job(0x23)
-    appended.append({"ops": stored.table("ops", more), "traces": stored.traces(8, 4)})
-    appended.close("ended")
-    writer.close()
-    (total,) = path.glob("jobs/*/total-*.parquet")
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Path:
+    """A store of 0.2.0: traces in two sealed generations of a job, and in the log of another."""
+    shutil.unpack_archive(DATA / "traced_store_0.2.0.tar.gz", tmp_path)
+    return tmp_path / "store"
+
+
+def _append(path: Path, uid: str, first: int) -> list[dict[str, int]]:
+    """Append four traces from ``first`` on to a job, seal them, and return their rows."""
+    rows = ops_of(first)
+    with contextlib.closing(LocalStoreWriter(path, "host")) as writer:
+        job = writer.job(int(uid, 16))
+        job.append({"ops": stored.table("ops", rows), "traces": stored.traces(first, 4)})
+        job.close("ended")
+    return rows
+
+
+def test_rollups_of_the_last_release_are_read_and_merged(traced: Path) -> None:
+    """They have more columns than those of this version."""
+    (total,) = traced.glob(f"jobs/{SEALED}/total-*.parquet")
+    assert "histogram" in parquet.read_schema(total).names
+    rows = [*ops_of(0), *ops_of(4)]
+    job = LocalStore(str(traced)).job(SEALED)
+    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+    for some in (range(4), range(2, 7)):
+        chosen = [row for row in rows if row["trace"] in some]
+        assert job.rollup(some).to_pylist() == stored.plain_rollup(chosen, BASES, before=rows)
+    more = _append(traced, SEALED, 8)
+    (total,) = traced.glob(f"jobs/{SEALED}/total-*.parquet")
     assert parquet.read_schema(total).names == ROLLUP.names
-    assert LocalStore(str(path)).job("last").rollup().to_pylist() == stored.plain_rollup(rows + more, base)
+    assert LocalStore(str(traced)).job(SEALED).rollup().to_pylist() == stored.plain_rollup(rows + more, BASES)
+
+
+def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(traced: Path) -> None:
+    """Its rows of `ops` have more columns than those of this version."""
+    job = LocalStore(str(traced)).job(LOGGED)
+    rows = ops_of(0)
+    assert job.table("ops").equals(stored.table("ops", rows))
+    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+    rows += _append(traced, LOGGED, 4)
+    job = LocalStore(str(traced)).job(LOGGED)
+    assert (job.info.sealed, job.table("traces")["trace"].to_pylist()) == (1, [*range(8)])
+    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+
+
+def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_retry(
+    traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full", "store-full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer_module, "seal", full)
+        with pytest.raises(StoreError, match="store-full"):
+            _append(traced, LOGGED, 4)
+    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == stored.plain_rollup(ops_of(0), BASES)
+    rows = ops_of(0) + _append(traced, LOGGED, 4)
+    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+
+
+def test_an_empty_log_of_the_last_release_is_replaced(traced: Path) -> None:
+    (log,) = traced.glob(f"jobs/{LOGGED}/wal-*.log")
+    log.write_bytes(log.read_bytes()[: wal.HEADER.size])
+    rows = _append(traced, LOGGED, 0)
+    job = LocalStore(str(traced)).job(LOGGED)
+    assert (job.info.sealed, job.table("ops").num_rows) == (0, len(rows))
+
+
+def test_sql_reads_segments_of_both_releases_together(traced: Path) -> None:
+    _append(traced, SEALED, 8)
+    job = LocalStore(str(traced)).job(SEALED)
+    assert sorted(job.memory_left()) == [(trace, -45, 0) for trace in range(12)]
+    assert len(job.timeline(range(12))) == 120
+    assert job.new_nodes() == {0: 10}
+
+
+def test_a_follower_of_a_log_of_the_last_release_reads_on_from_an_append(traced: Path) -> None:
+    (path,) = traced.glob(f"jobs/{LOGGED}/wal-*.log")
+    rest = wal.read_from(path, wal.HEADER.size)
+    assert rest.table("ops").equals(stored.table("ops", ops_of(0)))

@@ -73,7 +73,8 @@ def check(path, count):
     assert job.table("traces") == TRACES.slice(0, count)
     rows = [row for number in range(count) for row in ROWS[number]]
     order = [
-        (name, "ascending") for name in ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "wait_ns")
+        (name, "ascending")
+        for name in ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "total_bytes")
     ]
     assert job.table("ops").sort_by(order).equals(stored.table("ops", rows).sort_by(order))
     assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASE)

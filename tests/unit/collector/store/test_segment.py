@@ -58,13 +58,8 @@ def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
             lasted = int(typical * chance.lognormvariate(0, 0.3))
             clock += chance.randrange(lasted + 500)
             row = stored.op(trace, node, label=node, thread=chance.randrange(4), start_ns=clock, op_end_ns=lasted)
-            row |= {"op_start_ns": chance.randrange(200, 2000), "all_end_ns": chance.randrange(200, 2000)}
-            row |= {
-                "wait_ns": chance.randrange(300, 60_000),
-                "total_bytes": size,
-                "peak_bytes": size,
-                "output_bytes": size,
-            }
+            row |= {"op_start_ns": chance.randrange(200, 2000)}
+            row |= dict.fromkeys(("total_bytes", "peak_bytes", "output_bytes"), size)
             rows.append(row)
     ops = stored.table("ops", rows)
     table, _ = rollup(ops, stored.traces(0, 64), stored.device_names(), stored.NO_CANONICAL)

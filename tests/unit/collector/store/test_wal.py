@@ -94,8 +94,8 @@ def test_a_changed_byte_ends_the_log_before_its_append(log):
 
 
 def test_a_log_whose_first_bytes_never_reached_the_disk_is_empty(tmp_path):
-    for data in (b"", b"TFPW", b"\0" * 8, b"\0" * 4096):
-        assert wal.decode(data, tmp_path) == (tmp_path, [], 0)
+    for data in (b"", b"TFPW", b"TFPWAL\x01", b"\0" * 8, b"\0" * 4096):
+        assert wal.decode(data, tmp_path) == (tmp_path, [], 0, wal.WAL_VERSION)
 
 
 def test_another_file_is_refused(tmp_path):
@@ -104,8 +104,8 @@ def test_another_file_is_refused(tmp_path):
     assert caught.value.slug == "store-damaged"
 
 
-def test_another_version_is_refused_with_both_versions(tmp_path):
-    with pytest.raises(StoreError, match=r"version 9, .* reads version 1") as caught:
+def test_another_version_is_refused_with_all_versions(tmp_path):
+    with pytest.raises(StoreError, match=r"version 9, .* reads versions 1 and 2") as caught:
         wal.decode(struct.pack("<6sH", b"TFPWAL", 9), tmp_path / "x")
     assert caught.value.slug == "store-version"
 
