@@ -1,4 +1,4 @@
-"""Overhead of short steps, of 20 µs to 1 ms: Session.run, callables, tf.function and Keras.
+"""Overhead of short steps, of 20 µs to 1 ms: sessions, callables, functions, tapes and Keras.
 
 One process alternates between blocks of steps with hooks and without them, since two processes of
 the same program can differ permanently. The launcher and the daemons are on the first core, the job
@@ -8,7 +8,8 @@ step, and the median difference between the two blocks without hooks (the noise)
 have steps as short as requested, its shortest steps are measured.
 
 usage: benchmarks/short_steps.py [--versions tf1,tf2]
-[--paths session,callable,function,train,fit] [--lengths 20,50,100,1000] [--modes armed,default]
+[--paths session,callable,function,concrete,tape,train,fit]
+[--lengths 20,50,100,1000] [--modes armed,default]
 [--starts 3] [--turns 300] [--seconds 10]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
@@ -28,7 +29,10 @@ STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
 #: Paths that each version can measure: TF 1.15 has no annotation around functions, and its Keras
 #: runs callables.
-PATHS = {"tf1": ("session", "callable", "train"), "tf2": ("session", "callable", "function", "train", "fit")}
+PATHS = {
+    "tf1": ("session", "callable", "train"),
+    "tf2": ("session", "callable", "function", "concrete", "tape", "train", "fit"),
+}
 LIMIT = 1.0  # percent
 
 

@@ -90,10 +90,22 @@ def disarm() -> None:
     Our objects that the job still refers to do nothing from now on. The channel's memory is freed
     when nothing refers to it any more.
     """
-    global _state
-    if _state is None:
+    old = _state
+    if old is None:
         return
-    old, _state = _state, None
+    try:
+        _undo(old)
+    except BaseException:
+        _undo(old)  # an exception of the job's interrupted it
+        raise
+    finally:
+        _remove_modules()
+
+
+def _undo(old: "State") -> None:
+    """Undo what the process of state ``old`` has changed; nothing of it is undone twice."""
+    global _state
+    _state = None
     hook.remove()
     for owner, name, original, ours in reversed(old.replaced):
         if _own_attribute(owner, name) is ours:
@@ -106,7 +118,6 @@ def disarm() -> None:
     if old.channel is not None:
         old.channel.detach()
     guard.count_errors_in(None)
-    _remove_modules()
 
 
 def at_disarm(call: "Callable[[], object]") -> None:

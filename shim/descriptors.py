@@ -12,7 +12,7 @@ from .guard import raised_by_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
 _LOWEST = 3
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
@@ -85,8 +85,23 @@ def write(fd: int, data: bytes) -> None:
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
     """Return a descriptor of ``path``, 3 or above and not inherited; OSError as ``os.open``."""
-    with StandardFdsReserved():
-        return os.open(path, flags | os.O_CLOEXEC, mode)
+    return opened(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+
+
+def opened(make: Callable[[], int]) -> int:
+    """Return the descriptor that ``make`` opens, 3 or above.
+
+    It is closed if an exception of the job's arrives before.
+    """
+    fd = -1
+    try:
+        with StandardFdsReserved():
+            fd = make()
+        return fd  # noqa: RET504, TRY300 - an exception that arrives just before this line closes it
+    except BaseException:
+        if fd >= 0:
+            os.close(fd)
+        raise
 
 
 def remove_file(path: str) -> None:

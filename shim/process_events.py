@@ -25,6 +25,8 @@ _interrupted: "list[Call]" = []
 
 def at_end(call: "Call") -> None:
     """Call ``call`` at the end of the interpreter, guarded; idempotent."""
+    if ("end", call) in _known:  # some steps call this
+        return
     import atexit
 
     _add(call, guarded(call), _at_end, "end", atexit.register, [])

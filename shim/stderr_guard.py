@@ -57,15 +57,16 @@ class FilteredStderr(object):
     def __init__(self) -> None:
         self.fileno, self._flush = _stderr()
         self.job = self.fileno.value
-        self.fd = memory.create("log")
-        self._at = 0
+        self._at, self.fd = 0, -1
         try:
+            self.fd = memory.create("log")
             self._file = os.fstat(self.fd)
             # Other files that get its number have other seals, or none.
             fcntl.fcntl(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
             self.seals = fcntl.fcntl(self.fd, memory.GET_SEALS)
         except BaseException:
-            os.close(self.fd)
+            if self.fd >= 0:
+                os.close(self.fd)
             raise
 
     def __enter__(self) -> None:
@@ -93,8 +94,8 @@ class FilteredStderr(object):
     def close(self) -> None:
         """Restore the stream and close the file; idempotent."""
         self.restore()
-        fd, self.fd = self.fd, -1
-        if fd >= 0 and descriptors.is_file(fd, self._file):
+        if self._is_ours():
+            fd, self.fd = self.fd, -1
             os.close(fd)
 
     def _is_ours(self) -> bool:

@@ -2,7 +2,7 @@
 
 The script prints the step times of each turn as JSON.
 
-usage: short_steps.py session|callable|function|train|fit MICROSECONDS TURNS SECONDS.
+usage: short_steps.py session|callable|function|concrete|tape|train|fit MICROSECONDS TURNS SECONDS.
 A turn has three blocks of steps: one with hooks and two without, in changing order. The time of a
 block is the mean of the middle half of its step times.
 """
@@ -62,6 +62,26 @@ def function(length):
     return lambda: step(given)
 
 
+def concrete(length):
+    """A direct call of a concrete function."""
+    step = tf.function(lambda value: chain(value, length))
+    given = tf.constant(1.0)
+    called = step.get_concrete_function(given)
+    return lambda: called(given)
+
+
+def tape(length):
+    """A training step of eager ops, in a gradient tape."""
+    variable = tf.Variable(1.0)
+
+    def step():
+        with tf.GradientTape() as recorded:
+            loss = chain(variable * variable, length)
+        variable.assign_sub(0.01 * recorded.gradient(loss, variable))
+
+    return step
+
+
 def _model(length):
     keras = tf.keras
     layers = [keras.layers.Dense(4, input_shape=(4,))] + [keras.layers.Dense(4) for _ in range(length // 4)]
@@ -82,7 +102,15 @@ def fit(length):
     return lambda: model.fit(data, data, batch_size=8, epochs=1, verbose=0)
 
 
-PATHS = {"session": session, "callable": callable_, "function": function, "train": train, "fit": fit}
+PATHS = {
+    "session": session,
+    "callable": callable_,
+    "function": function,
+    "concrete": concrete,
+    "tape": tape,
+    "train": train,
+    "fit": fit,
+}
 
 
 def block(step, steps):

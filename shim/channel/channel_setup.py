@@ -40,24 +40,26 @@ def open_channel(state: State) -> None:
 
 def _open_channel(state: State) -> None:
     uid = int.from_bytes(os.urandom(8), "little") or 1
+    channel = None
     try:
         channel = Channel(uid, state.launch, _ring_bytes(state.environ))
-    except ChannelError as error:
-        announce(state.folder, state.pid, uid, "refused %s %s\n%016x\n" % (error.slug, error.args[0], state.launch))
-        return
-    try:
         guard.count_errors_in(channel)
         write_hello(channel, state)
         chosen, problem = _policy(state.environ)
         threads = clock.ThreadId()
         put = spans.writer(channel, state.budgeted_kinds, threads)
         current_policy = CurrentPolicy(channel.words, chosen, channel.report, core.disarm, clock.mono())
+        # The last one says that there is a channel.
+        state.channel, state.current_policy, state.threads, state.put = channel, current_policy, threads, put
+    except ChannelError as error:
+        announce(state.folder, state.pid, uid, "refused %s %s\n%016x\n" % (error.slug, error.args[0], state.launch))
+        return
     except BaseException:
-        guard.count_errors_in(None)
-        channel.abandon()
+        if state.put is None:
+            guard.count_errors_in(None)
+            if channel is not None:
+                channel.abandon()
         raise
-    state.channel, state.current_policy, state.threads = channel, current_policy, threads
-    state.put = put
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n%016x\n" % state.launch)
     if problem is not None:
@@ -70,20 +72,18 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
     name = "%d-%016x" % (pid, uid)
     announcements = os.path.join(folder, ANNOUNCE)
     draft = os.path.join(announcements, "." + name)
+    fd = -1
     try:
         fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    except OSError as error:
-        if guard.raised_by_job(error):
-            raise
-        return  # no such folder, or not ours: the agent finds channels without announcements, too
-    try:
-        try:
-            os.write(fd, text.encode("utf-8", "replace"))
-        finally:
-            os.close(fd)
+        os.write(fd, text.encode("utf-8", "replace"))
+        done, fd = fd, -1  # never closed twice: another thread may get its number
+        os.close(done)
         os.rename(draft, os.path.join(announcements, name))
     except BaseException as error:
+        if fd >= 0:
+            os.close(fd)
         remove_file(draft)
+        # After an OSError, as without the folder, the agent finds the channel all the same.
         if guard.raised_by_job(error) or not isinstance(error, OSError):
             raise
 

@@ -8,7 +8,7 @@ import os
 import sys
 
 from .. import libc
-from ..descriptors import StandardFdsReserved
+from ..descriptors import opened
 from ..guard import raised_by_job
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
@@ -46,14 +46,16 @@ def reserve(fd: int, size: int) -> None:
 
 
 def _create(name: str, flags: int) -> int:
-    with StandardFdsReserved():
-        function = getattr(os, "memfd_create", None)
-        if function is not None:
-            return int(function(name, flags))
-        number = _MEMFD_CREATE.get(os.uname().machine)
-        if number is None:
-            raise OSError(0, "unknown machine")
-        fd = int(libc.with_errno.syscall(number, ctypes.c_char_p(name.encode()), flags))
+    function = getattr(os, "memfd_create", None) or _memfd_create
+    return opened(lambda: int(function(name, flags)))
+
+
+def _memfd_create(name: str, flags: int) -> int:
+    """Do the work of ``os.memfd_create`` in Python before 3.8."""
+    number = _MEMFD_CREATE.get(os.uname().machine)
+    if number is None:
+        raise OSError(0, "unknown machine")
+    fd = int(libc.with_errno.syscall(number, ctypes.c_char_p(name.encode()), flags))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

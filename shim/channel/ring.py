@@ -59,26 +59,19 @@ class Channel(object):
         self.names_lock = TryLock()  # held while names are added
         self._guard = ReentrantGuard()
         self._reported_too_large = False  # whether a too large record was reported
+        self._fd = -1
         try:
-            self._fd = memory.create(layout.MEMFD_NAME)
-        except OSError as error:
-            if raised_by_job(error):
-                raise
-            raise ChannelError(
-                "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
-            ) from None
-        try:
-            # Before the first access: if another process truncated the file, SIGBUS would end this
-            # one.
-            fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
-            memory.reserve(self._fd, layout.RING_AT)
-            self._inode = _inode(self._fd)
-            self.view = _mapping(self._fd, layout.RING_AT)
+            self._open()
+            self._describe(uid, launch)
         except BaseException as error:
-            os.close(self._fd)
+            if self._fd >= 0:
+                os.close(self._fd)
             if raised_by_job(error) or not isinstance(error, OSError):
                 raise
             raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
+
+    def _describe(self, uid: int, launch: int) -> None:
+        """Write the words that identify the channel; the last one makes it valid."""
         self.words = self.view.cast("Q")
         self.costs = Costs(self.words)
         for name, value in (
@@ -91,6 +84,22 @@ class Channel(object):
             self.words[WORD[name]] = value
         self.view[8:16] = CHANNEL_VERSION.to_bytes(4, "little") + layout.PAGE.to_bytes(4, "little")
         self.view[:8] = layout.MAGIC
+
+    def _open(self) -> None:
+        """Create the file and map it; OSError or ChannelError when that fails."""
+        try:
+            self._fd = memory.create(layout.MEMFD_NAME)
+        except OSError as error:
+            if raised_by_job(error):
+                raise
+            raise ChannelError(
+                "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
+            ) from None
+        # Before the first access: if another process truncated the file, SIGBUS would end this one.
+        fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
+        memory.reserve(self._fd, layout.RING_AT)
+        self._inode = _inode(self._fd)
+        self.view = _mapping(self._fd, layout.RING_AT)
 
     def hello(self, text: bytes) -> None:
         """Write the hello page; ``text`` is JSON of at most HELLO_MAX bytes."""

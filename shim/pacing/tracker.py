@@ -135,12 +135,15 @@ class Tracker(_Counted):
         self.trigger = NEVER
         self.untimed = itertools.repeat(0)
 
-    def put_timed(self, start: int, duration: int, ordinal: int, key: int, untimed: Iterator[int]) -> None:
+    def put_timed(
+        self, start: int, duration: int, ordinal: int, key: int, untimed: Iterator[int], noticed: int = 0
+    ) -> None:
         """Put the span of a step that found ``untimed`` empty, and of those counted before it.
 
         If steps are too short to time each one, choose how many of the next are only counted.
+        ``noticed`` is the time at which our own work began, if that was later than the step's end.
         """
-        counted = 0
+        counted, noticed = 0, noticed or start + duration
         lock = self._skip_lock
         is_inside = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
         try:
@@ -149,12 +152,12 @@ class Tracker(_Counted):
             if not is_inside and lock.acquire(False) and self.untimed is untimed:
                 if self._rest > 0:
                     self._count_further(ordinal)
-                    self.spend(TIMING_FACTOR * (mono() - start - duration))
+                    self.spend(TIMING_FACTOR * (mono() - noticed))
                     return
                 counted, self._counted = self._counted, 0
                 if counted < 0:
                     counted, self._counted = 0, counted
-                self._choose_skip(ordinal, duration, start + duration)
+                self._choose_skip(ordinal, duration, noticed)
         except Exception as error:
             if not contain(error):
                 raise
@@ -162,7 +165,7 @@ class Tracker(_Counted):
             if not is_inside and lock._is_owned():  # type: ignore[attr-defined]
                 lock.release()
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, counted)
-        own_ns = TIMING_FACTOR * (mono() - start - duration)
+        own_ns = TIMING_FACTOR * (mono() - noticed)
         self.spend(self._sampling.cost(own_ns, counted))
 
     def spend(self, own_ns: int, extra: int = 0) -> None:

@@ -15,9 +15,10 @@ import weakref
 from ...formats import layout
 from .. import core
 from ..clock import mono
+from ..guard import guarded
 from ..process_events import at_end
 from . import call_observer, window
-from .function import key_of, local, no_call, pending_kinds, take_pending_kind
+from .function import OPS, inside, key_of, local, no_call, pending_kinds, take_pending_kind
 from .step import begin
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable
 
+    from ..pacing.tracker import Tracker
     from .function import ThreadState
     from .step import CountedStep, Step
 
@@ -107,7 +109,41 @@ def _symbolic(inputs: Any) -> bool:
 def patch_concrete(module: ModuleType) -> None:
     """Observe direct calls of concrete functions, which ``module`` defines."""
     # In some versions the coordinator of parameter servers bypasses ``__call__``.
-    _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called)
+    cls, graphs = vars(module).get("ConcreteFunction"), getattr(sys.modules.get(OPS), "_default_graph_stack", None)
+    fast = _counting(guarded(_function_called), graphs) if hasattr(graphs, "stack") else None
+    if isinstance(cls, type) and "_call_impl" in vars(cls):
+        call_observer.observe(cls, "_call_impl", _function_called, ends=True, fast=fast)
+
+
+def _counting(begin: Callable[[Any], object], graphs: Any) -> Callable[[Any], object]:
+    """Return a callback that counts a call, or calls ``begin`` if the call is to be timed.
+
+    ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds.
+    """
+    tracker = core.tracker(layout.FUNCTION)
+
+    # Each call pays for this function, and finds cold caches. So all that it reads lies in one
+    # tuple. As in `function.py`, an empty stack of graphs means eager execution.
+    def callback(
+        function: Any,
+        inside: set[ThreadState] = inside,
+        pending_kinds: dict[int, Any] = pending_kinds,
+        graphs: Any = graphs,
+        tracker: Tracker = tracker,
+        count_at: int = tracker.count_at,
+        name_of: Callable[[Any, str, None], Any] = getattr,
+        initializer: str = _INITIALIZER,
+        begin: Callable[[Any], object] = begin,
+    ) -> object:
+        if inside or pending_kinds or graphs.stack:
+            return begin(function)
+        if name_of(name_of(function, "_func_graph", None), "name", None) != initializer:
+            for ordinal in tracker.untimed:
+                tracker.words[count_at] = ordinal
+                return None
+        return begin(function)
+
+    return callback
 
 
 def patch_old_functions(cls: Any) -> None:

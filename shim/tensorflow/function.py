@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .step import CountedStep, Step
 
 _CONTEXT = "tensorflow.python.eager.context"
-_OPS = "tensorflow.python.framework.ops"
+OPS = "tensorflow.python.framework.ops"
 #: Names that TensorFlow's annotation uses at its creation and exit when it does nothing else.
 _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEPTH_MAX = 32  # maximum frames between a function and the Keras method whose batch it runs
@@ -126,7 +126,7 @@ def _annotating(original: ModuleType) -> ModuleType:
     tracker = core.tracker(layout.FUNCTION)
     base = vars(original)["Trace"]
     measured = _measured(base, tracker)
-    graphs = getattr(sys.modules.get(_OPS), "_default_graph_stack", None)
+    graphs = getattr(sys.modules.get(OPS), "_default_graph_stack", None)
     known = hasattr(graphs, "stack") and _names(base.__init__) >= _BEGINS and _names(base.__exit__) == _ENDS
     vars(ours)["Trace"] = _counting(original, tracker, measured, graphs) if known else measured
     return ours

@@ -127,7 +127,8 @@ class Step(object):
 
     def end(self, flags: int = 0, parent: int = 0, ended: int = 0) -> None:
         """Put the step's span; it ends now, or at ``ended`` (ns) if given."""
-        duration = (ended or mono()) - self.start
+        noticed = mono()
+        duration = (ended or noticed) - self.start
         tracker = self.tracker
         for _ in range(self.count - 1):
             tracker.next()
@@ -138,12 +139,12 @@ class Step(object):
         elif not self.windows and tracker.words[_TRACED] != self.before:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
-        if self.untimed is None or flags or self.is_paced or ended:
+        if self.untimed is None or flags or self.is_paced:
             began = mono()
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count)
             tracker.spend(TIMING_FACTOR * (mono() - began))
         else:
-            tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed)
+            tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed, noticed)
 
     def _decide(self, windows: bool) -> None:
         self.tracker.open()  # `window.begin` does not while another thread has a window

@@ -29,6 +29,8 @@ import traceback
 import types
 import warnings
 
+import handler_state
+
 OURS = "<tfprof/"
 ALARM = _signal.SIGALRM
 MAIN = ctypes.c_ulong(__import__("threading").get_ident())
@@ -47,6 +49,7 @@ SOON_S = 0.00002
 REPLACED = ("<tfprof/callables.py>", "__del__")
 #: Files of code of the job's, and of the import system, which handles some errors.
 NOT_OURS = ("<frozen importlib", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+WINDOW_S = 0.05  # time limit of a window, which ends one whose step was interrupted
 UNSAMPLED = 600  # steps after which short ones are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.
@@ -68,6 +71,8 @@ def arm(shim, trace):
 
 
 # -- entries into the shim: each prepares, and returns the function that runs with exceptions ------
+
+follow_ups = []  # (step, number of steps that it counts): what runs after the exception
 
 
 def arming():
@@ -94,6 +99,7 @@ def session(trace):
     op = types.SimpleNamespace(name="op", outputs=[types.SimpleNamespace(shape=shape)], traceback=[frame])
     made.graph.get_operations = lambda: [op]
     made.graph.version = 1
+    follow_ups.append((lambda: made.run(["a"], {"x": 1}), 1))
     return made
 
 
@@ -159,6 +165,8 @@ def eager(trace="off"):
     sys.modules["_tfprof.shim.tensorflow.keras_batches"].patch(module)
     sys.modules["_tfprof.shim.tensorflow.function"].patch(functions)
     assert core.channel() is not None
+    window = sys.modules["_tfprof.shim.tensorflow.window"]
+    window._FIRST_DURATION_MAX_S = window.DURATION_MAX_S = WINDOW_S
     return functions, module
 
 
@@ -166,6 +174,7 @@ def fitting():
     """Fit for two epochs with an evaluation in each, after the channel was made."""
     _, module = eager()
     model = module.Model()
+    follow_ups.append((lambda: model.fit(module.CallbackList(model), calls=2, validate=1), 6))
     return lambda: model.fit(module.CallbackList(model), epochs=2, calls=2, validate=1)
 
 
@@ -173,6 +182,7 @@ def failing():
     """Fit until the job's own exception, which also frees the list of callbacks."""
     _, module = eager()
     model = module.Model()
+    follow_ups.append((lambda: model.fit(module.CallbackList(model), calls=2, validate=1), 6))
 
     def work():
         raise LookupError("the job's own")
@@ -193,6 +203,7 @@ def functions():
     """Call functions alone and as batches of `train_on_batch`."""
     made, module = eager()
     step, model = made.Function("step"), module.Model()
+    follow_ups.extend([(step, 1), (lambda: model.train_on_batch(step), 1)])
 
     def calls():
         step()
@@ -232,6 +243,7 @@ def windows():
         raise error
 
     good, bad = made.Function("good"), made.Function("bad", fails)
+    follow_ups.append((good, 1))
 
     def calls():
         good()
@@ -255,6 +267,7 @@ def own_session():
         kept[-1].start("folder", {})
 
     step = made.Function("step", start)
+    follow_ups.append((made.Function("other"), 1))
 
     def calls():
         step()
@@ -271,6 +284,7 @@ def batches():
     model = module.Model()
     for _ in range(UNSAMPLED):
         model.train_on_batch(int)
+    follow_ups.append((lambda: model.train_on_batch(int), 1))
 
     def fails():
         raise LookupError("the job's own")
@@ -301,6 +315,129 @@ def forking():
     return fork
 
 
+def taped(trace):
+    """Return a function that runs a training step of eager ops, which has a tape."""
+    from fakes import eager_tensorflow
+
+    eager(trace)
+    backprop = eager_tensorflow.tapes()
+    patches = sys.modules["_tfprof.shim.tensorflow.eager_steps"]
+    patches.patch_tape(backprop)
+    patches.patch_optimizer(backprop)
+    optimizer = backprop.Optimizer()
+
+    def step(work=int):
+        with backprop.GradientTape() as tape:
+            work()
+        optimizer.apply_gradients(tape.gradient())
+
+    follow_ups.append((step, 1))
+    return step, backprop.GradientTape
+
+
+def tapes():
+    """Run training steps: counted, failed and without an optimizer."""
+    step, tape = taped("off")
+
+    def fails():
+        raise LookupError("the job's own")
+
+    def all_of_it():
+        step()
+        try:
+            step(fails)
+        except LookupError as error:
+            if error in theirs:
+                raise
+        with tape() as alone:
+            pass
+        alone.gradient()
+        del alone
+        step()
+
+    return all_of_it
+
+
+def traced_tapes():
+    """Run training steps that are traced."""
+    step, _ = taped("all")
+    profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
+    _thread.start_new_thread = start_and_wait
+    sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
+    return step
+
+
+def give_order(**values):
+    """Write an order into the channel, as the agent does."""
+    words, number = handler_state.channel().words, sys.modules["_tfprof.formats.layout"].WORD
+    for name, value in [("policy_writing", 1), *values.items(), ("policy_writing", 0)]:
+        words[number[name]] = value
+    words[number["policy"]] += 1
+
+
+def orders():
+    """Read an order at a step, trace under it until it ends; read an invalid one."""
+    made = session("off")
+    made.run(["a"], {"x": 1})
+    all_mode = sys.modules["_tfprof.formats.layout"].MODE_ALL
+
+    def runs():
+        give_order(policy_mode=all_mode, policy_count=2)
+        for _ in range(4):
+            made.run(["a"], {"x": 1})
+        give_order(policy_mode=99)
+        made.run(["a"], {"x": 1})
+
+    return runs
+
+
+def detaching():
+    """Read the order to detach at a step."""
+    made = session("all")
+    made.run(["a"], {"x": 1})
+    unharmed.append(type(made))
+
+    def runs():
+        give_order(detach=1)
+        made.run(["a"], {"x": 1})
+        made.run(["a"], {"x": 1})
+
+    return runs
+
+
+def attaching():
+    """Arm this process from texts, as the agent arms a running one, run a step, and disarm."""
+    import tensorflow.python.client.session as module
+
+    made, act = module.BaseSession(), attached()
+    follow_ups.append((lambda: made.run(["a"], {"x": 1}), 1))
+    unharmed.append(module.BaseSession)
+
+    def all_of_it():
+        act("arm")
+        made.run(["a"], {"x": 1})
+        act("disarm")
+        made.run(["a"], {"x": 1})
+
+    return all_of_it
+
+
+def attached():
+    """Return a function that does what the agent asks a running process for."""
+    root = os.path.dirname(sys.modules["_tfprof.shim"].__path__[0])
+    sources = {}
+    for folder in ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow"):
+        for name in os.listdir(os.path.join(root, folder)):
+            if name.endswith(".py") and name not in ("__init__.py", "attached.py"):
+                with open(os.path.join(root, folder, name)) as file:
+                    sources[folder + "/" + name] = file.read()
+    with open(os.path.join(root, "shim/attached.py")) as file:
+        names = {"__name__": "_tfprof_attach"}
+        exec(compile(file.read(), OURS + "attached.py>", "exec"), names)
+    environ = {**os.environ, "TFPROF_TRACE": "off"}
+    return lambda action: names["act"]({"action": action, "sources": sources, "environ": environ})
+
+
 ENTRIES = (
     arming,
     importing,
@@ -315,6 +452,11 @@ ENTRIES = (
     own_session,
     batches,
     forking,
+    tapes,
+    traced_tapes,
+    orders,
+    detaching,
+    attaching,
 )
 
 # -- one case --------------------------------------------------------------------------------------
@@ -322,6 +464,7 @@ ENTRIES = (
 called_back = []  # code of callbacks; Python drops exceptions in them before their ``try``
 finalizers = []  # code of our finalizers that have a ``try`` of their own
 theirs = []  # the exception that was raised
+unharmed = []  # classes of the job's that are as without the shim once it is disarmed
 
 
 def raised(cls):
@@ -403,6 +546,7 @@ WAYS = {
 def case(entry, number, cls, way):
     """Run ``entry`` with ``cls`` raised at line ``number``; return the error, "" for none."""
     run = entry()
+    before = handler_state.Process()
     seen = count = None
     sys.stderr = io.StringIO()
     _signal.signal(ALARM, handler_of(cls))
@@ -421,7 +565,33 @@ def case(entry, number, cls, way):
         return MISSED
     if seen is None and way == "timer" and theirs and is_dropped(theirs[0], sys.stderr.getvalue()):
         return MISSED
-    return wrong(seen, cls, way)
+    found = wrong(seen, cls, way)
+    del seen
+    return found or (left(before) if way == "handler" and cls is ALWAYS else "")
+
+
+def left(before):
+    """Return what is not as before; "" for nothing."""
+    closes = handler_state.closes(theirs[0])
+    theirs.clear()
+    found = list(handler_state.uncounted(follow_ups))
+    handler_state.expire(follow_ups)
+    found += handler_state.held()
+    if not closes:
+        found += before.changes()
+    if handler_state.channel() is None:
+        names = [f"{owner.__name__}.{name}" for owner in unharmed for name in changed(owner)]
+        found += [f"patched: {name}" for name in names]
+    return ", ".join(found)
+
+
+def changed(owner):
+    """Return the names of functions of ``owner`` that the shim has replaced."""
+    return [
+        name
+        for name, each in vars(owner).items()
+        if OURS in getattr(getattr(each, "__code__", None), "co_filename", "")
+    ]
 
 
 def wrong(seen, cls, way):
@@ -533,6 +703,7 @@ def main(shim, share, way):
         "shim.tensorflow.profiler",
         "shim.tensorflow.profiler_lock",
         "shim.tensorflow.window",
+        "shim.tensorflow.eager_steps",
         "shim.tensorflow.call_observer",
     ]:
         __import__("_tfprof." + name)

@@ -1,0 +1,143 @@
+"""What an exception in the shim must leave as it was: checks for `handlers.py`."""
+
+import _signal
+import contextlib
+import os
+import sys
+import time
+import traceback
+from _thread import allocate_lock, start_new_thread  # a job replaces the latter
+
+#: Seconds after which another thread that runs a step hangs.
+HANGS_S = 2
+CHANNEL = "/memfd:tfprof"
+
+
+class Process:
+    """The state of this process before a case."""
+
+    def __init__(self):
+        self.mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
+        self.files = files()
+        self.has_channel = channel() is not None
+
+    def changes(self):
+        """Yield a text for each difference from now."""
+        if _signal.pthread_sigmask(_signal.SIG_BLOCK, ()) != self.mask:
+            yield "another signal mask"
+        now = files()
+        if len(now) > len(self.files) + (channel() is not None and not self.has_channel):
+            yield f"new descriptors: {sorted(set(now.items()) - set(self.files.items()))}"
+        changed = [
+            (fd, place) for fd, place in self.files.items() if now.get(fd) != place and not place.startswith(CHANNEL)
+        ]
+        if changed:
+            yield f"changed descriptors: {changed}"
+
+
+def files():
+    """Return the target of each open descriptor."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the listing itself
+            found[int(name)] = os.readlink("/proc/self/fd/" + name)
+    return found
+
+
+def our(name):
+    """Return the shim's module ``name``, None where it is not loaded."""
+    return sys.modules.get("_tfprof.shim." + name)
+
+
+def channel():
+    """Return the process's channel, None where there is none."""
+    state = our("core") and our("core").state()
+    return state and state.channel
+
+
+def steps():
+    """Return the number of steps of all kinds so far."""
+    if channel() is None:
+        return 0
+    layout = sys.modules["_tfprof.formats.layout"]
+    first = layout.COUNTS_AT // 8
+    return sum(channel().words[first : first + layout.KINDS_MAX])
+
+
+def expire(follow_ups):
+    """Wait for the time limit of a window that was left open, and let the next step release it."""
+    window = our("tensorflow.window")
+    until = time.monotonic() + HANGS_S
+    while window and window.current and time.monotonic() < until:
+        if window.current.session.is_stopped:
+            follow_ups[0][0]()
+        time.sleep(0.01)
+
+
+def held():
+    """Yield a text for each lock, window or switch that is left behind."""
+    window, lock, graph = our("tensorflow.window"), our("tensorflow.profiler_lock"), our("tensorflow.graph")
+    scope, allocations = our("tensorflow.function"), our("tensorflow.allocations")
+    if window and (window.current or window._opening._holder()):
+        yield "an open window"
+    if lock and (lock.claims or lock._lock._holder()):
+        yield "a held profiler session"
+    if graph and graph._sent and graph._sent.lock._holder():
+        yield "held graphs"
+    if scope and (scope.inside or scope.scope.thread_state.keras_calls):
+        yield "an open call"
+    if allocations and allocations._off:
+        yield "allocations are reported"
+    if channel() and channel().names_lock._holder():
+        yield "held names"
+
+
+def uncounted(follow_ups):
+    """Yield a text for each step after the case that is not counted, here or in another thread.
+
+    The first step of each sort also counts one that was interrupted.
+    """
+    for number, (run, count) in enumerate(follow_ups if channel() else ()):
+        run()
+        for name, work in (("here", in_this_one), ("in another thread", in_another_one)):
+            before = steps()
+            work(run)
+            found = steps() - before
+            if channel() and found != count:
+                yield f"{found} of {count} steps {number} counted {name}"
+
+
+def closes(error):
+    """Return whether ``error`` came just before a line of the shim that closes a descriptor.
+
+    The descriptor stays open then.
+    """
+    frames = list(traceback.walk_tb(error.__traceback__))
+    places = [
+        (frame.f_globals.get("__file__"), line) for frame, line in frames if "_tfprof" in frame.f_globals["__name__"]
+    ]
+    if not places or not places[-1][0]:
+        return False
+    with open(places[-1][0]) as file:
+        return "os.close(" in file.readlines()[places[-1][1] - 1]
+
+
+def in_this_one(run):
+    """Call ``run``."""
+    run()
+
+
+def in_another_one(run):
+    """Call ``run`` in another thread and wait for it."""
+    done = allocate_lock()
+    done.acquire()
+
+    def work():
+        try:
+            run()
+        finally:
+            done.release()
+
+    start_new_thread(work, ())
+    if not done.acquire(True, HANGS_S):
+        raise RuntimeError("a step hangs in another thread")
