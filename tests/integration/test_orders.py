@@ -16,6 +16,7 @@ import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, ROOT
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.collector.summaries.jobs import cost
 from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
 
@@ -265,3 +266,14 @@ def test_a_job_without_daemons_stops_tracing_and_an_order_starts_the_daemons_aga
     alone = [row["start_ns"] for row in rows if stopped_ns < row["start_ns"] and row["step"] < answers["job"]["step"]]
     assert 25 * 10**9 < max(alone) - stopped_ns < 33 * 10**9
     assert job.info.name == "job"
+
+
+@pytest.mark.tf
+def test_the_cost_is_compared_with_the_budget_of_an_order(host: Host) -> None:
+    host.start("tf1", "session", trace="every=2")
+    host.job("job", lambda job: (cost(job.info.counters) or 0) > 0)
+    assert "the cost is above the budget: the requested steps" in host.run("show", "job").stdout
+    code, _ = host.order("trace", "job", "--budget", "100%")
+    assert code == 0
+    host.job("job", lambda job: job.info.counters.get("order_budget") == 1_000_000)
+    assert "above the budget" not in host.run("show", "job").stdout

@@ -1,13 +1,27 @@
-"""Odd files in the runtime folder block neither the launcher nor a daemon nor a command."""
+"""Odd files in the runtime folder block neither the launcher nor a daemon nor a command.
 
+TFPROF_ODD_FILES=all tries each command with each kind of file at each place, otherwise each two of
+them are tried together.
+"""
+
+import itertools
+import os
+import re
+import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
+import psutil
 import pytest
 from fakes.channel_job import OPEN_CHANNEL
 from fakes.odd_files import ODD_FILES
+from fakes.polling import until
 from tfprof.formats import runtime_dir
 
 #: A job with a channel and one span.
@@ -18,6 +32,23 @@ time.sleep(1)
 #: The longest time of a command in seconds, including the start or stop of daemons. A blocked
 #: command never ends.
 PATIENCE_S = 20.0
+#: Places of files that a normal run does not create, besides those that it does. The last one is
+#: the runtime folder itself.
+RARE = ("report.log", "given-up/00000000000000ab.json", "announce/.123-00000000000000ab", ".")
+TFPROF, RUN = "tfprof.cli.main", "tfprof.agent.launcher.run"
+COMMANDS = (
+    (RUN, sys.executable, "-c", "pass"),
+    (TFPROF, "status"),
+    (TFPROF, "jobs"),
+    (TFPROF, "top", "--once"),
+    (TFPROF, "trace", "last", "--steps", "1"),
+    (TFPROF, "attach", "999999999"),
+    (TFPROF, "stop"),
+)
+#: The longest time of a command in an empty store, also of one that starts daemons (seconds).
+COMMAND_MAX_S = 2.0
+AT_ONCE = 4
+TRIES_ALL = os.environ.get("TFPROF_ODD_FILES") == "all"
 
 
 def run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -74,3 +105,112 @@ def test_an_odd_file_that_a_daemon_needs_is_reported_in_one_line(place: Path, na
     assert report.startswith("tfprof: no profile: ")
     assert report.endswith(f"[{slug}]\n")
     assert report.count("\n") == 1
+
+
+class Case(NamedTuple):
+    """A kind of file at a place in the runtime folder, and a command."""
+
+    place: str
+    kind: str
+    command: tuple[str, ...]
+
+
+class Tried(NamedTuple):
+    """The time of a command (seconds), its exit status and its standard error."""
+
+    seconds: float
+    status: int
+    errors: str
+
+
+def places(folder: Path) -> Iterator[str]:
+    """Yield the places of all files and folders below ``folder``, with fixed numbers.
+
+    Files that are about to be renamed have unforeseeable names, and are left out.
+    """
+    for path in folder.rglob("*"):
+        name = re.sub(r"[0-9a-f]{16}", "00000000000000ab", str(path.relative_to(folder)))
+        if not name.endswith(".tmp"):
+            yield re.sub(r"[0-9]{3,9}-", "123-", name)
+
+
+def places_of_a_run(store: Path) -> set[str]:
+    """Run the job and return the places of all files that have been in the runtime folder."""
+    folder, found, ended = Path(runtime_dir.make_instance(str(store))), set(RARE), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.002):
+            found.update(places(folder))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        profiled()
+    finally:
+        ended.set()
+        watching.join()
+    return found
+
+
+def cases(names: set[str]) -> list[Case]:
+    """Return all cases, or a Latin square of them: each two of place, kind and command."""
+    if TRIES_ALL:
+        return [Case(*each) for each in itertools.product(sorted(names), ODD_FILES, COMMANDS)]
+    return [
+        Case(name, kind, COMMANDS[(row + column) % len(COMMANDS)])
+        for row, name in enumerate(sorted(names))
+        for column, kind in enumerate(ODD_FILES)
+    ]
+
+
+def try_command(base: Path, case: Case) -> Tried:
+    """Run the command of ``case`` with a runtime folder and a store of its own, below ``base``."""
+    (base / "run").mkdir(mode=0o700, parents=True)
+    environ = {**os.environ, "XDG_RUNTIME_DIR": str(base / "run"), "TFPROF_STORE": str(base / "store")}
+    environ |= {"TFPROF_AGENT_IDLE": "1", "TFPROF_COLLECTOR_IDLE": "1"}
+    made = f"from tfprof.formats import runtime_dir; print(runtime_dir.make_instance({str(base / 'store')!r}))"
+    place = subprocess.run([sys.executable, "-c", made], env=environ, capture_output=True, text=True, check=True).stdout
+    path = Path(place.strip()) / case.place
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    ODD_FILES[case.kind](path)
+    module, *arguments = case.command
+    began = time.monotonic()
+    try:
+        command = [sys.executable, "-m", module, *arguments]
+        done = subprocess.run(
+            command, env=environ, stdin=-3, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Tried(PATIENCE_S, -1, "")
+    return Tried(time.monotonic() - began, done.returncode, done.stderr)
+
+
+def daemons_below(folder: Path) -> list[int]:
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ()) and process.pid != os.getpid()
+    ]
+
+
+@pytest.mark.timeout(7200 if TRIES_ALL else 600)
+def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback(
+    private_places: Path, tmp_path: Path
+) -> None:
+    names = places_of_a_run(private_places)
+    assert {"agent.pid", "collector.sock", "announce", "launches/00000000000000ab.json"} <= names
+    todo = cases(names)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = pool.map(lambda at: try_command(tmp_path / f"{at}", todo[at]), range(len(todo)))
+        tried = dict(zip(todo, results, strict=True))
+    assert {case: one for case, one in tried.items() if "Traceback" in one.errors or one.status < 0} == {}
+    # On a loaded machine a command is slow at times, also without an odd file.
+    slow = {}
+    for at, case in enumerate(case for case, one in tried.items() if one.seconds > COMMAND_MAX_S):
+        again = try_command(tmp_path / f"again{at}", case).seconds
+        usual = try_command(tmp_path / f"usual{at}", case._replace(place="unused")).seconds
+        if again > max(COMMAND_MAX_S, 2 * usual):
+            slow[case] = again, usual
+    assert slow == {}
+    print(f"{len(names)} places, {len(todo)} cases, {max(one.seconds for one in tried.values()):.1f} s at most")
+    until(lambda: not daemons_below(tmp_path), "the end of the daemons")
