@@ -122,6 +122,11 @@ class Tried(NamedTuple):
     status: int
     errors: str
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether the command was blocked or failed unexpectedly."""
+        return self.status < 0 or "Traceback" in self.errors
+
 
 def places(folder: Path) -> Iterator[str]:
     """Yield the places of all files and folders below ``folder``, with fixed numbers.
@@ -200,17 +205,27 @@ def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback
     names = places_of_a_run(private_places)
     assert {"agent.pid", "collector.sock", "announce", "launches/00000000000000ab.json"} <= names
     todo = cases(names)
+    plain = [Case("unused", kind, command) for kind in ("deep", "folder") for command in COMMANDS]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        results = pool.map(lambda at: try_command(tmp_path / f"{at}", todo[at]), range(len(todo)))
-        tried = dict(zip(todo, results, strict=True))
-    assert {case: one for case, one in tried.items() if "Traceback" in one.errors or one.status < 0} == {}
+        every = [*plain, *todo]
+        results = list(pool.map(lambda at: try_command(tmp_path / f"{at}", every[at]), range(len(every))))
+    assert [each for each in zip(every, results, strict=True) if each[1].is_failure] == []
+    limits = {
+        command: max(
+            [COMMAND_MAX_S]
+            + [2 * one.seconds for case, one in zip(plain, results, strict=False) if case.command == command]
+        )
+        for command in COMMANDS
+    }
+    slow = [case for case, one in zip(every, results, strict=True) if one.seconds > limits[case.command]]
     # On a loaded machine a command is slow at times, also without an odd file.
-    slow = {}
-    for at, case in enumerate(case for case, one in tried.items() if one.seconds > COMMAND_MAX_S):
-        again = try_command(tmp_path / f"again{at}", case).seconds
-        usual = try_command(tmp_path / f"usual{at}", case._replace(place="unused")).seconds
-        if again > max(COMMAND_MAX_S, 2 * usual):
-            slow[case] = again, usual
-    assert slow == {}
-    print(f"{len(names)} places, {len(todo)} cases, {max(one.seconds for one in tried.values()):.1f} s at most")
+    slow = [
+        case
+        for at, case in enumerate(slow)
+        if not any(
+            try_command(tmp_path / f"again{at}-{attempt}", case).seconds <= limits[case.command] for attempt in range(3)
+        )
+    ]
+    assert slow == []
+    print(f"{len(names)} places, {len(todo)} cases, {max(one.seconds for one in results):.1f} s at most")
     until(lambda: not daemons_below(tmp_path), "the end of the daemons")
