@@ -77,12 +77,12 @@ def container(cgroup: str) -> str | None:
     return found.group(1) if found else None
 
 
-def user_name(uid: int) -> str:
-    """Return the name of user ``uid``, or the number where it has no name."""
+def user_name(user_id: int) -> str:
+    """Return the name of user ``user_id``, or the number where it has no name."""
     try:
-        return pwd.getpwuid(uid).pw_name
+        return pwd.getpwuid(user_id).pw_name
     except KeyError:
-        return str(uid)
+        return str(user_id)
 
 
 def environment_of(pid: int) -> dict[str, str]:

@@ -180,11 +180,11 @@ def all_pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
-def visible(uid: int) -> Iterator[int]:
-    """Yield the processes that user ``uid`` may inspect: root all of them, others their own."""
+def visible(user_id: int) -> Iterator[int]:
+    """Yield the processes that user ``user_id`` may inspect: root all of them, others their own."""
     for pid in all_pids():
         try:
-            if uid == 0 or os.stat(f"/proc/{pid}").st_uid == uid:
+            if user_id == 0 or os.stat(f"/proc/{pid}").st_uid == user_id:
                 yield pid
         except OSError:
             continue
@@ -207,10 +207,10 @@ def channels_of(pid: int) -> dict[Inode, str]:
     return found
 
 
-def scan(uid: int) -> dict[Inode, list[DescriptorHolder]]:
-    """Return all channels that other processes visible to ``uid`` hold; this takes some ms."""
+def scan(user_id: int) -> dict[Inode, list[DescriptorHolder]]:
+    """Return all channels that other processes visible to ``user_id`` hold; this takes some ms."""
     found: dict[Inode, list[DescriptorHolder]] = {}
-    for pid in visible(uid):
+    for pid in visible(user_id):
         if pid != os.getpid():
             for inode, path in channels_of(pid).items():
                 found.setdefault(inode, []).append(DescriptorHolder(pid, path))

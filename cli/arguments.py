@@ -23,7 +23,7 @@ def spellings(names: Sequence[str]) -> dict[str, str]:
 #: Spellings of the views' options.
 SPELLINGS: Final = spellings([option.name for option in TABLE])
 #: Options that are true if no value follows.
-TRUTHS: Final = frozenset({"--account-displayed-op-only"})
+BOOLEAN_OPTIONS: Final = frozenset({"--account-displayed-op-only"})
 #: An option in the TF profiler's spelling, which click would read as single letters.
 _SINGLE: Final = re.compile(r"-[A-Za-z][A-Za-z_-]+")
 
@@ -58,7 +58,7 @@ def translate(
             words.append(f"{option}={value}")
         elif option in flags:
             words.append(option)
-        elif option in TRUTHS:
+        elif option in BOOLEAN_OPTIONS:
             follows = bool(rest) and rest[0].lower() in TRUE_WORDS | FALSE_WORDS
             words.append(f"{option}={rest.pop(0) if follows else 'true'}")
         else:

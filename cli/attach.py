@@ -313,11 +313,11 @@ def _watch(
             if not quiet:
                 print_lines(_prefixed(one, lines, alone=alone))
 
-    while followed is not None or any(_goes_on(one, count) for one in attached):
+    while followed is not None or any(_is_unfinished(one, count) for one in attached):
         if followed is not None:
             followed.update(attached)
         readers |= {one: StepReader(one.channel) for one in attached if one.is_open and one not in readers}
-        over = [one for one in readers if one not in detached and not _goes_on(one, count)]
+        over = [one for one in readers if one not in detached and not _is_unfinished(one, count)]
         show()
         for one in over:
             detached.add(one)
@@ -332,7 +332,7 @@ def _watch(
     show()
 
 
-def _goes_on(one: Attachment, count: int | None) -> bool:
+def _is_unfinished(one: Attachment, count: int | None) -> bool:
     return one.is_alive and (count is None or not _are_traced(one.channel, count))
 
 

@@ -161,37 +161,37 @@ def _print_error(error: TfprofError) -> int:
     return error.exit_code
 
 
-def _wrong(error: click.ClickException) -> TfprofError:
+def _from_click(error: click.ClickException) -> TfprofError:
     """Return click's error about a command line as a TfprofError, with a pointer to the help."""
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     return UsageError(message if context is None else f"{message} ({context.command_path} --help)")
 
 
-def _unusable(error: OSError) -> TfprofError:
+def _from_os_error(error: OSError) -> TfprofError:
     """Return an OSError as a TfprofError; without a file name it concerns standard output."""
     if error.filename is None:
         return streams.write_error(error)
     return TfprofError(f"{os.fsdecode(error.filename)}: {error.strerror}", "io")
 
 
-def _internal(error: Exception) -> TfprofError:
+def _from_unexpected(error: Exception) -> TfprofError:
     """Return an unexpected error as a TfprofError."""
     return InternalError(f"{type(error).__name__}: {error}; TFPROF_DEBUG=1 shows where")
 
 
 #: Converters of errors to TfprofError, by class; the first match counts.
-_OURS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] = (
+_CONVERTERS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] = (
     (TfprofError, lambda error: error),
-    (click.ClickException, _wrong),
-    (OSError, _unusable),
-    (Exception, _internal),
+    (click.ClickException, _from_click),
+    (OSError, _from_os_error),
+    (Exception, _from_unexpected),
 )
 
 
 def _print_any_error(error: Exception) -> int:
     """Print any error; return the exit status."""
-    return _print_error(next(ours(error) for kind, ours in _OURS if isinstance(error, kind)))
+    return _print_error(next(convert(error) for kind, convert in _CONVERTERS if isinstance(error, kind)))
 
 
 def _run(arguments: list[str], interruptible: Interruptible) -> int:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from ..collector.exporters.table import EXPORTERS, outputs
 from ..collector.query.engine import VIEWS
-from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
+from ..collector.tfviews.option_values import BOOLEAN, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS
 from ..collector.tfviews.options import TABLE, Option
 from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 
@@ -42,7 +42,7 @@ def _outputs(view: str) -> Iterator[str]:
 
 
 def _values(option: Option, view: str, names: Names) -> Iterable[str]:
-    fixed = {ORDER: ORDERS, SELECT: SELECTS, TRUTH: ("true", "false")}
+    fixed = {ORDER: ORDERS, SELECT: SELECTS, BOOLEAN: ("true", "false")}
     if option.kind in fixed:
         return fixed[option.kind]
     if option.kind is OUTPUT:
@@ -63,7 +63,7 @@ def complete(text: str, names: Names) -> Completions:
     if command == "help":
         return Completions(len(last), _starting(VIEWS, last))
     option = OPTIONS.get(words[-1]) if len(words) > 1 else None
-    if option is None or (option.kind is TRUTH and last.startswith("-")):
+    if option is None or (option.kind is BOOLEAN and last.startswith("-")):
         return Completions(len(last), _starting((f"-{one.name}" for one in (*TABLE, STEP_KIND)), last), ends=True)
     piece = last.rpartition(",")[2] if option.kind in _LISTS else last
     return Completions(len(piece), _starting(_values(option, command, names), piece))

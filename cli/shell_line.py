@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from ..collector.errors import UsageError
 from ..collector.summaries.kinds import from_text
-from ..collector.tfviews.option_values import TRUTH, Kind, invalid, text_of
+from ..collector.tfviews.option_values import BOOLEAN, Kind, invalid, text_of
 from ..collector.tfviews.options import TABLE, Option
 from .arguments import SPELLINGS
 from .suggestion import suggestion
@@ -85,7 +85,7 @@ def parse(text: str) -> ParsedLine:
 
 def _value(option: Option, words: Sequence[str]) -> tuple[str, int]:
     """Return an option's value, and the number of words that it takes."""
-    if option.kind is TRUTH and (not words or words[0].startswith("-")):
+    if option.kind is BOOLEAN and (not words or words[0].startswith("-")):
         return "true", 0
     if not words:
         raise invalid(option.name, "")

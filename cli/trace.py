@@ -104,7 +104,7 @@ def trace(recipients: _Recipients, output: str | None, end: bool, **order_option
     order = _order(recipients.patience_s, end, **order_options)
     if output is not None and not order.ends:
         raise UsageError("-o needs an order that ends: --steps or --for")
-    return _given(recipients, order, output)
+    return _give(recipients, order, output)
 
 
 @click.command()
@@ -115,7 +115,7 @@ def detach(recipients: _Recipients) -> int:
     Each job removes all patches at its next step. Recorded data is kept. The exit status is 0 if
     all jobs detach.
     """
-    return _given(recipients, Order(orders.DETACH, giver(), patience_s=recipients.patience_s), None)
+    return _give(recipients, Order(orders.DETACH, giver(), patience_s=recipients.patience_s), None)
 
 
 def giver() -> Sender:
@@ -194,7 +194,7 @@ def _seconds(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _given(recipients: _Recipients, order: Order, output: str | None) -> int:
+def _give(recipients: _Recipients, order: Order, output: str | None) -> int:
     """Give ``order`` to the selected jobs and print the answers; return the exit status."""
     rows: dict[int, dict[str, Any]] = {}
     failed = False

@@ -14,7 +14,7 @@ from typing import Final
 #: Minimum interval between two runs for the same job (seconds).
 INTERVAL_S: Final = 60.0
 #: Time limit of a command; after it the command is killed (seconds).
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 #: Maximum number of queued runs; further alerts are only stored.
 QUEUED_MAX: Final = 20
 
@@ -57,7 +57,7 @@ class AlertCommand:
             self._running = None
         if self._waiting:
             self._running = self._started(self._waiting.popleft())
-            self._deadline = now + PATIENCE_S
+            self._deadline = now + TIMEOUT_S
 
     def close(self) -> None:
         """Stop waiting for a running command, which continues to run."""

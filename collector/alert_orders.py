@@ -11,7 +11,7 @@ from .alerts.alert import SLOWER, Alert
 #: Minimum interval between two orders to the same job (seconds).
 INTERVAL_S: Final = 300.0
 #: Time limit for the job to apply the order (seconds).
-_PATIENCE_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 _OFF: Final = "off"
 
 
@@ -35,4 +35,4 @@ class AlertOrders:
             return None
         self._not_before = {job: until for job, until in self._not_before.items() if until > now}
         self._not_before[uid] = now + INTERVAL_S
-        return Order(orders.TRACE, self._giver, steps=self._steps, patience_s=_PATIENCE_S, gives_way=True)
+        return Order(orders.TRACE, self._giver, steps=self._steps, patience_s=_TIMEOUT_S, gives_way=True)

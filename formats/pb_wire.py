@@ -16,12 +16,12 @@ _FIXED = {FIXED64: 8, FIXED32: 4}
 _VARINT_BITS = 70  # ten bytes of seven bits, for a value of 64 bits
 
 
-class CutShortError(ValueError):
+class TruncatedError(ValueError):
     """A message ends within a field, or has an invalid field."""
 
 
 def varint(data: Data, at: int) -> tuple[int, int]:
-    """Return (value, end offset) of the varint at ``at``; CutShortError when there is none."""
+    """Return (value, end offset) of the varint at ``at``; TruncatedError when there is none."""
     value, shift, size = 0, 0, len(data)
     while at < size and shift < _VARINT_BITS:
         byte = data[at]
@@ -30,7 +30,7 @@ def varint(data: Data, at: int) -> tuple[int, int]:
             return value | byte << shift, at
         value |= (byte & 0x7F) << shift
         shift += 7
-    raise CutShortError("not a varint")
+    raise TruncatedError("not a varint")
 
 
 def encoded(value: int) -> bytes:
@@ -52,7 +52,7 @@ def fields(data: Data) -> Iterator[tuple[int, int, int, int]]:
     """Yield (number, start, content, end) of each field, without copying.
 
     The field begins at ``start``, and its content, which follows its tag and its length, at
-    ``content``. CutShortError when the message is cut short, or has a field of an unknown type or
+    ``content``. TruncatedError when the message is cut short, or has a field of an unknown type or
     without a number.
     """
     at, size = 0, len(data)
@@ -70,9 +70,9 @@ def fields(data: Data) -> Iterator[tuple[int, int, int, int]]:
         elif kind in _FIXED:
             at += _FIXED[kind]
         else:
-            raise CutShortError("a field of type %d" % kind)
+            raise TruncatedError("a field of type %d" % kind)
         if at > size or not tag >> 3:
-            raise CutShortError("a field is cut short, or has no number")
+            raise TruncatedError("a field is cut short, or has no number")
         yield tag >> 3, start, content, at
 
 

@@ -40,7 +40,7 @@ REOPEN = 132  # job uid is not known: send OPEN, then everything not acked
 ANSWER = 133  # JSON of the result of order `last` to job uid
 
 #: Types that a later version added, with that version. The heads of such messages carry it.
-_BROUGHT_BY = {ORDER: 2, ANSWER: 2}
+_ADDED_IN = {ORDER: 2, ANSWER: 2}
 
 
 class Head(NamedTuple):
@@ -68,7 +68,7 @@ def common_version(theirs: Sequence[int]) -> int:
 
 def version_of(kind: int) -> int:
     """Return the version that added the type ``kind``; a peer must speak it to take a message."""
-    return _BROUGHT_BY.get(kind, 1)
+    return _ADDED_IN.get(kind, 1)
 
 
 def pack(head: Head) -> bytes:

@@ -94,7 +94,7 @@ def as_user(user_id: int, pid: int, work: Callable[[RequestHandler], int], answe
         ours.close()
         _become(user_id, environ)
         _check_installation(user_id)
-        return work(lambda request: _asked(theirs, request))
+        return work(lambda request: _send_request(theirs, request))
     theirs.close()
     with _signals_forwarded(child), ours:
         _serve(ours, user_id, answer)
@@ -156,7 +156,7 @@ def _check_installation(user_id: int) -> None:
             )
 
 
-def _asked(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+def _send_request(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     try:
         connection.sendall(json.dumps(request).encode() + b"\n")
         with connection.makefile("rb") as file:

@@ -169,7 +169,7 @@ class _Injection:
             raise
         finally:
             with contextlib.suppress(OSError):  # the process is gone
-                page.release(stays=stays)
+                page.release(keep_mapped=stays)
         if answer.state >= WorkState.DONE:
             page.wait_until_freed()
         return RawResult(method, self._stopped_ns, _answer_text(answer))

@@ -31,7 +31,7 @@ _KEPT_S: Final = 30.0
 #: Time in which the job frees the page once its answer is read, if it gets a processor (seconds).
 _FREED_S: Final = 0.5
 _POLL_S: Final = 0.002
-_READ, _STAYS = 1, 2
+_READ, _KEEP = 1, 2
 _NOTHING: Final = b"pass\0"
 #: An address with the maximum number of digits.
 _ADDRESS_MAX: Final = 1 << 47
@@ -100,13 +100,13 @@ class Page:
                 return answer
             time.sleep(_POLL_S)
 
-    def release(self, *, stays: bool = False) -> None:
-        """Let the job free the page, unless the page ``stays``.
+    def release(self, *, keep_mapped: bool = False) -> None:
+        """Let the job free the page, unless it is to stay mapped (``keep_mapped``).
 
         Work that has not started does nothing afterwards.
         """
         if self._memory is not None:
-            self._memory.write(self.at + 4, (_STAYS if stays else _READ).to_bytes(4, "little"))
+            self._memory.write(self.at + 4, (_KEEP if keep_mapped else _READ).to_bytes(4, "little"))
 
     def wait_until_freed(self) -> None:
         """Wait until the job has freed the page, which is the last thing that its thread does.

@@ -11,8 +11,8 @@ from ..announcements import AnnounceFolder, Announcement
 from ..channels import ChannelReader, open_file, read_identity
 from ..launches import Launch
 from ..processes import DescriptorHolder, Inode, Process
+from .missing_channels import MissingChannels
 from .refusals import Refusals
-from .unfound import Unfound
 
 #: Share of a core for scans, and the bounds of their interval (seconds).
 SCAN_SHARE: Final = 0.0004
@@ -64,15 +64,15 @@ GONE: Final = GoneError("the process ended before the agent could read its recor
 
 
 class Finder:
-    """Finds the channels of the instance's launches that user ``uid`` may open, each once."""
+    """Finds the channels of the instance's launches that user ``user_id`` may open, each once."""
 
-    def __init__(self, instance_dir: str, uid: int) -> None:
+    def __init__(self, instance_dir: str, user_id: int) -> None:
         self._instance_dir = instance_dir
-        self._uid = uid
+        self._user_id = user_id
         self._folder = AnnounceFolder(instance_dir)
         self._announced: list[Announcement] = []
         self._waiting: dict[Inode, list[DescriptorHolder]] = {}
-        self._unfound = Unfound()
+        self._missing = MissingChannels()
         self._lost: list[Announcement] = []
         self._open: dict[Inode, _Open] = {}
         self._not_ours: set[Inode] = set()
@@ -93,12 +93,12 @@ class Finder:
             if one.refusal is not None:
                 self.refusals.add(one.launch or _launch_of(one.pid), one.pid, **one.refusal)
             elif one.uid not in open_uids:
-                self._unfound.add(one)
+                self._missing.add(one)
         for pid in dict.fromkeys(one.pid for one in news if one.refusal is None):
             channels = processes.channels_of(pid)
             self._wait_for({inode: [DescriptorHolder(pid, path)] for inode, path in channels.items()})
             if channels.keys() & self._not_ours:
-                self._unfound.refused(pid)
+                self._missing.refused(pid)
             if not channels:
                 self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
         return self._next()
@@ -114,8 +114,8 @@ class Finder:
     def scan(self) -> list[Found]:
         """Scan /proc and return at most OPENED_MAX new channels; the others stay queued."""
         started = time.monotonic()
-        self._unfound.begin_search()
-        self.holders = processes.scan(self._uid)
+        self._missing.begin_search()
+        self.holders = processes.scan(self._user_id)
         self._not_ours &= self.holders.keys()
         self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
         self._wait_for(self.holders)
@@ -136,11 +136,11 @@ class Finder:
     @property
     def is_searching(self) -> bool:
         """Whether an announced channel is missing and the next scan may show that it is lost."""
-        return bool(self._unfound) and not self._waiting
+        return bool(self._missing) and not self._waiting
 
     def awaits(self, launch: int) -> bool:
         """Whether a channel of ``launch`` is announced and neither found nor known to be lost."""
-        return self._unfound.has_launch(launch)
+        return self._missing.has_launch(launch)
 
     def take_lost(self) -> list[Announcement]:
         """Return the announcements that were found to be without a channel since the last call."""
@@ -187,7 +187,7 @@ class Finder:
             if one is not None:
                 found.append(one)
         if not self._waiting:
-            self._note_lost(self._unfound.end_search())
+            self._note_lost(self._missing.end_search())
         return found
 
     def _note_lost(self, lost: list[Announcement]) -> None:
@@ -202,7 +202,7 @@ class Finder:
         except OSError:
             return None
         except FormatError as error:
-            self._unfound.refused(holders[0].pid)
+            self._missing.refused(holders[0].pid)
             self._tries[inode] = self._tries.get(inode, 0) + 1
             if self._tries[inode] >= TRIES or isinstance(error, (TooManyError, VersionError)):
                 launch = _launch_of(holders[0].pid)
@@ -222,7 +222,7 @@ class Finder:
             return None
         try:
             page = read_identity(fd)
-            self._unfound.found(page.uid)
+            self._missing.found(page.uid)
             launch = launches.read(self._instance_dir, page.launch)
         except (OSError, FormatError):
             os.close(fd)
@@ -245,7 +245,7 @@ class Finder:
     def _holders_now(self, inode: Inode) -> list[DescriptorHolder]:
         """Return the holders of a channel from another scan, which is made once for each turn."""
         if self._second_scan is None:
-            self._second_scan = processes.scan(self._uid)
+            self._second_scan = processes.scan(self._user_id)
         return self._second_scan.get(inode, [])
 
     def _launched_by(self, pid: int) -> int:
@@ -263,7 +263,7 @@ class Finder:
         """Remove the announcements of processes that are gone."""
         kept = []
         for one in self._announced:
-            if processes.process(one.pid) is None and not self._unfound.awaits(one.uid):
+            if processes.process(one.pid) is None and not self._missing.awaits(one.uid):
                 self._folder.remove(one.pid, one.uid)
             else:
                 kept.append(one)

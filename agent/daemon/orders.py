@@ -70,7 +70,7 @@ class _PendingOrder:
     answer: OrderAnswer | None = None
     ended: OrderAnswer | None = None  # the answer that is sent once all traced steps are stored
     stored_at: int = 0  # position in the ring that must be acked first
-    stored_s: float = 0.0
+    store_deadline_s: float = 0.0
     is_done: bool = False
 
     @property
@@ -174,8 +174,8 @@ class PendingOrders:
             one.ended = OrderAnswer(
                 one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns()
             )
-            one.stored_s = now + STORED_S
-        if not is_open or outbox.records.acked >= one.stored_at or now > one.stored_s:
+            one.store_deadline_s = now + STORED_S
+        if not is_open or outbox.records.acked >= one.stored_at or now > one.store_deadline_s:
             self._answer(number, one, one.ended, f"ended after {one.ended.traced} traced steps")
             one.is_done = True
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 
-from ...formats.pb_wire import CutShortError, parts, without
+from ...formats.pb_wire import TruncatedError, parts, without
 from ..errors import DecodeError
 from ..store.devices import accelerator
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
@@ -57,7 +57,7 @@ def xspace(
     placement = placement or Placement()
     try:
         rows = [_placed(row, placement) for row in executions(_Parts(data), start_ns, caller)]
-    except (CutShortError, ParseError) as error:
+    except (TruncatedError, ParseError) as error:
         raise DecodeError("not an XSpace") from error
     base_ns = min((row.start_ns for row in rows), default=0)
     seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
@@ -79,7 +79,7 @@ class _Parts:
     def __init__(self, data: bytes | memoryview) -> None:
         """Find the planes in ``data`` and check its size.
 
-        DecodeError if it has too many bytes or events, CutShortError if it is malformed.
+        DecodeError if it has too many bytes or events, TruncatedError if it is malformed.
         """
         if len(data) > BYTES_MAX:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")

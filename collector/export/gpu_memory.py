@@ -10,7 +10,7 @@ from ..tfviews.entries import Entry
 #: Maximum nodes listed for a point.
 LISTED: Final = 10
 #: Minimum distance of two points in µs.
-_SPARSE_US: Final = 100
+_DISTANCE_MIN_US: Final = 100
 
 
 class MemoryHolder(NamedTuple):
@@ -58,7 +58,7 @@ class GpuMemory:
         sizes: dict[str, int] = defaultdict(int)
         last = 0
         for at, in_use in sorted(self._in_use.items()):
-            if at - last < _SPARSE_US:
+            if at - last < _DISTANCE_MIN_US:
                 continue
             last = at
             while changes and changes[-1][0] < at:

@@ -120,11 +120,11 @@ class _Writer:
                 output_bytes=record.output,
                 allocator_bytes_in_use=record.in_use,
             )
-            for slot, (size, pointer) in self._put_out(record).items():
+            for slot, (size, pointer) in self._output_memory(record).items():
                 made.output_memory[slot].bytes = size
                 made.output_memory[slot].ptr = pointer
 
-    def _put_out(self, record: MemoryRecord) -> Mapping[int, Output]:
+    def _output_memory(self, record: MemoryRecord) -> Mapping[int, Output]:
         """Return the output memory of an execution by slot.
 
         If only the sum is known, the first allocated output gets it: the TF profiler never writes

@@ -66,11 +66,11 @@ def _batch_matmul(op: Op) -> Iterator[Equal]:
         yield from _spread([left[:-2], right[:-2]], output[:-2])
 
 
-def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
+def _product(op: Op, left_transposed: bool, right_transposed: bool) -> Iterator[Equal]:
     left, right, output = op.input(0), op.input(1), op.output()
     if left is not None and right is not None and min(len(left), len(right)) > 1:
-        rows, inner = (left[-1], left[-2]) if left_turned else (left[-2], left[-1])
-        other, columns = (right[-1], right[-2]) if right_turned else (right[-2], right[-1])
+        rows, inner = (left[-1], left[-2]) if left_transposed else (left[-2], left[-1])
+        other, columns = (right[-1], right[-2]) if right_transposed else (right[-2], right[-1])
         yield (inner,), (other,)
         if output is not None and len(output) > 1:
             yield (rows,), (output[-2],)

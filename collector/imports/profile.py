@@ -99,11 +99,11 @@ class ProfileFile:
         for text in (node.name, node.op):
             text_of(text, self._path)
         if node.op not in node.op_types:
-            raise self._no_place(node, "its list of types lacks its own type")
+            raise self._unrepresentable(node, "its list of types lacks its own type")
         if node.host_device != host_device(node.canonical_device):
-            raise self._no_place(node, "its host device is not the host of its device")
+            raise self._unrepresentable(node, "its host device is not the host of its device")
         if node.canonical_device and not any(node.canonical_device in one.devices for one in node.execs.values()):
-            raise self._no_place(node, "it did not run on its device")
+            raise self._unrepresentable(node, "it did not run on its device")
         if strange := [step for step in node.execs if step not in steps]:
             what = f"{_name(node)} ran in step {strange[0]}, which the profile does not list"
             raise BadFileError(f"{self._path} is damaged: {what}")
@@ -120,9 +120,11 @@ class ProfileFile:
     def _inputs(self, node: ProfileNode) -> list[bytes]:
         """Return the inputs in NodeDef syntax; a missing position is empty."""
         if node.inputs and not 0 <= min(node.inputs) <= max(node.inputs) < POSITIONS_MAX:
-            raise self._no_place(node, "its inputs have impossible positions")
+            raise self._unrepresentable(node, "its inputs have impossible positions")
         if strange := set(node.src_output_index) - set(node.inputs.values()):
-            raise self._no_place(node, f"it has an output slot of node {min(strange)}, which is not among its inputs")
+            raise self._unrepresentable(
+                node, f"it has an output slot of node {min(strange)}, which is not among its inputs"
+            )
         return [self._input(node, position) for position in range(max(node.inputs, default=-1) + 1)]
 
     def _input(self, node: ProfileNode, position: int) -> bytes:
@@ -136,7 +138,7 @@ class ProfileFile:
             )
         slot = node.src_output_index.get(number, 0)
         if slot < 0 or b":" in source.name:
-            raise self._no_place(node, f"its input {_name(source)}:{slot} cannot be named in a graph")
+            raise self._unrepresentable(node, f"its input {_name(source)}:{slot} cannot be named in a graph")
         escaped = b"^" * source.name.startswith(b"^") + source.name
         return b"%s:%d" % (escaped, slot) if slot else escaped
 
@@ -147,7 +149,7 @@ class ProfileFile:
         """
         outputs = {slot: tuple(shape.int64_values) for slot, shape in node.output_shapes.items()}
         if outputs and not 0 <= min(outputs) <= max(outputs) < POSITIONS_MAX:
-            raise self._no_place(node, "its outputs have impossible positions")
+            raise self._unrepresentable(node, "its outputs have impossible positions")
         if node.shape and SHAPE not in definition.attr:
             definition.attr[SHAPE] = AttrValue(shape=_shape(node.shape)).SerializeToString()
         if outputs and OUTPUT_SHAPES not in definition.attr:
@@ -157,9 +159,9 @@ class ProfileFile:
             definition.attr[OUTPUT_SHAPES] = value.SerializeToString()
         known = attributes(definition.SerializeToString())
         if known.parameter_shape != tuple(node.shape) or dict(enumerate(known.output_shapes)) != outputs:
-            raise self._no_place(node, "its shapes are not those of its attributes")
+            raise self._unrepresentable(node, "its shapes are not those of its attributes")
 
-    def _no_place(self, node: ProfileNode, what: str) -> NotRepresentableError:
+    def _unrepresentable(self, node: ProfileNode, what: str) -> NotRepresentableError:
         return NotRepresentableError(f"{self._path}: {_name(node)}: {what}")
 
 

@@ -25,7 +25,7 @@ _BEFORE: Final = 66
 #: Bars are cut at this multiple of the median, since a long first step would flatten all others.
 _CURVE_CUT: Final = 3
 #: I/O below this rate is not shown (bytes a second).
-_LITTLE: Final = 1e6
+_IO_MIN: Final = 1e6
 #: Minimum idle time that is shown, since stored data is some seconds old (ns).
 _IDLE_NS: Final = 10 * 10**9
 _WIDTH_MIN: Final = 40
@@ -135,7 +135,7 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 def _use(shown: OverviewParts, width: int | None) -> Iterator[list[str]]:
     for name, of_host, title, form in _SERIES:
         for one in shown.host_series if of_host else shown.job_series:
-            little = form is numbers.rate and (one.maximum or 0) < _LITTLE
+            little = form is numbers.rate and (one.maximum or 0) < _IO_MIN
             if one.name == name and one.values and not little:
                 of = f" of {shown.cpus}" if of_host and name == "cpu_cores" and shown.cpus else ""
                 yield [title + of, form(one.mean), form(one.maximum), _bars(one.values, width)]

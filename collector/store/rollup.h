@@ -121,7 +121,7 @@ static bool can_be_canonical(const known *of, uint32_t device) { return device <
  * Return the end of its executions, 0 if memory is exhausted. */
 static size_t add_node(table *to, const ops *from, const known *of, size_t at) {
     uint32_t node = from->node[at], canonical = of->canonical[node];
-    bool looked_at = false;
+    bool has_entry = false;
     to->seen_size = 0;
     while (at < from->length && from->node[at] == node) {
         size_t end = at + 1;
@@ -130,11 +130,11 @@ static size_t add_node(table *to, const ops *from, const known *of, size_t at) {
         if (!add_run(to, from, at, end)) return 0;
         if (device == canonical || !can_be_canonical(of, device)) {
             if (!see_traces(to, from, at, end)) return 0;
-            looked_at = true;
+            has_entry = true;
         }
         at = end;
     }
-    if (looked_at) {
+    if (has_entry) {
         if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return 0;
         row *made = &to->rows[to->size++];
         memset(made, 0, sizeof *made);

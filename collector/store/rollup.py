@@ -76,8 +76,8 @@ def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -
     begins = pc.indices_nonzero(starts)
     of_device = {"node": node.take(begins), "device": device.take(begins), **aggregation.by_run(columns, begins)}
     of_device["canonical"] = repeat(NONE_ID, len(begins), pa.uint32())
-    looked_at = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
-    counted = pc.and_(pc.or_(starts, changes(trace)), looked_at)
+    has_entry = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
+    counted = pc.and_(pc.or_(starts, changes(trace)), has_entry)
     of_node = _of_nodes(node.filter(counted), trace.filter(counted), canonical)
     table = pa.concat_tables([pa.table({name: of_device[name] for name in ROLLUP.names}, schema=ROLLUP), of_node])
     return table.take(pc.sort_indices(packed(table["node"], table["device"])))

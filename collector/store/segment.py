@@ -84,8 +84,8 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
     schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            for lot in _lots(file.metadata, SCHEMAS[name].names.index("trace"), traces):
-                table = file.read_row_groups(lot, columns=list(columns), use_threads=False).select(list(columns))
+            for groups in _group_lists(file.metadata, SCHEMAS[name].names.index("trace"), traces):
+                table = file.read_row_groups(groups, columns=list(columns), use_threads=False).select(list(columns))
                 yield _of_schema(table, schema)
     except FileNotFoundError:
         raise
@@ -93,7 +93,7 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
         raise unread(path, error) from None
 
 
-def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
+def _group_lists(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
     """Return lists of the row groups that may have any of ``traces``.
 
     Row groups that may share a trace are in one list.

@@ -18,7 +18,7 @@ _LOG = re.compile(r"wal-(\d{6,})\.log")
 #: Attempts with missing files and an unchanged record, after which the job counts as damaged.
 _TRIES: Final = 50
 #: Time limit for reading a folder whose record changes all the time (seconds).
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 
 
 class Files(NamedTuple):
@@ -88,9 +88,9 @@ def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
     If files disappear meanwhile, ``action`` is called again on a new snapshot. NoSuchJobError if
     the job was removed, StoreError if it is damaged.
     """
-    deadline = time.monotonic() + _PATIENCE_S
-    lacking = 0
-    while lacking < _TRIES and time.monotonic() < deadline:
+    deadline = time.monotonic() + _TIMEOUT_S
+    failed_tries = 0
+    while failed_tries < _TRIES and time.monotonic() < deadline:
         before = _record(folder)
         try:
             return action(Snapshot(folder))
@@ -98,7 +98,7 @@ def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
             now = _record(folder)
             if now is None:
                 raise NoSuchJobError(f"the job {folder.name} is not in the store any more") from None
-            lacking += now == before
+            failed_tries += now == before
         except OSError as error:
             if error.filename is None:
                 raise

@@ -47,11 +47,11 @@ class CallSite:
 class CallTree:
     """All calls, and the gradient nodes whose forward op has no stack.
 
-    `sites`: the calls, callers first; `lost`: the gradient nodes by forward op.
+    `sites`: the calls, callers first; `without_forward`: the gradient nodes by forward op.
     """
 
     sites: list[CallSite]  # the first one is the root
-    lost: dict[str, list[Node]]
+    without_forward: dict[str, list[Node]]
 
 
 class Call(AccountedNode):
@@ -152,13 +152,13 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
             builder.site_of(stack).nodes.append(node)
         else:
             gradients.setdefault(of, []).append(node)
-    lost = {}
+    without_forward = {}
     for of in sorted(gradients, key=octets):
         if of in forward:
             builder.site_of(forward[of], gradient=True).nodes += gradients[of]
         else:
-            lost[of] = gradients[of]
-    return CallTree(builder.sites, lost)
+            without_forward[of] = gradients[of]
+    return CallTree(builder.sites, without_forward)
 
 
 def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedNode:
@@ -205,7 +205,7 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
         parity,
         nodes=len(traced),
         accounted=frozenset(node.name for node in traced if picked(node)),
-        unreached=sum(map(len, tree.lost.values())),
+        unreached=sum(map(len, tree.without_forward.values())),
         shown=_shows(options),
         occurrence=True,
         displayed_only=False,

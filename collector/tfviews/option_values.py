@@ -153,6 +153,6 @@ class Kind(NamedTuple):
 NUMBER: Final = Kind(_number, _integer)
 ORDER: Final = Kind(_order, text_of)
 REGEXES: Final = Kind(_regexes, _texts, ())
-TRUTH: Final = Kind(_truth, _flag)
+BOOLEAN: Final = Kind(_truth, _flag)
 SELECT: Final = Kind(_select, _words, frozenset())
 OUTPUT: Final = Kind(_output, _output_choice)

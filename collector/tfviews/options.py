@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
 from .matcher import ALL, Matcher, wrong
-from .option_values import NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH, Kind, invalid, text_of
+from .option_values import BOOLEAN, NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, Kind, invalid, text_of
 from .output_option import FILE, SPELLED, OutputChoice, explained
 from .parity import DEFAULT, Parity
 
@@ -189,7 +189,7 @@ TABLE: Final = (
     Option("hide_name_regexes", REGEXES, "R,R", "Hide entries that match."),
     Option(
         "account_displayed_op_only",
-        TRUTH,
+        BOOLEAN,
         "BOOL",
         "Totals cover the shown entries only (false).",
         code="No effect in this view.",

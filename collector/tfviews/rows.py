@@ -16,7 +16,7 @@ from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 PARTS: Final = 200
 #: A scope and its only child share a row if at most one part in this many of the scope's numbers is
 #: not in the child.
-_NEARLY: Final = 20
+_REST_DIVISOR: Final = 20
 
 #: Times in µs by node, one for each selected step.
 Times = dict[str, list[int]]
@@ -205,7 +205,7 @@ class RowFilter(NamedTuple):
         """Return whether nearly all of ``top`` is in ``child``, so that one row can show both."""
         if self.view != "scope" or not self.limit.counters:
             return False
-        return all((top.total[at] - child.total[at]) * _NEARLY <= top.total[at] for at in self.limit.counters)
+        return all((top.total[at] - child.total[at]) * _REST_DIVISOR <= top.total[at] for at in self.limit.counters)
 
     def _numbers(self, branch: Branch) -> Stats:
         is_group = self.view == "graph" and branch.name == ADDED

@@ -26,7 +26,7 @@ _TIMES = layout.TIMES_AT // 8
 _OFF = Policy(layout.MODE_OFF)
 #: Extra wait (ns) before a silent agent counts as lost: after a suspension, an agent sends a
 #: heartbeat when it continues.
-_DOUBT_NS = 5 * 10**9
+_GRACE_NS = 5 * 10**9
 
 
 class CurrentPolicy(object):
@@ -60,7 +60,7 @@ class CurrentPolicy(object):
         self._kinds: set[int] = set()  # kinds with steps since then; not kinds whose steps consist of others
         self._beat = 0
         self._beat_ns = created_ns  # local time of the agent's last heartbeat; at first the channel's creation
-        self._doubt_ns = 0
+        self._silent_since_ns = 0
         self._guard = ReentrantGuard()
 
     def update(self, now: int, kind: int, ordinal: int) -> None:
@@ -116,13 +116,13 @@ class CurrentPolicy(object):
         beat = self._words[_BEAT]
         if beat != self._beat:
             # Local time, since the clock of an agent outside of a container may differ.
-            self._beat, self._beat_ns = beat, (now if self._doubt_ns else min(now, max(beat, self._beat_ns)))
-            self._doubt_ns = 0
+            self._beat, self._beat_ns = beat, (now if self._silent_since_ns else min(now, max(beat, self._beat_ns)))
+            self._silent_since_ns = 0
         if now - self._beat_ns < layout.AGENT_SILENCE_NS:
             return True
-        if not self._doubt_ns:
-            self._doubt_ns = now
-        elif now - self._doubt_ns >= _DOUBT_NS and self.policy.mode != layout.MODE_OFF:
+        if not self._silent_since_ns:
+            self._silent_since_ns = now
+        elif now - self._silent_since_ns >= _GRACE_NS and self.policy.mode != layout.MODE_OFF:
             self._end_ns, self.max_traced, self.is_bounded = 0, 0, False
             self._words[_LOST] = 1
             self._follow(_OFF)
@@ -151,7 +151,8 @@ class CurrentPolicy(object):
             return
         for at, value in ((_TRACED, 0), (_STEP, ordinal), (_KIND, kind), (_LOST, 0), (_SEEN, generation)):
             words[at] = value
-        self._doubt_ns, self._beat, self._beat_ns = 0, words[_BEAT], now  # an order proves that an agent is alive
+        # An order proves that an agent is alive.
+        self._silent_since_ns, self._beat, self._beat_ns = 0, words[_BEAT], now
         if detach:
             self._detach()
             return

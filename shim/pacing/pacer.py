@@ -75,7 +75,7 @@ class TracePacer(object):
         self._probe_steps = 0  # untraced steps to measure before the next trace
         self._last = NEVER  # ordinal of the last selected step
         self._after_trace = False  # whether the current step directly follows it
-        self._unbooked = 0  # ns: unreported extra time of steps directly after a trace; negative if they took less
+        self._unreported_ns = 0  # ns: unreported extra time of steps directly after a trace; negative if they took less
         self._count_faults = faults
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace that are not yet classified
         self.follow(policy)
@@ -251,9 +251,9 @@ class TracePacer(object):
             entry.slow.append(duration)
             return 0
         base = median(entry.base)
-        self._unbooked = max(self._unbooked + min(duration, 2 * base) - base, -base)
-        extra = max(self._unbooked, 0)
-        self._unbooked -= extra
+        self._unreported_ns = max(self._unreported_ns + min(duration, 2 * base) - base, -base)
+        extra = max(self._unreported_ns, 0)
+        self._unreported_ns -= extra
         if self._costs:
             self._costs[-1] += extra
         return extra

@@ -44,7 +44,7 @@ _opening = TryLock()
 _dropped: dict[tuple[int, int], Window] = {}
 _refused_slugs: set[str] = set()  # slugs of refusals that were put, once each
 _failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> consecutive windows without a whole step
-_rate = 0.0  # highest bytes per second of any window
+_max_growth = 0.0  # highest bytes per second of any window
 _server_started = False  # the job's profiler server may start a session at any time
 _ending = False  # the process ends: no window is opened any more
 
@@ -124,7 +124,7 @@ class Window(object):
         try:
             data = session.export(data_max)
         except profiler.TooLargeError as error:
-            self._learn_rate(error.args[0])
+            self._note_growth(error.args[0])
             text = "the record of a step takes %d bytes, and the ring has room for %d" % (error.args[0], data_max)
             self._refuse("window-too-large", text)
             return None
@@ -133,7 +133,7 @@ class Window(object):
                 self._report_dropped(page_faults.peak_kib() - self.size)
             return None
         _failed_windows.pop((kind, self.key), None)
-        self._learn_rate(len(data))
+        self._note_growth(len(data))
         self.send_graphs()  # first: the graphs hold the placement of the ops
         return channel.put(
             layout.XSPACE,
@@ -147,12 +147,12 @@ class Window(object):
             kind,
         )
 
-    def _learn_rate(self, size: int) -> None:
+    def _note_growth(self, size: int) -> None:
         """Update the highest growth of any window: this one recorded ``size`` bytes."""
-        global _rate
+        global _max_growth
         duration = self.session.ended - self.session.began
         if size >= _RATE_MIN_BYTES or duration > _FIRST_DURATION_MAX_S * 5e8:
-            _rate = max(_rate, size * 1e9 / max(duration, 1))
+            _max_growth = max(_max_growth, size * 1e9 / max(duration, 1))
 
     @guarded
     def send_graphs(self) -> None:
@@ -183,8 +183,8 @@ def limit_s(channel: Channel, tries: int = 0) -> float:
 
     ``tries`` is the number of failed windows before.
     """
-    if _rate:
-        return max(_DURATION_LIMIT_MIN_S, min(DURATION_MAX_S, channel.data_max / _rate))
+    if _max_growth:
+        return max(_DURATION_LIMIT_MIN_S, min(DURATION_MAX_S, channel.data_max / _max_growth))
     return DURATION_MAX_S if tries else _FIRST_DURATION_MAX_S
 
 

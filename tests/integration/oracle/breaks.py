@@ -359,7 +359,7 @@ BREAKS: Final = (
         ("graph",),
         "timeline",
     ),
-    Break("memory samples are at least 100 µs apart", instead(gpu_memory, "_SPARSE_US", 0), ("graph",), "timeline"),
+    Break("memory samples are 100 µs apart", instead(gpu_memory, "_DISTANCE_MIN_US", 0), ("graph",), "timeline"),
     Break("calls that call more have no samples", put(pprof, "_made", _inner_samples), ("code",), "pprof"),
     Break("low utilization is below one half", instead(utilization, "UTILIZATION_MIN", 0.9), ("advise",)),
     Break("FusedBatchNorm is advised where there is a BatchNorm", instead(operations, "_FUSED", "Fused"), ("advise",)),

@@ -16,7 +16,7 @@ from fakes.command import Run, caller
 from house.tree import ROOT
 from tfprof.cli.main import COMMANDS
 from tfprof.collector.loader import load
-from tfprof.collector.tfviews.option_values import NUMBER, ORDER, OUTPUT, REGEXES, SELECT, TRUTH
+from tfprof.collector.tfviews.option_values import BOOLEAN, NUMBER, ORDER, OUTPUT, REGEXES, SELECT
 from tfprof.collector.tfviews.options import TABLE
 from tfprof.formats.settings import SETTINGS
 
@@ -61,7 +61,7 @@ BAD_VALUES = {
     ORDER: ("", "colour", "micros,bytes", "MICROS", LONG, "na\nme"),
     SELECT: ("", ",", "colour", "micros,,colour", LONG, "\udcff"),
     REGEXES: ("((", "a,((", "*", "[a", "(?<n", "a{9999}"),
-    TRUTH: ("", "maybe", "2", "truee", LONG),
+    BOOLEAN: ("", "maybe", "2", "truee", LONG),
     OUTPUT: (
         "",
         "foo",

@@ -2,7 +2,7 @@ import contextlib
 from pathlib import Path
 
 from fakes.polling import until
-from tfprof.collector.alert_command import PATIENCE_S, QUEUED_MAX, AlertCommand
+from tfprof.collector.alert_command import QUEUED_MAX, TIMEOUT_S, AlertCommand
 
 
 def ended(command: AlertCommand) -> None:
@@ -51,10 +51,10 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
     until(
         lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command's child", patience_s=30.0
     )
-    command.tick(PATIENCE_S - 1)
+    command.tick(TIMEOUT_S - 1)
     assert process is not None
     assert process.poll() is None
-    command.tick(PATIENCE_S + 1)
+    command.tick(TIMEOUT_S + 1)
     until(lambda: process.poll() is not None, "the end of the command", patience_s=30.0)
     until(lambda: not living(process.pid), "the end of the group", patience_s=30.0)
 

@@ -14,7 +14,7 @@ from tfprof.agent import launches, processes
 from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder, Announcement
 from tfprof.agent.daemon import finder
 from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SCAN_SOONEST_S, TRIES, Finder, Found
-from tfprof.agent.daemon.unfound import SEARCHES
+from tfprof.agent.daemon.missing_channels import SEARCHES
 from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
 from tfprof.formats.version import CHANNEL_VERSION

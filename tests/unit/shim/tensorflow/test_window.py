@@ -38,7 +38,7 @@ def fake(monkeypatch, armed):
         "current": None,
         "_refused_slugs": set(),
         "_failed_windows": {},
-        "_rate": 0.0,
+        "_max_growth": 0.0,
         "_server_started": False,
         "_ending": False,
     }
@@ -234,9 +234,9 @@ def test_windows_that_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
     run(1)
     channel = core.channel()
     assert channel is not None
-    monkeypatch.setattr(window, "_rate", channel.data_max / 2)
+    monkeypatch.setattr(window, "_max_growth", channel.data_max / 2)
     assert window.limit_s(channel) == 2
-    monkeypatch.setattr(window, "_rate", channel.data_max * 1000)
+    monkeypatch.setattr(window, "_max_growth", channel.data_max * 1000)
     assert window.limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 

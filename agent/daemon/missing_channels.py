@@ -10,7 +10,7 @@ from ..announcements import Announcement
 SEARCHES: Final = 2
 
 
-class Unfound:
+class MissingChannels:
     """Announcements whose channel has not been opened, each with its number of failed searches."""
 
     def __init__(self) -> None:
