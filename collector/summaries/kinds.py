@@ -98,7 +98,7 @@ def of_names(numbers: object) -> dict[int, int]:
 def main_kind_of(present: Mapping[int, object], times: Mapping[int, int]) -> int | None:
     """Return the main kind among those ``present``, None if there is none.
 
-    It is the kind with the most weighted time, in which training counts more (step_kinds.leading).
+    It is the kind with the most weighted time, in which training counts more (step_kinds.main_kind).
     Without times, it is the first kind in the order of layout.STEP_KINDS.
     """
     known = {kind: times[kind] for kind in present if times.get(kind)}

@@ -70,7 +70,7 @@ def test_training_keeps_half_of_the_traces_despite_many_short_steps_of_another_k
     assert job.cost <= 0.0115
 
 
-def test_the_leading_kind_gets_its_traces_even_if_another_kind_came_first():
+def test_the_main_kind_gets_its_traces_even_if_another_kind_came_first():
     job = Job(init=(5_000_000, 50_000_000), train=(1_000_000, 1_000_000))
     job.run("init", 6)
     job.run("train", 20_000)
@@ -101,5 +101,5 @@ def test_each_of_many_kinds_gets_a_trace():
         ({}, None),
     ],
 )
-def test_the_leading_kind_has_the_most_time_and_training_counts_more(times, kind):
+def test_the_main_kind_has_the_most_time_and_training_counts_more(times, kind):
     assert main_kind(times) == kind

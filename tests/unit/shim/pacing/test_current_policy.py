@@ -230,7 +230,7 @@ def test_an_order_with_past_ranges_ends_at_once(process: Any) -> None:
     assert (job.word("policy_seen"), job.word("order_over")) == (generation, generation)
 
 
-def test_each_kind_gets_its_traces_and_the_leading_kind_ends_the_order(process: Any) -> None:
+def test_each_kind_gets_its_traces_and_the_main_kind_ends_the_order(process: Any) -> None:
     job = process("off")
     for _ in range(10):
         job.step(layout.TRAIN)
