@@ -128,13 +128,14 @@ class KerasCall(object):
 
     def end(self, flags: int = 0) -> None:
         """End the Keras call and everything open in it."""
+        # First, also after an exception of the job's in the constructor: `_begun` relies on it.
+        if self in self.thread_state.keras_calls:
+            self.thread_state.keras_calls.remove(self)
+            self.thread_state.changed()
         if self not in _open:
             return
         _open.discard(self)
         self.callbacks = no_call  # no weak reference callback after the end
-        if self in self.thread_state.keras_calls:
-            self.thread_state.keras_calls.remove(self)
-            self.thread_state.changed()
         if flags:
             self.end_batch(flags)
         if self.kind == layout.FIT:

@@ -26,7 +26,7 @@ def test_the_job_sees_each_exception_once(python, way, tmp_path):
         env=environ,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=180,
         check=True,
     )
     *wrong, count = done.stdout.splitlines()
