@@ -88,16 +88,20 @@ def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
     return opened(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
 
 
-def opened(make: Callable[[], int]) -> int:
+def opened(make: Callable[[], int], code: Callable[[], int] = int) -> int:
     """Return the descriptor that ``make`` opens, 3 or above.
 
-    It is closed if an exception of the job's arrives before.
+    It is closed if an exception of the job's arrives before. If ``make`` returns a negative number,
+    raise OSError with the error number that ``code`` returns.
     """
     fd = -1
     try:
         with StandardFdsReserved():
             fd = make()
-        return fd  # noqa: RET504, TRY300 - an exception that arrives just before this line closes it
+        if fd < 0:
+            number = code()
+            raise OSError(number, os.strerror(number))  # noqa: TRY301 - nothing is to be closed
+        return fd  # noqa: TRY300 - an exception that arrives just before this line closes it
     except BaseException:
         if fd >= 0:
             os.close(fd)

@@ -47,16 +47,12 @@ def reserve(fd: int, size: int) -> None:
 
 def _create(name: str, flags: int) -> int:
     function = getattr(os, "memfd_create", None) or _memfd_create
-    return opened(lambda: int(function(name, flags)))
+    return opened(lambda: int(function(name, flags)), ctypes.get_errno)
 
 
 def _memfd_create(name: str, flags: int) -> int:
-    """Do the work of ``os.memfd_create`` in Python before 3.8."""
+    """Return the result of the system call; a negative one with ``ctypes.get_errno``."""
     number = _MEMFD_CREATE.get(os.uname().machine)
     if number is None:
         raise OSError(0, "unknown machine")
-    fd = int(libc.with_errno.syscall(number, ctypes.c_char_p(name.encode()), flags))
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return fd
+    return int(libc.with_errno.syscall(number, ctypes.c_char_p(name.encode()), flags))

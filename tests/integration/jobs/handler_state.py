@@ -25,8 +25,11 @@ class Process:
         """Yield a text for each difference from now."""
         if _signal.pthread_sigmask(_signal.SIG_BLOCK, ()) != self.mask:
             yield "another signal mask"
-        now = files()
-        if len(now) > len(self.files) + (channel() is not None and not self.has_channel):
+        now, most = files(), len(self.files) + (channel() is not None and not self.has_channel)
+        if len(now) > most:  # perhaps of a thread that is ending
+            time.sleep(0.1)
+            now = files()
+        if len(now) > most:
             yield f"new descriptors: {sorted(set(now.items()) - set(self.files.items()))}"
         changed = [
             (fd, place) for fd, place in self.files.items() if now.get(fd) != place and not place.startswith(CHANNEL)
