@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _ROOT = "_tfprof"
 #: The path of the shim's packages; no such folder exists.
-_ROOT = "/<tfprof>"
+_PATH_ROOT = "/<tfprof>"
 
 
 class _Loader(object):
@@ -55,7 +55,7 @@ def _make_packages(sources: Mapping[str, str]) -> None:
     for folder in sorted(folders | {""}):
         name = "%s/%s" % (_ROOT, folder) if folder else _ROOT
         package: Any = type(sys)(name.replace("/", "."))
-        path = "%s/%s" % (_ROOT, folder)
+        path = "%s/%s" % (_PATH_ROOT, folder)
         package.__path__ = [path]
         sys.path_importer_cache[path] = _Finder(sources, folder)
         sys.modules[package.__name__] = package
@@ -65,7 +65,7 @@ def _remove() -> None:
     """Remove our modules and finders from the import system."""
     for name in [name for name in sys.modules if name.partition(".")[0] == _ROOT]:
         del sys.modules[name]
-    for path in [path for path in sys.path_importer_cache if str(path).startswith(_ROOT)]:
+    for path in [path for path in sys.path_importer_cache if str(path).startswith(_PATH_ROOT)]:
         del sys.path_importer_cache[path]
 
 
