@@ -98,8 +98,8 @@ def of_names(numbers: object) -> dict[int, int]:
 def main_kind_of(present: Mapping[int, object], times: Mapping[int, int]) -> int | None:
     """Return the main kind among those ``present``, None if there is none.
 
-    It is the kind with the most weighted time, in which training counts more (step_kinds.main_kind).
-    Without times, it is the first kind in the order of layout.STEP_KINDS.
+    It is the kind with the most weighted time, in which training counts more
+    (step_kinds.main_kind). Without times, it is the first kind in the order of layout.STEP_KINDS.
     """
     known = {kind: times[kind] for kind in present if times.get(kind)}
     return step_kinds.main_kind(known) if known else next((kind for kind in layout.STEP_KINDS if kind in present), None)

@@ -24,7 +24,7 @@ FRAME_GONE_FIRST = sys.version_info >= (3, 11)
 #: one may also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _returns: set[int] = set()  # their numbers, looked up at the first use
-_FUNCTION = 3  # frames from an EndCallback to the function, with the callback and its guard between
+FUNCTION = 3  # frames from an EndCallback to the function, with the callback and its guard between
 
 
 class EndCallback(object):
@@ -35,7 +35,7 @@ class EndCallback(object):
 
     __slots__ = ("_frame", "_then", "failed")
 
-    def __init__(self, then: Callable[[bool], object], frames: int = _FUNCTION) -> None:
+    def __init__(self, then: Callable[[bool], object], frames: int = FUNCTION) -> None:
         self._then = then
         self._frame = id(sys._getframe(frames)) if FRAME_GONE_FIRST else 0
         self.failed: bool | None = None  # None if unknown
@@ -47,7 +47,7 @@ class EndCallback(object):
 
 def _raises(number: int) -> bool:
     """Return whether a function ends by an exception; ``number`` is the id of its frame."""
-    frame = sys._getframe(_FUNCTION)
+    frame = sys._getframe(FUNCTION)
     if FRAME_GONE_FIRST:
         return id(frame) == number
     return frame.f_code.co_code[frame.f_lasti] not in returns()

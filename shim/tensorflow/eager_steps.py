@@ -8,14 +8,13 @@ computed.
 
 from __future__ import annotations
 
-import _thread
 import sys
 import weakref
 
 from ...formats import layout
 from .. import core
 from ..clock import mono
-from ..guard import guarded
+from ..guard import contain_in_callback, guarded, uninterrupted_start
 from ..process_events import at_end
 from . import call_observer, window
 from .function import OPS, inside, key_of, local, no_call, pending_kinds, take_pending_kind
@@ -23,8 +22,8 @@ from .step import begin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable
+    from types import FrameType, ModuleType
+    from typing import Any, Callable, Container
 
     from ..pacing.tracker import Tracker
     from .function import ThreadState
@@ -36,6 +35,8 @@ _INITIALIZER = "initialize_variables"  # TensorFlow's own function, which runs b
 _MODEL = "predict_on_batch"  # a method of models, but not of other layers
 _SYMBOLIC = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
 _OF_KERAS = "KerasTensor"  # end of the class names of Keras's symbolic inputs
+_FROM_END = 4  # frames from an EndCallback to the observed function, if a fast callback called its creator
+_RETURNS = call_observer.returns()
 
 
 class OutermostStep(object):
@@ -68,9 +69,11 @@ class OutermostStep(object):
             self.step.end(_FAILED if failed else 0, ended=ended)
 
 
-def _observe(cls: Any, name: str, callback: Callable[..., object], count: int = 1) -> None:
+def _observe(
+    cls: Any, name: str, callback: Callable[..., object], count: int = 1, fast: Callable[..., object] | None = None
+) -> None:
     if isinstance(cls, type) and name in vars(cls):
-        call_observer.observe(cls, name, callback, count, ends=True)
+        call_observer.observe(cls, name, callback, count, ends=True, fast=fast)
 
 
 def _idle() -> ThreadState | None:
@@ -108,22 +111,53 @@ def _symbolic(inputs: Any) -> bool:
 
 def patch_concrete(module: ModuleType) -> None:
     """Observe direct calls of concrete functions, which ``module`` defines."""
+    graphs = _graphs()
+    fast = None if graphs is None else _counting(guarded(_function_called), graphs)
     # In some versions the coordinator of parameter servers bypasses ``__call__``.
-    cls, graphs = vars(module).get("ConcreteFunction"), getattr(sys.modules.get(OPS), "_default_graph_stack", None)
-    fast = _counting(guarded(_function_called), graphs) if hasattr(graphs, "stack") else None
-    if isinstance(cls, type) and "_call_impl" in vars(cls):
-        call_observer.observe(cls, "_call_impl", _function_called, ends=True, fast=fast)
+    _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called, fast=fast)
 
 
-def _counting(begin: Callable[[Any], object], graphs: Any) -> Callable[[Any], object]:
-    """Return a callback that counts a call, or calls ``begin`` if the call is to be timed.
+def _graphs() -> Any:
+    """Return TensorFlow's stack of the graphs that the calling thread builds, None if unknown.
 
-    ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds.
+    As in `function.py`, an empty stack means eager execution.
     """
+    graphs = getattr(sys.modules.get(OPS), "_default_graph_stack", None)
+    return graphs if hasattr(graphs, "stack") else None
+
+
+class _CountedCall(object):
+    """A call that is only counted: it reports a failure when it is released."""
+
+    __slots__ = ("frame", "ordinal")
+
+    frame: int  # id of the function's frame
+    ordinal: int
+
+    def __del__(
+        self,
+        getframe: Callable[[int], FrameType] = sys._getframe,
+        returns: Container[int] = _RETURNS,
+        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
+    ) -> None:
+        try:
+            frame = getframe(1)
+            if id(frame) == self.frame if is_gone_first else frame.f_code.co_code[frame.f_lasti] not in returns:
+                key = key_of(_name_of(frame.f_locals.get("self")))
+                core.tracker(layout.FUNCTION).put_failed(self.ordinal, key)
+        except BaseException:
+            contain_in_callback()
+
+
+uninterrupted_start(_CountedCall.__del__)
+
+
+def _counting(begin: Callable[[Any, int], object], graphs: Any) -> Callable[[Any], object]:
+    """Return a callback that counts a call, or calls ``begin`` if the call is to be timed."""
     tracker = core.tracker(layout.FUNCTION)
 
     # Each call pays for this function, and finds cold caches. So all that it reads lies in one
-    # tuple. As in `function.py`, an empty stack of graphs means eager execution.
+    # tuple.
     def callback(
         function: Any,
         inside: set[ThreadState] = inside,
@@ -133,15 +167,20 @@ def _counting(begin: Callable[[Any], object], graphs: Any) -> Callable[[Any], ob
         count_at: int = tracker.count_at,
         name_of: Callable[[Any, str, None], Any] = getattr,
         initializer: str = _INITIALIZER,
-        begin: Callable[[Any], object] = begin,
+        counted: Any = _CountedCall,
+        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
+        begin: Callable[[Any, int], object] = begin,
     ) -> object:
         if inside or pending_kinds or graphs.stack:
-            return begin(function)
+            return begin(function, _FROM_END)
         if name_of(name_of(function, "_func_graph", None), "name", None) != initializer:
             for ordinal in tracker.untimed:
                 tracker.words[count_at] = ordinal
-                return None
-        return begin(function)
+                call = counted()
+                call.ordinal = ordinal
+                call.frame = id(sys._getframe(1)) if is_gone_first else 0
+                return call
+        return begin(function, _FROM_END)
 
     return callback
 
@@ -151,23 +190,21 @@ def patch_old_functions(cls: Any) -> None:
     _observe(cls, "__call__", _function_called)
 
 
-def _function_called(function: Any) -> call_observer.EndCallback | None:
+def _name_of(function: Any) -> object:
+    return getattr(getattr(function, "_func_graph", None), "name", None) or getattr(function, "_name", "")
+
+
+def _function_called(function: Any, frames: int = call_observer.FUNCTION) -> call_observer.EndCallback | None:
     here: ThreadState = local.thread_state
     if here.calling or here.keras_calls:
         window.called({"self": function})
         return None
-    graph = getattr(function, "_func_graph", None)
-    name = getattr(graph, "name", None) or getattr(function, "_name", "")
+    name = _name_of(function)
     if name == _INITIALIZER or _idle() is None:
         return None
-    tracker = core.tracker(layout.FUNCTION)
-    if _thread.get_ident() not in pending_kinds:
-        for ordinal in tracker.untimed:
-            tracker.words[tracker.count_at] = ordinal
-            return None
     call = OutermostStep(here, take_pending_kind(), name)
     window.called({"self": function})
-    return call_observer.EndCallback(call.end)
+    return call_observer.EndCallback(call.end, frames)
 
 
 # -- training steps of eager ops -----------------------------------------------------------------
@@ -203,12 +240,121 @@ class TapeStep(OutermostStep):
         super().end(failed, ended)
 
 
+class CountedTapeStep(TapeStep):
+    """A training step that is only counted."""
+
+    __slots__ = ("ordinal", "tracker")
+
+    ended = 0
+    step = None
+
+    def __init__(self, here: ThreadState, tracker: Tracker, ordinal: int, tape: Any) -> None:
+        self.here = here
+        self.tracker: Tracker | None = tracker
+        self.ordinal = ordinal
+        self.tape = weakref.ref(tape)
+        self.recording = True
+
+    def cancel(self) -> None:
+        """Let the end of this step do nothing."""
+        self.tracker = None
+
+    def end(self, failed: bool, ended: int = 0) -> None:
+        """End the step; its time does not matter."""
+        del ended
+        if self.here.taped is self:
+            self.here.taped = None
+        self.leave()
+        if failed and self.tracker is not None:
+            self.tracker.put_failed(self.ordinal, 0)
+
+
 def patch_tape(module: ModuleType) -> None:
     """Observe gradient tapes, which ``module`` defines."""
-    tape = vars(module).get("GradientTape")
-    _observe(tape, "__enter__", _entered)
-    _observe(tape, "__exit__", _left, 2)
-    _observe(tape, "gradient", _differentiated)
+    tape, graphs = vars(module).get("GradientTape"), _graphs()
+    _observe(tape, "__enter__", _entered, fast=None if graphs is None else _counting_tapes(graphs))
+    _observe(tape, "__exit__", _left, 2, fast=_counted_exits(guarded(_left)))
+    _observe(tape, "gradient", _differentiated, fast=_counted_gradients(guarded(_differentiated)))
+
+
+# Each counted step pays for the next three functions, and finds cold caches. So they call as little
+# as possible, and all that they read lies in one tuple.
+
+
+def _counting_tapes(graphs: Any) -> Callable[[Any], object]:
+    """Return a callback that counts the step of a tape, or calls `_entered` if it is timed."""
+    tracker = core.tracker(layout.EAGER)
+
+    def callback(
+        tape: Any,
+        local: Any = local,
+        inside: set[ThreadState] = inside,
+        pending_kinds: dict[int, Any] = pending_kinds,
+        graphs: Any = graphs,
+        tracker: Tracker = tracker,
+        count_at: int = tracker.count_at,
+        counted: type[CountedTapeStep] = CountedTapeStep,
+        ref: Any = weakref.ref,
+        begin: Callable[[Any], object] = guarded(_entered),
+    ) -> object:
+        here = local.thread_state
+        before = here.taped
+        if (
+            here.outermost() in (None, before)
+            and (before is None or (type(before) is counted and not before.recording))
+            and not (here.keras_calls or pending_kinds or graphs.stack)
+        ):
+            for ordinal in tracker.untimed:
+                tracker.words[count_at] = ordinal
+                if before is not None:
+                    here.applies = False  # no optimizer applied its gradients
+                here.taped = step = counted(here, tracker, ordinal, tape)
+                inside.add(here)
+                here.outermost = ref(step)
+                return None
+        return begin(tape)
+
+    return callback
+
+
+def _counted_exits(leave: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
+    """Return a callback for the end of tapes; ``leave`` handles those of timed and failed steps."""
+
+    def callback(
+        tape: Any,
+        error: Any,
+        local: Any = local,
+        inside: set[ThreadState] = inside,
+        counted: type[CountedTapeStep] = CountedTapeStep,
+        no_call: Any = no_call,
+        leave: Callable[[Any, Any], object] = leave,
+    ) -> object:
+        here = local.thread_state
+        taped = here.taped
+        if type(taped) is not counted or error is not None or taped.tape() is not tape:
+            return leave(tape, error)
+        taped.recording = False
+        if not here.applies and here.outermost() is taped:
+            here.outermost = no_call
+            if not here.keras_calls:
+                inside.discard(here)
+        return None
+
+    return callback
+
+
+def _counted_gradients(differentiated: Callable[[Any, int], object]) -> Callable[[Any], object]:
+    """Return a callback for gradients of tapes; ``differentiated`` handles those of timed steps."""
+
+    def callback(
+        tape: Any,
+        local: Any = local,
+        untimed: tuple[Any, ...] = (CountedTapeStep, type(None)),
+        differentiated: Callable[[Any, int], object] = differentiated,
+    ) -> object:
+        return None if type(local.thread_state.taped) in untimed else differentiated(tape, _FROM_END)
+
+    return callback
 
 
 def _entered(tape: Any) -> None:
@@ -218,7 +364,15 @@ def _entered(tape: Any) -> None:
         here.applies = False  # no optimizer applied its gradients
         taped.end(False, taped.ended)
     if here.taped is None and _idle() is not None:
-        here.taped = TapeStep(here, take_pending_kind(layout.EAGER), tape)
+        kind = take_pending_kind(layout.EAGER)
+        tracker = core.tracker(kind)
+        for ordinal in tracker.untimed:
+            tracker.words[tracker.count_at] = ordinal
+            here.taped = CountedTapeStep(here, tracker, ordinal, tape)
+            inside.add(here)
+            here.outermost = weakref.ref(here.taped)
+            return
+        here.taped = TapeStep(here, kind, tape)
 
 
 def _left(tape: Any, error: Any) -> None:
@@ -234,12 +388,12 @@ def _left(tape: Any, error: Any) -> None:
         taped.leave()
 
 
-def _differentiated(_tape: Any) -> call_observer.EndCallback | None:
+def _differentiated(_tape: Any, frames: int = call_observer.FUNCTION) -> call_observer.EndCallback | None:
     here: ThreadState = local.thread_state
     taped = here.taped
     if taped is None or not taped.has_stopped() or here.applies:
         return None
-    return call_observer.EndCallback(taped.differentiated)
+    return call_observer.EndCallback(taped.differentiated, frames)
 
 
 def patch_optimizer(module: ModuleType) -> None:

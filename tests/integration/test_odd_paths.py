@@ -88,3 +88,21 @@ def labels(record):
     session = xspace(bytes(record.data)[layout.XSPACE_HEAD.size :], record.start_real, 0, names)
     texts = {row["id"]: row["text"] for row in names.new_names().to_pylist() if row["kind"] == 2}
     return {texts[number] for number in session.ops["label"].to_pylist()}
+
+
+def test_failed_steps_that_are_only_counted_are_flagged(tf2_python, tmp_path):
+    with ArmedJob(tf2_python, JOBS / "counted_failures.py", tmp_path, TFPROF_TRACE="off") as running:
+        running.until_ready()
+        read = running.reader()
+        assert running.finish()[0] == 0
+        read.take(ended=True)
+        counts, failed, untimed = Counter(), Counter(), 0
+        for kind in (layout.FUNCTION, layout.EAGER):
+            counts[kind] = read.count(kind)
+            for span in read.of_kind(kind):
+                failed[kind] += span.count if span.flags & layout.FLAG_FAILED else 0
+                untimed += bool(span.flags & layout.FLAG_SAMPLED)
+        read.close()
+    assert counts == {layout.FUNCTION: 1200, layout.EAGER: 1200}
+    assert failed == {layout.FUNCTION: 300, layout.EAGER: 240}
+    assert untimed > 100

@@ -80,14 +80,14 @@ def expire(follow_ups):
 def held():
     """Yield a text for each lock, window or switch that is left behind."""
     window, lock, graph = our("tensorflow.window"), our("tensorflow.profiler_lock"), our("tensorflow.graph")
-    scope, allocations = our("tensorflow.function"), our("tensorflow.allocations")
+    function, allocations = our("tensorflow.function"), our("tensorflow.allocations")
     if window and (window.current or window._opening._holder()):
         yield "an open window"
     if lock and (lock.claims or lock._lock._holder()):
         yield "a held profiler session"
     if graph and graph._sent and graph._sent.lock._holder():
         yield "held graphs"
-    if scope and (scope.inside or scope.scope.thread_state.keras_calls):
+    if function and (function.inside or function.local.thread_state.keras_calls):
         yield "an open call"
     if allocations and allocations._off:
         yield "allocations are reported"
