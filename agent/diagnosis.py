@@ -73,7 +73,9 @@ def of_command(command: Sequence[str]) -> Iterator[Finding]:
     yield Finding("program", *_program(program))
     python = _python_of(program)
     if python is None:
-        yield Finding("python", NOTE, "unknown: each Python that the program starts with its environment is profiled")
+        yield Finding(
+            "python", NOTE, "unknown: each Python that the program starts is profiled if it inherits the environment"
+        )
     else:
         parsed = python_command.parse(command if python == [program] else python)
         if parsed is not None and parsed.isolating is not None:

@@ -18,7 +18,7 @@ from .main import COMPLETION_VARIABLE
 
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Installation by shell: the line and the file that it goes into.
-_HOW: Final = {
+_INSTALLATION: Final = {
     "bash": 'eval "$(tfprof completion bash)"   in ~/.bashrc',
     "zsh": 'eval "$(tfprof completion zsh)"   in ~/.zshrc, after compinit',
     "fish": "tfprof completion fish > ~/.config/fish/completions/tfprof.fish",
@@ -31,7 +31,7 @@ _VALUES: Final = {
 }
 
 
-@click.command(epilog="\b\n" + "\n".join(_HOW.values()))
+@click.command(epilog="\b\n" + "\n".join(_INSTALLATION.values()))
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the completion script for SHELL: bash, zsh or fish.
@@ -78,10 +78,9 @@ def _of_fish(item: CompletionItem) -> CompletionItem | None:
 
 
 def _of_views(words: Sequence[str], last: str) -> list[CompletionItem]:
-    """Return the completions for views that click does not know.
+    """Return the completions that click lacks: a view's options with one dash, and some values.
 
-    These are options with one dash, and the values of `-order_by`, `-select`, `-output` and
-    `--kind`.
+    The values are those of `-order_by`, `-select`, `-output` and `--kind`.
     """
     if not words or words[0] not in {*VIEWS, "advise", "shell"}:
         return []

@@ -27,8 +27,8 @@ from .trace import trace_next
 
 #: Update interval of an opened job, which takes longer to read than the list (seconds).
 OPENED_S: Final = 5.0
-#: Number of steps that the key for tracing orders.
-TRACED: Final = 10
+#: Number of steps that a job is ordered to trace when the user presses the trace key.
+TRACE_STEPS: Final = 10
 
 
 class OrderMessage(Message):
@@ -69,7 +69,7 @@ class OrderScreen(Screen[None]):
 
     def order(self, store: LocalStore, uid: str) -> None:
         """Order a job to trace its next steps."""
-        in_thread(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACED)))
+        in_thread(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACE_STEPS)))
 
     def on_order_message(self, message: OrderMessage) -> None:
         """Show the answer to the order."""
@@ -81,7 +81,7 @@ class JobScreen(OrderScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,left,enter", "app.pop_screen", "Back"),
-        Binding("t", "trace", f"Trace {TRACED} steps"),
+        Binding("t", "trace", f"Trace {TRACE_STEPS} steps"),
         Binding("q", "app.quit", "Quit"),
     ]
 
@@ -138,7 +138,7 @@ class JobsScreen(OrderScreen):
         Binding("slash", "filter", "Filter", key_display="/"),
         Binding("e", "ended", "Ended"),
         Binding("space", "pause", "Pause"),
-        Binding("t", "trace", f"Trace {TRACED}"),
+        Binding("t", "trace", f"Trace {TRACE_STEPS}"),
         Binding("escape", "clear", "Clear", show=False),
         Binding("q", "app.quit", "Quit"),
     ]

@@ -48,9 +48,10 @@ def write_output(
 ) -> AnswerText:
     """Query ``view``, write the file that ``options.output`` names, and return the answer.
 
-    The answer comes with the lines to print. ``terminal``: the lines are in tfprof's own layout,
-    if parity has it; with None they are in the layout of the TF profiler. ``whole``: read
-    all facts that the view's message contains, not only those in the text.
+    The answer comes with the lines to print. With ``terminal``, the lines are in
+    tfprof's own layout if ``parity.has_own_layout``. Otherwise they are in the layout of the TF
+    profiler. ``whole``: read all facts that the view's message contains, not only those in the
+    text.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
     stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a

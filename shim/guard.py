@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     R = TypeVar("R")
 
-#: Prefixes of our code's file names in frames.
+#: Prefix of our code's file names in frames.
 OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
 #: Errors that our own calls may raise without arguments, even if no other thread set them.
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
@@ -22,12 +22,12 @@ _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _environment = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
 _raise: "bool | None" = None  # whether our errors reach the job; None: not yet read
 #: Since Python 3.11, a function begins with the instruction RESUME, which runs signal handlers. It
-#: runs none with this operand, which it has after a ``yield from``.
+#: runs none with the operand _AFTER_YIELD_FROM.
 _RESUME = (lambda: 0).__code__.co_code[0] if sys.version_info >= (3, 11) else None
 _AFTER_YIELD_FROM = 2
 #: Instructions that begin a ``try`` in Python 3.7.
 _SETUP_EXCEPT, _SETUP_FINALLY = 121, 122
-_REPLACED_MAX = 8  # maximum errors of ours in a row that each replaced the one before
+_REPLACED_MAX = 8  # maximum length of a chain of errors in which each replaced the one before
 _retired = False
 _channel: "Channel | None" = None
 
@@ -78,10 +78,10 @@ def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
 def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
     """Return ``function``, in which no signal handler runs before its first line.
 
-    If that line is a ``try``, all exceptions of signal handlers are raised within it. In Python 3.8
-    to 3.10, this is so for any function that begins with one. In Python 3.7, it is so for one with
-    ``finally``. There the instruction is replaced by that of one with ``except``. This has the same
-    effect as long as no ``return`` leaves the block.
+    If that line is a ``try``, all exceptions of signal handlers are raised within it. Python 3.8 to
+    3.10 do this without a change. Python 3.7 does it only for a ``try`` with ``finally``: the first
+    instruction of a ``try`` with ``except`` is replaced by that of a ``try`` with ``finally``. The
+    effect is the same as long as no ``return`` leaves the block.
     """
     code = function.__code__
     if sys.version_info < (3, 8):
@@ -144,8 +144,9 @@ def raised_by_job(error: BaseException) -> bool:
 
     The job's signal handlers and trace functions may raise in our code. They get the interrupted
     frame as an argument. Another thread may also set an exception in this one. Such an exception
-    has no arguments, and no raise statement raised it. An error of ours that replaced such an
-    exception, as a clean-up that fails does, counts as the job's until ``contain`` gets it.
+    has no arguments, and no raise statement raised it. If an error of ours replaces an
+    exception of the job's, as in a failed clean-up, it counts as the job's until ``contain`` gets
+    it.
     """
     return _of_job(error) is not None
 
@@ -153,8 +154,8 @@ def raised_by_job(error: BaseException) -> bool:
 def _of_job(error: BaseException) -> "BaseException | None":
     """Return ``error`` if the job raised it, or the exception of the job's that it replaced.
 
-    An exception was replaced, rather than handled by the job, if it had come no further than a
-    frame that ``error`` passed through.
+    An exception was replaced, and not handled by the job, if the outermost frame of its traceback
+    is also in the traceback of an error that followed it.
     """
     frames: "set[FrameType]" = set()
     each: "BaseException | None" = error
@@ -220,7 +221,7 @@ def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
 def _is_below(frame: object, caller: "FrameType") -> bool:
     """Return whether ``frame`` is ``caller`` or was called by it.
 
-    An import removes its own frames from the ImportErrors that it passes on.
+    Frames between them may be missing in a traceback: an import removes its own from ImportErrors.
     """
     while type(frame) is type(caller):
         if frame is caller:
@@ -238,7 +239,7 @@ def _raises(trace: "TracebackType") -> bool:
 
 
 def _handlers() -> "set[tuple[str, str]]":
-    """Return (file, name) of the job's current signal handlers; compiled ones get no frame."""
+    """Return (file, name) of the job's current signal handlers that are written in Python."""
     import _signal
 
     found = set()

@@ -63,7 +63,10 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
 
 
 def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
-    """Return ``code`` with file, name and first line of ``original``, all of it at ``line``."""
+    """Return ``code`` with file, name and first line of ``original``.
+
+    All its instructions have the line number ``line``.
+    """
     table = "co_lnotab" if sys.version_info < (3, 10) else "co_linetable"
     fields: dict[str, Any] = {
         "co_filename": original.co_filename,
@@ -75,7 +78,10 @@ def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.
 
 
 def _table(lines: int, size: int) -> bytes:
-    """Return the line table that puts ``size`` bytes of code ``lines`` below the first line."""
+    """Return the line table of a code of ``size`` bytes that is all on one line.
+
+    ``lines``: number of this line, counted from the first line of the code.
+    """
     table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
     if sys.version_info >= (3, 10):
         table += b"\xfe\0" * (size // 254) + bytes((size % 254, 0))

@@ -28,7 +28,7 @@ _SYSCALLS_MAX: Final = 10_000
 _FUTEX: Final = 202
 _FUTEX_WAITS: Final = (0, 9)
 _FUTEX_OPERATION: Final = 0x7F
-#: Time limit for a called function that waits for no lock, as when it gets no processor (seconds).
+#: Time limit for a called function that is slow for another reason than a lock (seconds).
 _RUN_S: Final = 20.0
 
 #: A callback that gets the registers at each system call of a called function.
@@ -143,9 +143,9 @@ class StoppedThread:
         except AttachError:
             self._restore()
             raise
-        # The system call that would restore the thread is skipped; if this process ends now, the
-        # thread makes it after all. Only after the next stop can an interrupted system call be
-        # restarted exactly.
+        # The thread is about to restore itself by `rt_sigreturn`. This call is skipped, and the
+        # registers are set so that the thread repeats it if this process ends now. An interrupted
+        # system call can be restarted exactly only after the next stop.
         again = returned.copy()
         again.orig_rax, again.rip = _NO_CALL, self._restorer
         again.rsp = frame.at

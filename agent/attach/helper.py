@@ -15,7 +15,7 @@ from .payload import ShimAnswer
 _HELPER: Final = "tfprof.agent.attach.__main__"
 #: Time limit of that process (seconds), longer than its own limits for the work in the job.
 _TIMEOUT_S: Final = 120.0
-#: Time that it has to end after SIGTERM (seconds).
+#: Time limit for the end of that process after SIGTERM (seconds).
 _END_S: Final = 5.0
 
 

@@ -19,13 +19,13 @@ _TABLE_MAX: Final = 1024
 _INTERPRETERS_MAX: Final = 64
 _MAIN: Final = 0  # id of the main interpreter
 _PATH_MAX: Final = 4096
-#: Events of a thread, one bit each: a signal, a queued call, an exception of another thread, and
-#: the check that also finds the file. All are in one byte.
+#: Bits of a thread's eval breaker, all in one byte: a signal, a pending call, an exception from
+#: another thread, and a stop request. The thread looks for the file when it handles a stop request.
 _SIGNAL, _CALLS, _EXCEPTION, _CHECK = 1 << 1, 1 << 2, 1 << 3, 1 << 5
 
 
 class Offsets(NamedTuple):
-    """Places of the needed offsets in the table of one version of Python (bytes)."""
+    """The needed offsets, or their positions in the table of one version of Python (bytes)."""
 
     interpreters_head: int
     interpreter_id: int
@@ -88,28 +88,30 @@ def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
     positions = TABLES.get((version >> 24 & 0xFF, version >> 16 & 0xFF))
     if cookie != _COOKIE or is_free_threaded or positions is None:
         return None
-    its = Offsets(*(int.from_bytes(table[at : at + 8], "little") for at in positions))
-    for interpreter in _interpreters(memory, runtime_at, its):
-        if _word(memory, interpreter + its.interpreter_id) == _MAIN:
-            return _of_interpreter(memory, interpreter, its)
+    offsets = Offsets(*(int.from_bytes(table[at : at + 8], "little") for at in positions))
+    for interpreter in _interpreters(memory, runtime_at, offsets):
+        if _word(memory, interpreter + offsets.interpreter_id) == _MAIN:
+            return _of_interpreter(memory, interpreter, offsets)
     return None
 
 
-def _interpreters(memory: Memory, runtime_at: int, its: Offsets) -> Iterator[int]:
-    interpreter = _word(memory, runtime_at + its.interpreters_head)
+def _interpreters(memory: Memory, runtime_at: int, offsets: Offsets) -> Iterator[int]:
+    interpreter = _word(memory, runtime_at + offsets.interpreters_head)
     for _ in range(_INTERPRETERS_MAX):
         if not interpreter:
             return
         yield interpreter
-        interpreter = _word(memory, interpreter + its.interpreter_next)
+        interpreter = _word(memory, interpreter + offsets.interpreter_next)
 
 
-def _of_interpreter(memory: Memory, interpreter: int, its: Offsets) -> RemoteDebugging | None:
-    thread = _word(memory, interpreter + its.main_thread)
-    if _word(memory, interpreter + its.is_enabled, 4) != 1 or not thread or not 0 < its.path_size <= _PATH_MAX:
+def _of_interpreter(memory: Memory, interpreter: int, offsets: Offsets) -> RemoteDebugging | None:
+    thread = _word(memory, interpreter + offsets.main_thread)
+    if _word(memory, interpreter + offsets.is_enabled, 4) != 1 or not thread or not 0 < offsets.path_size <= _PATH_MAX:
         return None
-    support = thread + its.support
-    return RemoteDebugging(memory, thread + its.events, support + its.is_pending, support + its.path, its.path_size)
+    support = thread + offsets.support
+    return RemoteDebugging(
+        memory, thread + offsets.events, support + offsets.is_pending, support + offsets.path, offsets.path_size
+    )
 
 
 def _word(memory: Memory, at: int, size: int = 8) -> int:

@@ -26,14 +26,14 @@ class EventWaiter:
 
     def __init__(self, socket: "zmq.Socket[bytes]", announcements: FolderWatch) -> None:
         # Without descriptors select.poll still waits, but zmq's poller returns at once.
-        self._ends = select.poll()
-        self._both = zmq.Poller()
-        self._both.register(socket, zmq.POLLIN)
+        self._poller = select.poll()
+        self._poller_with_socket = zmq.Poller()
+        self._poller_with_socket.register(socket, zmq.POLLIN)
         self._fds: dict[int, int] = {}
         self._announcements = announcements
         if announcements.fd >= 0:
-            self._ends.register(announcements.fd, select.POLLIN)
-            self._both.register(announcements.fd, zmq.POLLIN)
+            self._poller.register(announcements.fd, select.POLLIN)
+            self._poller_with_socket.register(announcements.fd, zmq.POLLIN)
 
     def watch(self, uid: int, process: Process) -> None:
         """Wake once at the end of ``process`` if it still runs and the kernel has pidfds."""
@@ -46,8 +46,8 @@ class EventWaiter:
             return
         self.forget(uid)
         self._fds[uid] = fd
-        self._ends.register(fd, select.POLLIN)
-        self._both.register(fd, zmq.POLLIN)
+        self._poller.register(fd, select.POLLIN)
+        self._poller_with_socket.register(fd, zmq.POLLIN)
 
     def watches(self, uid: int) -> bool:
         """Return whether the end of job ``uid`` wakes the agent; if not, it must be polled."""
@@ -57,8 +57,8 @@ class EventWaiter:
         """Stop watching this process."""
         fd = self._fds.pop(uid, None)
         if fd is not None:
-            self._ends.unregister(fd)
-            self._both.unregister(fd)
+            self._poller.unregister(fd)
+            self._poller_with_socket.unregister(fd)
             os.close(fd)
 
     def wait(self, seconds: float, *, listening: bool) -> Wakeup:
@@ -67,7 +67,10 @@ class EventWaiter:
         An event is the end of a process, an announcement or, if ``listening``, an answer.
         """
         timeout_ms = round(1000 * max(0.0, seconds))
-        ready = {source for source, _ in (self._both.poll(timeout_ms) if listening else self._ends.poll(timeout_ms))}
+        ready = {
+            source
+            for source, _ in (self._poller_with_socket.poll(timeout_ms) if listening else self._poller.poll(timeout_ms))
+        }
         ended = [uid for uid, fd in self._fds.items() if fd in ready]
         for uid in ended:
             self.forget(uid)

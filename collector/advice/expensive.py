@@ -1,6 +1,6 @@
 """The op types, scopes and lines of code that take most of the time.
 
-If parity has no advice of tfprof's own, the reports have the TF profiler's words.
+The reports have the TF profiler's words unless parity.has_own_advice is true.
 """
 
 from collections.abc import Sequence

@@ -10,13 +10,13 @@ from .report import Report
 _BATCH_NORM: Final = "BatchNorm"
 _FUSED: Final = "FusedBatchNorm"
 #: Later versions of the fused op; the TF profiler does not know them.
-_FUSED_TOO: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
+_FUSED_VERSIONS: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report batch normalization that is not fused, and ops on a GPU in the data format of CPUs."""
     reports = []
-    fused = _FUSED_TOO if evidence.parity.has_own_advice else {_FUSED}
+    fused = _FUSED_VERSIONS if evidence.parity.has_own_advice else {_FUSED}
     norms = [node for node in evidence.nodes if _BATCH_NORM in node.name]
     if norms and not any(fused.intersection(node.op_types) for node in evidence.nodes):
         reports.append(

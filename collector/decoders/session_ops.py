@@ -267,9 +267,9 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
 
 
 def _with_calls(plane: _Plane, found: Sequence[Execution]) -> Iterator[Execution]:
-    """Yield ``found``, with the calls of unseen executors as far as an event names them.
+    """Yield ``found``; replace the call UNSEEN where the real one is known.
 
-    An op of an unseen executor gets the call of the next PROPAGATE event on its thread, if any.
+    The real call is that of the next PROPAGATE event on the op's thread, if there is one.
     """
     threads = {row.thread for row in found if row.call == UNSEEN}
     named = {
@@ -378,7 +378,7 @@ def _allocated(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
         memory.in_use = max(memory.in_use, _number(stats, b"bytes_allocated"))
 
 
-def _handed_out(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
+def _batch_returned(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
     memory.output += _number(stats, b"element_size")
 
 
@@ -416,7 +416,7 @@ _OTHER_EVENTS: Final = CALL_EVENTS | {_ASYNC_START, _ASYNC_DONE}
 _MEMORY_EVENTS: Final[dict[bytes, Callable[[OpMemory, Mapping[bytes, bytes | int]], None]]] = {
     b"MemoryAllocation": _allocated,
     b"MemoryDeallocation": _freed,
-    _BATCH: _handed_out,
+    _BATCH: _batch_returned,
 }
 #: Reader of a plane, by its name; other planes have no ops.
 _READERS: Final = {_HOST_PLANE: _host, _DEVICE_PLANE: _accelerator}

@@ -13,10 +13,10 @@ from ...formats import layout
 
 #: Minimum number of traced steps that have enough neighbors.
 PAIRS: Final = 5
-#: Number of entries on each side of a traced step that are its neighbors if untraced, and minimum
-#: number of neighbors.
-_BESIDE: Final = 4
-_NEEDED: Final = 2
+#: The neighbors of a traced step are the untraced ones of this many entries on each side.
+_ENTRIES_PER_SIDE: Final = 4
+#: Minimum number of neighbors.
+_NEIGHBORS_MIN: Final = 2
 
 
 class StepCost(NamedTuple):
@@ -41,8 +41,10 @@ def step_cost(spans: pa.Table) -> StepCost | None:
         steps = [(total / count, bool(flags & layout.FLAG_TRACED)) for _, _, total, count, flags in of_thread]
         for at, (time_ns, traced) in enumerate(steps):
             if traced:
-                around = [ns for ns, other in steps[max(0, at - _BESIDE) : at + _BESIDE + 1] if not other]
-                if len(around) >= _NEEDED:
+                around = [
+                    ns for ns, other in steps[max(0, at - _ENTRIES_PER_SIDE) : at + _ENTRIES_PER_SIDE + 1] if not other
+                ]
+                if len(around) >= _NEIGHBORS_MIN:
                     beside.append(median(around))
                     extra.append(time_ns - beside[-1])
     if len(extra) < PAIRS:

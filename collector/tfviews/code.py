@@ -26,7 +26,7 @@ _HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
 
 
 class CallSite:
-    """A call below its caller: its first frame there, and the nodes that it created."""
+    """A call in the tree: the first frame with its text below this caller, and its nodes."""
 
     __slots__ = ("below", "frame", "gradient", "kept", "nodes", "text")
 
@@ -171,7 +171,8 @@ def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedN
     for site in reversed(sites[1:]):  # callees before callers
         picked = [(node, times) for node in site.nodes if (times := count_of(node))]
         below = site.kept_below()
-        if picked or below:  # the innermost calls have nodes: if all nodes are accounted, so are all calls
+        # True for all calls if `whole`: then all nodes are picked, and innermost calls have nodes.
+        if picked or below:
             site.kept = Call(site, picked, below, whole=whole)
     return root_of(sites[0].kept_below())
 
@@ -179,8 +180,8 @@ def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedN
 def _shows(options: Options) -> Callable[[AccountedNode], bool]:
     """Return the filter: minima apply to totals, and -min_occurrence has no effect."""
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
-    leasts = dict(options.minima)
-    least = tuple(leasts[counter] for counter in NOTHING._fields[1:])
+    minima = dict(options.minima)
+    least = tuple(minima[counter] for counter in NOTHING._fields[1:])
 
     def shown(entry: AccountedNode) -> bool:
         if any(map(lt, entry.total[1:], least)):

@@ -225,8 +225,8 @@ def nodes_from_rollup(
     Parameters and float_ops are 0. ``rollup`` covers the selected steps, ``total`` the whole job
     (default: ``rollup``): op and canonical device are those of the whole job. ``names`` and
     ``graph`` have columns of NAMES and GRAPH_NODES. A node's op is that of the graph, else its
-    name. ``op_types`` replaces it, by id, with the op that ran instead: a fused Conv2D has the name
-    of its last op, a Relu.
+    name. If TensorFlow ran another op under this name, ``op_types`` has that op by node id: a fused
+    Conv2D runs under the name of its last op, a Relu.
     """
     devices = device_names(names)
     known, types, known_facts = _ops(graph), op_types or {}, facts or {}
@@ -296,7 +296,7 @@ def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity 
 def _final_stats(node: Node, *, averaged: bool, counted: bool) -> Stats:
     stats, facts, entries = node.stats, node.facts, node.entries
     if averaged and entries is not None and entries != 1:
-        positive = entries > 0  # the usual case without a call
+        positive = entries > 0  # in this usual case, `average` need not be called
         stats = Stats(*[n // entries if positive and n >= 0 else average(n, entries) for n in stats])
     if facts is NO_FACTS:
         return stats

@@ -236,9 +236,9 @@ def warnings(options: Options) -> list[str]:
 def from_texts(texts: Mapping[str, str | None], base: Options | None = None, parity: Parity = DEFAULT) -> Options:
     """Build options from strings by option name; options that are None are taken from ``base``.
 
-    Raises UsageError on the first bad value. If parity does not check options, the senseless values
-    are accepted that the TF profiler accepts: negative numbers, invalid regexes (they match
-    nothing), and an empty `output`.
+    Raises UsageError on the first bad value. If parity does not check options, these values are
+    accepted, as in the TF profiler: negative numbers, invalid regexes (they match nothing), and an
+    empty `output`.
     """
     known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
     if parity.checks_options and texts.get("output") == "":

@@ -126,8 +126,8 @@ def shows(options: Options) -> Callable[[AccountedNode], bool]:
     """
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     named = not show.everything or bool(options.hide_name_regexes)
-    leasts = dict(options.minima) | {"runs": options.min_occurrence}
-    least = tuple(leasts[counter] for counter in Stats._fields)
+    minima = dict(options.minima) | {"runs": options.min_occurrence}
+    least = tuple(minima[counter] for counter in Stats._fields)
 
     def shown(entry: AccountedNode) -> bool:
         own, total = entry.own, entry.total

@@ -238,7 +238,7 @@ class TracePacer(object):
 
     @staticmethod
     def _extra(entry: _KeyStats, duration: int) -> int:
-        """Estimate the extra time of a traced step; it counts twice the usual duration at most."""
+        """Estimate the extra time of a traced step; cut its duration at twice the usual one."""
         usual = median(entry.traced) if entry.traced else duration
         return _excess(median(entry.base), min(duration, 2 * usual))
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DURATION_MAX_S = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
 _FIRST_DURATION_MAX_S = 1.0  # the same while it is unknown how fast its data grows
 _RETRY_GROWTH_MAX_KIB = 32 << 10  # KiB by which the process may grow in a window after a failed one
-_GROWTH_MAX_KIB = 256 << 10  # KiB by which the process may grow in the first try, which includes the step's own memory
+_GROWTH_MAX_KIB = 256 << 10  # the same in a first window; memory that the step itself allocates counts, too
 _DURATION_LIMIT_MIN_S = 0.25  # minimum of the limit in seconds, however fast its data grows
 _RATE_MIN_BYTES = 1 << 16  # minimum bytes for a measurement of the growth: each session has a constant part
 _TRIES = 3  # maximum consecutive failed windows: a first step may compile for long
@@ -94,14 +94,14 @@ class Window(object):
         return self.tracker.kind, self.ordinal
 
     def close(self) -> None:
-        """Let another window follow, and release the session."""
+        """Stop being the current window, and release the session."""
         self.is_closed = True
         _dropped.pop(self.at, None)
         self.forget()
         self.session.free()
 
     def forget(self) -> None:
-        """Let another window follow, unless one does already."""
+        """Stop being the current window; do nothing if another one is current."""
         global current
         if current is self:
             current = None
@@ -159,7 +159,7 @@ class Window(object):
         """Send the graphs of the functions that were called."""
         for reference, given in list(self.functions.values()):
             function = reference()
-            for concrete in concretes(function):
+            for concrete in concrete_functions(function):
                 graph.ensure_functions_sent(concrete.graph, self.channel, (function, given))
 
     def _report_dropped(self, growth: int) -> None:
@@ -336,12 +336,12 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int, count: int) -> b
 
 def _start(window: Window) -> tuple[str, str] | None:
     """Open the session of ``window``; return (slug, text) of an obstacle."""
-    # Asked only now: a claim that is not seen here sees ``current`` and drops the window.
+    # Reserved after ``current`` is set: if the job claims the session later, it drops the window.
     hold = profiler_lock.reserve()
     if hold is None:
         return profiler.BUSY_REASON
     try:
-        if _ending:  # `_end` may have run before it could see ``current``
+        if _ending:  # `_end` may have run before ``current`` was set
             return ("", "")
         tries = _failed_windows.get((window.tracker.kind, window.key), 0)
         size_max_kib = window.size + window.growth_max_kib if window.size else sys.maxsize
@@ -396,7 +396,7 @@ def _forked() -> None:
         each.session.leak()
 
 
-def concretes(function: Any) -> list[Any]:
+def concrete_functions(function: Any) -> list[Any]:
     """Return the existing concrete functions of ``function``, without tracing."""
     found: list[Any] = [function] if hasattr(function, "structured_input_signature") else []
     for holder in (function, getattr(function, "_stateful_fn", None), getattr(function, "_stateless_fn", None)):
