@@ -52,7 +52,9 @@ def test_a_reader_that_closes_the_pipe_is_no_error(store: Path) -> None:
         assert process.wait(30) == 0
 
 
-@pytest.mark.parametrize("words", [("op", "--json"), ("scope", "-min_micros", "0"), ("scope", "--exact-tf")])
+@pytest.mark.parametrize(
+    "words", [("op", "--json", "-max_depth", "9999"), ("scope", "-min_micros", "0"), ("scope", "--exact-tf")]
+)
 def test_a_reader_of_a_view_that_closes_the_pipe_is_no_error(tmp_path: Path, words: tuple[str, ...]) -> None:
     names = [b"scope_%d/node_%d" % (number, number) for number in range(5000)]
     write_job(tmp_path, 1, traced(b"", [run_metadata(names)]))

@@ -135,4 +135,4 @@ def test_every_answer_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
 
 def test_the_same_number_of_gradients_has_no_place(cases: list[Case]) -> None:
     for case in cases:
-        assert len(call_tree(case.nodes(-1), case.parity).lost) == case.lost, case.folder
+        assert len(call_tree(case.nodes(-1), case.parity).without_forward) == case.lost, case.folder

@@ -155,10 +155,13 @@ def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_p
     command = [str(python), "-c", script]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
     loaded = done.stdout.partition(" ")[2]
-    own = ("shim.clock", "shim.core", "shim.guard", "shim.hook", "shim.process_events", "shim.tensorflow.patches")
+    own = ["shim.clock", "shim.core", "shim.guard", "shim.hook", "shim.process_events", "shim.tensorflow.patches"]
+    if name_of(python).startswith("3.7"):
+        own.append("shim.codes")  # it replaces code there, as later versions of Python do themselves
     assert loaded.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*ROOMS, *own))]))
     alone = run(python, "-c", script, armed=False)[1]
-    assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + 14  # the shim's, sitecustomize, time
+    # The shim's, sitecustomize, time.
+    assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + len(own) + 8
     assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1
 
 
