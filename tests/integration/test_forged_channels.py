@@ -232,4 +232,6 @@ def test_many_jobs_that_end_before_they_are_stored_delay_no_other_job(host: Host
     healthy.channel.close()
     print(json.dumps({"slowest_s": waits.slowest_s, "slowest_wall_s": waits.slowest_wall_s}))
     assert host.stop() == [(0, "")] * len(DAEMONS)
-    assert waits.slowest_s < POLL_S + DELAY_MAX_S
+    # A wide margin: a wait contains the work for the other jobs of its turn. Without limits it took
+    # more than five seconds.
+    assert waits.slowest_s < POLL_S + 4 * DELAY_MAX_S
