@@ -1,4 +1,4 @@
-"""Explains a cost of profiling above the budget in force."""
+"""Explains why the cost of profiling is above the budget in force."""
 
 from collections import defaultdict
 from collections.abc import Mapping

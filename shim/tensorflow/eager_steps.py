@@ -254,6 +254,8 @@ class CountedTapeStep(TapeStep):
         self.ordinal = ordinal
         self.tape = weakref.ref(tape)
         self.recording = True
+        inside.add(here)
+        here.outermost = weakref.ref(self)
 
     def cancel(self) -> None:
         """Let the end of this step do nothing."""
@@ -288,13 +290,11 @@ def _counting_tapes(graphs: Any) -> Callable[[Any], object]:
     def callback(
         tape: Any,
         local: Any = local,
-        inside: set[ThreadState] = inside,
         pending_kinds: dict[int, Any] = pending_kinds,
         graphs: Any = graphs,
         tracker: Tracker = tracker,
         count_at: int = tracker.count_at,
         counted: type[CountedTapeStep] = CountedTapeStep,
-        ref: Any = weakref.ref,
         begin: Callable[[Any], object] = guarded(_entered),
     ) -> object:
         here = local.thread_state
@@ -308,9 +308,7 @@ def _counting_tapes(graphs: Any) -> Callable[[Any], object]:
                 tracker.words[count_at] = ordinal
                 if before is not None:
                     here.applies = False  # no optimizer applied its gradients
-                here.taped = step = counted(here, tracker, ordinal, tape)
-                inside.add(here)
-                here.outermost = ref(step)
+                here.taped = counted(here, tracker, ordinal, tape)
                 return None
         return begin(tape)
 
@@ -369,8 +367,6 @@ def _entered(tape: Any) -> None:
         for ordinal in tracker.untimed:
             tracker.words[tracker.count_at] = ordinal
             here.taped = CountedTapeStep(here, tracker, ordinal, tape)
-            inside.add(here)
-            here.outermost = weakref.ref(here.taped)
             return
         here.taped = TapeStep(here, kind, tape)
 
