@@ -33,7 +33,7 @@ class Sampler:
         self._tree = ProcessTree({}, {})
         self._not_before = 0.0
         self._silent_since = 0.0
-        self._most = UNANSWERED_MAX
+        self._unanswered_max = UNANSWERED_MAX
         self._ended: set[int] = set()  # jobs whose last sample is taken
 
     def make_due(self) -> None:
@@ -74,7 +74,7 @@ class Sampler:
         if now < self._not_before:
             return
         was_waiting = self.queue.unanswered > 0
-        self.queue.pump(send, self._most)
+        self.queue.pump(send, self._unanswered_max)
         if not was_waiting:
             self._silent_since = now
         elif now > self._silent_since + SILENCE_S:
@@ -84,7 +84,7 @@ class Sampler:
     def note_acked(self, last: int, now: float) -> None:
         """Handle an ACK."""
         self._silent_since = now
-        self._most = UNANSWERED_MAX
+        self._unanswered_max = UNANSWERED_MAX
         self.queue.note_acked(last)
 
     def stalled(self, now: float) -> None:
@@ -103,7 +103,7 @@ class Sampler:
 
     def rewind(self) -> None:
         """Send all unacked messages again: one, and after its ACK the others."""
-        self._most = PROBES_MAX
+        self._unanswered_max = PROBES_MAX
         self.queue.rewind()
 
     def forget(self, uid: str) -> None:

@@ -69,12 +69,12 @@ class MessageQueue:
             self._sent = max(0, self._sent - 1)
             self.dropped += 1
 
-    def pump(self, send: Send, most: int | None = None) -> bool:
+    def pump(self, send: Send, unanswered_max: int | None = None) -> bool:
         """Send unsent messages; return whether all were sent.
 
-        At most ``most`` messages, if it is given, are unanswered at a time.
+        At most ``unanswered_max`` messages, if it is given, are unanswered at a time.
         """
-        while self._sent < len(self._waiting) and (most is None or self._sent < most):
+        while self._sent < len(self._waiting) and (unanswered_max is None or self._sent < unanswered_max):
             if not send(*self._waiting[self._sent]):
                 return False
             self._sent += 1
