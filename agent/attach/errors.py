@@ -13,3 +13,9 @@ class RefusedError(AttachError):
     """A process is refused; nothing was done to it."""
 
     slug = "not-attachable"
+
+
+class GoneError(AttachError):
+    """The process ended during the attach, or executed another program."""
+
+    slug = "process-gone"

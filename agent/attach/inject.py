@@ -10,11 +10,10 @@ from ...formats.errors import FolderError
 from ..processes import Process
 from . import maps, remote_debugging
 from .call import BackedOutError, StillRunningError, StoppedThread
-from .errors import AttachError, RefusedError
+from .errors import AttachError, GoneError, RefusedError
 from .memory import ProcessMemory
 from .page import PAGE, Page, WorkProgress, WorkState, pack
 from .page_file import PageFile
-from .ptrace import GoneError
 
 #: Time limits for a thread to stop, for a call in it and for a callback to return, and for the work
 #: (seconds).
@@ -141,7 +140,10 @@ class _Injection:
                 interface.withdraw()
                 if page.wait(WITHDRAWN_S, WorkState.BEGUN).state == WorkState.QUEUED:
                     return None
-            return page.wait(WORK_S)
+            answer = page.wait(WORK_S)
+            if answer.state >= WorkState.DONE:
+                file.wait_until_freed(self._pid)
+            return answer
         finally:
             with contextlib.suppress(OSError):
                 page.release()

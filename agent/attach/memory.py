@@ -1,5 +1,6 @@
 """Memory that is read and written by address."""
 
+import errno
 import os
 from typing import Protocol
 
@@ -35,6 +36,8 @@ class FileMemory:
                 written = os.pwrite(self._fd, data, at)
             except OSError as error:
                 raise self._at(error, "writing", at) from None
+            if not written:  # the process has ended
+                raise self._at(OSError(errno.ESRCH, os.strerror(errno.ESRCH)), "writing", at)
             at, data = at + written, data[written:]
 
     def close(self) -> None:
@@ -47,7 +50,17 @@ class FileMemory:
 
 
 class ProcessMemory(FileMemory):
-    """The memory of process ``pid``, read and written through /proc."""
+    """The memory of process ``pid``, read and written through /proc.
+
+    ProcessLookupError if the process has ended.
+    """
 
     def __init__(self, pid: int) -> None:
         super().__init__(os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC), "its memory")
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""
+        data = super().read(at, size)
+        if not data:  # the process has ended
+            raise self._at(OSError(errno.ESRCH, os.strerror(errno.ESRCH)), "reading", at)
+        return data

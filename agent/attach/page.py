@@ -29,8 +29,8 @@ _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
 _KEPT_S: Final = 30.0
 #: Time in which the job frees the page once its answer is read, if it gets a processor (seconds).
-_FREED_S: Final = 0.5
-_POLL_S: Final = 0.002
+FREED_S: Final = 5.0
+POLL_S: Final = 0.002
 _READ, _KEEP = 1, 2
 _NOTHING: Final = b"pass\0"
 #: An address with the maximum number of digits.
@@ -98,7 +98,7 @@ class Page:
             answer = self._answer()
             if answer.state >= until or time.monotonic() > deadline:
                 return answer
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
 
     def release(self, *, keep_mapped: bool = False) -> None:
         """Let the job free the page, unless it is to stay mapped (``keep_mapped``).
@@ -109,17 +109,17 @@ class Page:
             self._memory.write(self.at + 4, (_KEEP if keep_mapped else _READ).to_bytes(4, "little"))
 
     def wait_until_freed(self) -> None:
-        """Wait until the job has freed the page, which is the last thing that its thread does.
+        """Wait until the job has freed the page, the last thing that its thread does.
 
         If other work began earlier, this thread would turn the garbage collector on while that work
         runs, and a finalizer of the job's could run in the thread of that work.
         """
         assert self._memory is not None
-        deadline = time.monotonic() + _FREED_S
-        with contextlib.suppress(OSError):  # the page is gone, or the process
+        deadline = time.monotonic() + FREED_S
+        with contextlib.suppress(OSError):  # the page is freed, or the process has ended
             while time.monotonic() < deadline:
                 self._memory.read(self.at, 1)
-                time.sleep(_POLL_S)
+                time.sleep(POLL_S)
 
     def _answer(self) -> WorkProgress:
         assert self._memory is not None

@@ -9,7 +9,7 @@ from typing import Final
 from ...formats import runtime_dir
 from ..processes import status_of
 from .memory import FileMemory
-from .page import Page
+from .page import FREED_S, POLL_S, Page
 
 #: The folder of the files among those of the user's runtime files.
 FOLDER: Final = "attach"
@@ -47,12 +47,23 @@ class PageFile(FileMemory):
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
+    def wait_until_freed(self, pid: int) -> None:
+        """Wait until process ``pid`` has unmapped the page, as `Page.wait_until_freed` does."""
+        deadline = time.monotonic() + FREED_S
+        with contextlib.suppress(OSError):  # the process has ended
+            while self._is_mapped_by(pid) and time.monotonic() < deadline:
+                time.sleep(POLL_S)
+
     def is_readable_by(self, pid: int) -> bool:
         """Return whether process ``pid`` can open the files, by the same paths."""
         try:
             return _is_like_us(pid) and _has_descriptors(pid) and self._is_seen_by(pid)
         except (OSError, ValueError, KeyError):
             return False
+
+    def _is_mapped_by(self, pid: int) -> bool:
+        with open(f"/proc/{pid}/maps", "rb") as maps:
+            return os.fsencode(os.path.basename(self._path)) in maps.read()
 
     def _is_seen_by(self, pid: int) -> bool:
         return all(os.path.samefile(f"/proc/{pid}/root{path}", path) for path in (self._path, self.script))

@@ -2,12 +2,14 @@
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
 import time
 from typing import Final
 
-from .errors import AttachError
+from ..processes import status_of
+from .errors import AttachError, GoneError
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
@@ -98,12 +100,6 @@ class Registers(ctypes.Structure):
 
 class _Vector(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("size", ctypes.c_size_t))
-
-
-class GoneError(AttachError):
-    """The thread ended during the attach."""
-
-    slug = "process-gone"
 
 
 class NotStoppingError(AttachError):
@@ -243,6 +239,13 @@ class TracedThread:
 
 def _error(tid: int, code: int) -> Exception:
     """Return the error for a request that the kernel refused."""
-    if code == 3:  # ESRCH: it was killed, or is no longer stopped
+    if code == errno.ESRCH or (code == errno.EPERM and _has_ended(tid)):  # or it is no longer stopped
         return GoneError(f"process {tid} ended meanwhile")
     return OSError(code, os.strerror(code))
+
+
+def _has_ended(tid: int) -> bool:
+    try:
+        return status_of(tid)["State"][0] in "ZX"
+    except OSError:
+        return True

@@ -15,18 +15,21 @@ except BaseException:
 
 #: Runs in the job's main thread, between two of its own instructions, and starts a thread for the
 #: work. No signal handler, trace function or lock of the job's affects that thread. The garbage
-#: collector is off until the thread ends: a finalizer of the job's could run in it. An exception
-#: that a signal handler of the job's raises meanwhile is raised in the job afterwards.
+#: collector is off until the work is done: a finalizer of the job's could run in the thread. Then
+#: the thread turns it on, takes what the work has put into `last`, and ends, all in C: it runs no
+#: other Python code. An exception that a signal handler of the job's raises meanwhile is raised in
+#: the job afterwards.
 _START: Final = """\
 def run():
     import sys
     try:
         import _thread, gc, itertools
-        paused = [()] if gc.isenabled() else []
-        work = map(exec, (%r,), ({"paused": paused},))
+        paused, last = [()] if gc.isenabled() else [], []
+        work = map(exec, (%r,), ({"paused": paused, "last": last},))
+        enabling = itertools.starmap(gc.enable, paused)
         try:
             gc.disable()
-            _thread.start_new_thread(any, (itertools.chain(work, itertools.starmap(gc.enable, paused)),))
+            _thread.start_new_thread(any, (itertools.chain(work, enabling, itertools.chain.from_iterable(last)),))
         except BaseException:
             paused and gc.enable()
             raise
@@ -68,10 +71,11 @@ _WORK: Final = """\
 
 #: The page is memory of the job. The text executes the work in its archive, writes the answer,
 #: waits until the answer is read, and frees the page. After five seconds the garbage collector is
-#: on again: the attaching process was stopped or killed. `munmap` is called with the GIL held: when
-#: the attaching process finds the page freed, no other Python code has run since.
+#: on again: the attaching process was stopped or killed. When the attaching process finds the page
+#: freed, the collector is on. The call of `munmap` makes no object that is subject to collection;
+#: the conversion of arguments by `argtypes` would.
 _IN_MEMORY: Final = """\
-import ctypes, gc, sys, time
+import ctypes, gc, itertools, sys, time
 words = (ctypes.c_uint32 * 4).from_address({page})
 words[0] = 1
 if not words[1]:
@@ -87,16 +91,18 @@ if not words[1]:
             gc.enable(*paused.pop())
 stays = words[1] == 2
 del words
-free = ctypes.PyDLL(None).munmap
-free.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-stays or free({page}, {whole})
+freed = ctypes.c_void_p({page}), ctypes.c_size_t({whole})
+stays or last.append(itertools.starmap(ctypes.PyDLL(None).munmap, (freed,)))
 """
 
-#: The page is a file. It is read and written, not mapped: if a mapped file is truncated, the next
-#: access to it ends the job.
+#: The page is a file. It is read and written: if a mapped file is truncated, the next access to the
+#: memory ends the job. It is mapped only to tell the attaching process that the work goes on: when
+#: that process finds it unmapped, the collector is on.
 _IN_FILE: Final = """\
-import struct, sys
+import itertools, mmap, struct, sys
 with open({path!r}, "rb+", 0) as file:
+    mapping = mmap.mmap(file.fileno(), 0, **{{"trackfd": False}} if sys.version_info >= (3, 13) else {{}})
+    last.append(itertools.starmap(mapping.close, ((),)))
     page = file.read()
     file.seek(0)
     file.write(bytes([1]))

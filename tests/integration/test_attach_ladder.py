@@ -15,8 +15,10 @@ import pytest
 from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach import remote_debugging
-from tfprof.agent.attach.errors import AttachError
-from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, REMOTE_DEBUGGING, _Injection, inject
+from tfprof.agent.attach.errors import AttachError, GoneError
+from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, REMOTE_DEBUGGING, WORK_S, _Injection, inject
+from tfprof.agent.attach.memory import ProcessMemory
+from tfprof.agent.attach.ptrace import TracedThread
 from tfprof.formats import runtime_dir
 
 INTERPRETERS = sorted(
@@ -145,7 +147,11 @@ PAYLOAD = {"code": "import sys; kept = [[] for _ in range(3000)]; answer = '%d.%
 
 def injected(job, methods=METHODS):
     """Inject the payload; return how that was done."""
-    return inject(processes.process(job.process.pid), PAYLOAD, methods)
+    try:
+        return inject(processes.process(job.process.pid), PAYLOAD, methods)
+    except (OSError, AttachError):
+        assert job.process.poll() is None, job.process.communicate()
+        raise
 
 
 def is_injected(job):
@@ -168,7 +174,7 @@ def note_figures(**figures):
 def test_a_busy_interpreter_runs_injected_code_and_continues(start, python, kind):
     job = start(python, kind)
     time.sleep(0.05)  # it is in the middle of its work
-    for _ in range(ATTACHES):
+    for _ in range(5 * ATTACHES if kind == "finalizers" else ATTACHES):
         done = injected(job)
         assert python.parent.parent.name.startswith(done.answer)
         note_figures(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
@@ -234,6 +240,28 @@ def test_a_queued_call_whose_signal_the_interpreter_loses_is_signalled_again(sta
     done = injected(job)
     assert (done.method, done.answer, len(lost)) == (PENDING_CALL, "3.8", 1)
     job.end()
+
+
+def test_a_job_that_ends_during_the_work_is_reported_at_once(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    before = time.monotonic()
+    with pytest.raises(ProcessLookupError):
+        inject(processes.process(job.process.pid), {"code": "import os; os._exit(3)"})
+    assert time.monotonic() - before < WORK_S / 2
+    assert job.process.wait() == 3
+
+
+def test_a_job_that_has_ended_is_gone_until_its_parent_waits_for_it(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    memory = ProcessMemory(job.process.pid)
+    job.process.kill()
+    until(lambda: psutil.Process(job.process.pid).status() == psutil.STATUS_ZOMBIE, "its end")
+    for use in (lambda: memory.read(0, 8), lambda: memory.write(0, bytes(8))):
+        with pytest.raises(ProcessLookupError):
+            use()
+    memory.close()
+    with pytest.raises(GoneError):
+        TracedThread(job.process.pid).seize(1.0)
 
 
 def test_only_the_given_methods_are_used(start):

@@ -39,6 +39,24 @@ def test_a_script_runs_the_work_and_writes_the_answer(private_places: Path, page
     assert not list(folder.iterdir())
 
 
+def test_the_page_is_mapped_until_the_garbage_collector_is_on(private_places: Path, page: Page) -> None:
+    file = PageFile(page)
+    code = (
+        "import gc, sys, time\nexec(open(sys.argv[1]).read(), {})\npage = sys.argv[1].replace('.py', '.page')\n"
+        "while open(page, 'rb').read(1) < bytes([2]): pass\n"
+        "while page in open('/proc/self/maps').read(): pass\n"
+        "assert gc.isenabled()\nprint(1)\ninput()"
+    )
+    job = subprocess.Popen([sys.executable, "-c", code, file.script], stdin=-1, stdout=-1, text=True)
+    assert page.wait(30.0).state == WorkState.DONE
+    file.wait_until_freed(job.pid)
+    output, _ = job.communicate("\n", timeout=60)
+    assert output == "1\n"
+    assert job.returncode == 0
+    file.wait_until_freed(job.pid)
+    file.remove()
+
+
 def test_files_that_cannot_be_written_are_removed(private_places: Path, page: Page) -> None:
     PageFile(page).remove()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
