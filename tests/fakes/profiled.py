@@ -7,6 +7,7 @@ from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 PATIENCE_S = 60.0
+TRIES = 3
 
 
 class Profiled:
@@ -18,9 +19,17 @@ class Profiled:
         self._forks = forks
 
     def run(self, trace: str, script: str | Path, *arguments: object) -> Ended:
-        """Run a script with the policy ``trace``; wait until the job has ended in the store."""
-        ended = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
-        self.uid = self._stored(ended.pid).info.hex
+        """Run a script with the policy ``trace``; wait until the job has ended in the store.
+
+        If a small step reached the time limit of a recording, since the machine is busy, the script
+        is run again.
+        """
+        for _ in range(TRIES):
+            ended = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
+            job = self._stored(ended.pid)
+            self.uid = job.info.hex
+            if "window-too-long" not in job.table("events").column("slug").to_pylist():
+                break
         return ended
 
     @property
