@@ -49,7 +49,11 @@ SOON_S = 0.00002
 #: File and name of a finalizer of ours that replaces one of TensorFlow's.
 REPLACED = ("<tfprof/callables.py>", "__del__")
 #: Files of code of the job's, and of the import system, which handles some errors.
-NOT_OURS = ("<frozen importlib", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+NOT_OURS = (
+    "<frozen importlib",
+    "<frozen zipimport",
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+)
 WINDOW_S = 0.05  # time limit of a window, which ends one whose step was interrupted
 UNSAMPLED = 600  # steps after which short ones are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
