@@ -92,8 +92,8 @@ def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
             function.__code__ = replaced(code, co_code=raw)
     if _RESUME is not None:
         raw = bytearray(code.co_code)
-        at = next(at for at in range(0, len(raw), 2) if raw[at] == _RESUME)
-        raw[at + 1] = _AFTER_YIELD_FROM
+        offset = next(offset for offset in range(0, len(raw), 2) if raw[offset] == _RESUME)
+        raw[offset + 1] = _AFTER_YIELD_FROM
         function.__code__ = code.replace(co_code=bytes(raw))
     return function
 
@@ -106,9 +106,9 @@ def contain_in_callback() -> None:
     error = sys.exc_info()[1]
     if error is None:
         return
-    theirs = _of_job(error)
-    if theirs is not None or not contain(error):
-        _raise_later(sys._getframe(1), theirs or error)
+    job_error = _job_exception(error)
+    if job_error is not None or not contain(error):
+        _raise_later(sys._getframe(1), job_error or error)
 
 
 def contain(error: BaseException) -> bool:
@@ -118,14 +118,14 @@ def contain(error: BaseException) -> bool:
     of the job's, raise that one.
     """
     global _raise
-    theirs = _of_job(error)
-    if theirs is error:
+    job_error = _job_exception(error)
+    if job_error is error:
         return False
-    if theirs is not None:
+    if job_error is not None:
         try:
-            _raise_again(theirs)
+            _raise_again(job_error)
         finally:
-            del theirs  # its traceback has this frame
+            del job_error  # its traceback has this frame
     if _retired:
         return True
     if _raise is None:
@@ -148,29 +148,29 @@ def raised_by_job(error: BaseException) -> bool:
     exception of the job's, as in a failed clean-up, it counts as the job's until ``contain`` gets
     it.
     """
-    return _of_job(error) is not None
+    return _job_exception(error) is not None
 
 
-def _of_job(error: BaseException) -> "BaseException | None":
+def _job_exception(error: BaseException) -> "BaseException | None":
     """Return ``error`` if the job raised it, or the exception of the job's that it replaced.
 
     An exception was replaced, and not handled by the job, if the outermost frame of its traceback
     is also in the traceback of an error that followed it.
     """
     frames: "set[FrameType]" = set()
-    each: "BaseException | None" = error
+    candidate: "BaseException | None" = error
     for _ in range(_REPLACED_MAX):
-        if each is None:
+        if candidate is None:
             return None
-        trace = each.__traceback__
-        if each is not error and (trace is None or trace.tb_frame not in frames):
+        trace = candidate.__traceback__
+        if candidate is not error and (trace is None or trace.tb_frame not in frames):
             return None
-        if _is_of_job(each):
-            return each
+        if _is_of_job(candidate):
+            return candidate
         while trace is not None:
             frames.add(trace.tb_frame)
             trace = trace.tb_next
-        each = each.__context__
+        candidate = candidate.__context__
     return None
 
 
@@ -211,9 +211,9 @@ def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
         return True
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     for name in code.co_varnames[:count]:
-        given = frame.f_locals.get(name)
-        for each in given if type(given) is tuple else (given,):
-            if each is not None and (each is caller.f_back or _is_below(each, caller)):
+        argument = frame.f_locals.get(name)
+        for value in argument if type(argument) is tuple else (argument,):
+            if value is not None and (value is caller.f_back or _is_below(value, caller)):
                 return True
     return False
 

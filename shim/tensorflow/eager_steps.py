@@ -197,13 +197,13 @@ def _name_of(function: Any) -> object:
 def _function_called(function: Any, frames: int = call_observer.FUNCTION) -> call_observer.EndCallback | None:
     here: ThreadState = local.thread_state
     if here.calling or here.keras_calls:
-        window.called({"self": function})
+        window.add_function({"self": function})
         return None
     name = _name_of(function)
     if name == _INITIALIZER or _idle() is None:
         return None
     call = OutermostStep(here, take_pending_kind(), name)
-    window.called({"self": function})
+    window.add_function({"self": function})
     return call_observer.EndCallback(call.end, frames)
 
 

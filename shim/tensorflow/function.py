@@ -260,7 +260,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
                 here.outermost = no_call
                 here.changed()
                 if window.current is not None:
-                    window.called(sys._getframe(1).f_locals)
+                    window.add_function(sys._getframe(1).f_locals)
                 call = self._call
                 if type(call) is int:
                     if kind is not None:
@@ -268,7 +268,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
                 elif call is not None:
                     _end(call, kind)
             elif window.current is not None and not isinstance(here.outermost(), base):
-                window.called(sys._getframe(1).f_locals)
+                window.add_function(sys._getframe(1).f_locals)
             return done
 
     made: Callable[..., object] = _named(Measured, base)

@@ -133,7 +133,7 @@ class Step(object):
         for _ in range(self.count - 1):
             tracker.next()
         if self.flags:
-            window.traced(self, duration, self.count)
+            window.end_step(self, duration, self.count)
         elif self.is_paced:
             tracker.note_untraced(self.key, duration)
         elif not self.windows and tracker.words[_TRACED] != self.before:

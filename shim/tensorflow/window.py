@@ -63,13 +63,13 @@ class Window(object):
         "own_ns",
         "pid",
         "session",
-        "size",
+        "start_peak_kib",
         "thread",
         "tracker",
     )
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
-        self.size = page_faults.peak_kib()
+        self.start_peak_kib = page_faults.peak_kib()
         self.growth_max_kib = _RETRY_GROWTH_MAX_KIB if _failed_windows.get((tracker.kind, key)) else _GROWTH_MAX_KIB
         self.tracker = tracker
         self.channel = channel
@@ -89,14 +89,14 @@ class Window(object):
         return self.tracker is step.tracker and self.ordinal == step.ordinal
 
     @property
-    def at(self) -> tuple[int, int]:
+    def step_id(self) -> tuple[int, int]:
         """The step's (kind, ordinal)."""
         return self.tracker.kind, self.ordinal
 
     def close(self) -> None:
         """Stop being the current window, and release the session."""
         self.is_closed = True
-        _dropped.pop(self.at, None)
+        _dropped.pop(self.step_id, None)
         self.forget()
         self.session.free()
 
@@ -109,12 +109,12 @@ class Window(object):
     def deliver(self, step: Step, duration: int, count: int) -> None:
         """Stop recording and put the data as the record of ``step``; count a loss on failure."""
         start = clock.mono()
-        kept: bool | None = None
+        was_put: bool | None = None
         try:
-            kept = self._put(step, duration, count)
+            was_put = self._put(step, duration, count)
         finally:
-            if not kept:
-                self.channel.lose_trace(put=kept is not None)
+            if not was_put:
+                self.channel.lose_trace(put=was_put is not None)
             self.own_ns += clock.mono() - start
 
     def _put(self, step: Step, duration: int, count: int) -> bool | None:
@@ -130,7 +130,7 @@ class Window(object):
             return None
         if data is None:
             if not session.is_unwanted:
-                self._report_dropped(page_faults.peak_kib() - self.size)
+                self._report_dropped(page_faults.peak_kib() - self.start_peak_kib)
             return None
         _failed_windows.pop((kind, self.key), None)
         self._note_growth(len(data))
@@ -157,10 +157,10 @@ class Window(object):
     @guarded
     def send_graphs(self) -> None:
         """Send the graphs of the functions that were called."""
-        for reference, given in list(self.functions.values()):
+        for reference, model_refs in list(self.functions.values()):
             function = reference()
             for concrete in concrete_functions(function):
-                graph.ensure_functions_sent(concrete.graph, self.channel, (function, given))
+                graph.ensure_functions_sent(concrete.graph, self.channel, (function, model_refs))
 
     def _report_dropped(self, growth: int) -> None:
         """Report why the recording was dropped; the process grew by ``growth`` KiB."""
@@ -205,7 +205,7 @@ def _begin(tracker: Tracker, ordinal: int, key: int, count: int) -> tuple[bool, 
     try:
         window = current
         if window is not None:
-            if window.pid == clock.getpid() and not _is_left_over(window):
+            if window.pid == clock.getpid() and not _free_abandoned(window):
                 tracker.count_missed(ordinal, count)
                 return None
             current = None
@@ -223,7 +223,7 @@ def begin(tracker: Tracker, ordinal: int, key: int, count: int) -> tuple[bool, b
     return _begin(tracker, ordinal, key, count) or (False, False)
 
 
-def traced(step: Step, duration: int, count: int) -> None:
+def end_step(step: Step, duration: int, count: int) -> None:
     """Record the end of the traced ``step`` after ``duration`` ns; it counts as ``count`` steps."""
     own_ns: int | None = None
     try:
@@ -249,7 +249,7 @@ def _close(step: Step, duration: int, count: int) -> int:
 
 
 @guarded
-def called(call: dict[str, Any]) -> None:
+def add_function(call: dict[str, Any]) -> None:
     """Add a called function to the open window; ``call`` has the call's ``self`` and ``args``."""
     window = current
     function = call.get("self")
@@ -257,13 +257,13 @@ def called(call: dict[str, Any]) -> None:
         return
     known = window.functions.get(id(function))
     if known is None or known[0]() is not function:
-        given = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
-        window.functions[id(function)] = (weakref.ref(function), given)
+        model_refs = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
+        window.functions[id(function)] = (weakref.ref(function), model_refs)
 
 
 @guarded
 def drop(step: Step) -> None:
-    """Drop the window of ``step``, which turned out to be no step."""
+    """Drop the window of ``step``: what began was not a step."""
     window = current
     if window is not None and window.is_of(step):
         try:
@@ -282,25 +282,25 @@ def drop_current() -> None:
         return
     if not window.session.began and window.thread == _thread.get_ident():
         return  # our own session is starting
-    _dropped[window.at] = window
+    _dropped[window.step_id] = window
     window.forget()
     window.session.drop()
     if window.is_closed:  # meanwhile, in its own thread
-        _dropped.pop(window.at, None)
+        _dropped.pop(window.step_id, None)
 
 
 @guarded
 def _finish() -> None:
     """Drop any open window, and count all windows whose steps have not ended yet as lost."""
     drop_current()
-    for at in list(_dropped):
-        window = _dropped.pop(at, None)
+    for step_id in list(_dropped):
+        window = _dropped.pop(step_id, None)
         if window is not None:
             window.channel.lose_trace()
 
 
-def _is_left_over(window: Window) -> bool:
-    """Free ``window`` and return True if an exception kept this thread from closing it."""
+def _free_abandoned(window: Window) -> bool:
+    """Free ``window`` if an exception kept this thread from closing it; return whether it did."""
     if window.thread != _thread.get_ident() or not window.session.is_stopped:
         return False
     window.session.free()
@@ -313,24 +313,24 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int, count: int) -> b
     channel = tracker.channel
     assert channel is not None
     start = clock.mono()
-    refused = _refusal_reason(channel, tracker.kind, key, level)
-    if refused is None:
+    reason = _refusal_reason(channel, tracker.kind, key, level)
+    if reason is None:
         window = current = Window(tracker, channel, ordinal, key)
         try:
-            refused = _start(window)
+            reason = _start(window)
             window.head_word |= threads.head_word(window.thread)  # other threads may have begun calls meanwhile
         except BaseException:
             window.close()
             raise
-        if refused is None:
+        if reason is None:
             window.own_ns = clock.mono() - start
             return True
         window.close()
     tracker.spend(clock.mono() - start)
-    if refused is profiler.BUSY_REASON:
+    if reason is profiler.BUSY_REASON:
         tracker.count_missed(ordinal, count)
-    if refused[0] and not _ending:
-        report_once(channel, *refused)
+    if reason[0] and not _ending:
+        report_once(channel, *reason)
     return False
 
 
@@ -344,7 +344,7 @@ def _start(window: Window) -> tuple[str, str] | None:
         if _ending:  # `_end` may have run before ``current`` was set
             return ("", "")
         tries = _failed_windows.get((window.tracker.kind, window.key), 0)
-        size_max_kib = window.size + window.growth_max_kib if window.size else sys.maxsize
+        size_max_kib = window.start_peak_kib + window.growth_max_kib if window.start_peak_kib else sys.maxsize
         return window.session.open(limit_s(window.channel, tries), size_max_kib)
     finally:
         del hold  # a traceback that the job keeps must not hold it
@@ -390,10 +390,10 @@ def _forked() -> None:
     global current, _opening
     window, current = current, None
     _opening = TryLock()
-    left = [*_dropped.values(), *([] if window is None else [window])]
+    windows = [*_dropped.values(), *([] if window is None else [window])]
     _dropped.clear()
-    for each in left:
-        each.session.leak()
+    for window in windows:
+        window.session.leak()
 
 
 def concrete_functions(function: Any) -> list[Any]:

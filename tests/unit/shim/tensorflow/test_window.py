@@ -381,7 +381,7 @@ def test_functions_of_the_job_are_not_kept_alive(fake, read, monkeypatch):
         pass
 
     function = Function()
-    window.called({"self": function, "args": ()})
+    window.add_function({"self": function, "args": ()})
     gone = weakref.ref(function)
     del function
     assert gone() is None
