@@ -66,7 +66,7 @@ def test_a_call_that_fails_is_flagged_and_its_exception_has_no_frame_of_ours(fun
 
 def test_the_function_called_in_a_window_is_known_at_its_end(functions, read, monkeypatch):
     called: list[object] = []
-    monkeypatch.setattr(window, "called", lambda call: called.append(call["self"]))
+    monkeypatch.setattr(window, "add_function", lambda call: called.append(call["self"]))
     step = functions.Function("step")
     for _ in range(4):
         step()
