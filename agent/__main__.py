@@ -14,9 +14,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the agent of a store until it is stopped or idle."""
     parser = argparse.ArgumentParser(prog="python -m tfprof.agent", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder for the results")
-    given = parser.parse_args(arguments).store
+    store_option = parser.parse_args(arguments).store
     try:
-        store = settings_files.store() if given is None else runtime_dir.store_path(given)
+        store = settings_files.store() if store_option is None else runtime_dir.store_path(store_option)
     except TfprofError as error:
         streams.say(f"tfprof: {error}")
         return error.exit_code

@@ -44,10 +44,10 @@ class Announcement(NamedTuple):
     @property
     def refusal(self) -> dict[str, str] | None:
         """The reason why there is no channel, as slug and text; None if there is one."""
-        word, _, rest = self.text.partition(" ")
+        word, _, reason = self.text.partition(" ")
         if word != "refused":
             return None
-        slug, _, text = rest.partition(" ")
+        slug, _, text = reason.partition(" ")
         return {"slug": slug, "text": text}
 
 
@@ -70,24 +70,28 @@ class AnnounceFolder:
                 names = {entry.name for entry in itertools.islice(entries, FILES_MAX)}
         except OSError:
             return []
-        if len(names) < FILES_MAX:  # otherwise files that were seen may be among those not listed
+        if len(names) < FILES_MAX:  # otherwise some files that were seen may not be listed
             self._seen &= names
         self._tries = {name: tries for name, tries in self._tries.items() if name in names}
-        found = [one for name in sorted(names - self._seen)[:NEWS_MAX] if (one := self._news_in(name)) is not None]
+        announcements = [
+            announcement
+            for name in sorted(names - self._seen)[:NEWS_MAX]
+            if (announcement := self._read_new(name)) is not None
+        ]
         # After a change of the clock, a time stamp in the future counts as old, too.
         settled = abs(time.time_ns() - changed_ns) > STAMP_NS and names <= self._seen
         self._changed_ns = changed_ns if settled else -1
-        return found
+        return announcements
 
-    def _news_in(self, name: str) -> Announcement | None:
+    def _read_new(self, name: str) -> Announcement | None:
         """Return the announcement in the file ``name``, None when it is invalid or incomplete."""
-        found = self._read(name)
+        announcement = self._read(name)
         tries = self._tries.pop(name, 0) + 1
-        if found is not None or tries == TRIES or _NAME.fullmatch(name) is None:
+        if announcement is not None or tries == TRIES or _NAME.fullmatch(name) is None:
             self._seen.add(name)
         else:
             self._tries[name] = tries
-        return found
+        return announcement
 
     def _read(self, name: str) -> Announcement | None:
         match = _NAME.fullmatch(name)
@@ -108,7 +112,7 @@ class AnnounceFolder:
 
 def _content(text: str) -> tuple[str, int]:
     """Return the printable text of a file and the launch in its last line, 0 if it has none."""
-    rest, _, last = text.rstrip("\n").rpartition("\n")
-    launch = int(last, 16) if _LAUNCH.fullmatch(last) else 0
-    words = rest if launch else text
-    return "".join(letter if letter.isprintable() else " " for letter in words).strip(), launch
+    body, _, last_line = text.rstrip("\n").rpartition("\n")
+    launch = int(last_line, 16) if _LAUNCH.fullmatch(last_line) else 0
+    content = body if launch else text
+    return "".join(character if character.isprintable() else " " for character in content).strip(), launch

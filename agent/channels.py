@@ -163,7 +163,7 @@ class ChannelReader:
 
     def set_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Write ``ranges``, at most `RANGES_MAX` pairs of first and last step, into the table."""
-        for at, step in enumerate(step for one in ranges[: layout.RANGES_MAX] for step in one):
+        for at, step in enumerate(step for step_range in ranges[: layout.RANGES_MAX] for step in step_range):
             self._words[layout.RANGES_AT // 8 + at] = step
 
     @property

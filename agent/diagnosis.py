@@ -16,7 +16,7 @@ from . import python_command
 from .attach import maps, targets
 from .attach.targets import Target
 
-#: Verdicts: the part can be profiled, it can with a limit that the text names, it cannot.
+#: Verdicts: the part can be profiled, can be profiled with the limit in the text, or cannot.
 OK, NOTE, NO = "ok", "note", "no"
 #: Versions of CPython whose functions the shim can patch in place.
 PYTHONS: Final = ((3, 7), (3, 13))
@@ -54,7 +54,7 @@ def of_process(pid: int) -> Iterator[Finding]:
         yield Finding("process", NO, f"there is no process {pid}")
         return
     yield Finding("process", OK, f"{targets.program(target.command)} of {target.user}")
-    yield from _guarded("attach", lambda: _attaching(target))
+    yield from _guarded("attach", lambda: _attach_outcome(target))
     yield from _guarded("python", lambda: _interpreter_of(pid))
     yield from _guarded("tensorflow", lambda: _tensorflow_of(pid, target.has_tensorflow))
     yield from _guarded("namespace", lambda: _namespaces(pid))
@@ -81,25 +81,25 @@ def of_command(command: Sequence[str]) -> Iterator[Finding]:
         if parsed is not None and parsed.isolating is not None:
             text = f"with {parsed.isolating} Python ignores tfprof-run: start the command, then tfprof attach PID"
             yield Finding("start", NO, text)
-        yield from _of_interpreter(python)
+        yield from _interpreter_findings(python)
     yield from _guarded("memory", lambda: _memory("/"))
 
 
 def of_host(store: str) -> Iterator[Finding]:
     """Yield the findings about the folders that daemons and jobs share, and about free space."""
     yield from _guarded("runtime", lambda: _runtime(store))
-    yield from _guarded("store", lambda: _room(store))
+    yield from _guarded("store", lambda: _free_space(store))
 
 
 def _guarded(part: str, check: Check) -> Iterator[Finding]:
     try:
-        found = check()
+        outcome = check()
     except TfprofError as error:
-        found = (NO, str(error))
+        outcome = (NO, str(error))
     except OSError as error:
-        found = (NOTE, f"cannot be read: {error.strerror}")
-    if found is not None:
-        yield Finding(part, *found)
+        outcome = (NOTE, f"cannot be read: {error.strerror}")
+    if outcome is not None:
+        yield Finding(part, *outcome)
 
 
 def _program(path: str) -> tuple[str, str]:
@@ -124,22 +124,22 @@ def _python_of(path: str) -> list[str] | None:
     return words if words and python_command.is_python(words[0]) else None
 
 
-def _of_interpreter(python: Sequence[str]) -> Iterator[Finding]:
+def _interpreter_findings(python: Sequence[str]) -> Iterator[Finding]:
     try:
-        ran = subprocess.run([*python, "-c", _PROBE], capture_output=True, timeout=PROBE_S, check=True, text=True)
-        name, version, executable, path = json.loads(ran.stdout.splitlines()[-1])
+        result = subprocess.run([*python, "-c", _PROBE], capture_output=True, timeout=PROBE_S, check=True, text=True)
+        name, version, executable, path = json.loads(result.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         yield Finding("python", NO, f"{python[0]} does not run")
         return
     yield Finding("python", *_supported(name, tuple(version), executable))
-    found = _tensorflow_in(path)
-    if found is None:
+    package = _tensorflow_in(path)
+    if package is None:
         yield Finding("tensorflow", NO, "it is not installed for this interpreter")
     else:
-        yield Finding("tensorflow", *_profiled(*found))
+        yield Finding("tensorflow", *_profiled(*package))
 
 
-def _attaching(target: Target) -> Outcome:
+def _attach_outcome(target: Target) -> Outcome:
     if target.state == targets.PROFILED:
         return OK, "it is already profiled: tfprof trace traces more of its steps"
     refusal = targets.refusal_of(target.process.pid)
@@ -173,11 +173,11 @@ def _tensorflow_of(pid: int, is_loaded: bool | None) -> Outcome:
     if not is_loaded:
         return NOTE, "it is not loaded yet" if is_loaded is False else "the process's files cannot be read"
     folders = dict.fromkeys(
-        one.path[: match.start()] for one in maps.mappings(pid) for match in re.finditer("/tensorflow", one.path)
+        file.path[: match.start()] for file in maps.mappings(pid) for match in re.finditer("/tensorflow", file.path)
     )
     root = f"/proc/{pid}/root"
-    found = _tensorflow_in(root + folder for folder in folders)
-    return (NOTE, "its version is unknown") if found is None else _profiled(found[0], found[1].removeprefix(root))
+    package = _tensorflow_in(root + folder for folder in folders)
+    return (NOTE, "its version is unknown") if package is None else _profiled(package[0], package[1].removeprefix(root))
 
 
 def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
@@ -187,23 +187,23 @@ def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
             names = os.listdir(folder or ".")
         except OSError:
             continue
-        found = [match[1] for name in names if (match := _PACKAGE.fullmatch(name))]
-        if found:
-            return found[0], folder
+        versions = [match[1] for name in names if (match := _PACKAGE.fullmatch(name))]
+        if versions:
+            return versions[0], folder
     return None
 
 
 def _profiled(version: str, folder: str) -> tuple[str, str]:
     number = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    for least, text in _PROFILED:
-        if number >= least:
+    for oldest, text in _PROFILED:
+        if number >= oldest:
             return OK, f"{version} in {folder}: {text}"
     return NOTE, f"{version} in {folder} is older than 1.15, the oldest tested version"
 
 
 def _namespaces(pid: int) -> Outcome:
-    apart = [name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)]
-    return (OK, f"its own ({', '.join(apart)}): files of the host may not be visible there") if apart else None
+    separate = [name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)]
+    return (OK, f"its own ({', '.join(separate)}): files of the host may not be visible there") if separate else None
 
 
 def _namespace(pid: int, name: str) -> str:
@@ -239,21 +239,21 @@ def _runtime(store: str) -> Outcome:
         addresses.collector_address(instance)
     except FolderError as error:
         return NO, str(error.args[0])
-    there = _existing(instance)
-    info = os.stat(there)
-    if there in (instance, runtime_dir.runtime_root()) and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
-        return NO, f"{there} is not a private folder of yours"
-    if not os.access(there, os.W_OK | os.X_OK):
-        return NO, f"{there} cannot be written: set XDG_RUNTIME_DIR"
-    return OK, instance if there == instance else f"{instance}, which is created on first use"
+    folder = _existing(instance)
+    info = os.stat(folder)
+    if folder in (instance, runtime_dir.runtime_root()) and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
+        return NO, f"{folder} is not a private folder of yours"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return NO, f"{folder} cannot be written: set XDG_RUNTIME_DIR"
+    return OK, instance if folder == instance else f"{instance}, which is created on first use"
 
 
-def _room(store: str) -> Outcome:
-    there = _existing(store)
-    if not os.access(there, os.W_OK | os.X_OK):
-        return NO, f"{there} cannot be written: give another folder with --store"
-    room = os.statvfs(there)
-    free = room.f_bavail * room.f_frsize
+def _free_space(store: str) -> Outcome:
+    folder = _existing(store)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return NO, f"{folder} cannot be written: give another folder with --store"
+    filesystem = os.statvfs(folder)
+    free = filesystem.f_bavail * filesystem.f_frsize
     verdict = OK if free >= 1 << 30 else NOTE
     return verdict, f"{store}, {free / 1e9:,.1f} GB free"
 
@@ -267,5 +267,5 @@ def _existing(path: str) -> str:
 
 def verdict_of(findings: Iterable[Finding]) -> str:
     """Return NO if any part cannot be profiled, NOTE if any has a limit, else OK."""
-    verdicts = {one.verdict for one in findings}
+    verdicts = {finding.verdict for finding in findings}
     return next(verdict for verdict in (NO, NOTE, OK) if verdict in verdicts or verdict == OK)

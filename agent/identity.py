@@ -73,8 +73,8 @@ def _tf_task(config: str) -> str | None:
 
 def container(cgroup: str) -> str | None:
     """Return the container's id in the text of a /proc/PID/cgroup, None outside of one."""
-    found = _CONTAINER.search(cgroup)
-    return found.group(1) if found else None
+    match = _CONTAINER.search(cgroup)
+    return match.group(1) if match else None
 
 
 def user_name(user_id: int) -> str:
@@ -99,10 +99,10 @@ def process_tags(pid: int) -> dict[str, str]:
     """Return the tags of process ``pid``, including its container."""
     try:
         with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
-            inside = container(file.read())
+            container_id = container(file.read())
     except OSError:
-        inside = None
-    return tags(environment_of(pid)) | ({"container": inside} if inside else {})
+        container_id = None
+    return tags(environment_of(pid)) | ({"container": container_id} if container_id else {})
 
 
 def hello_part(hello: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,11 +110,11 @@ def hello_part(hello: Mapping[str, Any]) -> dict[str, Any]:
 
     These are known names with text of a bounded length, and the names of functions by key.
     """
-    believed: dict[str, Any] = {name: hello[name][:_TEXT_MAX] for name in HELLO if isinstance(hello.get(name), str)}
+    accepted: dict[str, Any] = {name: hello[name][:_TEXT_MAX] for name in HELLO if isinstance(hello.get(name), str)}
     functions = hello.get("functions")
     if isinstance(functions, dict):
         pairs = [
             (key, name[:_TEXT_MAX]) for key, name in functions.items() if _KEY.fullmatch(key) and isinstance(name, str)
         ]
-        believed["functions"] = dict(pairs[:_FUNCTIONS_MAX])
-    return believed
+        accepted["functions"] = dict(pairs[:_FUNCTIONS_MAX])
+    return accepted

@@ -125,20 +125,20 @@ def write(instance_dir: str, launch: Launch) -> None:
 
 def read(instance_dir: str, launch: int) -> Launch | None:
     """Return the description of ``launch``, None when the instance has none."""
-    found = read_json(_path(instance_dir, launch, _DESCRIPTION))
-    if found is None or found.get("launch") != launch or not _is_sound(found):
+    fields = read_json(_path(instance_dir, launch, _DESCRIPTION))
+    if fields is None or fields.get("launch") != launch or not _is_sound(fields):
         return None
     try:
-        return Launch(**found)
+        return Launch(**fields)
     except TypeError:
         return None
 
 
-def _is_sound(found: dict[str, Any]) -> bool:
+def _is_sound(fields: dict[str, Any]) -> bool:
     """Whether every field has the right type."""
-    if not all(isinstance(value, _KINDS.get(name, object)) for name, value in found.items()):
+    if not all(isinstance(value, _KINDS.get(name, object)) for name, value in fields.items()):
         return False
-    texts = [*(found.get("command") or ()), *(found.get("tags") or {}).values()]
+    texts = [*(fields.get("command") or ()), *(fields.get("tags") or {}).values()]
     return all(isinstance(text, str) for text in texts)
 
 
@@ -149,24 +149,26 @@ def write_result(instance_dir: str, result: Result) -> None:
 
 def read_result(instance_dir: str, launch: int) -> Result | None:
     """Return the result of ``launch``, None when the agent has written none."""
-    found = read_json(_path(instance_dir, launch, _RESULT))
-    if found is None or not _is_sound_result(found):
+    fields = read_json(_path(instance_dir, launch, _RESULT))
+    if fields is None or not _is_sound_result(fields):
         return None
     try:
-        return Result(**found)
+        return Result(**fields)
     except TypeError:
         return None
 
 
-def _is_sound_result(found: dict[str, Any]) -> bool:
+def _is_sound_result(fields: dict[str, Any]) -> bool:
     """Whether every field that is read has the right type: another release may have written it."""
-    if not _has(found, _RESULT_KINDS):
+    if not _has_fields(fields, _RESULT_KINDS):
         return False
-    reasons = [*found["refused"], *([] if found.get("stall") is None else [found["stall"]])]
-    return all(_has(job, _JOB_KINDS) for job in found["jobs"]) and all(_has(one, _REASON_KINDS) for one in reasons)
+    reasons = [*fields["refused"], *([] if fields.get("stall") is None else [fields["stall"]])]
+    return all(_has_fields(job, _JOB_KINDS) for job in fields["jobs"]) and all(
+        _has_fields(reason, _REASON_KINDS) for reason in reasons
+    )
 
 
-def _has(value: object, kinds: Mapping[str, type]) -> bool:
+def _has_fields(value: object, kinds: Mapping[str, type]) -> bool:
     """Whether ``value`` is a dict with these keys, and values of these types."""
     return isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
 

@@ -35,14 +35,14 @@ class Process(NamedTuple):
     @property
     def is_alive(self) -> bool:
         """Whether the process still runs; a zombie does not."""
-        found = _stat(self.pid)
-        return found is not None and found.started == self.started and not found.is_over
+        stat = _stat(self.pid)
+        return stat is not None and stat.started == self.started and not stat.is_over
 
     @property
     def is_stopped(self) -> bool:
         """Whether the process is stopped, by SIGSTOP or by a debugger."""
-        found = _stat(self.pid)
-        return found is not None and found.started == self.started and found.is_stopped
+        stat = _stat(self.pid)
+        return stat is not None and stat.started == self.started and stat.is_stopped
 
 
 class _Stat(NamedTuple):
@@ -99,11 +99,11 @@ def usage(process: Process) -> ProcessUsage | None:
 
     This reads two files; psutil reads four in four times the time.
     """
-    found = _stat(process.pid)
-    if found is None or found.started != process.started or found.is_over:
+    stat = _stat(process.pid)
+    if stat is None or stat.started != process.started or stat.is_over:
         return None
-    user_s, system_s = found.user_ticks * TICK_S, found.system_ticks * TICK_S
-    return ProcessUsage(user_s, system_s, *_transferred(process.pid), found.threads, found.rss_pages * _PAGE)
+    user_s, system_s = stat.user_ticks * TICK_S, stat.system_ticks * TICK_S
+    return ProcessUsage(user_s, system_s, *_transferred(process.pid), stat.threads, stat.rss_pages * _PAGE)
 
 
 def _transferred(pid: int) -> tuple[int, int]:
@@ -118,8 +118,8 @@ def _transferred(pid: int) -> tuple[int, int]:
 
 def process(pid: int) -> Process | None:
     """Return the current process with number ``pid``, None when there is none."""
-    found = _stat(pid)
-    return None if found is None else Process(pid, found.started)
+    stat = _stat(pid)
+    return None if stat is None else Process(pid, stat.started)
 
 
 def age_s(process: Process) -> float:
@@ -132,18 +132,18 @@ def ran_at(pid: int, real_ns: int) -> bool:
 
     Clock changes of up to a minute are tolerated.
     """
-    found = _stat(pid)
-    if found is None:
+    stat = _stat(pid)
+    if stat is None:
         return False
-    began_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + found.started * TICK_S
+    began_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + stat.started * TICK_S
     return began_s < real_ns / 1e9 + 60.0
 
 
 def is_descendant(pid: int, ancestor: int) -> bool:
     """Return whether process ``pid`` is ``ancestor`` or one of its descendants."""
     while pid > 1 and pid != ancestor:
-        found = _stat(pid)
-        pid = found.parent if found is not None else 0
+        stat = _stat(pid)
+        pid = stat.parent if stat is not None else 0
     return pid == ancestor
 
 
@@ -155,12 +155,12 @@ class ProcessTree(NamedTuple):
 
     def below(self, root: int, excluded: frozenset[int]) -> list[Process]:
         """Return ``root`` and its descendants, except the subtrees of ``excluded`` (other jobs)."""
-        found, left = [], [root] if root in self.members else []
-        while left:
-            pid = left.pop()
-            found.append(self.members[pid])
-            left += [child for child in self.children.get(pid, ()) if child not in excluded]
-        return found
+        processes, pending = [], [root] if root in self.members else []
+        while pending:
+            pid = pending.pop()
+            processes.append(self.members[pid])
+            pending += [child for child in self.children.get(pid, ()) if child not in excluded]
+        return processes
 
 
 def process_tree(pids: Iterable[int]) -> ProcessTree:
@@ -168,10 +168,10 @@ def process_tree(pids: Iterable[int]) -> ProcessTree:
     members: dict[int, Process] = {}
     children: dict[int, list[int]] = {}
     for pid in pids:
-        found = _stat(pid)
-        if found is not None and not found.is_over:
-            members[pid] = Process(pid, found.started)
-            children.setdefault(found.parent, []).append(pid)
+        stat = _stat(pid)
+        if stat is not None and not stat.is_over:
+            members[pid] = Process(pid, stat.started)
+            children.setdefault(stat.parent, []).append(pid)
     return ProcessTree(members, children)
 
 
@@ -192,29 +192,29 @@ def visible(user_id: int) -> Iterator[int]:
 
 def channels_of(pid: int) -> dict[Inode, str]:
     """Return the open channels of process ``pid``, each with a path to open it by."""
-    found: dict[Inode, str] = {}
+    channels: dict[Inode, str] = {}
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)
     except OSError:
-        return found
+        return channels
     for name in names:
         path = f"{folder}/{name}"
         with suppress(OSError):  # the process closes files meanwhile
             if os.readlink(path) == _LINK:
                 info = os.stat(path)
-                found[info.st_dev, info.st_ino] = path
-    return found
+                channels[info.st_dev, info.st_ino] = path
+    return channels
 
 
 def scan(user_id: int) -> dict[Inode, list[DescriptorHolder]]:
     """Return all channels that other processes visible to ``user_id`` hold; this takes some ms."""
-    found: dict[Inode, list[DescriptorHolder]] = {}
+    holders: dict[Inode, list[DescriptorHolder]] = {}
     for pid in visible(user_id):
         if pid != os.getpid():
             for inode, path in channels_of(pid).items():
-                found.setdefault(inode, []).append(DescriptorHolder(pid, path))
-    return found
+                holders.setdefault(inode, []).append(DescriptorHolder(pid, path))
+    return holders
 
 
 def status_of(pid: int) -> dict[str, str]:

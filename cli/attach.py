@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from ..agent.attach import targets
 from ..agent.attach.attachment import ALL_METHODS, Attachment, AttachOptions
-from ..agent.attach.helper import answer_in_process, set_request_handler
+from ..agent.attach.helper import answer_by_subprocess, set_request_handler
 from ..agent.attach.identities import RequestHandler, as_user, user_to_become
 from ..agent.channels import ChannelReader
 from ..agent.processes import Process, process
@@ -166,7 +166,7 @@ def attach(
         )
     user_id = user_to_become(list(pids))
     if user_id is not None:
-        return as_user(user_id, pids[0], partial(_as_user, options, pids, count, output, no_wait), answer_in_process)
+        return as_user(user_id, pids[0], partial(_as_user, options, pids, count, output, no_wait), answer_by_subprocess)
     return _run(options, pids, count, output, no_wait=no_wait)
 
 

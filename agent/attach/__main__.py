@@ -24,9 +24,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Execute ``request`` and return its result, or slug and text of an error."""
     try:
         process = Process(request["pid"], request["started"])
-        done = inject(process, _work(request), tuple(request["methods"]), request.get("user_id"))
-        answer = payload.parse_answer(done.answer)
-        return {"method": done.method, "stopped_ns": done.stopped_ns, "shim": answer._asdict()}
+        result = inject(process, _work(request), tuple(request["methods"]), request.get("user_id"))
+        shim_answer = payload.parse_answer(result.answer)
+        return {"method": result.method, "stopped_ns": result.stopped_ns, "shim": shim_answer._asdict()}
     except TfprofError as error:
         return {"slug": error.slug, "text": error.args[0]}
     except ProcessLookupError:

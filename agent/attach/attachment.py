@@ -55,8 +55,8 @@ class Attachment:
     def __init__(self, options: AttachOptions, process: Process) -> None:
         self.process = process
         self._options = options
-        found = _channel(process)
-        refusal = None if found is not None else targets.refusal_of(process.pid)
+        channel = _channel(process)
+        refusal = None if channel is not None else targets.refusal_of(process.pid)
         if refusal is not None:
             raise refusal
         self._instance_dir = runtime_dir.make_instance(options.store)
@@ -64,15 +64,15 @@ class Attachment:
         self._launch: Launch | None = None
         self.method, self.stopped_ns = CHANNEL, 0
         self.is_open = True  # until `end`
-        self.channel = self._attached(found)
+        self.channel = self._attached(channel)
 
-    def _attached(self, found: ChannelReader | None) -> ChannelReader:
+    def _attached(self, channel: ChannelReader | None) -> ChannelReader:
         methods = tuple(name for name in self._options.methods if name in METHODS)
-        if found is not None:
+        if channel is not None:
             if CHANNEL not in self._options.methods:
-                found.close()
+                channel.close()
                 raise RefusedError("it is already profiled", "already-profiled")
-            return found
+            return channel
         if not methods:
             raise RefusedError("it has no channel", "no-channel-there")
         self._launch = self._make_launch()
@@ -83,9 +83,9 @@ class Attachment:
             raise
         try:
             environ = {**self._options.settings, "TFPROF_RUN": launches.run_of(self._instance_dir, self._launch)}
-            done = helper.arm(self.process, environ, methods)
-            self.method, self.stopped_ns = done.method, done.stopped_ns
-            return self._new_channel(done.answer)
+            result = helper.arm(self.process, environ, methods)
+            self.method, self.stopped_ns = result.method, result.stopped_ns
+            return self._new_channel(result.answer)
         except BaseException:  # also KeyboardInterrupt
             with contextlib.suppress(AttachError):
                 helper.disarm(self.process)
@@ -104,14 +104,14 @@ class Attachment:
             raise RefusedError(targets.SETUID, "set-uid")
         if answer.refused:
             raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
-        # An armed process that maps TensorFlow without a channel is importing it.
+        # A process that is armed and maps TensorFlow, but has no channel, still imports TensorFlow.
         timeout_s = CHANNEL_TIMEOUT_S if answer.channel else LOADING_TIMEOUT_S if self._maps_tensorflow() else 0
         deadline = time.monotonic() + timeout_s
         while self.process.is_alive and time.monotonic() < deadline:
-            found = _channel(self.process)
-            if found is not None:
-                self._announce(found)
-                return found
+            channel = _channel(self.process)
+            if channel is not None:
+                self._announce(channel)
+                return channel
             time.sleep(POLL_S)
         raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
 
@@ -154,17 +154,17 @@ class Attachment:
 
     def detach(self) -> None:
         """Disarm the shim in the job, at its next step or directly; AttachError if that fails."""
-        # The agent learns from the process's open descriptor whose channel it is. So it must have
-        # found the channel before the process closes that descriptor.
+        # The agent learns from an open descriptor which process a channel belongs to. So it must
+        # find the channel before the process closes the descriptor.
         self._wait(lambda: bool(self.channel.word("agent_pid")), FOUND_TIMEOUT_S)
         control.detach(self.channel)
         self._wait(lambda: False, DETACH_TIMEOUT_S)
         if self.is_alive:
             helper.disarm(self.process)
 
-    def _wait(self, until: Callable[[], bool], timeout_s: float) -> None:
+    def _wait(self, condition: Callable[[], bool], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        while self.is_alive and not until() and time.monotonic() < deadline:
+        while self.is_alive and not condition() and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
     def end(self) -> None:
@@ -198,7 +198,7 @@ class Attachment:
 def _channel(process: Process) -> ChannelReader | None:
     """Return the channel of ``process``, None if it has none.
 
-    FormatError if it stays invalid: at first, the process may be just creating it.
+    FormatError if it stays invalid: the process may still be creating it.
     """
     deadline = time.monotonic() + CREATED_TIMEOUT_S
     while True:

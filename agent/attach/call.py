@@ -118,13 +118,13 @@ class StoppedThread:
     def run(self, code: int, timeout_s: float, **registers: int) -> Registers:
         """Run machine code that ends with `rt_sigreturn`; return the registers there."""
         frame = self._frame
-        first = self.state.registers.copy()
-        first.orig_rax, first.rip, first.rsp = _NO_CALL, code, frame.at
-        first.eflags &= ~_DIRECTION_FLAG
+        start_registers = self.state.registers.copy()
+        start_registers.orig_rax, start_registers.rip, start_registers.rsp = _NO_CALL, code, frame.at
+        start_registers.eflags &= ~_DIRECTION_FLAG
         for name, value in registers.items():
-            setattr(first, name, value)
+            setattr(start_registers, name, value)
         self._memory.write(frame.at, frame.data)
-        return self._make_call(frame, first, timeout_s, None)
+        return self._make_call(frame, start_registers, timeout_s, None)
 
     def _make_call(
         self, frame: SignalFrame, registers: Registers, timeout_s: float, on_syscall: OnSyscall | None
@@ -133,7 +133,7 @@ class StoppedThread:
         thread.set_registers(registers)  # from here on the thread restores itself
         thread.set_signal_mask(ALL_BLOCKED)
         try:
-            returned = self._until_return(timeout_s, on_syscall)
+            at_return = self._run_until_return(timeout_s, on_syscall)
         except BackedOutError:
             thread.interrupt(self._timeout_s)
             self._restore()
@@ -146,19 +146,19 @@ class StoppedThread:
         # The thread is about to restore itself by `rt_sigreturn`. This call is skipped, and the
         # registers are set so that the thread repeats it if this process ends now. An interrupted
         # system call can be restarted exactly only after the next stop.
-        again = returned.copy()
-        again.orig_rax, again.rip = _NO_CALL, self._restorer
-        again.rsp = frame.at
-        thread.set_registers(again)
+        repetition = at_return.copy()
+        repetition.orig_rax, repetition.rip = _NO_CALL, self._restorer
+        repetition.rsp = frame.at
+        thread.set_registers(repetition)
         thread.interrupt(self._timeout_s)
         self._restore()
-        return returned
+        return at_return
 
-    def _until_return(self, timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
+    def _run_until_return(self, timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
         """Run the thread until the call has returned.
 
-        Only a call that waits for a lock can be undone, since it has done nothing yet. Anywhere
-        else it may have done its work, or may hold a lock itself, and would leave it locked.
+        Only a call that waits for a lock can be undone, since it has done nothing yet. Any other
+        call may have done its work, or may hold a lock, which would stay locked.
         BackedOutError if the call waits for a lock, StillRunningError if it takes too long for
         another reason.
         """

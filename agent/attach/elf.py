@@ -28,7 +28,7 @@ _DYNAMIC_MAX: Final = 1 << 16
 _TABLE_MAX: Final = 64 << 20
 _ADDRESS_MAX: Final = 1 << 47
 
-#: Machines by their number in the header, and the places of that number and of the byte order.
+#: Machines by their number in the header, and the positions of that number and of the byte order.
 MACHINES: Final = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64", 22: "s390x"}
 _MACHINE: Final = slice(18, 20)
 _ORDER_AT: Final = 5
@@ -74,15 +74,15 @@ class Image:
         segments = [
             _Segment(kind, at, address, length) for kind, _, at, address, _, _, length, _ in _SEGMENT.iter_unpack(table)
         ]
-        self._loaded = [segment for segment in segments if segment.kind == _PT_LOAD]
-        if not self._loaded:
+        self._load_segments = [segment for segment in segments if segment.kind == _PT_LOAD]
+        if not self._load_segments:
             raise ElfError("no segment to load")
         #: Difference between addresses in the process and those in the file.
-        self._moved = at - (self._loaded[0].address - self._loaded[0].offset)
+        self._load_bias = at - (self._load_segments[0].address - self._load_segments[0].offset)
         self._dynamic = next((segment for segment in segments if segment.kind == _PT_DYNAMIC), None)
 
-    def symbols(self, wanted: frozenset[str]) -> Mapping[str, int]:
-        """Return the addresses of those ``wanted`` dynamic symbols that the file defines.
+    def symbols(self, symbol_names: frozenset[str]) -> Mapping[str, int]:
+        """Return the addresses of the dynamic symbols that the file defines, of ``symbol_names``.
 
         They are addresses in the process.
         """
@@ -91,17 +91,17 @@ class Image:
             return {}
         texts_at, table_at = self._address(tags[_DT_STRTAB]), self._address(tags[_DT_SYMTAB])
         texts = self._read(texts_at, tags[_DT_STRSZ])
-        # A name may be stored as the suffix of another one.
-        names = {match.start(): name for name in wanted for match in re.finditer(b"%s\0" % name.encode(), texts)}
+        # A name may be stored as the suffix of another name.
+        names = {match.start(): name for name in symbol_names for match in re.finditer(b"%s\0" % name.encode(), texts)}
         size = (texts_at if texts_at > table_at else self._end(table_at)) - table_at
         table = self._memory.read(table_at, min(size, _TABLE_MAX))
-        found: dict[str, int] = {}
+        addresses: dict[str, int] = {}
         for name, _, _, section, value, _ in _SYMBOL.iter_unpack(table[: len(table) // _SYMBOL.size * _SYMBOL.size]):
             if section and name in names:
-                found.setdefault(names[name], value + self._moved)
-                if len(found) == len(wanted):
+                addresses.setdefault(names[name], value + self._load_bias)
+                if len(addresses) == len(symbol_names):
                     break
-        return found
+        return addresses
 
     def _tags(self) -> dict[int, int]:
         """Return the values of the dynamic section by tag."""
@@ -109,7 +109,7 @@ class Image:
             return {}
         size = min(self._dynamic.size, _DYNAMIC_MAX) // _DYNAMIC.size * _DYNAMIC.size
         tags: dict[int, int] = {}
-        for tag, value in _DYNAMIC.iter_unpack(self._read(self._dynamic.address + self._moved, size)):
+        for tag, value in _DYNAMIC.iter_unpack(self._read(self._dynamic.address + self._load_bias, size)):
             if not tag:
                 break
             tags[tag] = value
@@ -121,7 +121,7 @@ class Image:
         Some dynamic linkers write that address into the dynamic section. Others leave the address
         in the file.
         """
-        for at in (value, value + self._moved):
+        for at in (value, value + self._load_bias):
             if self._end(at):
                 return at
         raise ElfError("a table outside of the segments")
@@ -129,9 +129,9 @@ class Image:
     def _end(self, at: int) -> int:
         """Return where the segment that contains the address ``at`` ends, 0 if none does."""
         ends = (
-            each.address + self._moved + each.size
-            for each in self._loaded
-            if 0 <= at - each.address - self._moved < each.size
+            segment.address + self._load_bias + segment.size
+            for segment in self._load_segments
+            if 0 <= at - segment.address - self._load_bias < segment.size
         )
         return next(ends, 0)
 

@@ -22,7 +22,8 @@ _END_S: Final = 5.0
 class InjectionResult(NamedTuple):
     """The result of an injection.
 
-    It has the method, how long the main thread was stopped (ns), and the shim's answer.
+    Its fields are the method, the time for which the main thread was stopped (ns), and the shim's
+    answer.
     """
 
     method: str
@@ -31,12 +32,12 @@ class InjectionResult(NamedTuple):
 
 
 #: Answers requests in place of a short-lived process, once `set_request_handler` was called.
-_answerer: list[RequestHandler] = []
+_request_handler: list[RequestHandler] = []
 
 
-def set_request_handler(answer: RequestHandler) -> None:
-    """Send requests to ``answer`` from now on, instead of starting a process for each."""
-    _answerer[:] = [answer]
+def set_request_handler(handler: RequestHandler) -> None:
+    """Send requests to ``handler`` from now on, instead of starting a process for each."""
+    _request_handler[:] = [handler]
 
 
 def arm(process: Process, environ: Mapping[str, str], methods: tuple[str, ...] = METHODS) -> InjectionResult:
@@ -50,14 +51,14 @@ def disarm(process: Process, methods: tuple[str, ...] = METHODS) -> InjectionRes
 
 
 def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) -> InjectionResult:
-    whole = {**request, "pid": process.pid, "started": process.started, "methods": methods}
-    answer = (_answerer or [answer_in_process])[0](whole)
+    full_request = {**request, "pid": process.pid, "started": process.started, "methods": methods}
+    answer = (_request_handler or [answer_by_subprocess])[0](full_request)
     if "slug" in answer:
         raise AttachError(answer["text"], answer["slug"])
     return InjectionResult(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["shim"]))
 
 
-def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:
+def answer_by_subprocess(request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a short-lived process to ``request``."""
     pipe = subprocess.PIPE
     try:
@@ -67,7 +68,7 @@ def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:
             stdout=pipe,
             stderr=pipe,
             text=True,
-            start_new_session=True,  # Ctrl-C reaches only this process, which then sends SIGTERM to the other
+            start_new_session=True,  # Ctrl-C reaches only this process, which then sends SIGTERM to the helper
         ) as helper:
             try:
                 output, errors = helper.communicate(json.dumps(request), _TIMEOUT_S)
@@ -78,8 +79,8 @@ def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(output)
     except ValueError:
-        last = errors.splitlines()[-1:] or [f"it ended with status {helper.returncode} and no answer"]
-        return _failure(last[0])
+        last_line = errors.splitlines()[-1:] or [f"it ended with status {helper.returncode} and no answer"]
+        return _failure(last_line[0])
     return answer
 
 

@@ -25,10 +25,10 @@ _FOLDER_VARIABLES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CO
 _NS_GET_OWNER_UID: Final = 0xB704
 #: The runtime folder that a login makes.
 _RUNTIME: Final = "/run/user/%d"
-#: Variables of root that are kept, since they only affect the output.
-_KEPT: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
+#: Variables of root that the child keeps: how to find programs and how to print.
+_KEPT_VARIABLES: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
 
-#: What the user's agent and collector need of this installation, and the access to it.
+#: Files of this installation that the user's daemons need, each with the kind of access.
 _INSTALLATION: Final = ((sys.executable, os.X_OK), (daemons.ISOLATED, os.R_OK))
 
 #: Signals that end the child, and this process after it.
@@ -45,7 +45,7 @@ def owner_of(pid: int) -> int | None:
         return None
 
 
-def _is_of_container(pid: int, user_id: int) -> bool:
+def _is_container_user(pid: int, user_id: int) -> bool:
     """Return whether ``user_id`` is a user of the container of process ``pid`` alone.
 
     The process is then in a user namespace that another user created. A process of ``user_id``
@@ -57,12 +57,12 @@ def _is_of_container(pid: int, user_id: int) -> bool:
             return False
         fd = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            maker = fcntl.ioctl(fd, _NS_GET_OWNER_UID, bytes(4))
+            creator = fcntl.ioctl(fd, _NS_GET_OWNER_UID, bytes(4))
         finally:
             os.close(fd)
     except OSError:
         return False
-    return int.from_bytes(maker, sys.byteorder) != user_id
+    return int.from_bytes(creator, sys.byteorder) != user_id
 
 
 def user_to_become(pids: list[int]) -> int | None:
@@ -72,7 +72,7 @@ def user_to_become(pids: list[int]) -> int | None:
     """
     if os.geteuid() != 0:
         return None
-    owners = {0 if _is_of_container(pid, owner) else owner for pid in pids if (owner := owner_of(pid)) is not None}
+    owners = {0 if _is_container_user(pid, owner) else owner for pid in pids if (owner := owner_of(pid)) is not None}
     if len(owners) > 1:
         raise RefusedError("they belong to several users: attach to processes of one user at a time", "several-users")
     return next(iter(owners - {0}), None)
@@ -87,17 +87,17 @@ def as_user(user_id: int, pid: int, work: Callable[[RequestHandler], int], answe
     ``answer`` for processes of that user only. ``pid`` is one of these processes: its environment
     locates the user's files. RefusedError in the child if this user cannot read the installation.
     """
-    ours, theirs = socket.socketpair()
+    root_end, user_end = socket.socketpair()
     environ = _environment(pid, user_id)
     child = os.fork()
     if child == 0:
-        ours.close()
+        root_end.close()
         _become(user_id, environ)
         _check_installation(user_id)
-        return work(lambda request: _send_request(theirs, request))
-    theirs.close()
-    with _signals_forwarded(child), ours:
-        _serve(ours, user_id, answer)
+        return work(lambda request: _send_request(user_end, request))
+    user_end.close()
+    with _signals_forwarded(child), root_end:
+        _serve(root_end, user_id, answer)
         _, status = os.waitpid(child, 0)
     status = os.waitstatus_to_exitcode(status)
     return status if status >= 0 else 128 - status
@@ -106,9 +106,9 @@ def as_user(user_id: int, pid: int, work: Callable[[RequestHandler], int], answe
 def _environment(pid: int, user_id: int) -> dict[str, str]:
     folders = _own_folders(user_id)
     if _sees_our_files(pid):
-        given = identity.environment_of(pid)
-        folders |= {name: given[name] for name in _FOLDER_VARIABLES if os.path.isabs(given.get(name, ""))}
-    return {name: os.environ[name] for name in _KEPT if name in os.environ} | folders
+        job_environ = identity.environment_of(pid)
+        folders |= {name: job_environ[name] for name in _FOLDER_VARIABLES if os.path.isabs(job_environ.get(name, ""))}
+    return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ} | folders
 
 
 def _sees_our_files(pid: int) -> bool:
@@ -136,8 +136,8 @@ def _own_folders(user_id: int) -> dict[str, str]:
 
 def _become(user_id: int, environ: Mapping[str, str]) -> None:
     try:
-        found = pwd.getpwuid(user_id)
-        groups, group = os.getgrouplist(found.pw_name, found.pw_gid), found.pw_gid
+        account = pwd.getpwuid(user_id)
+        groups, group = os.getgrouplist(account.pw_name, account.pw_gid), account.pw_gid
     except KeyError:
         groups, group = [], user_id
     os.setgroups(groups)
@@ -163,8 +163,8 @@ def _send_request(connection: socket.socket, request: dict[str, Any]) -> dict[st
             line = file.readline()
     except OSError:
         line = b""
-    found: dict[str, Any] = json.loads(line or b'{"slug": "attach-failed", "text": "the process of root has ended"}')
-    return found
+    reply: dict[str, Any] = json.loads(line or b'{"slug": "attach-failed", "text": "the process of root has ended"}')
+    return reply
 
 
 def _serve(connection: socket.socket, user_id: int, answer: RequestHandler) -> None:
@@ -185,12 +185,12 @@ def _signals_forwarded(child: int) -> Any:
     def forward(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_FORWARDED)}
+    previous_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *_FORWARDED)}
     signal.signal(signal.SIGINT, lambda *_: None)
     for number in _FORWARDED:
         signal.signal(number, forward)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)

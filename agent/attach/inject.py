@@ -85,10 +85,10 @@ def inject(
     """
     memory = ProcessMemory(process.pid)
     try:
-        found = _Injection(process, work, memory)
-        if user_id is not None and found.owner != str(user_id):
+        injection = _Injection(process, work, memory)
+        if user_id is not None and injection.owner != str(user_id):
             raise RefusedError("it belongs to another user", "other-user")
-        return found.run(methods)
+        return injection.run(methods)
     finally:
         memory.close()
 
@@ -99,8 +99,8 @@ class _Injection:
     def __init__(self, process: Process, work: Mapping[str, Any], memory: ProcessMemory) -> None:
         self._pid = process.pid
         self._memory = memory
-        self._image = _image(process)
-        self.owner = self._image[0]
+        self._program_image = _program_image(process)
+        self.owner = self._program_image[0]
         self._process = process
         self._functions = maps.functions(process.pid, memory)
         self._archive = pack(work)
@@ -150,11 +150,11 @@ class _Injection:
             file.remove()
 
     def _run_in_memory(self, methods: tuple[str, ...]) -> RawResult:
-        """Start the work in a page in the process, wait for it, and let its text free the page.
+        """Start the work in a page in the process, and wait for it.
 
-        The page stays mapped if the text never runs.
+        The injected text then frees the page. The page stays mapped if the text never runs.
         """
-        page, stays = self._page, False
+        page, is_page_used = self._page, False
         try:
             method = self._begin(methods)
             answer = page.wait(BEGIN_S, WorkState.BEGUN)
@@ -167,11 +167,11 @@ class _Injection:
             if answer.state != WorkState.QUEUED:
                 answer = page.wait(WORK_S)
         except StillRunningError:
-            stays = True  # the main thread may be in the page's machine code
+            is_page_used = True  # the main thread may be in the page's machine code
             raise
         finally:
             with contextlib.suppress(OSError):  # the process is gone
-                page.release(keep_mapped=stays)
+                page.release(keep_mapped=is_page_used)
         if answer.state >= WorkState.DONE:
             page.wait_until_freed()
         return RawResult(method, self._stopped_ns, _answer_text(answer))
@@ -180,17 +180,17 @@ class _Injection:
         """Make the interpreter run the text, at once or soon; return the method."""
         if CALLBACK in methods and (PENDING_CALL not in methods or is_blocked(self._pid)):
             try:
-                self._stopped(lambda thread: self._call_back(thread, self._page.text_at))
+                self._with_stopped_thread(lambda thread: self._call_back(thread, self._page.text_at))
             except _NotBlockedError:
                 if PENDING_CALL not in methods:
                     raise
             else:
                 return CALLBACK
-        for left in reversed(range(TRIES)):
+        for remaining in reversed(range(TRIES)):
             try:
-                self._stopped(self._queue)
+                self._with_stopped_thread(self._queue)
             except BackedOutError:
-                if not left:
+                if not remaining:
                     raise
                 time.sleep(PAUSE_S)
             else:
@@ -206,25 +206,25 @@ class _Injection:
         """
         with contextlib.suppress(_NotBlockedError, BackedOutError):
             if not is_blocked(self._pid):
-                self._stopped(self._queue_nothing)
+                self._with_stopped_thread(self._queue_nothing)
             elif CALLBACK in methods:
-                self._stopped(lambda thread: self._call_back(thread, self._page.nothing_at))
+                self._with_stopped_thread(lambda thread: self._call_back(thread, self._page.nothing_at))
                 return CALLBACK
         return PENDING_CALL
 
-    def _stopped(self, work: Callable[[StoppedThread], None]) -> None:
+    def _with_stopped_thread(self, work: Callable[[StoppedThread], None]) -> None:
         """Stop the main thread for ``work``; the first call also places the page."""
-        begun = time.monotonic_ns()
+        begun_ns = time.monotonic_ns()
         try:
             with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
-                if _image(self._process) != self._image:
+                if _program_image(self._process) != self._program_image:
                     raise GoneError(f"process {self._pid} has become another program meanwhile")
                 if not self._page.at:
                     at = thread.map(self._functions.mmap, self._page.size + PAGE)
                     self._page.place(self._memory, at)
                 work(thread)
         finally:
-            self._stopped_ns += time.monotonic_ns() - begun
+            self._stopped_ns += time.monotonic_ns() - begun_ns
 
     def _queue(self, thread: StoppedThread) -> None:
         python = self._functions.python
@@ -285,7 +285,7 @@ def _syscall(pid: int) -> str | None:
     return None if text.startswith(("running", "-1")) else text
 
 
-def _image(process: Process) -> tuple[str, ...]:
+def _program_image(process: Process) -> tuple[str, ...]:
     """Return values that change when the process executes another program.
 
     They are the owner and the addresses of code and stack.

@@ -43,7 +43,7 @@ _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
 _TYPE: Final = "PyCell_Type"
 #: Offsets of the flags: in usual builds, and in builds whose objects are larger.
 _FLAGS_AT: Final = (168, 184)
-_READY: Final = 1 << 12 | 1 << 14  # Py_TPFLAGS_READY | Py_TPFLAGS_HAVE_GC
+_READY_FLAGS: Final = 1 << 12 | 1 << 14  # Py_TPFLAGS_READY | Py_TPFLAGS_HAVE_GC
 _FLAGS_MAX: Final = 1 << 32
 
 
@@ -87,7 +87,7 @@ def mappings(pid: int) -> Iterator[MappedFile]:
 
 def has_tensorflow(pid: int) -> bool:
     """Return whether process ``pid`` has TensorFlow loaded; OSError if that may not be read."""
-    return any(_TENSORFLOW.search(each.path) for each in mappings(pid))
+    return any(_TENSORFLOW.search(file.path) for file in mappings(pid))
 
 
 def python_version(pid: int) -> int | None:
@@ -95,9 +95,9 @@ def python_version(pid: int) -> int | None:
 
     None if no file name shows it.
     """
-    paths = [os.readlink(f"/proc/{pid}/exe"), *(one.path for one in mappings(pid))]
-    found = (match for shape in _VERSIONS for path in paths if (match := shape.search(path)) is not None)
-    return next((int(match[1]) for match in found), None)
+    paths = [os.readlink(f"/proc/{pid}/exe"), *(file.path for file in mappings(pid))]
+    matches = (match for pattern in _VERSIONS for path in paths if (match := pattern.search(path)) is not None)
+    return next((int(match[1]) for match in matches), None)
 
 
 def has_python(pid: int) -> bool:
@@ -114,22 +114,22 @@ def has_python(pid: int) -> bool:
 
 def _interpreter(pid: int, mapped: list[MappedFile], memory: ProcessMemory) -> Mapping[str, int] | None:
     """Return the symbols of the interpreter that runs in the process, None if there is none."""
-    wanted = PYTHON_FUNCTIONS | {_TYPE}
-    for path in _pythons(pid, mapped):
-        found = _symbols(mapped, path, wanted | {remote_debugging.RUNTIME}, memory)
-        if wanted <= found.keys() and _is_initialized(memory, found[_TYPE]):
-            return found
+    names = PYTHON_FUNCTIONS | {_TYPE}
+    for path in _interpreter_files(pid, mapped):
+        symbols = _symbols(mapped, path, names | {remote_debugging.RUNTIME}, memory)
+        if names <= symbols.keys() and _is_initialized(memory, symbols[_TYPE]):
+            return symbols
     return None
 
 
 def _is_initialized(memory: ProcessMemory, type_at: int) -> bool:
     flags = (int.from_bytes(memory.read(type_at + at, 8), "little") for at in _FLAGS_AT)
-    return any(each & _READY == _READY and each < _FLAGS_MAX for each in flags)
+    return any(value & _READY_FLAGS == _READY_FLAGS and value < _FLAGS_MAX for value in flags)
 
 
-def _pythons(pid: int, mapped: list[MappedFile]) -> list[str]:
+def _interpreter_files(pid: int, mapped: list[MappedFile]) -> list[str]:
     """Return the files that may contain the interpreter: the program itself, or a library."""
-    libraries = [path for path in dict.fromkeys(one.path for one in mapped) if _LIBPYTHON.search(path)]
+    libraries = [path for path in dict.fromkeys(file.path for file in mapped) if _LIBPYTHON.search(path)]
     return [os.readlink(f"/proc/{pid}/exe"), *libraries]
 
 
@@ -140,7 +140,7 @@ def functions(pid: int, memory: ProcessMemory) -> Functions:
     python = _interpreter(pid, mapped, memory)
     if python is None:
         raise NoPythonError(f"{executable} runs no CPython whose functions can be found")
-    libraries = [path for path in dict.fromkeys(one.path for one in mapped) if _LIBC.search(path)]
+    libraries = [path for path in dict.fromkeys(file.path for file in mapped) if _LIBC.search(path)]
     for path in (*libraries, executable):
         system = _symbols(mapped, path, _SYSTEM_FUNCTIONS, memory)
         restorer = _restorer(mapped, path, memory)
@@ -149,31 +149,31 @@ def functions(pid: int, memory: ProcessMemory) -> Functions:
     raise AttachError("the process has no known C library", "not-python")
 
 
-def _symbols(mapped: list[MappedFile], path: str, wanted: frozenset[str], memory: ProcessMemory) -> Mapping[str, int]:
-    """Return the addresses of the ``wanted`` symbols of the mapped file at ``path``.
+def _symbols(mapped: list[MappedFile], path: str, names: frozenset[str], memory: ProcessMemory) -> Mapping[str, int]:
+    """Return the addresses of the symbols ``names`` of the mapped file at ``path``.
 
     Only a mapping as a program or library counts: there Python's functions are in executable
     memory. Empty if the file has no such mapping.
     """
-    for one in mapped:
-        if one.path == path and not one.offset:
+    for file in mapped:
+        if file.path == path and not file.offset:
             try:
-                found = Image(memory, one.start).symbols(wanted)
+                addresses = Image(memory, file.start).symbols(names)
             except (OSError, AttachError):
                 continue  # mapped as data: not a loaded program or library
-            if all(_is_code(mapped, path, at) for name, at in found.items() if name in PYTHON_FUNCTIONS):
-                return found
+            if all(_is_code(mapped, path, at) for name, at in addresses.items() if name in PYTHON_FUNCTIONS):
+                return addresses
     return {}
 
 
 def _is_code(mapped: list[MappedFile], path: str, at: int) -> bool:
-    return any(one.executable and one.path == path and one.start <= at < one.end for one in mapped)
+    return any(file.executable and file.path == path and file.start <= at < file.end for file in mapped)
 
 
 def _restorer(mapped: list[MappedFile], path: str, memory: ProcessMemory) -> int | None:
-    for one in mapped:
-        if one.path == path and one.executable:
-            at = memory.read(one.start, min(one.end - one.start, _TEXT_MAX)).find(_RESTORER)
+    for file in mapped:
+        if file.path == path and file.executable:
+            at = memory.read(file.start, min(file.end - file.start, _TEXT_MAX)).find(_RESTORER)
             if at >= 0:
-                return one.start + at
+                return file.start + at
     return None

@@ -11,12 +11,12 @@ from ..processes import status_of
 from .memory import FileMemory
 from .page import FREED_S, POLL_S, Page
 
-#: The folder of the files among those of the user's runtime files.
+#: Name of the folder with the files, in the user's runtime folder.
 FOLDER: Final = "attach"
-#: Age of files that an earlier process left behind, after which they are removed (seconds).
+#: Age at which files that an earlier process left behind are removed (seconds).
 _OLD_S: Final = 600.0
-#: Descriptors that a job must have left: the interpreter opens the script, and the script the page.
-_FREE: Final = 4
+#: Minimum number of free descriptors: the interpreter opens the script, and the script the page.
+_FREE_DESCRIPTORS: Final = 4
 
 
 class PageFile(FileMemory):
@@ -57,7 +57,7 @@ class PageFile(FileMemory):
     def is_readable_by(self, pid: int) -> bool:
         """Return whether process ``pid`` can open the files, by the same paths."""
         try:
-            return _is_like_us(pid) and _has_descriptors(pid) and self._is_seen_by(pid)
+            return _has_same_rights(pid) and _has_descriptors(pid) and self._is_seen_by(pid)
         except (OSError, ValueError, KeyError):
             return False
 
@@ -80,14 +80,14 @@ def _remove_old(folder: str) -> None:
                 os.unlink(entry.path)
 
 
-def _is_like_us(pid: int) -> bool:
-    """Return whether the process has our user, and no more filters of system calls than we."""
-    its, ours = status_of(pid), status_of(os.getpid())
-    return its["Uid"].split() == [str(os.geteuid())] * 4 and its.get("Seccomp") == ours.get("Seccomp")
+def _has_same_rights(pid: int) -> bool:
+    """Return whether the process has the user and the seccomp mode of this process."""
+    status, own_status = status_of(pid), status_of(os.getpid())
+    return status["Uid"].split() == [str(os.geteuid())] * 4 and status.get("Seccomp") == own_status.get("Seccomp")
 
 
 def _has_descriptors(pid: int) -> bool:
     with open(f"/proc/{pid}/limits", encoding="ascii") as file:
         line = next(line for line in file if line.startswith("Max open files"))
     soft = line.split()[3]
-    return soft == "unlimited" or len(os.listdir(f"/proc/{pid}/fd")) + _FREE <= int(soft)
+    return soft == "unlimited" or len(os.listdir(f"/proc/{pid}/fd")) + _FREE_DESCRIPTORS <= int(soft)

@@ -12,9 +12,9 @@ _ROOT: Final = os.path.abspath(__file__).rsplit(os.sep, 3)[0]
 #: Folders with the files that are sent along.
 _FOLDERS: Final = ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow")
 #: The file that runs, and the code that is appended to it.
-_ACTING: Final = "shim/attached.py"
+_MAIN_FILE: Final = "shim/attached.py"
 _CALL: Final = "\nanswer = act(data)\n"
-_NO_MODULE: Final = "__init__.py"
+_PACKAGE_FILE: Final = "__init__.py"
 
 
 class ShimAnswer(NamedTuple):
@@ -32,12 +32,12 @@ class ShimAnswer(NamedTuple):
 
 def arming(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the work that arms a job with the settings in ``environ``, as `tfprof-run` does."""
-    return {"code": _text(_ACTING) + _CALL, "action": "arm", "sources": _sources(), "environ": dict(environ)}
+    return {"code": _text(_MAIN_FILE) + _CALL, "action": "arm", "sources": _sources(), "environ": dict(environ)}
 
 
 def disarming() -> dict[str, Any]:
     """Return the work that disarms a job."""
-    return {"code": _text(_ACTING) + _CALL, "action": "disarm"}
+    return {"code": _text(_MAIN_FILE) + _CALL, "action": "disarm"}
 
 
 def parse_answer(text: str) -> ShimAnswer:
@@ -54,7 +54,7 @@ def _sources() -> dict[str, str]:
     return {
         name: _text(name)
         for name in names
-        if name.endswith(".py") and os.path.basename(name) != _NO_MODULE and name != _ACTING
+        if name.endswith(".py") and os.path.basename(name) != _PACKAGE_FILE and name != _MAIN_FILE
     }
 
 

@@ -169,9 +169,9 @@ class TracedThread:
 
     def registers(self) -> Registers:
         """Return the general registers."""
-        found = Registers()
-        self._ask(_GETREGS, 0, ctypes.addressof(found))
-        return found
+        registers = Registers()
+        self._ask(_GETREGS, 0, ctypes.addressof(registers))
+        return registers
 
     def set_registers(self, registers: Registers) -> None:
         """Set the general registers, all at once."""
@@ -239,7 +239,7 @@ class TracedThread:
 
 def _error(tid: int, code: int) -> Exception:
     """Return the error for a request that the kernel refused."""
-    if code == errno.ESRCH or (code == errno.EPERM and _has_ended(tid)):  # or it is no longer stopped
+    if code == errno.ESRCH or (code == errno.EPERM and _has_ended(tid)):  # ESRCH may also mean: not stopped
         return GoneError(f"process {tid} ended meanwhile")
     return OSError(code, os.strerror(code))
 

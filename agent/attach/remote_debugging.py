@@ -39,7 +39,7 @@ class Offsets(NamedTuple):
     path_size: int
 
 
-#: Places by version; another version may order its table differently.
+#: Positions of the offsets, by version; another version may order its table differently.
 TABLES: Final = {(3, 14): Offsets(40, 56, 64, 80, 712, 720, 728, 736, 744, 752)}
 
 
@@ -78,8 +78,8 @@ class RemoteDebugging:
 def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
     """Return the interface of an interpreter; ``runtime_at`` is the address of its `_PyRuntime`.
 
-    None if its Python has no such interface, or has switched it off. OSError if the memory cannot
-    be read.
+    None if this Python has no such interface, or if the interface is disabled. OSError if
+    the memory cannot be read.
     """
     table = memory.read(runtime_at, _TABLE_MAX)
     if len(table) < _TABLE_MAX:
@@ -91,7 +91,7 @@ def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
     offsets = Offsets(*(int.from_bytes(table[at : at + 8], "little") for at in positions))
     for interpreter in _interpreters(memory, runtime_at, offsets):
         if _word(memory, interpreter + offsets.interpreter_id) == _MAIN:
-            return _of_interpreter(memory, interpreter, offsets)
+            return _interface_of(memory, interpreter, offsets)
     return None
 
 
@@ -104,7 +104,7 @@ def _interpreters(memory: Memory, runtime_at: int, offsets: Offsets) -> Iterator
         interpreter = _word(memory, interpreter + offsets.interpreter_next)
 
 
-def _of_interpreter(memory: Memory, interpreter: int, offsets: Offsets) -> RemoteDebugging | None:
+def _interface_of(memory: Memory, interpreter: int, offsets: Offsets) -> RemoteDebugging | None:
     thread = _word(memory, interpreter + offsets.main_thread)
     if _word(memory, interpreter + offsets.is_enabled, 4) != 1 or not thread or not 0 < offsets.path_size <= _PATH_MAX:
         return None

@@ -16,9 +16,9 @@ except BaseException:
 #: Runs in the job's main thread, between two of its own instructions, and starts a thread for the
 #: work. No signal handler, trace function or lock of the job's affects that thread. The garbage
 #: collector is off until the work is done: a finalizer of the job's could run in the thread. Then
-#: the thread turns it on, takes what the work has put into `last`, and ends, all in C: it runs no
-#: other Python code. An exception that a signal handler of the job's raises meanwhile is raised in
-#: the job afterwards.
+#: the thread turns the collector on, makes the calls that the work has put into `last`, and ends.
+#: It does so in C and runs no other Python code. An exception that a signal handler of the job's
+#: raises meanwhile is raised in the job afterwards.
 _START: Final = """\
 def run():
     import sys
@@ -70,10 +70,10 @@ _WORK: Final = """\
 """
 
 #: The page is memory of the job. The text executes the work in its archive, writes the answer,
-#: waits until the answer is read, and frees the page. After five seconds the garbage collector is
-#: on again: the attaching process was stopped or killed. When the attaching process finds the page
-#: freed, the collector is on. The call of `munmap` makes no object that is subject to collection;
-#: the conversion of arguments by `argtypes` would.
+#: waits until the answer is read, and frees the page. If the answer is not read within five
+#: seconds, the attaching process was stopped or killed, and the garbage collector is turned on
+#: again. When the attaching process finds the page freed, the collector is on. The call of `munmap`
+#: makes no object that is subject to collection; the conversion of arguments by `argtypes` would.
 _IN_MEMORY: Final = """\
 import ctypes, gc, itertools, sys, time
 words = (ctypes.c_uint32 * 4).from_address({page})

@@ -14,7 +14,7 @@ from .errors import AttachError, RefusedError
 ARCHITECTURE: Final = "x86_64"
 #: The oldest minor version of Python 3 that the shim runs in.
 PYTHON_MIN: Final = 7
-#: Minimum size (bytes) of another user's Python process that is listed: its files cannot be read.
+#: Size (bytes) from which another user's Python process is listed: its files cannot be read.
 LARGE: Final = 200 << 20
 
 _SCOPE: Final = "/proc/sys/kernel/yama/ptrace_scope"
@@ -45,8 +45,8 @@ class Target(NamedTuple):
 
 def survey() -> list[Target]:
     """Return the processes of the host that have or may have TensorFlow loaded, by pid."""
-    found = (target(pid) for pid in sorted(processes.all_pids()) if pid != os.getpid())
-    return [one for one in found if one is not None and one.has_tensorflow is not False]
+    candidates = (target(pid) for pid in sorted(processes.all_pids()) if pid != os.getpid())
+    return [candidate for candidate in candidates if candidate is not None and candidate.has_tensorflow is not False]
 
 
 def program(command: Sequence[str]) -> str:
@@ -61,7 +61,7 @@ def matching(pattern: str, known: Container[Process]) -> list[Target]:
     Processes in ``known`` are left out. Of processes that do not match, only the command line is
     read.
     """
-    found = []
+    matches = []
     for pid in sorted(processes.all_pids()):
         try:
             command = command_of(pid)
@@ -69,10 +69,15 @@ def matching(pattern: str, known: Container[Process]) -> list[Target]:
             continue
         if not command or pid == os.getpid() or not fnmatchcase(program(command), pattern):
             continue
-        one = None if processes.process(pid) in known else target(pid)
-        if one is not None and one.user_id == os.geteuid() and one.state == ATTACHABLE and one.has_tensorflow:
-            found.append(one)
-    return found
+        candidate = None if processes.process(pid) in known else target(pid)
+        if (
+            candidate is not None
+            and candidate.user_id == os.geteuid()
+            and candidate.state == ATTACHABLE
+            and candidate.has_tensorflow
+        ):
+            matches.append(candidate)
+    return matches
 
 
 def target(pid: int) -> Target | None:
@@ -124,9 +129,9 @@ def _may_have_tensorflow(status: dict[str, str]) -> bool:
 
 def _refusal(pid: int, status: dict[str, str]) -> RefusedError | None:
     for check in _CHECKS:
-        found = check(pid, status)
-        if found is not None:
-            return found
+        refusal = check(pid, status)
+        if refusal is not None:
+            return refusal
     return None
 
 
@@ -134,9 +139,9 @@ def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
     owner = int(status["Uid"].split()[0])
     if os.geteuid() in (0, owner):
         return None
-    who = identity.user_name(owner)
-    can = f"{who} or root" if owner else who
-    return RefusedError(f"it is {who}'s: {can} can attach to it (sudo tfprof attach {pid})", "other-user")
+    owner_name = identity.user_name(owner)
+    allowed = f"{owner_name} or root" if owner else owner_name
+    return RefusedError(f"it is {owner_name}'s: {allowed} can attach to it (sudo tfprof attach {pid})", "other-user")
 
 
 def _setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:
@@ -186,13 +191,13 @@ def _has_capability() -> bool:
 
 def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
-        its = machine(f"/proc/{pid}/exe")
+        architecture = machine(f"/proc/{pid}/exe")
     except (OSError, AttachError):
         return None
-    if its == os.uname().machine == ARCHITECTURE:
+    if architecture == os.uname().machine == ARCHITECTURE:
         return None
     return RefusedError(
-        f"attaching is for {ARCHITECTURE}, this is {its}: start the job with tfprof-run", "other-architecture"
+        f"attaching is for {ARCHITECTURE}, this is {architecture}: start the job with tfprof-run", "other-architecture"
     )
 
 

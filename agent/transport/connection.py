@@ -138,8 +138,8 @@ class CollectorConnection:
 
     def _is_new(self, welcome: dict[str, Any]) -> bool:
         self.refusal = None
-        last, self.collector = self.collector, welcome
-        return last is None or last.get("collector") != welcome.get("collector")
+        previous, self.collector = self.collector, welcome
+        return previous is None or previous.get("collector") != welcome.get("collector")
 
 
 def _parse(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:

@@ -157,9 +157,9 @@ class Cursor:
     def note_acked(self, last: int) -> None:
         """Record that everything up to number ``last`` is stored."""
         while self._batches and self._batches[0].last <= last:
-            flight = self._batches.popleft()
-            self.acked = flight.end
-            self.in_flight -= flight.size
+            batch = self._batches.popleft()
+            self.acked = batch.end
+            self.in_flight -= batch.size
 
     def rewind(self) -> None:
         """Go back to the first unacked byte, to send from there at once."""
@@ -186,7 +186,7 @@ class Outbox:
         self.counters = MessageQueue(wire.COUNTERS, uid, 1)
         self.events = MessageQueue(wire.EVENT, uid, 100)
         self.closes = MessageQueue(wire.CLOSE, uid, 1)
-        self._queues = {box.kind: box for box in (self.opens, self.counters, self.events, self.closes)}
+        self._queues = {queue.kind: queue for queue in (self.opens, self.counters, self.events, self.closes)}
         self.acked_records = 0
         self.refused = 0
         self.stall: dict[str, str] | None = None
@@ -220,9 +220,9 @@ class Outbox:
                 self._send_spans(now, send)
             if records_due:
                 sent = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
-        for box in self._queues.values():
-            if box.is_due:
-                box.pump(send)
+        for queue in self._queues.values():
+            if queue.is_due:
+                queue.pump(send)
         if now >= self._silence_check_s:
             self._silence_check_s = now + SILENCE_CHECK_S
             self._check_silence(now)
@@ -231,8 +231,8 @@ class Outbox:
     @property
     def unanswered(self) -> int:
         """The number of sent, unanswered messages of the job."""
-        queue = sum(box.unanswered for box in self._queues.values())
-        return self.records.unanswered + self.spans.unanswered + queue
+        queued = sum(message_queue.unanswered for message_queue in self._queues.values())
+        return self.records.unanswered + self.spans.unanswered + queued
 
     @property
     def is_full(self) -> bool:
@@ -268,9 +268,9 @@ class Outbox:
 
     def _send_records(self, now: float, send: Send, room: int, share: int) -> int:
         sent = 0
-        while (most := max(room - sent, share - self.records.in_flight)) > 0:
+        while (limit := max(room - sent, share - self.records.in_flight)) > 0:
             strictly = sent >= room
-            batch = self._channel.records(self.records.sent, min(BATCH_BYTES, most), strictly=strictly)
+            batch = self._channel.records(self.records.sent, min(BATCH_BYTES, limit), strictly=strictly)
             if batch is None or not send(Head(wire.RECORDS, self.uid, 0, batch.first, batch.last), batch.data):
                 break
             self.records.note_sent(batch, now)
@@ -326,8 +326,8 @@ class Outbox:
         """Send all unacked messages again, the OPEN first."""
         self.records.rewind()
         self.spans.rewind()
-        for box in self._queues.values():
-            box.rewind()
+        for queue in self._queues.values():
+            queue.rewind()
         self._waiting_since = 0.0
 
     def _check_silence(self, now: float) -> None:

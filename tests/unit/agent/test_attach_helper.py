@@ -16,4 +16,4 @@ from tfprof.commands import daemons
 )
 def test_a_process_without_an_answer_is_an_error_with_its_last_words(monkeypatch, program: str, text: str) -> None:
     monkeypatch.setattr(daemons, "isolated", lambda *_args: [sys.executable, "-c", program])
-    assert helper.answer_in_process({}) == {"slug": "attach-failed", "text": text}
+    assert helper.answer_by_subprocess({}) == {"slug": "attach-failed", "text": text}
