@@ -17,21 +17,21 @@ from ..commands.streams import note
 from .command import jobs_argument, json_option, print_json, print_lines, store_option, width
 
 
-def print_advice(found: Sequence[JobAdvice], parity: Parity) -> None:
+def print_advice(job_advice: Sequence[JobAdvice], parity: Parity) -> None:
     """Print advice, and on standard error the reason if there is none."""
-    print_lines(advice_lines(found, parity, width()))
-    note_no_advice(found)
+    print_lines(advice_lines(job_advice, parity, width()))
+    note_no_advice(job_advice)
 
 
-def note_no_advice(found: Sequence[JobAdvice]) -> None:
+def note_no_advice(job_advice: Sequence[JobAdvice]) -> None:
     """Print on standard error the reason if there is no advice."""
-    ids = ids_of([one.job for one in found])
-    for one in found:
-        where = f"{ids[one.job.info.hex]}: " if len(found) > 1 else ""
-        if not one.has_steps:
-            note(where + untraced(one.job))
-        elif not one.has_findings:
-            note(f"{where}no advice: no checker found anything")
+    ids = ids_of([advice.job for advice in job_advice])
+    for advice in job_advice:
+        prefix = f"{ids[advice.job.info.hex]}: " if len(job_advice) > 1 else ""
+        if not advice.has_steps:
+            note(prefix + untraced(advice.job))
+        elif not advice.has_findings:
+            note(f"{prefix}no advice: no checker found anything")
 
 
 @click.command()
@@ -58,9 +58,9 @@ def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json:
     nothing.
     """
     selection = Selection(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
-    found = ask(selection)
+    job_advice = ask(selection)
     if as_json:
-        print_json(advice_document(found))
-        note_no_advice(found)
+        print_json(advice_document(job_advice))
+        note_no_advice(job_advice)
     else:
-        print_advice(found, selection.parity)
+        print_advice(job_advice, selection.parity)

@@ -16,25 +16,25 @@ from .job_names import complete_jobs
 from .values import NON_EMPTY, WHOLE
 
 
-def _block(one: JobAlert, id_: str) -> Block:
-    identity = one.job.info.identity
+def _block(job_alert: JobAlert, id_: str) -> Block:
+    identity = job_alert.job.info.identity
     host = f" on {identity['host']}" if identity.get("host") else ""
     return Block(
-        one.alert.found_ns,
-        f"{one.job.info.name} {id_}{host}".strip(),
-        one.text,
-        one.alert.slug,
-        one.ops,
-        _note(one),
+        job_alert.alert.found_ns,
+        f"{job_alert.job.info.name} {id_}{host}".strip(),
+        job_alert.text,
+        job_alert.alert.slug,
+        job_alert.ops,
+        _note(job_alert),
     )
 
 
-def _note(one: JobAlert) -> str:
-    if one.alert.slug != SLOWER or one.ops:
+def _note(job_alert: JobAlert) -> str:
+    if job_alert.alert.slug != SLOWER or job_alert.ops:
         return ""
-    if not one.since:
+    if not job_alert.since:
         return "No step was traced since the change, so the slower ops are unknown."
-    if not one.before:
+    if not job_alert.before:
         return "No step was traced before the change, so the slower ops are unknown."
     return "The ops of traced steps are not slower: the time is spent between ops, or outside of TensorFlow."
 
@@ -50,13 +50,13 @@ def alerts(jobs: Sequence[str], store: str, as_json: bool, last: int | None) -> 
     The collector raises alerts while jobs run. An alert contains its numbers. An alert about slower
     steps lists the ops that take longer than before.
     """
-    opened = open_reader(store)
-    found = alerts_of(choose(opened, jobs) if jobs else opened.jobs())
-    shown = found if last is None else found[len(found) - min(last, len(found)) :]
+    reader = open_reader(store)
+    all_alerts = alerts_of(choose(reader, jobs) if jobs else reader.jobs())
+    shown_alerts = all_alerts if last is None else all_alerts[len(all_alerts) - min(last, len(all_alerts)) :]
     if as_json:
-        print_json(alerts_document(shown))
+        print_json(alerts_document(shown_alerts))
     else:
-        ids = ids_of([one.job for one in shown])
-        print_lines(lines([_block(one, ids[one.job.info.hex]) for one in shown], width()))
-    if not found:
+        ids = ids_of([job_alert.job for job_alert in shown_alerts])
+        print_lines(lines([_block(job_alert, ids[job_alert.job.info.hex]) for job_alert in shown_alerts], width()))
+    if not all_alerts:
         note("no alerts")

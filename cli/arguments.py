@@ -11,7 +11,7 @@ from .suggestion import suggestion
 
 
 def spellings(names: Sequence[str]) -> dict[str, str]:
-    """Return all spellings of the options ``names``, each with the one that click expects."""
+    """Return all spellings of the options ``names``, each with the spelling that click expects."""
     return {
         dashes + spelling: f"--{name.replace('_', '-')}"
         for name in names
@@ -32,35 +32,37 @@ def translate(
     arguments: Sequence[str],
     command: str = "COMMAND",
     flags: Sequence[str] = (),
-    others: Mapping[str, str] | None = None,
+    other_spellings: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return ``arguments`` with view options as `--name=value`; other words are unchanged.
 
-    ``others``: spellings of further options of ``command``, each with the one that click expects.
-    ``flags``: options without a value. UsageError for an unknown option that has one dash and
-    several letters.
+    ``other_spellings``: spellings of further options of ``command``, each with the spelling that
+    click expects. ``flags``: options without a value. UsageError for an unknown option that has one
+    dash and several letters.
     """
-    known = {**SPELLINGS, **(others or {})}
+    all_spellings = {**SPELLINGS, **(other_spellings or {})}
     words: list[str] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(arguments)
+    while remaining:
+        word = remaining.pop(0)
         if word == "--":
-            return [*words, word, *rest]
+            return [*words, word, *remaining]
         name, equals, value = word.partition("=")
-        option = known.get(name)
+        option = all_spellings.get(name)
         if option is None:
             if _SINGLE.fullmatch(name):
-                meant = suggestion(name.lstrip("-").replace("-", "_"), [one.lstrip("-") for one in known])
-                raise UsageError(f"no such option {name}{meant} (tfprof {command} --help)")
+                hint = suggestion(
+                    name.lstrip("-").replace("-", "_"), [spelling.lstrip("-") for spelling in all_spellings]
+                )
+                raise UsageError(f"no such option {name}{hint} (tfprof {command} --help)")
             words.append(word)
         elif equals:
             words.append(f"{option}={value}")
         elif option in flags:
             words.append(option)
         elif option in BOOLEAN_OPTIONS:
-            follows = bool(rest) and rest[0].lower() in TRUE_WORDS | FALSE_WORDS
-            words.append(f"{option}={rest.pop(0) if follows else 'true'}")
+            has_value = bool(remaining) and remaining[0].lower() in TRUE_WORDS | FALSE_WORDS
+            words.append(f"{option}={remaining.pop(0) if has_value else 'true'}")
         else:
-            words.append(f"{option}={rest.pop(0)}" if rest else option)
+            words.append(f"{option}={remaining.pop(0)}" if remaining else option)
     return words

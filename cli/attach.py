@@ -55,7 +55,7 @@ class ProcessSelection:
         self._pattern = pattern
         self._counted = counted
         self._known: set[Process] = set()
-        self._looked_s = float("-inf")
+        self._searched_s = float("-inf")
         self.follows = follows
 
     def update(self, attached: list[Attachment]) -> None:
@@ -64,19 +64,19 @@ class ProcessSelection:
         New processes are looked for at most once in PROCESS_POLL_S. If one cannot be attached to, a
         note says why.
         """
-        if time.monotonic() < self._looked_s + PROCESS_POLL_S:
+        if time.monotonic() < self._searched_s + PROCESS_POLL_S:
             return
-        for found in targets.matching(self._pattern, self._known):
-            self._known.add(found.process)
+        for target in targets.matching(self._pattern, self._known):
+            self._known.add(target.process)
             try:
-                _attach_to(found.process, self._options, attached, counted=self._counted)
+                _attach_to(target.process, self._options, attached, counted=self._counted)
             except TfprofError as error:
                 if error.slug == "no-tensorflow":  # it may still be loading TensorFlow
-                    self._known.discard(found.process)
+                    self._known.discard(target.process)
                 else:
-                    note(f"{found.process.pid}: {error}")
-        self._known = {one for one in self._known if one.is_alive}
-        self._looked_s = time.monotonic()
+                    note(f"{target.process.pid}: {error}")
+        self._known = {known for known in self._known if known.is_alive}
+        self._searched_s = time.monotonic()
 
 
 class UntracedNotes:
@@ -93,18 +93,18 @@ class UntracedNotes:
     def update(self, attached: Sequence[Attachment]) -> None:
         """Print a note about each job that has had no traced step for UNTRACED_S."""
         now_s = time.monotonic()
-        for one in attached if self._waits else ():
-            is_due = now_s > self._due_s.setdefault(one, now_s + UNTRACED_S)
-            if is_due and one.is_alive and not one.channel.word("traced"):
-                self._due_s[one] = float("inf")
-                note(f"{_title(one)}: {self._why(one)}; Ctrl-C detaches")
+        for attachment in attached if self._waits else ():
+            is_due = now_s > self._due_s.setdefault(attachment, now_s + UNTRACED_S)
+            if is_due and attachment.is_alive and not attachment.channel.word("traced"):
+                self._due_s[attachment] = float("inf")
+                note(f"{_title(attachment)}: {self._why(attachment)}; Ctrl-C detaches")
 
-    def _why(self, one: Attachment) -> str:
+    def _why(self, attachment: Attachment) -> str:
         try:
-            found = [job for job in open_reader(self._store).jobs() if job.info.uid == one.channel.identity.uid]
+            jobs = [job for job in open_reader(self._store).jobs() if job.info.uid == attachment.channel.identity.uid]
         except TfprofError as error:
             return f"no traced steps yet: {error}"
-        return untraced(found[0]) if found else "no traced steps yet: nothing of the job is stored"
+        return untraced(jobs[0]) if jobs else "no traced steps yet: nothing of the job is stored"
 
 
 @click.command()
@@ -180,15 +180,15 @@ def _as_user(
 ) -> int:
     """Run the command with another user's identity."""
     set_request_handler(answer)
-    given = click.get_current_context().get_parameter_source("store")
-    if given != ParameterSource.COMMANDLINE:
+    source = click.get_current_context().get_parameter_source("store")
+    if source != ParameterSource.COMMANDLINE:
         options = options._replace(store=settings_files.store())
     return _run(options, pids, count, output, no_wait=no_wait)
 
 
 def _run(
     options: AttachOptions,
-    wanted: Sequence[int] | ProcessSelection,
+    selection: Sequence[int] | ProcessSelection,
     count: int | None,
     output: str | None,
     *,
@@ -204,41 +204,42 @@ def _run(
     failed = 0
     try:
         try:
-            failed = _attach(options, wanted, attached, counted=count is not None)
-            followed = wanted if isinstance(wanted, ProcessSelection) and wanted.follows else None
+            failed = _attach(options, selection, attached, counted=count is not None)
+            followed = selection if isinstance(selection, ProcessSelection) and selection.follows else None
             if no_wait or not (attached or followed):
-                for one in attached:
-                    note(f"{_title(one)}: attached; detach it with  tfprof detach {_id(one, options.store)}")
+                for attachment in attached:
+                    job = _id(attachment, options.store)
+                    note(f"{_title(attachment)}: attached; detach it with  tfprof detach {job}")
                 return failed
             notes = UntracedNotes(options.store, waits=count is not None)
             _watch(attached, count, followed, notes, quiet=output is not None)
         except KeyboardInterrupt:
-            if any(one.is_ours for one in attached):
+            if any(attachment.is_ours for attachment in attached):
                 note("detaching")
         except BaseException:
-            for one in attached:
-                _detach(one)
+            for attachment in attached:
+                _detach(attachment)
             raise
         return _finish(attached, output, options.store) or failed
     finally:
-        for one in attached:
-            one.end()
+        for attachment in attached:
+            attachment.end()
 
 
 def _settings(trace: str | None, level: str | None) -> dict[str, str]:
     """Return the settings of the jobs by variable; PolicyError or UsageError if one is invalid."""
-    given = settings_files.load_into_environment()
-    of_job = {row.variable for row in SETTINGS.values() if "shim" in row.users}
-    found = {name: text for name, text in {**given, **os.environ}.items() if name in of_job}
+    from_files = settings_files.load_into_environment()
+    job_variables = {row.variable for row in SETTINGS.values() if "shim" in row.users}
+    job_settings = {name: text for name, text in {**from_files, **os.environ}.items() if name in job_variables}
     for option, text in (("trace", trace), ("trace-level", level)):
         if text is not None:
-            found[SETTINGS[option].variable] = text
-    Policy.from_text(SETTINGS["trace"].read(found), SETTINGS["trace-level"].read(found))
-    return found
+            job_settings[SETTINGS[option].variable] = text
+    Policy.from_text(SETTINGS["trace"].read(job_settings), SETTINGS["trace-level"].read(job_settings))
+    return job_settings
 
 
 def _attach(
-    options: AttachOptions, wanted: Sequence[int] | ProcessSelection, attached: list[Attachment], *, counted: bool
+    options: AttachOptions, selection: Sequence[int] | ProcessSelection, attached: list[Attachment], *, counted: bool
 ) -> int:
     """Attach to each process; return 1 if one with a given pid failed, else 0.
 
@@ -246,43 +247,43 @@ def _attach(
     ``counted``: a number of steps to trace was given. A job that is already profiled is then
     refused: `tfprof trace` traces its next steps.
     """
-    if isinstance(wanted, ProcessSelection):
-        wanted.update(attached)
-        if not attached and not wanted.follows:
+    if isinstance(selection, ProcessSelection):
+        selection.update(attached)
+        if not attached and not selection.follows:
             raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
         return 0
     failed = 0
-    for pid in dict.fromkeys(wanted):
-        found = process(pid)
+    for pid in dict.fromkeys(selection):
+        target_process = process(pid)
         try:
-            if found is None:
+            if target_process is None:
                 raise UsageError(f"there is no process {pid}", "no-such-process")
-            _attach_to(found, options, attached, counted=counted)
+            _attach_to(target_process, options, attached, counted=counted)
         except TfprofError as error:
             note(f"{pid}: {error}")
             failed = 1
     return failed
 
 
-def _attach_to(found: Process, options: AttachOptions, attached: list[Attachment], *, counted: bool) -> None:
+def _attach_to(target_process: Process, options: AttachOptions, attached: list[Attachment], *, counted: bool) -> None:
     """Attach to one process and print the method; TfprofError if that fails."""
-    attached.append(Attachment(options, found))
-    one = attached[-1]
-    if counted and not one.is_ours:
+    attached.append(Attachment(options, target_process))
+    attachment = attached[-1]
+    if counted and not attachment.is_ours:
         attached.pop().end()
         raise UsageError("it is already profiled: tfprof trace traces its next steps", "already-profiled")
-    stopped = f", stopped for {duration(one.stopped_ns)}" if one.stopped_ns else ""
-    note(f"{_title(one)}: attached by {one.method}{stopped}")
+    stopped = f", stopped for {duration(attachment.stopped_ns)}" if attachment.stopped_ns else ""
+    note(f"{_title(attachment)}: attached by {attachment.method}{stopped}")
 
 
-def _title(one: Attachment) -> str:
-    hello = one.channel.hello()
-    return f"{one.process.pid} {hello.get('name') or ''}".strip()
+def _title(attachment: Attachment) -> str:
+    hello = attachment.channel.hello()
+    return f"{attachment.process.pid} {hello.get('name') or ''}".strip()
 
 
-def _id(one: Attachment, store: str) -> str:
-    """Return the start of the job's id, as `tfprof jobs` shows it."""
-    uid = hex_id(one.channel.identity.uid)
+def _id(attachment: Attachment, store: str) -> str:
+    """Return the job's short id, as `tfprof jobs` shows it."""
+    uid = hex_id(attachment.channel.identity.uid)
     known: list[str] = []
     with suppress(TfprofError):  # the store may not exist yet
         known = [job.info.hex for job in open_reader(store).jobs()]
@@ -302,38 +303,44 @@ def _watch(
     With ``followed`` only Ctrl-C ends it. New attachments are then added to ``attached``, and the
     channel of a job is closed when the job ends, since there may be any number of jobs.
     """
-    readers = {one: StepReader(one.channel) for one in attached}
-    alone = followed is None and len(attached) == 1
-    looked_s = 0.0
+    readers = {attachment: StepReader(attachment.channel) for attachment in attached}
+    is_single = followed is None and len(attached) == 1
+    checked_s = 0.0
     detached: set[Attachment] = set()
 
     def show() -> None:
-        for one, reader in readers.items():
+        for attachment, reader in readers.items():
             lines = list(reader.lines())
             if not quiet:
-                print_lines(_prefixed(one, lines, alone=alone))
+                print_lines(_prefixed(attachment, lines, alone=is_single))
 
-    while followed is not None or any(_is_unfinished(one, count) for one in attached):
+    while followed is not None or any(_is_unfinished(attachment, count) for attachment in attached):
         if followed is not None:
             followed.update(attached)
-        readers |= {one: StepReader(one.channel) for one in attached if one.is_open and one not in readers}
-        over = [one for one in readers if one not in detached and not _is_unfinished(one, count)]
+        readers |= {
+            attachment: StepReader(attachment.channel)
+            for attachment in attached
+            if attachment.is_open and attachment not in readers
+        }
+        finished = [
+            attachment for attachment in readers if attachment not in detached and not _is_unfinished(attachment, count)
+        ]
         show()
-        for one in over:
-            detached.add(one)
-            if not _detach(one) and followed is not None:
-                one.end()
-                del readers[one]
-        if attached and time.monotonic() > looked_s + AGENT_POLL_S:
-            looked_s = time.monotonic()
+        for attachment in finished:
+            detached.add(attachment)
+            if not _detach(attachment) and followed is not None:
+                attachment.end()
+                del readers[attachment]
+        if attached and time.monotonic() > checked_s + AGENT_POLL_S:
+            checked_s = time.monotonic()
             attached[0].ensure_agent()
             notes.update(attached)
         time.sleep(POLL_S)
     show()
 
 
-def _is_unfinished(one: Attachment, count: int | None) -> bool:
-    return one.is_alive and (count is None or not _are_traced(one.channel, count))
+def _is_unfinished(attachment: Attachment, count: int | None) -> bool:
+    return attachment.is_alive and (count is None or not _are_traced(attachment.channel, count))
 
 
 def _are_traced(channel: ChannelReader, count: int) -> bool:
@@ -349,8 +356,8 @@ def _are_traced(channel: ChannelReader, count: int) -> bool:
     return steps > count
 
 
-def _prefixed(one: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator[str]:
-    return (line if alone else f"{one.process.pid}  {line}" for line in lines)
+def _prefixed(attachment: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator[str]:
+    return (line if alone else f"{attachment.process.pid}  {line}" for line in lines)
 
 
 def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> int:
@@ -360,13 +367,13 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
     that were profiled before the command stay as they are.
     """
     failed = 0
-    attached = [one for one in attached if one.is_ours]
-    for one in attached:
-        failed = _detach(one) or failed
-        one.close_launch()
-    for one in attached:
-        launch = hex_id(one.launch)
-        result = one.wait_stored()
+    attached = [attachment for attachment in attached if attachment.is_ours]
+    for attachment in attached:
+        failed = _detach(attachment) or failed
+        attachment.close_launch()
+    for attachment in attached:
+        launch = hex_id(attachment.launch)
+        result = attachment.wait_stored()
         problem = None
         if result is None or not result.complete:
             problem = f"some data is not stored yet: {_reason(result)}"
@@ -376,7 +383,7 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
         elif problem is not None:
             note(problem)
         else:
-            job = _id(one, store)
+            job = _id(attachment, store)
             note(f"detached; more with  tfprof op {job} · tfprof steps {job}")
     return failed
 
@@ -391,13 +398,13 @@ def _print_report(store: str, launch: str, problem: str | None) -> None:
         note(f"no profile: {problem}")
 
 
-def _detach(one: Attachment) -> int:
+def _detach(attachment: Attachment) -> int:
     """Detach from a job that this command attached to; return 1 if that fails, else 0."""
-    if not one.is_ours or not one.is_alive:
+    if not attachment.is_ours or not attachment.is_alive:
         return 0
-    title = _title(one)
+    title = _title(attachment)
     try:
-        one.detach()
+        attachment.detach()
     except TfprofError as error:
         note(f"{title}: {error}")
         return 1

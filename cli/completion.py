@@ -42,32 +42,34 @@ def completion(shell: str) -> None:
 
 
 def _source(shell: str) -> str:
-    found = get_completion_class(shell)
-    assert found is not None
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
     if shell == "bash":  # click runs bash to check its version; the script itself reports a bash that is too old
-        return str(found.source_template % found(click.Group(), {}, "tfprof", COMPLETION_VARIABLE).source_vars())
-    return found(click.Group(), {}, "tfprof", COMPLETION_VARIABLE).source()
+        return str(
+            shell_class.source_template % shell_class(click.Group(), {}, "tfprof", COMPLETION_VARIABLE).source_vars()
+        )
+    return shell_class(click.Group(), {}, "tfprof", COMPLETION_VARIABLE).source()
 
 
 def answer(command: click.Command) -> int:
     """Print completions of the line that the environment contains; return the exit status."""
     shell = os.environ.get(COMPLETION_VARIABLE, "").partition("_")[0]
-    found = get_completion_class(shell) if shell in SHELLS else None
-    if found is None:
+    shell_class = get_completion_class(shell) if shell in SHELLS else None
+    if shell_class is None:
         return 1
-    completion = found(command, {}, "tfprof", COMPLETION_VARIABLE)
+    completion = shell_class(command, {}, "tfprof", COMPLETION_VARIABLE)
     with contextlib.suppress(Exception):  # messages would garble the shell's line
         words, last = completion.get_completion_args()
         items = [
-            *_of_views(words, last),
+            *_view_completions(words, last),
             *completion.get_completions([SPELLINGS.get(word, word) for word in words], last),
         ]
-        items = list(filter(None, map(_of_fish, items))) if shell == "fish" else items
+        items = list(filter(None, map(_without_commas, items))) if shell == "fish" else items
         click.echo("\n".join(map(completion.format_completion, items)))
     return 0
 
 
-def _of_fish(item: CompletionItem) -> CompletionItem | None:
+def _without_commas(item: CompletionItem) -> CompletionItem | None:
     """Return ``item`` without commas, which separate fields in fish's script.
 
     Commas in its help become semicolons. None if its value has a comma.
@@ -77,7 +79,7 @@ def _of_fish(item: CompletionItem) -> CompletionItem | None:
     return CompletionItem(item.value, type=item.type, help=(item.help or "").replace(",", ";"))
 
 
-def _of_views(words: Sequence[str], last: str) -> list[CompletionItem]:
+def _view_completions(words: Sequence[str], last: str) -> list[CompletionItem]:
     """Return the completions that click lacks: a view's options with one dash, and some values.
 
     The values are those of `-order_by`, `-select`, `-output` and `--kind`.
@@ -89,8 +91,10 @@ def _of_views(words: Sequence[str], last: str) -> list[CompletionItem]:
     if option in _VALUES:
         before, comma, piece = last.rpartition(",")
         return [CompletionItem(f"{before}{comma}{value}") for value in _VALUES[option] if value.startswith(piece)]
-    if any(one.name == option and one.kind is OUTPUT for one in TABLE):
+    if any(view_option.name == option and view_option.kind is OUTPUT for view_option in TABLE):
         return [CompletionItem(value) for value in sorted(outputs(words[0])) if value.startswith(last)]
     if last.startswith("-") and not last.startswith("--"):
-        return [CompletionItem(f"-{one.name}") for one in TABLE if f"-{one.name}".startswith(last)]
+        return [
+            CompletionItem(f"-{view_option.name}") for view_option in TABLE if f"-{view_option.name}".startswith(last)
+        ]
     return []

@@ -25,10 +25,10 @@ _WIDTH: Final = 100
 
 def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> Iterator[str]:
     yield f"{clean(subject)}: {_CONCLUSIONS.get(verdict_of(findings), 'can be profiled')}"
-    for one in findings:
-        head = f"  {one.part:{_PART}}  {one.verdict:{_VERDICT}}  "
+    for finding in findings:
+        head = f"  {finding.part:{_PART}}  {finding.verdict:{_VERDICT}}  "
         yield from textwrap.wrap(
-            clean(one.text),
+            clean(finding.text),
             max(columns or _WIDTH, len(head) + 20),
             initial_indent=head,
             subsequent_indent=" " * len(head),
@@ -58,12 +58,14 @@ def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
     if not subject:
         raise UsageError("give a PID or a command line (tfprof doctor --help)")
     is_process = len(subject) == 1 and subject[0].isascii() and subject[0].isdigit() and len(subject[0]) < 10
-    own = of_process(int(subject[0])) if is_process else of_command(subject)
-    findings = [*own, *of_host(store), *_store(store)]
+    subject_findings = of_process(int(subject[0])) if is_process else of_command(subject)
+    findings = [*subject_findings, *of_host(store), *_store(store)]
     verdict = verdict_of(findings)
     title = f"process {subject[0]}" if is_process else shlex.join(subject)
     if as_json:
-        print_json({"subject": list(subject), "verdict": verdict, "findings": [one._asdict() for one in findings]})
+        print_json(
+            {"subject": list(subject), "verdict": verdict, "findings": [finding._asdict() for finding in findings]}
+        )
     else:
         print_lines(_lines(title, findings, width()))
     return int(verdict == NO)

@@ -24,15 +24,26 @@ def dump(
     Yield for each profile a text and whether it was written. With several traced processes, each
     gets a folder named by its id.
     """
-    traced = [(job, row, kind, found) for job, row in processes for kind, found in [_traced(job)] if found]
+    traced = [
+        (job, row, kind, traced_steps)
+        for job, row in processes
+        for kind, traced_steps in [_traced(job)]
+        if traced_steps
+    ]
     if not traced:
         names = ", ".join(f"profile_{step}" for step in steps)
         yield f"no {names}: {untraced(processes[0][0])}", False
-    for job, row, kind, found in traced:
+    for job, row, kind, traced_steps in traced:
         job_folder = folder if len(traced) == 1 else folder / row.id
         reached = row.steps if row.step_kind == kind else None
         for step in steps:
-            yield _written(job, job_folder / f"profile_{step}", step, [one for one in found if one <= step], reached)
+            yield _written(
+                job,
+                job_folder / f"profile_{step}",
+                step,
+                [traced_step for traced_step in traced_steps if traced_step <= step],
+                reached,
+            )
 
 
 def _traced(job: JobReader) -> tuple[str, list[int]]:

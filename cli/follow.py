@@ -32,28 +32,28 @@ def _pause(seconds: float) -> None:
         raise BrokenPipeError
 
 
-def _text(found: JobChange) -> str | None:
-    if found.line is not None:
-        return lines_text.steps(found.line)
-    if found.event is not None:
-        return lines_text.event(found.event)
-    if found.what == "job":
-        return lines_text.began(found.row)
-    if found.what == "end":
-        return lines_text.ended(found.row, found.median_ns)
-    note(f"job {found.row.id}: {lines_text.collector(back=found.back)}")
+def _text(change: JobChange) -> str | None:
+    if change.line is not None:
+        return lines_text.steps(change.line)
+    if change.event is not None:
+        return lines_text.event(change.event)
+    if change.what == "job":
+        return lines_text.began(change.row)
+    if change.what == "end":
+        return lines_text.ended(change.row, change.median_ns)
+    note(f"job {change.row.id}: {lines_text.collector(back=change.back)}")
     return None
 
 
-def _line(found: JobChange, *, as_json: bool, named: bool) -> str | None:
+def _line(change: JobChange, *, as_json: bool, named: bool) -> str | None:
     """Return the line for a change, None if it has none.
 
     ``named``: a line about a step or an event begins with the job's id.
     """
     if as_json:
-        return json.dumps(change_document(found))
-    text = _text(found)
-    return f"{found.row.id}  {text}" if text and named and found.what not in {"job", "end"} else text
+        return json.dumps(change_document(change))
+    text = _text(change)
+    return f"{change.row.id}  {text}" if text and named and change.what not in {"job", "end"} else text
 
 
 @click.command()
@@ -78,9 +78,9 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
     past = None if everything else PAST if last is None else last
     following = Following(LocalStore(store), jobs, time.time_ns(), each=each, past=past)
     while True:
-        happened, named = following.update(time.time_ns()), following.are_several
-        lines = (_line(one, as_json=as_json, named=named) for one in happened)
-        if happened:
+        changes, named = following.update(time.time_ns()), following.are_several
+        lines = (_line(change, as_json=as_json, named=named) for change in changes)
+        if changes:
             print_lines(filter(None, lines))
         if following.is_over:
             return

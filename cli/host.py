@@ -25,22 +25,22 @@ def host(job: str, store: str, as_json: bool) -> None:
     if as_json:
         document = host_document(chosen)
         print_json(document)
-        known = document["samples"]
+        sample_count = document["samples"]
     else:
-        known = _print(chosen)
-    if not known:
+        sample_count = _print(chosen)
+    if not sample_count:
         note("no samples of this job: the agent has not sent one yet, or the job ended before the first")
 
 
 def _print(job: JobReader) -> int:
     """Print the samples of ``job`` and of its host; return the number of the job's samples."""
     samples = job.table("samples")
-    around = host_samples(job, samples)
-    cores = cpus(around)
+    host_rows = host_samples(job, samples)
+    cores = cpus(host_rows)
     if samples.num_rows:
         title = f"job {job.info.name or job.info.hex}, {samples.num_rows} samples, one a second"
         print_lines(host_text.lines(title, job_series(samples, cores), width()))
-    if samples.num_rows and around.num_rows:
+    if samples.num_rows and host_rows.num_rows:
         title = f"host {host_name(job)}, {cores} CPUs, while the job ran"
-        print_lines(host_text.lines(title, host_series(around), width()))
+        print_lines(host_text.lines(title, host_series(host_rows), width()))
     return samples.num_rows

@@ -37,21 +37,21 @@ def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[ImportedSt
             yield step
 
 
-def _of_profile(path: str, name: str) -> ImportSource:
+def _profile_source(path: str, name: str) -> ImportSource:
     file = ProfileFile(contents(path), path)
     return ImportSource(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
 
 
-def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> ImportSource:
-    nodes = graph(contents(given["graph_path"]), given["graph_path"])
+def _graph_source(paths: Mapping[str, str], name: str, notes: list[str]) -> ImportSource:
+    nodes = graph(contents(paths["graph_path"]), paths["graph_path"])
     names = frozenset(column_list(nodes, "name"))
-    known: list[Iterable[ImportedRows]] = []
-    if "op_log_path" in given:
-        known.append([_op_log(given["op_log_path"], names, notes)])
-    if "checkpoint_path" in given:
-        known.append(_values(given["checkpoint_path"], names, notes))
-    steps = _run_metadata(_listed(given.get("run_meta_path")), notes)
-    return ImportSource(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
+    facts: list[Iterable[ImportedRows]] = []
+    if "op_log_path" in paths:
+        facts.append([_op_log(paths["op_log_path"], names, notes)])
+    if "checkpoint_path" in paths:
+        facts.append(_values(paths["checkpoint_path"], names, notes))
+    steps = _run_metadata(_listed(paths.get("run_meta_path")), notes)
+    return ImportSource(name, nodes, chain.from_iterable(facts), steps, {"op_log": "op_log_path" in paths})
 
 
 def _listed(paths: str | None) -> list[str]:
@@ -81,7 +81,7 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Imp
         notes.append(
             f"{len(ignored)} tensors of {path} have no node in the graph, for example {ignored[0]}, and are left out"
         )
-    return values(checkpoint, names, lambda one: notes.append(f"no value of {one.name}: {one.why}"))
+    return values(checkpoint, names, lambda missing: notes.append(f"no value of {missing.name}: {missing.why}"))
 
 
 @click.command("import", cls=TfprofCommand)
@@ -113,15 +113,17 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
     Give either --profile_path, or --graph_path with the other files. All commands then treat the
     result like a job that ran.
     """
-    given = {option: text for option, text in paths.items() if text}
-    profile_path, graph_path = given.get("profile_path", ""), given.get("graph_path", "")
-    if profile_path and len(given) > 1:
+    given_paths = {option: text for option, text in paths.items() if text}
+    profile_path, graph_path = given_paths.get("profile_path", ""), given_paths.get("graph_path", "")
+    if profile_path and len(given_paths) > 1:
         raise UsageError("--profile_path contains everything: it cannot be combined with the other paths")
     if not profile_path and not graph_path:
         raise UsageError("nothing to import: give --profile_path, or --graph_path")
-    called = name or _named_after(profile_path or graph_path)
+    source_name = name or _named_after(profile_path or graph_path)
     notes: list[str] = []
-    source = _of_profile(profile_path, called) if profile_path else _of_graph(given, called, notes)
+    source = (
+        _profile_source(profile_path, source_name) if profile_path else _graph_source(given_paths, source_name, notes)
+    )
     _report(source, Path(store), as_json=as_json)
     for text in notes:
         note(text)
@@ -137,25 +139,25 @@ def _named_after(path: str) -> str:
 
 def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
     """Write the job and print a summary."""
-    covered, shares = Coverage(column_list(source.graph, "name")), []
-    of_profile = bool(source.facts.get("slots"))
+    coverage, shares = Coverage(column_list(source.graph, "name")), []
+    is_profile = bool(source.facts.get("slots"))
 
     def print_coverage(step: ImportedStep) -> None:
-        if not of_profile:
-            shares.append(covered.add(step.message))
+        if not is_profile:
+            shares.append(coverage.add(step.message))
             if not as_json:
                 print_lines([f"run graph coverage: {shares[-1]:.2f}"])
 
-    made = store_job(store, socket.gethostname(), source, print_coverage)
+    imported = store_job(store, socket.gethostname(), source, print_coverage)
     if as_json:
         print_json(
             {
-                "job": hex_id(made.uid),
+                "job": hex_id(imported.uid),
                 "name": source.name,
-                "nodes": made.nodes,
-                "steps": made.steps,
+                "nodes": imported.nodes,
+                "steps": imported.steps,
                 "coverage": shares,
             }
         )
     else:
-        print_lines([f"{hex_id(made.uid)} {source.name}: {made.nodes} nodes, {made.steps} steps"])
+        print_lines([f"{hex_id(imported.uid)} {source.name}: {imported.nodes} nodes, {imported.steps} steps"])

@@ -6,7 +6,7 @@ from types import FrameType, TracebackType
 from typing import Final, Self
 
 #: Dispositions of SIGINT under which Ctrl-C is handled.
-_USUAL: Final = (signal.SIG_DFL, signal.default_int_handler)
+_HANDLED: Final = (signal.SIG_DFL, signal.default_int_handler)
 #: Seconds until Ctrl-C is handled again after it came during an import.
 _RETRY_S: Final = 0.01
 _IMPORT: Final = ("<frozen importlib._bootstrap>", "_find_and_load")
@@ -29,8 +29,8 @@ class Interruptible:
         self.came = False
 
     def __enter__(self) -> Self:
-        self._before = signal.getsignal(signal.SIGINT)
-        if self._before in _USUAL:
+        self._previous_handler = signal.getsignal(signal.SIGINT)
+        if self._previous_handler in _HANDLED:
             signal.signal(signal.SIGALRM, self._interrupt)
             signal.signal(signal.SIGINT, self._interrupt)
         return self
@@ -46,18 +46,18 @@ class Interruptible:
             os.kill(os.getpid(), signal.SIGINT)
 
     def _restore(self) -> None:
-        if self._before in _USUAL:
-            signal.signal(signal.SIGINT, self._before)
+        if self._previous_handler in _HANDLED:
+            signal.signal(signal.SIGINT, self._previous_handler)
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self.came = True
-        if not _imports(frame):
+        if not _is_importing(frame):
             raise KeyboardInterrupt
         signal.setitimer(signal.ITIMER_REAL, _RETRY_S)
 
 
-def _imports(frame: FrameType | None) -> bool:
+def _is_importing(frame: FrameType | None) -> bool:
     """Return whether ``frame`` or one of its callers imports a module."""
     while frame is not None:
         if (frame.f_code.co_filename, frame.f_code.co_name) == _IMPORT:

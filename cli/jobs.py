@@ -38,26 +38,29 @@ def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: 
 
     TIME/STEP is the mean over all steps, CPU the mean number of busy cores, MEMORY the maximum.
     """
-    opened, now_ns = open_reader(store), time.time_ns()
+    reader, now_ns = open_reader(store), time.time_ns()
     job_filter = JobFilter(sum(states, ()), names, since)
     if as_json:
         from ..collector.query.documents import jobs_document  # noqa: PLC0415  # needed for --json only
 
-        document = jobs_document(opened, job_filter)
+        document = jobs_document(reader, job_filter)
         print_json(document)
         number, damaged = len(document["jobs"]), document["damaged"]
     else:
-        rows = [Listing(one.row, one.usage, one.tags, one.traced) for one in listed(opened, now_ns, job_filter)]
+        rows = [
+            Listing(listed_job.row, listed_job.usage, listed_job.tags, listed_job.traced)
+            for listed_job in listed(reader, now_ns, job_filter)
+        ]
         print_lines(jobs_text.lines(rows, now_ns, width()) if rows else ())
-        number, damaged = len(rows), opened.damaged()
+        number, damaged = len(rows), reader.damaged()
     if not number:
-        note(_nothing(opened, job_filter))
+        note(_no_jobs_text(reader, job_filter))
     for error in damaged:
         note(str(error))
 
 
-def _nothing(store: StoreReader, job_filter: JobFilter) -> str:
-    there = len(store.jobs())
-    if job_filter != ALL_JOBS and there:
-        return f"none of {there} jobs matches the state, name and time"
+def _no_jobs_text(store: StoreReader, job_filter: JobFilter) -> str:
+    job_count = len(store.jobs())
+    if job_filter != ALL_JOBS and job_count:
+        return f"none of {job_count} jobs matches the state, name and time"
     return f"no jobs in {store.path} yet: tfprof-run python train.py profiles one"

@@ -75,8 +75,8 @@ class InternalError(TfprofError):
 
 
 @contextlib.contextmanager
-def _past_click() -> Iterator[None]:
-    """Wrap errors that click would handle itself."""
+def _hidden_from_click() -> Iterator[None]:
+    """Convert errors that click would handle to errors that it passes on."""
     try:
         yield
     except BrokenPipeError:
@@ -90,12 +90,12 @@ class Commands(click.Group):
 
     def make_context(self, *args: Any, **given: Any) -> click.Context:
         """Parse the options before the command."""
-        with _past_click():
+        with _hidden_from_click():
             return super().make_context(*args, **given)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that is called."""
-        with _past_click():
+        with _hidden_from_click():
             return super().invoke(ctx)
 
     def resolve_command(
@@ -127,8 +127,8 @@ class Commands(click.Group):
         """Return the commands that begin with ``incomplete``, without importing any."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415  # for shells only
 
-        found = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
-        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+        items = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any."""
@@ -209,7 +209,7 @@ def _run(arguments: list[str], interruptible: Interruptible) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     """Flush standard output; return the exit status, which is ``code`` if that works.
 
     A failed flush is not reported if the command failed already.
@@ -235,7 +235,7 @@ def main(arguments: list[str] | None = None) -> None:
     if COMPLETION_VARIABLE in os.environ:
         sys.exit(load("tfprof.cli.completion:answer")(tfprof))
     with Interruptible() as interruptible:
-        code = _flushed(_run(sys.argv[1:] if arguments is None else arguments, interruptible))
+        code = _flush(_run(sys.argv[1:] if arguments is None else arguments, interruptible))
     sys.exit(code)
 
 

@@ -50,8 +50,8 @@ def profile_proto(
     The tools are tfprof --profile_path, ProfilerFromFile and profiler-ui.
     """
     if not any(files.values()):
-        given = ", or ".join(f"{row.flags[0]} FILE" for row in JOB_FILES)
-        raise UsageError(f"nothing to write: give {given}")
+        file_options = ", or ".join(f"{row.flags[0]} FILE" for row in JOB_FILES)
+        raise UsageError(f"nothing to write: give {file_options}")
     chosen = open_reader(store).job(job)
     for row in reversed(JOB_FILES):
         path = files[row.name]

@@ -35,27 +35,27 @@ def _profiled_names(store: str) -> Mapping[int, str]:
         if error.slug != "store-missing":
             raise
         return {}
-    return {int(one.identity.get("pid") or 0): one.name for one in jobs if one.identity.get("host") == host}
+    return {int(info.identity.get("pid") or 0): info.name for info in jobs if info.identity.get("host") == host}
 
 
-def _state(one: Target, names: Mapping[int, str]) -> str:
-    if one.state == targets.PROFILED:
-        name = names.get(one.process.pid)
+def _state(target: Target, names: Mapping[int, str]) -> str:
+    if target.state == targets.PROFILED:
+        name = names.get(target.process.pid)
         return f"profiled: {name}" if name else "profiled"
-    return one.state if one.state == targets.ATTACHABLE else f"no: {one.reason}"
+    return target.state if target.state == targets.ATTACHABLE else f"no: {target.reason}"
 
 
-def _document(one: Target, names: Mapping[int, str]) -> dict[str, object]:
+def _document(target: Target, names: Mapping[int, str]) -> dict[str, object]:
     return {
-        "pid": one.process.pid,
-        "user": one.user,
-        "age_s": round(one.age_s, 1),
-        "command": one.command,
-        "state": one.state,
-        "job": names.get(one.process.pid),
-        "tensorflow": one.has_tensorflow,
-        "slug": one.slug,
-        "reason": one.reason,
+        "pid": target.process.pid,
+        "user": target.user,
+        "age_s": round(target.age_s, 1),
+        "command": target.command,
+        "state": target.state,
+        "job": names.get(target.process.pid),
+        "tensorflow": target.has_tensorflow,
+        "slug": target.slug,
+        "reason": target.reason,
     }
 
 
@@ -68,19 +68,19 @@ def ps(store: str, as_json: bool) -> None:
     Only root can see whether another user's process has TensorFlow. Without root, all large Python
     processes of other users are listed.
     """
-    found, names = targets.survey(), _profiled_names(store)
+    processes, names = targets.survey(), _profiled_names(store)
     if as_json:
-        print_json({"processes": [_document(one, names) for one in found]})
-    elif found:
+        print_json({"processes": [_document(target, names) for target in processes]})
+    elif processes:
         rows = [
             [
-                str(one.process.pid),
-                one.user,
-                duration(one.age_s * 1e9),
-                _state(one, names),
-                shlex.join(one.command),
+                str(target.process.pid),
+                target.user,
+                duration(target.age_s * 1e9),
+                _state(target, names),
+                shlex.join(target.command),
             ]
-            for one in found
+            for target in processes
         ]
         print_lines(render(_COLUMNS, rows, width=width()))
     else:

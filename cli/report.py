@@ -28,27 +28,27 @@ from ..formats import layout
 from .command import width
 
 
-def _summary(job: JobReader, row: JobRow, found: Profile | None) -> Summary:
+def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
     """Return a process with the median time of the call that took most time.
 
-    If ``found`` covers single functions, only their calls are compared.
+    If ``profile`` covers single functions, only their calls are compared.
     """
-    groups = [one for one in steps(job.table("spans"), 0).groups if one.kind == row.step_kind and one.untraced]
-    keys = set(map(function_key, found.numbers if found else ()))
-    mine = [one for one in groups if one.key in keys] or groups
-    most = max(mine, key=lambda one: one.untraced.total_ns if one.untraced else 0, default=None)
-    if most is None or most.untraced is None:
+    groups = [group for group in steps(job.table("spans"), 0).groups if group.kind == row.step_kind and group.untraced]
+    keys = set(map(function_key, profile.numbers if profile else ()))
+    own_groups = [group for group in groups if group.key in keys] or groups
+    longest = max(own_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
+    if longest is None or longest.untraced is None:
         return Summary(row, None)
-    name = kind_name(of_span(layout.FUNCTION, most.key), functions_of(job.info)) if keys - {0} and groups[1:] else ""
-    return Summary(row, most.untraced.p50_ns, name)
+    name = kind_name(of_span(layout.FUNCTION, longest.key), functions_of(job.info)) if keys - {0} and groups[1:] else ""
+    return Summary(row, longest.untraced.p50_ns, name)
 
 
 def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
     """Return the processes of ``launch``, the one with the most steps first, lost ones last."""
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], time.time_ns())
-    mine = [(job, row) for job, row in zip(jobs, rows, strict=True) if row.launch == launch]
-    return sorted(mine, key=lambda pair: (-pair[1].steps, pair[1].state == "lost"))
+    processes = [(job, row) for job, row in zip(jobs, rows, strict=True) if row.launch == launch]
+    return sorted(processes, key=lambda pair: (-pair[1].steps, pair[1].state == "lost"))
 
 
 def report(store: StoreReader, launch: str, problem: str | None, columns: int | None) -> Iterator[str]:
@@ -62,15 +62,21 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
         missing = StoreError("no data of this command reached the store", slug="no-data")
         yield f"tfprof: no profile: {problem or missing}"
         return
-    first = processes[0][0]
-    top = ranked(first)
-    found = top.profile if top else None
-    shown = [_summary(job, row, found if job is first else None) for job, row in processes[: report_text.PROCESSES]]
-    rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
-    why = (left_out_kinds_text(found), first_warning(first), missed(first)) if found else (untraced(first),)
+    first_job = processes[0][0]
+    top = ranked(first_job)
+    profile = top.profile if top else None
+    summaries = [
+        _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES]
+    ]
+    others = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
+    why = (
+        (left_out_kinds_text(profile), first_warning(first_job), missed(first_job))
+        if profile
+        else (untraced(first_job),)
+    )
     costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES])
     notes = [*why, next(filter(None, costs), None)]
-    yield from report_text.lines([*shown, *rest], top.ops if top else [], list(filter(None, notes)), columns)
+    yield from report_text.lines([*summaries, *others], top.ops if top else [], list(filter(None, notes)), columns)
     if problem:
         yield from wrapped(f"tfprof: {problem}", columns)
 
@@ -83,24 +89,26 @@ def dumped(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator
     from .dumps import dump  # noqa: PLC0415  # few launches ask for it
 
     processes = _processes(store, launch)
-    for text, is_there in dump(processes, [int(step) for step in steps.split(",")], Path(folder)) if processes else ():
-        yield f"tfprof: {text}", is_there
+    for text, is_written in (
+        dump(processes, [int(step) for step in steps.split(",")], Path(folder)) if processes else ()
+    ):
+        yield f"tfprof: {text}", is_written
 
 
-def _lines(given: argparse.Namespace) -> Iterator[str]:
+def _lines(options: argparse.Namespace) -> Iterator[str]:
     """Yield the lines to print.
 
     With ``--quiet`` these are only the problem and the requested profiles that could not be
     written. If nothing of the launch is stored, the report says so all the same.
     """
-    store = open_reader(given.store)
-    if not given.quiet or not _processes(store, given.launch):
-        yield from list(report(store, given.launch, given.problem, width()))  # first all, since it may fail
-    elif given.problem:
-        yield from wrapped(f"tfprof: {given.problem}", width())
-    if given.dump_steps:
-        for line, is_there in dumped(store, given.launch, given.dump_steps, given.dump_dir):
-            if not (given.quiet and is_there):
+    store = open_reader(options.store)
+    if not options.quiet or not _processes(store, options.launch):
+        yield from list(report(store, options.launch, options.problem, width()))  # first all, since it may fail
+    elif options.problem:
+        yield from wrapped(f"tfprof: {options.problem}", width())
+    if options.dump_steps:
+        for line, is_written in dumped(store, options.launch, options.dump_steps, options.dump_dir):
+            if not (options.quiet and is_written):
                 yield line
 
 
@@ -115,14 +123,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--quiet", action="store_true", help="no report; print only which profiles could not be written"
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(errors="replace")
     try:
-        for line in _lines(given):
+        for line in _lines(options):
             print(line, flush=True)
     except TfprofError as error:
-        print(f"tfprof: no profile: {given.problem or error}")
+        print(f"tfprof: no profile: {options.problem or error}")
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush succeeds

@@ -45,44 +45,44 @@ def rm(
 
     A running job is refused. On a terminal the command asks first.
     """
-    chosen = everything or bool(names) or before is not None
-    if jobs and chosen:
+    has_criteria = everything or bool(names) or before is not None
+    if jobs and has_criteria:
         raise UsageError("a JOB and --all, --name or --older-than exclude each other")
-    if not jobs and not chosen:
+    if not jobs and not has_criteria:
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
     opened, now_ns = LocalStore(store), time.time_ns()
-    found = (
+    removable = (
         selected(opened, jobs, now_ns)
         if jobs
         else ended(opened, JobFilter(names=names), now_ns if before is None else before, now_ns)
     )
-    if not found:
+    if not removable:
         note("no ended job matches: nothing was removed")
-    elif not yes and not _confirmed(found, now_ns, is_sure=bool(jobs)):
+    elif not yes and not _confirmed(removable, now_ns, are_named=bool(jobs)):
         note("nothing was removed")
-        found = []
-    remove_jobs(opened, found)
+        removable = []
+    remove_jobs(opened, removable)
     if as_json:
-        print_json({"removed": [one.listed.row.uid for one in found], "bytes": sum(one.size for one in found)})
-    elif found:
-        print_lines([f"removed {_summary(found)}"])
+        print_json({"removed": [job.listed.row.uid for job in removable], "bytes": sum(job.size for job in removable)})
+    elif removable:
+        print_lines([f"removed {_summary(removable)}"])
 
 
-def _summary(found: Sequence[Removable]) -> str:
-    return f"{len(found)} job{'s' * (len(found) > 1)}, {jobs_text.size(sum(one.size for one in found))}"
+def _summary(removable: Sequence[Removable]) -> str:
+    return f"{len(removable)} job{'s' * (len(removable) > 1)}, {jobs_text.size(sum(job.size for job in removable))}"
 
 
-def _confirmed(found: Sequence[Removable], now_ns: int, *, is_sure: bool) -> bool:
+def _confirmed(removable: Sequence[Removable], now_ns: int, *, are_named: bool) -> bool:
     """Ask for confirmation on the terminal and return the answer.
 
-    Without a terminal, return True if the jobs are given by id or name (``is_sure``). UsageError
-    if they are not.
+    Without a terminal, return True if the jobs are given by id or name (``are_named``), and
+    raise UsageError otherwise.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        if is_sure:
+        if are_named:
             return True
-        raise UsageError(f"{_summary(found)} would be removed: without a terminal this needs --yes")
-    listings = [Listing(one.listed.row, one.listed.usage, one.listed.tags) for one in found]
+        raise UsageError(f"{_summary(removable)} would be removed: without a terminal this needs --yes")
+    listings = [Listing(job.listed.row, job.listed.usage, job.listed.tags) for job in removable]
     for line in jobs_text.lines(listings, now_ns, width()):
         click.echo(line, err=True)
-    return click.confirm(f"remove {_summary(found)}?", err=True)
+    return click.confirm(f"remove {_summary(removable)}?", err=True)

@@ -35,8 +35,8 @@ def step_range(_context: click.Context, _parameter: click.Parameter, value: str 
     """Parse the value of `--steps`: one step, or the first and the last with a dash between."""
     if value is None:
         return None
-    found = _RANGE.fullmatch(value)
-    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    match = _RANGE.fullmatch(value)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last:
         raise UsageError(f"Invalid option '--steps' value: '{value}' (the first and the last step, such as 10-20)")
     return first, last
@@ -134,15 +134,15 @@ class TfprofCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse ``args`` in click's spelling."""
-        mine = [name for one in self.params for name in one.opts if name.startswith("--")]
-        flags = [name for one in self.params if getattr(one, "is_flag", False) for name in one.opts]
-        others = spellings([name[2:].replace("-", "_") for name in mine])
-        return super().parse_args(ctx, translate(args, ctx.info_name or "COMMAND", [*flags, "--help"], others))
+        long_names = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
+        flags = [name for parameter in self.params if getattr(parameter, "is_flag", False) for name in parameter.opts]
+        other_spellings = spellings([name[2:].replace("-", "_") for name in long_names])
+        return super().parse_args(ctx, translate(args, ctx.info_name or "COMMAND", [*flags, "--help"], other_spellings))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options in sections, those of views in the TF profiler's spelling."""
-        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
-        rows = {str(one.name): record for one in options if (record := one.get_help_record(ctx))}
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
+        rows = {str(option.name): record for option in options if (record := option.get_help_record(ctx))}
         for heading, names in _SECTIONS:
             listed = [
                 (self._spelled(name, rows.pop(name)[0]), text) for name in names if (text := self._help(name, rows))

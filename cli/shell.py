@@ -55,14 +55,14 @@ class Shell:
             line = parse(text)
             if line.command in {"exit", "quit"}:
                 return False
-            self._carry_out(line)
+            self._execute(line)
         except TfprofError as error:
             self.failed = True
             streams.say(f"tfprof: {error}" if self._parity.has_own_layout else _tf_message(error, self._parity))
         sys.stdout.flush()
         return True
 
-    def _carry_out(self, line: ParsedLine) -> None:
+    def _execute(self, line: ParsedLine) -> None:
         if line.command == "help":
             print_lines(_help(*line.words[:1]))
         elif line.command == "advise":
@@ -117,7 +117,7 @@ def _help(view: str = "") -> Iterator[str]:
         yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
 
 
-def _typed(shell: Shell, lines: LineHistory, names: JobNames) -> None:
+def _read_terminal(shell: Shell, lines: LineHistory, names: JobNames) -> None:
     """Read lines from a terminal, with editing, completion and history."""
     from .shell_terminal import Prompt  # noqa: PLC0415  # a tenth of a second, for terminals only
 
@@ -130,15 +130,15 @@ def _typed(shell: Shell, lines: LineHistory, names: JobNames) -> None:
             click.echo()
 
 
-def _piped(shell: Shell) -> None:
+def _read_pipe(shell: Shell) -> None:
     """Read lines from a pipe or file."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape")
-    while (text := _next()) and shell.run(text):
+    while (text := _next_line()) and shell.run(text):
         pass
 
 
-def _next() -> str:
+def _next_line() -> str:
     """Return the next line of standard input, '' at its end."""
     try:
         return sys.stdin.readline()
@@ -157,24 +157,25 @@ def shell(compat: str, exact: bool, **given: Any) -> int:
     On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
     if any line had an error. Options given here, or by `set`, are the defaults of the session.
     """
-    selected = pop_selection(given)
+    job_options = pop_selection(given)
     parity = Parity(compat, exact)
     options = from_texts(given, parity=parity)
-    first = selection_from(**selected, parity=parity)
-    found = [job.info.hex for job in first.jobs]
+    first = selection_from(**job_options, parity=parity)
+    uids = [job.info.hex for job in first.jobs]
 
     def ask() -> Selection:
         return replace(
-            first, jobs=selection_from(**{**selected, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs
+            first,
+            jobs=selection_from(**{**job_options, "jobs": uids, "hosts": (), "pids": ()}, parity=first.parity).jobs,
         )
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         ids = ids_of(first.jobs)
         names = " ".join(f"{ids[job.info.hex]} {job.info.name}" for job in first.jobs[:4])
-        click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(found) > 4 else ''}; `help` lists the commands")
+        click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(uids) > 4 else ''}; `help` lists the commands")
         lines = LineHistory(history_file())
-        _typed(Shell(ask, options, lines), lines, JobNames(first.jobs))
+        _read_terminal(Shell(ask, options, lines), lines, JobNames(first.jobs))
         return 0
-    asker = Shell(ask, options, LineHistory())
-    _piped(asker)
-    return int(asker.failed)
+    piped_shell = Shell(ask, options, LineHistory())
+    _read_pipe(piped_shell)
+    return int(piped_shell.failed)

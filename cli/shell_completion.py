@@ -25,18 +25,18 @@ class Completions(NamedTuple):
     ends: bool = False
 
 
-def _starting(texts: Iterable[str], start: str) -> list[str]:
-    found = []
+def _with_prefix(texts: Iterable[str], prefix: str) -> list[str]:
+    matches = []
     for text in texts:
-        if text.startswith(start):
-            found.append(text)
-            if len(found) == CANDIDATES_MAX:
+        if text.startswith(prefix):
+            matches.append(text)
+            if len(matches) == CANDIDATES_MAX:
                 break
-    return found
+    return matches
 
 
 def _outputs(view: str) -> Iterator[str]:
-    allowed = frozenset[str]().union(*(outputs(one) for one in ([view] if view in VIEWS else VIEWS)))
+    allowed = frozenset[str]().union(*(outputs(name) for name in ([view] if view in VIEWS else VIEWS)))
     for output in sorted(allowed):
         yield f"{output}:outfile=" if output in EXPORTERS else output
 
@@ -58,12 +58,14 @@ def complete(text: str, names: Names) -> Completions:
     *before, last = text.split(" ")
     words = [word for word in before if word]
     if not words:
-        return Completions(len(last), _starting(COMMANDS, last), ends=True)
+        return Completions(len(last), _with_prefix(COMMANDS, last), ends=True)
     command = words[0]
     if command == "help":
-        return Completions(len(last), _starting(VIEWS, last))
+        return Completions(len(last), _with_prefix(VIEWS, last))
     option = OPTIONS.get(words[-1]) if len(words) > 1 else None
     if option is None or (option.kind is BOOLEAN and last.startswith("-")):
-        return Completions(len(last), _starting((f"-{one.name}" for one in (*TABLE, STEP_KIND)), last), ends=True)
+        return Completions(
+            len(last), _with_prefix((f"-{known_option.name}" for known_option in (*TABLE, STEP_KIND)), last), ends=True
+        )
     piece = last.rpartition(",")[2] if option.kind in _LISTS else last
-    return Completions(len(piece), _starting(_values(option, command, names), piece))
+    return Completions(len(piece), _with_prefix(_values(option, command, names), piece))

@@ -13,7 +13,7 @@ from .suggestion import suggestion
 #: Commands with their lines in `help`.
 COMMANDS: Final = {
     "scope": "nodes in the tree of their names",
-    "graph": "nodes, each below the one that uses it",
+    "graph": "nodes, each below a node that uses it",
     "op": "op types",
     "code": "lines of Python in the tree of calls",
     "advise": "advice on performance",

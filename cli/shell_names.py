@@ -18,26 +18,28 @@ class JobNames:
 
     def __init__(self, jobs: Sequence[JobReader]) -> None:
         self._jobs = jobs
-        self._known = cache(self._read)
+        self._cached_names = cache(self._read)
 
     def __call__(self, view: str, option: str) -> Iterable[str]:
         """Return names for the values of ``option`` in ``view``; none if they cannot be read."""
         try:
             if option == "step":
-                return ["-1", *self._known("step")]
+                return ["-1", *self._cached_names("step")]
             if option == "kind":
-                return [ALL, *self._known("kind")]
+                return [ALL, *self._cached_names("kind")]
             if option == "account_type_regexes":
-                return [*self._known("op"), *self._known("device")]
-            return self._known({"op": "op", "code": "line"}.get(view, "node")) if option.endswith("regexes") else ()
+                return [*self._cached_names("op"), *self._cached_names("device")]
+            return (
+                self._cached_names({"op": "op", "code": "line"}.get(view, "node")) if option.endswith("regexes") else ()
+            )
         except TfprofError:
             return ()
 
     def _read(self, what: str) -> list[str]:
-        found: set[Any] = set()
+        names: set[Any] = set()
         for job in self._jobs:
-            found.update(getattr(self, f"_{what}s")(job))
-        return [str(one) for one in sorted(found)]
+            names.update(getattr(self, f"_{what}s")(job))
+        return [str(name) for name in sorted(names)]
 
     @staticmethod
     def _ops(job: JobReader) -> Iterable[str]:

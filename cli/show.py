@@ -22,28 +22,28 @@ def show(job: str, store: str, as_json: bool) -> None:
     Step times cover untraced steps. Ops have their times in the median traced step of the job's
     main kind.
     """
-    found = overview(open_reader(store), job)
+    job_overview = overview(open_reader(store), job)
     if as_json:
-        print_json(show_document(found))
+        print_json(show_document(job_overview))
         return
-    print_lines(overview_text.lines(shown(found), time.time_ns(), width()))
-    if found.ops.why:
-        note(found.ops.why)
+    print_lines(overview_text.lines(shown(job_overview), time.time_ns(), width()))
+    if job_overview.ops.why:
+        note(job_overview.ops.why)
 
 
-def shown(found: Overview) -> overview_text.OverviewParts:
+def shown(job_overview: Overview) -> overview_text.OverviewParts:
     """Return the parts of a job's summary that are shown."""
     return overview_text.OverviewParts(
-        row=found.row,
-        tags=found.tags,
-        stages=found.stages,
-        steps=[(one.kind, one.count, one.spread, one.traced, one.curve) for one in found.steps],
-        ops=found.ops.ops,
-        cpus=found.cpus,
-        job_series=found.job_series,
-        host_series=found.host_series,
-        alerts=found.alerts,
-        warnings=found.warnings,
-        notes=found.notes,
-        advice=[(one.title, one.text) for one in found.advice],
+        row=job_overview.row,
+        tags=job_overview.tags,
+        stages=job_overview.stages,
+        steps=[(item.kind, item.count, item.spread, item.traced, item.curve) for item in job_overview.steps],
+        ops=job_overview.ops.ops,
+        cpus=job_overview.cpus,
+        job_series=job_overview.job_series,
+        host_series=job_overview.host_series,
+        alerts=job_overview.alerts,
+        warnings=job_overview.warnings,
+        notes=job_overview.notes,
+        advice=[(item.title, item.text) for item in job_overview.advice],
     )

@@ -29,12 +29,12 @@ def serving(store: str) -> str:
         try:
             catalog.check(Path(store))
         except StoreError as error:
-            if error.slug != "store-missing" or not _may_become_one(store):
+            if error.slug != "store-missing" or not _may_become_store(store):
                 raise
     return instance_dir
 
 
-def _may_become_one(store: str) -> bool:
+def _may_become_store(store: str) -> bool:
     try:
         return stat.S_ISDIR(Path(store).stat().st_mode)
     except OSError as error:
@@ -55,12 +55,12 @@ def status(store: str, as_json: bool) -> None:
 
     It includes their start, delay, lost and refused data, and memory.
     """
-    found = statuses(store)
+    daemons = statuses(store)
     # A collector that is not running would use the decoder installed here.
-    found["collector"].setdefault("decoder", decoder("auto").name)
+    daemons["collector"].setdefault("decoder", decoder("auto").name)
     if as_json:
         from ..collector.query.documents import status_document  # noqa: PLC0415  # only --json needs it
 
-        print_json(status_document(store, runtime_dir.instance_dir(store), found))
+        print_json(status_document(store, runtime_dir.instance_dir(store), daemons))
     else:
-        print_lines(status_text.lines(store, found, width()))
+        print_lines(status_text.lines(store, daemons, width()))

@@ -50,10 +50,10 @@ def steps(job: str, store: str, as_json: bool, last: int | None, everything: boo
 
 def _print(job: JobReader, listed: int | None) -> int:
     """Print the steps and events of ``job``; return the number of entries."""
-    found = fold(job.table("spans"), listed, functions_of(job.info))
+    step_times = fold(job.table("spans"), listed, functions_of(job.info))
     job_events = events(job.table("events"))
-    if found.rows or job_events:
-        print_lines(steps_text.lines(found, counts_of(job.info), job_events, width()))
+    if step_times.rows or job_events:
+        print_lines(steps_text.lines(step_times, counts_of(job.info), job_events, width()))
     if text := missed(job):
         note(text)
-    return found.rows
+    return step_times.rows

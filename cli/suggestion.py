@@ -7,4 +7,4 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """Return a question with the most similar word in ``known``, '' if none is similar."""
     import difflib  # noqa: PLC0415  # needed after errors only
 
-    return "".join(f": did you mean {one}?" for one in difflib.get_close_matches(word, known, 1))
+    return "".join(f": did you mean {match}?" for match in difflib.get_close_matches(word, known, 1))

@@ -23,24 +23,24 @@ def jobs_now(jobs: list[WatchedJob]) -> list[JobNow]:
     """Return the parts of jobs that are shown."""
     return [
         JobNow(
-            one.row,
-            one.pace,
-            one.usage.cpu_cores,
-            one.usage.memory_bytes,
-            one.usage.io_bytes_per_s,
-            one.devices,
-            one.idle_ns,
-            one.alert,
+            job.row,
+            job.pace,
+            job.usage.cpu_cores,
+            job.usage.memory_bytes,
+            job.usage.io_bytes_per_s,
+            job.devices,
+            job.idle_ns,
+            job.alert,
         )
-        for one in jobs
+        for job in jobs
     ]
 
 
 def summary(watched: Watched) -> list[str]:
     """Return the parts of the line above the table."""
     hosts = [
-        HostNow(one.name, one.cpus, one.cpu_cores, one.load_1m, one.memory_used_bytes, one.memory_bytes)
-        for one in watched.hosts
+        HostNow(host.name, host.cpus, host.cpu_cores, host.load_1m, host.memory_used_bytes, host.memory_bytes)
+        for host in watched.hosts
     ]
     return top_text.summary(watched.at_ns, jobs_now(list(watched.jobs)), hosts, watched.damaged)
 

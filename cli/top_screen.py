@@ -114,12 +114,12 @@ class JobScreen(OrderScreen):
         """Read the job in a thread, one read at a time."""
         if not self._busy:
             self._busy = True
-            in_thread(self, self._found)
+            in_thread(self, self._read_text)
 
-    def _found(self) -> Iterator[Message]:
+    def _read_text(self) -> Iterator[Message]:
         try:
-            found = shown(overview(self._store, self._uid, advised=False))
-            yield JobTextRead("\n".join(overview_text.lines(found, time.time_ns(), self.app.size.width)))
+            parts = shown(overview(self._store, self._uid, advised=False))
+            yield JobTextRead("\n".join(overview_text.lines(parts, time.time_ns(), self.app.size.width)))
         finally:
             self._busy = False
 
@@ -188,9 +188,9 @@ class JobsScreen(OrderScreen):
             return
         jobs = sorted_jobs(filtered_jobs(self._watched.jobs, self._text), self._order, backwards=self._backwards)
         table = top_text.lines(jobs_now(jobs), self.app.size.width)
-        how = [f"by {self._order}{' reversed' * self._backwards}"]
-        how += [f"like {self._text!r}"] * bool(self._text) + ["paused"] * self._paused
-        text = top_text.fitted([*how, *summary(self._watched)], self.app.size.width)
+        modes = [f"by {self._order}{' reversed' * self._backwards}"]
+        modes += [f"like {self._text!r}"] * bool(self._text) + ["paused"] * self._paused
+        text = top_text.fitted([*modes, *summary(self._watched)], self.app.size.width)
         self.query_one("#summary", Static).update(text)
         self.query_one("#head", Static).update(table.head)
         self.query_one(LineList).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
@@ -234,15 +234,15 @@ class JobsScreen(OrderScreen):
     def action_clear(self) -> None:
         """Show all jobs."""
         self.query_one(Input).value = ""
-        self._filtered()
+        self._close_filter()
 
     @on(Input.Changed)
-    def _filter(self, event: Input.Changed) -> None:
+    def _apply_filter(self, event: Input.Changed) -> None:
         self._text = event.value
         self.show()
 
     @on(Input.Submitted)
-    def _filtered(self) -> None:
+    def _close_filter(self) -> None:
         self.query_one(Input).remove_class("open")
         self.query_one(LineList).focus()
 

@@ -153,18 +153,18 @@ def _order(
         "--off": "off" if off else "",
         "--steps": f"steps={next_steps}" if next_steps is not None and not count else "",
     }
-    given = [name for name, text in policies.items() if text]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other")
-    if end and (given or count or time):
+    given_policies = [name for name, text in policies.items() if text]
+    if len(given_policies) > 1:
+        raise UsageError(f"{' and '.join(given_policies)} exclude each other")
+    if end and (given_policies or count or time):
         raise UsageError("--end excludes the other options of an order")
     if off and count:
         raise UsageError("--off and --steps exclude each other")
     if end:
         return Order(orders.END, giver(), patience_s=patience_s)
-    if not (given or count or time):
+    if not (given_policies or count or time):
         raise UsageError("give an order: --steps, --for, --every, --budget, --all-steps, --off or --end")
-    trace = policies[given[0]] if given else "all"
+    trace = policies[given_policies[0]] if given_policies else "all"
     _check(next_steps, trace, level)
     for_ns = 0 if time is None else round(_seconds("--for", time) * 1e9)
     return Order(orders.TRACE, giver(), trace, level, count, for_ns, patience_s)

@@ -23,21 +23,21 @@ from .selection import TfprofCommand, pop_selection, selection_from, selection_o
 _HELP: Final = {
     "scope": """Cost of the nodes of JOB, in the tree of their names: layers, towers, optimizers.
 
-    The largest come first; numbers are per step, including everything below a row.""",
-    "graph": """Cost of the nodes of JOB, each below the one that uses its output: where a loss comes from.
+    The largest come first. Numbers are per step and include everything below a row.""",
+    "graph": """Cost of the nodes of JOB, each below a node that uses its output.
 
-    Numbers are per step, including everything below a row; *self* is the node's own time. A node
-    that several use is below one of them.""",
+    Numbers are per step and include everything below a row, except *self*, the node's own time. A
+    node that several nodes use is below one of them.""",
     "op": """Cost of each op type of JOB, counted like the TF profiler.
 
-    The largest come first; numbers are per step.""",
+    The largest come first. Numbers are per step.""",
     "code": """Cost of each line of Python of JOB, in the tree of calls that created the graph's nodes.
 
-    Numbers are per step, including everything that a line calls. Lines of packages are left out:
+    Numbers are per step and include everything that a line calls. Lines of packages are left out:
     -show_name_regexes '.*' shows them.""",
 }
 _HELP_ALL: Final = (
-    "\n\n    Numbers are means over the traced steps, or those of one step (-step)."
+    "\n\n    Numbers are means over the traced steps, or the numbers of one step (-step)."
     " Several JOBs are merged by the names of nodes."
     "\n    Lists are separated by commas; regexes match whole names."
     " --exact-tf prints as the TF profiler does."

@@ -54,22 +54,22 @@ def _entry(row: tuple[int, ...]) -> _Entry:
 
 def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
     if len(entries) <= LINES_MAX:
-        yield from (_line(kind, one) for one in entries)
+        yield from (_line(kind, entry) for entry in entries)
         return
     last = entries[-1].first + entries[-1].steps - 1
-    times = [one.mean_ns for one in entries]
-    traced = sum(bool(one.flags & layout.FLAG_TRACED) for one in entries)
+    times = [entry.mean_ns for entry in entries]
+    traced = sum(bool(entry.flags & layout.FLAG_TRACED) for entry in entries)
     yield (
         f"{_range(kind, entries[0].first, last)}  median {duration(statistics.median(times))}, "
         f"{duration(min(times))} to {duration(max(times))}" + (f", {traced} traced" if traced else "")
     )
 
 
-def _line(kind: str, one: _Entry) -> str:
-    states = [word for flag, word in _STATES if one.flags & flag]
-    each = " each" if one.steps > 1 else ""
-    time = f"{duration(one.mean_ns):>8}{each}"
-    return "  ".join([_range(kind, one.first, one.first + one.steps - 1), time, *states])
+def _line(kind: str, entry: _Entry) -> str:
+    states = [word for flag, word in _STATES if entry.flags & flag]
+    each = " each" if entry.steps > 1 else ""
+    time = f"{duration(entry.mean_ns):>8}{each}"
+    return "  ".join([_range(kind, entry.first, entry.first + entry.steps - 1), time, *states])
 
 
 def _range(kind: str, first: int, last: int) -> str:

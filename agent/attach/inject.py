@@ -47,7 +47,7 @@ _CALLBACK_CODE: Final = bytes.fromhex("41ffd485c0751341ffd589c34889ef41ffd689df4
 
 
 class RawResult(NamedTuple):
-    """Finished work: the ``method``, how long the main thread was stopped (ns), and the answer."""
+    """Finished work: the method, the time that the main thread was stopped (ns), and the answer."""
 
     method: str
     stopped_ns: int

@@ -31,7 +31,7 @@ PROCESS_MAX: Final = 16
 OPEN_MAX: Final = 1000
 
 
-class Found(NamedTuple):
+class FoundChannel(NamedTuple):
     """A channel and the process that owns it; None when that process is gone."""
 
     channel: ChannelReader
@@ -39,10 +39,10 @@ class Found(NamedTuple):
     owner: Process | None
 
 
-class _Open(NamedTuple):
+class _OpenChannel(NamedTuple):
     """An open channel: the process that owns it, its announced pid, and its uid."""
 
-    maker: int
+    owner_pid: int
     announced_pid: int
     uid: int
 
@@ -59,7 +59,7 @@ class GoneError(FormatError):
     slug = "too-short"
 
 
-#: The reason that is reported for such a process; how many steps it ran is unknown.
+#: The reason that is reported for such a process.
 GONE: Final = GoneError("the process ended before the agent could read its records")
 
 
@@ -74,8 +74,8 @@ class Finder:
         self._waiting: dict[Inode, list[DescriptorHolder]] = {}
         self._missing = MissingChannels()
         self._lost: list[Announcement] = []
-        self._open: dict[Inode, _Open] = {}
-        self._not_ours: set[Inode] = set()
+        self._open: dict[Inode, _OpenChannel] = {}
+        self._ignored: set[Inode] = set()
         self._tries: dict[Inode, int] = {}
         self._next_scan_s = 0.0
         self._last_scan_s = 0.0
@@ -84,24 +84,26 @@ class Finder:
         self._second_scan: dict[Inode, list[DescriptorHolder]] | None = None
         self.scans = 0
 
-    def announced(self) -> list[Found]:
+    def announced(self) -> list[FoundChannel]:
         """Return announced and queued channels, a few at a time, from each process in turn."""
-        news = self._folder.news()
-        self._announced += news
-        open_uids = {one.uid for one in self._open.values()} if news else set()
-        for one in news:
-            if one.refusal is not None:
-                self.refusals.add(one.launch or _launch_of(one.pid), one.pid, **one.refusal)
-            elif one.uid not in open_uids:
-                self._missing.add(one)
-        for pid in dict.fromkeys(one.pid for one in news if one.refusal is None):
+        announcements = self._folder.news()
+        self._announced += announcements
+        open_uids = {channel.uid for channel in self._open.values()} if announcements else set()
+        for announcement in announcements:
+            if announcement.refusal is not None:
+                self.refusals.add(
+                    announcement.launch or _launch_of(announcement.pid), announcement.pid, **announcement.refusal
+                )
+            elif announcement.uid not in open_uids:
+                self._missing.add(announcement)
+        for pid in dict.fromkeys(announcement.pid for announcement in announcements if announcement.refusal is None):
             channels = processes.channels_of(pid)
-            self._wait_for({inode: [DescriptorHolder(pid, path)] for inode, path in channels.items()})
-            if channels.keys() & self._not_ours:
+            self._enqueue({inode: [DescriptorHolder(pid, path)] for inode, path in channels.items()})
+            if channels.keys() & self._ignored:
                 self._missing.refused(pid)
             if not channels:
                 self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
-        return self._next()
+        return self._open_queued()
 
     def scan_is_due(self, now: float) -> bool:
         """Whether it is time for the next scan of /proc."""
@@ -111,22 +113,22 @@ class Finder:
         """Make the next scan due now."""
         self._next_scan_s = 0.0
 
-    def scan(self) -> list[Found]:
+    def scan(self) -> list[FoundChannel]:
         """Scan /proc and return at most OPENED_MAX new channels; the others stay queued."""
         started = time.monotonic()
         self._missing.begin_search()
         self.holders = processes.scan(self._user_id)
-        self._not_ours &= self.holders.keys()
+        self._ignored &= self.holders.keys()
         self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
-        self._wait_for(self.holders)
-        self._sweep()
+        self._enqueue(self.holders)
+        self._remove_stale()
         self.scans += 1
         now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
-        found = self._next()
+        channels = self._open_queued()
         interval_s = SCAN_SOONEST_S if self.is_searching else min(high, max(low, (now - started) / SCAN_SHARE))
         self._next_scan_s = now + interval_s
-        return found
+        return channels
 
     @property
     def waiting(self) -> int:
@@ -143,7 +145,7 @@ class Finder:
         return self._missing.has_launch(launch)
 
     def take_lost(self) -> list[Announcement]:
-        """Return the announcements that were found to be without a channel since the last call."""
+        """Return the announcements whose channel was found to be lost since the last call."""
         lost, self._lost = self._lost, []
         return lost
 
@@ -154,16 +156,16 @@ class Finder:
     def forget(self, inode: Inode) -> None:
         """Record that the channel ``inode`` is closed and not to be opened again."""
         self._open.pop(inode, None)
-        self._not_ours.add(inode)
+        self._ignored.add(inode)
 
     def finish(self, inode: Inode) -> None:
         """Record that all about the channel ``inode`` is stored or given up.
 
-        Its announcement is removed at once: a later agent would take the channel for lost.
+        Its announcement is removed at once: a later agent would count the channel as lost.
         """
-        one = self._open.get(inode)
-        if one is not None:
-            self._folder.remove(one.announced_pid, one.uid)
+        channel = self._open.get(inode)
+        if channel is not None:
+            self._folder.remove(channel.announced_pid, channel.uid)
         self.forget(inode)
 
     def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:
@@ -171,34 +173,34 @@ class Finder:
         self.forget(inode)
         self.refusals.add(launch, pid, error.slug, error.args[0])
 
-    def _wait_for(self, holders: dict[Inode, list[DescriptorHolder]]) -> None:
-        news = holders.keys() - self._open.keys() - self._not_ours
-        self._waiting.update((inode, holders[inode]) for inode in holders if inode in news)
+    def _enqueue(self, holders: dict[Inode, list[DescriptorHolder]]) -> None:
+        unknown = holders.keys() - self._open.keys() - self._ignored
+        self._waiting.update((inode, holders[inode]) for inode in holders if inode in unknown)
 
-    def _next(self) -> list[Found]:
+    def _open_queued(self) -> list[FoundChannel]:
         """Open queued channels in turn by process, so that one process cannot block the others."""
-        found: list[Found] = []
+        channels: list[FoundChannel] = []
         self._second_scan = None
-        until = time.monotonic() + OPENING_S
-        for inode in _in_turn(self._waiting):
-            if len(found) == OPENED_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > until:
+        deadline = time.monotonic() + OPENING_S
+        for inode in _round_robin(self._waiting):
+            if len(channels) == OPENED_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > deadline:
                 break
-            one = self._try(inode, self._waiting.pop(inode))
-            if one is not None:
-                found.append(one)
+            channel = self._try_open(inode, self._waiting.pop(inode))
+            if channel is not None:
+                channels.append(channel)
         if not self._waiting:
             self._note_lost(self._missing.end_search())
-        return found
+        return channels
 
     def _note_lost(self, lost: list[Announcement]) -> None:
-        for one in lost:
-            self.refusals.add(one.launch, one.pid, GONE.slug, GONE.args[0])
-            self._folder.remove(one.pid, one.uid)
+        for announcement in lost:
+            self.refusals.add(announcement.launch, announcement.pid, GONE.slug, GONE.args[0])
+            self._folder.remove(announcement.pid, announcement.uid)
         self._lost += lost
 
-    def _try(self, inode: Inode, holders: list[DescriptorHolder]) -> Found | None:
+    def _try_open(self, inode: Inode, holders: list[DescriptorHolder]) -> FoundChannel | None:
         try:
-            return self._opened(inode, holders)
+            return self._open_channel(inode, holders)
         except OSError:
             return None
         except FormatError as error:
@@ -211,36 +213,38 @@ class Finder:
                 if launches.read(self._instance_dir, launch) is not None:
                     self.refuse(inode, launch, holders[0].pid, error)
                 else:
-                    self._not_ours.add(inode)
+                    self._ignored.add(inode)
             return None
 
-    def _opened(self, inode: Inode, holders: list[DescriptorHolder]) -> Found | None:
+    def _open_channel(self, inode: Inode, holders: list[DescriptorHolder]) -> FoundChannel | None:
         fd = open_file(holders[0].path, os.O_RDWR)
         info = os.fstat(fd)
         if (info.st_dev, info.st_ino) != inode:
             os.close(fd)
             return None
         try:
-            page = read_identity(fd)
-            self._missing.found(page.uid)
-            launch = launches.read(self._instance_dir, page.launch)
+            channel_identity = read_identity(fd)
+            self._missing.found(channel_identity.uid)
+            launch = launches.read(self._instance_dir, channel_identity.launch)
         except (OSError, FormatError):
             os.close(fd)
             raise
         if launch is None:
             os.close(fd)
-            self._not_ours.add(inode)
+            self._ignored.add(inode)
             return None
         # A scan may pass a process just before it creates its channel, and then find the channel
         # only in the command that attached to the process.
-        owner = _owner(holders, page.pid, launch) or _owner(self._holders_now(inode), page.pid, launch)
-        maker = owner.pid if owner else page.pid
-        if sum(one.maker == maker for one in self._open.values()) >= PROCESS_MAX:
+        owner = _owner(holders, channel_identity.pid, launch) or _owner(
+            self._holders_now(inode), channel_identity.pid, launch
+        )
+        owner_pid = owner.pid if owner else channel_identity.pid
+        if sum(open_channel.owner_pid == owner_pid for open_channel in self._open.values()) >= PROCESS_MAX:
             os.close(fd)
             raise TooManyError(f"more than {PROCESS_MAX} channels of one process")
         channel = ChannelReader(fd)
-        self._open[inode] = _Open(maker, page.pid, page.uid)
-        return Found(channel, inode, owner)
+        self._open[inode] = _OpenChannel(owner_pid, channel_identity.pid, channel_identity.uid)
+        return FoundChannel(channel, inode, owner)
 
     def _holders_now(self, inode: Inode) -> list[DescriptorHolder]:
         """Return the holders of a channel from another scan, which is made once for each turn."""
@@ -259,18 +263,18 @@ class Finder:
                 return number
         return 0
 
-    def _sweep(self) -> None:
+    def _remove_stale(self) -> None:
         """Remove the announcements of processes that are gone."""
-        kept = []
-        for one in self._announced:
-            if processes.process(one.pid) is None and not self._missing.awaits(one.uid):
-                self._folder.remove(one.pid, one.uid)
+        remaining = []
+        for announcement in self._announced:
+            if processes.process(announcement.pid) is None and not self._missing.awaits(announcement.uid):
+                self._folder.remove(announcement.pid, announcement.uid)
             else:
-                kept.append(one)
-        self._announced = kept
+                remaining.append(announcement)
+        self._announced = remaining
 
 
-def _in_turn(waiting: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
+def _round_robin(waiting: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
     """Return ``waiting`` in round-robin order of the processes."""
     turns: Counter[int] = Counter()
     order = {}
@@ -281,13 +285,13 @@ def _in_turn(waiting: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
     return sorted(order, key=order.__getitem__)
 
 
-def _owner(holders: list[DescriptorHolder], inner: int, launch: Launch) -> Process | None:
+def _owner(holders: list[DescriptorHolder], ns_pid: int, launch: Launch) -> Process | None:
     """Return the process that created the channel, None when it is gone.
 
     Forked children hold the channel, too, and so does the launcher unless it became the job.
     """
     for holder in holders:
-        if (holder.pid != launch.pid or launch.has_become_job) and processes.ns_pid(holder.pid) == inner:
+        if (holder.pid != launch.pid or launch.has_become_job) and processes.ns_pid(holder.pid) == ns_pid:
             return processes.process(holder.pid)
     return None
 

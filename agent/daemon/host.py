@@ -35,23 +35,23 @@ class TreeSampler:
         """
         living = {}
         for process in processes:
-            used = usage(process)
-            if used is not None:
-                living[process] = used
+            process_usage = usage(process)
+            if process_usage is not None:
+                living[process] = process_usage
         for process in self._living.keys() - living.keys():
             self._gone = _total((self._gone, self._living[process]))
         self._living = living
-        now = _total(living.values())
-        ever = _total((now, self._gone))
+        current = _total(living.values())
+        total = _total((current, self._gone))
         return {
             "processes": len(living),
-            "threads": now.threads,
+            "threads": current.threads,
             # Sums of fractions depend on their order by 1e-14; the kernel's ticks are hundredths.
-            "cpu_user_s": round(ever.cpu_user_s, 6),
-            "cpu_system_s": round(ever.cpu_system_s, 6),
-            "rss_bytes": now.rss_bytes,
-            "read_bytes": ever.read_bytes,
-            "write_bytes": ever.write_bytes,
+            "cpu_user_s": round(total.cpu_user_s, 6),
+            "cpu_system_s": round(total.cpu_system_s, 6),
+            "rss_bytes": current.rss_bytes,
+            "read_bytes": total.read_bytes,
+            "write_bytes": total.write_bytes,
         }
 
 
@@ -71,10 +71,10 @@ class _ProcFile:
 
     def lines(self) -> list[bytes]:
         """Return its current lines."""
-        data, more = b"", self._fd >= 0
-        while more:
+        data, has_more = b"", self._fd >= 0
+        while has_more:
             part = os.pread(self._fd, _PART, len(data))
-            data, more = data + part, bool(part)
+            data, has_more = data + part, bool(part)
         return data.splitlines()
 
     def __del__(self) -> None:

@@ -12,7 +12,7 @@ from ..channels import InvalidChannelError
 from ..launches import Launch
 from ..processes import ProcessTree
 from ..transport.message_queue import Outbox, Send
-from .finder import Found
+from .finder import FoundChannel
 from .host import TreeSampler
 
 #: Minimum interval of COUNTERS messages and of the heartbeat in the channel (seconds).
@@ -28,21 +28,21 @@ LAUNCHER_WAIT_S: Final = 2.0
 class Job:
     """One channel of a launch, from its discovery to the collector's ack of its end."""
 
-    def __init__(self, found: Found, launch: Launch, host: str) -> None:
-        self.channel = found.channel
-        self.inode = found.inode
-        self.owner = found.owner
-        self.uid = found.channel.identity.uid
+    def __init__(self, found_channel: FoundChannel, launch: Launch, host: str) -> None:
+        self.channel = found_channel.channel
+        self.inode = found_channel.inode
+        self.owner = found_channel.owner
+        self.uid = found_channel.channel.identity.uid
         self.launch = launch.launch
         # If the process was gone before it was found, only the pid in its own namespace is known.
-        self.pid = found.owner.pid if found.owner else found.channel.identity.pid
-        self.outbox = Outbox(found.channel)
+        self.pid = found_channel.owner.pid if found_channel.owner else found_channel.channel.identity.pid
+        self.outbox = Outbox(found_channel.channel)
         self.state = "running"
         self.error: str | None = None
         self.served_s = 0.0  # time of the last turn in which all its due messages were sent
         self._tree = TreeSampler()
         self._sample: dict[str, float] = {}
-        self._fixed = _fixed_identity(found, launch, host)
+        self._fixed = _fixed_identity(found_channel, launch, host)
         self._sent_generation = -1
         self._sent_counters: dict[str, Any] = {}
         self._counters_s = 0.0
@@ -178,45 +178,45 @@ class Job:
 
         None while the launcher may still report them.
         """
-        ended = {"state": "ended", "status": None, "signal": None, "t_ns": self._gone_ns}
+        end = {"state": "ended", "status": None, "signal": None, "t_ns": self._gone_ns}
         if self.error is not None:
-            return {**ended, "state": "lost"}
+            return {**end, "state": "lost"}
         if self.is_detached:
-            return {**ended, "state": "detached"}
+            return {**end, "state": "detached"}
         if launch is None or launch.job_pid != self.pid:
-            return ended
+            return end
         if launch.ended_ns:
             state = "exited" if launch.signal is None else "killed"
             return {"state": state, "status": launch.status, "signal": launch.signal, "t_ns": launch.ended_ns}
         waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_WAIT_S
-        return None if waits else ended
+        return None if waits else end
 
     def summary(self) -> dict[str, Any]:
         """Return the entry for the launch result and the status file."""
-        words = self.channel.counters()
+        counters = self.channel.counters()
         return {
             "uid": self.hex,
             "pid": self.pid,
             "state": self.state,
-            "records": words["records"],
+            "records": counters["records"],
             "acked": self.outbox.acked_records,
-            "lag_bytes": max(0, words["head"] - self.channel.tail),
-            "dropped_records": words["dropped_records"],
-            "dropped_traces": words["dropped_traces"],
-            "dropped_spans": words["dropped_spans"],
+            "lag_bytes": max(0, counters["head"] - self.channel.tail),
+            "dropped_records": counters["dropped_records"],
+            "dropped_traces": counters["dropped_traces"],
+            "dropped_spans": counters["dropped_spans"],
             "refused": self.outbox.refused,
             "error": self.error,
         }
 
 
-def _fixed_identity(found: Found, launch: Launch, host: str) -> dict[str, Any]:
+def _fixed_identity(found_channel: FoundChannel, launch: Launch, host: str) -> dict[str, Any]:
     """Return the identity fields that a hello cannot change.
 
     `command` is present only where the launcher recorded it.
     """
-    channel, owner = found.channel, found.owner
+    channel, owner = found_channel.channel, found_channel.owner
     environ = identity.environment_of(owner.pid) if owner else {}
-    fixed: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "uid": hex_id(channel.identity.uid),
         "pid": owner.pid if owner else channel.identity.pid,
         "started": owner.started if owner else None,
@@ -229,7 +229,7 @@ def _fixed_identity(found: Found, launch: Launch, host: str) -> dict[str, Any]:
         "created_real_ns": channel.created_real_ns,
     }
     if launch.name is not None:
-        fixed["name"] = launch.name
+        fields["name"] = launch.name
     if launch.command is not None:
-        fixed["command"] = launch.command
-    return fixed
+        fields["command"] = launch.command
+    return fields

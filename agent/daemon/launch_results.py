@@ -30,8 +30,8 @@ class LaunchResults:
         self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
         self._complete &= listed
         for number in listed:
-            known = self._launches.get(number)
-            if known is not None and known.ended_ns:
+            earlier = self._launches.get(number)
+            if earlier is not None and earlier.ended_ns:
                 continue
             launch = launches.read(self._instance_dir, number)
             if launch is None:
@@ -51,8 +51,8 @@ class LaunchResults:
         self._scanned_at[number] = scans
         if earlier is None:
             return
-        mine = {job["uid"] for job in self._closed.get(number, [])}
-        closed = [job for job in earlier.jobs if job["state"] != "running" and job["uid"] not in mine]
+        closed_uids = {job["uid"] for job in self._closed.get(number, [])}
+        closed = [job for job in earlier.jobs if job["state"] != "running" and job["uid"] not in closed_uids]
         self._closed[number] = closed + self._closed.get(number, [])
 
     @property
@@ -84,14 +84,14 @@ class LaunchResults:
 
         ``awaits`` tells whether channels of a launch are announced and not yet found.
         """
-        waiting = [number for number in self._scanned_at if number not in self._complete]
-        if not waiting:
+        incomplete = [number for number in self._scanned_at if number not in self._complete]
+        if not incomplete:
             return
         jobs, refusals = list(jobs), list(refusals)
-        for number in waiting:
-            mine = [job for job in jobs if job.launch == number]
+        for number in incomplete:
+            launch_jobs = [job for job in jobs if job.launch == number]
             is_searched = scans > self._scanned_at[number] and not awaits(number)
-            result = self._result(number, mine, refusals, stall, is_searched)
+            result = self._result(number, launch_jobs, refusals, stall, is_searched)
             if result != self._written.get(number):
                 launches.write_result(self._instance_dir, result)
                 self._written[number] = result
@@ -101,15 +101,15 @@ class LaunchResults:
     def _result(
         self, number: int, jobs: list[Job], refusals: list[Refusal], stall: dict[str, str] | None, is_searched: bool
     ) -> Result:
-        over = [job for job in jobs if not job.is_running]
-        listed = self._closed.get(number, []) + [job.summary() for job in jobs]
-        stalls = [job.outbox.stall for job in over if job.outbox.stall]
+        ended_jobs = [job for job in jobs if not job.is_running]
+        summaries = self._closed.get(number, []) + [job.summary() for job in jobs]
+        stalls = [job.outbox.stall for job in ended_jobs if job.outbox.stall]
         return Result(
             number,
-            complete=is_searched and not over,
-            progress=sum(job["acked"] for job in listed) + sum(job.outbox.progress for job in over),
-            jobs=listed,
-            refused=[_reason(one) for one in refusals if one.launch == number],
+            complete=is_searched and not ended_jobs,
+            progress=sum(job["acked"] for job in summaries) + sum(job.outbox.progress for job in ended_jobs),
+            jobs=summaries,
+            refused=[_reason(refusal) for refusal in refusals if refusal.launch == number],
             stall=stall or (stalls[0] if stalls else None),
         )
 
@@ -120,8 +120,8 @@ class LaunchResults:
         self._scanned_at.pop(number)
 
 
-def _reason(one: Refusal) -> dict[str, Any]:
-    return {"pid": one.pid, "slug": one.slug, "text": one.text, "times": one.times}
+def _reason(refusal: Refusal) -> dict[str, Any]:
+    return {"pid": refusal.pid, "slug": refusal.slug, "text": refusal.text, "times": refusal.times}
 
 
 def _is_final(result: Result) -> bool:

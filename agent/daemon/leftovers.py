@@ -27,8 +27,8 @@ def remove_exports(pid: int | None = None) -> None:
     The process ``pid`` is one of this host: if it is gone, even its recent folders are removed.
     """
     for path, owner in _exports():
-        found = processes.process(owner)
-        if (found is None or not found.is_alive) and (owner == pid or not _is_recent(path)):
+        process = processes.process(owner)
+        if (process is None or not process.is_alive) and (owner == pid or not _is_recent(path)):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -63,8 +63,10 @@ def _is_stale(instance_dir: str) -> bool:
         listed = launches.listed(instance_dir)
     except FileNotFoundError:
         listed = []
-    found = [launches.read(instance_dir, launch) for launch in listed]
-    return not any(one and not one.ended_ns and processes.ran_at(one.pid, one.started_ns) for one in found)
+    descriptions = [launches.read(instance_dir, number) for number in listed]
+    return not any(
+        launch and not launch.ended_ns and processes.ran_at(launch.pid, launch.started_ns) for launch in descriptions
+    )
 
 
 def _remove(instance_dir: str) -> None:

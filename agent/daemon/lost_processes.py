@@ -20,18 +20,18 @@ from .finder import GONE
 WAITING_MAX: Final = 1000
 
 
-def record(instance_dir: str, one: Announcement, host: str) -> None:
-    """Leave the process of the announcement ``one`` to the collector; OSError on failure.
+def record(instance_dir: str, announcement: Announcement, host: str) -> None:
+    """Leave the process of ``announcement`` to the collector; OSError on failure.
 
     A process of an unknown launch is left out.
     """
-    launch = launches.read(instance_dir, one.launch) if one.launch else None
+    launch = launches.read(instance_dir, announcement.launch) if announcement.launch else None
     if launch is None or len(_waiting(instance_dir)) >= WAITING_MAX:
         return
     now_ns = time.time_ns()
     event = {"slug": GONE.slug, "text": GONE.args[0], "count": 1, "t_ns": now_ns}
     end = {"state": "lost", "status": None, "signal": None, "t_ns": now_ns}
-    given_up.write(instance_dir, one.uid, _identity(one, launch, host), end, event)
+    given_up.write(instance_dir, announcement.uid, _identity(announcement, launch, host), end, event)
 
 
 def are_waiting(instance_dir: str) -> bool:
@@ -46,17 +46,17 @@ def _waiting(instance_dir: str) -> list[str]:
         return []
 
 
-def _identity(one: Announcement, launch: Launch, host: str) -> dict[str, Any]:
+def _identity(announcement: Announcement, launch: Launch, host: str) -> dict[str, Any]:
     """Return what is known about the process without its channel."""
-    known: dict[str, Any] = {
-        "uid": hex_id(one.uid),
-        "pid": one.pid,
+    fields: dict[str, Any] = {
+        "uid": hex_id(announcement.uid),
+        "pid": announcement.pid,
         "user": launch.user,
         "user_id": os.geteuid(),
         "host": host,
         "launch": hex_id(launch.launch),
         "tags": launch.tags or {},
-        "created_real_ns": one.made_ns,
+        "created_real_ns": announcement.made_ns,
     }
-    from_command = {"name": launch.name, "command": launch.command}
-    return known | {key: value for key, value in from_command.items() if value is not None}
+    optional_fields = {"name": launch.name, "command": launch.command}
+    return fields | {key: value for key, value in optional_fields.items() if value is not None}

@@ -30,7 +30,7 @@ class MissingChannels:
 
     def refused(self, pid: int) -> None:
         """Record that a channel of process ``pid`` was refused and its uid could not be read."""
-        for uid in [uid for uid, one in self._announced.items() if one.pid == pid]:
+        for uid in [uid for uid, announcement in self._announced.items() if announcement.pid == pid]:
             self.found(uid)
 
     def begin_search(self) -> None:
@@ -43,8 +43,8 @@ class MissingChannels:
         for uid in sought:
             self._searches[uid] += 1
         lost = [self._announced[uid] for uid in sought if self._searches[uid] >= SEARCHES]
-        for one in lost:
-            self.found(one.uid)
+        for announcement in lost:
+            self.found(announcement.uid)
         return lost
 
     def awaits(self, uid: int) -> bool:
@@ -53,7 +53,7 @@ class MissingChannels:
 
     def has_launch(self, launch: int) -> bool:
         """Whether a channel of ``launch`` is awaited."""
-        return any(one.launch == launch for one in self._announced.values())
+        return any(announcement.launch == launch for announcement in self._announced.values())
 
     def __len__(self) -> int:
         return len(self._announced)

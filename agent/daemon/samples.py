@@ -17,7 +17,7 @@ TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
 #: Maximum number of queued samples; beyond it the oldest are dropped and counted.
 QUEUE_MAX: Final = 600
-#: Maximum number of unanswered messages: usually, and after one that the collector did not take.
+#: Maximum number of unanswered messages: usually, and after a message that was not accepted.
 UNANSWERED_MAX: Final = 64
 PROBES_MAX: Final = 1
 

@@ -23,10 +23,10 @@ from ..folder_watch import FolderWatch
 from ..transport.connection import CollectorConnection
 from . import leftovers, lost_processes
 from .event_waiter import NOTHING, EventWaiter
-from .finder import Finder, Found
+from .finder import Finder, FoundChannel
 from .job import Job
 from .launch_results import LaunchResults
-from .orders import PendingOrders
+from .pending_orders import PendingOrders
 from .samples import Sampler
 
 #: Poll interval of rings and announcements (seconds): idle; transferring; job ending or more to
@@ -127,9 +127,9 @@ class Agent:
             return ORDER_POLL_S
         if self._link.is_full and self._link.is_accepting(now):
             return ENDING_POLL_S
-        wanted = self._results.wants_scan(self._finder.scans)
+        wants_scan = self._results.wants_scan(self._finder.scans)
         if (
-            wanted
+            wants_scan
             or self._finder.is_searching
             or self._orders.has_ending
             or any(job.has_just_ended(now) for job in self.jobs.values())
@@ -140,21 +140,21 @@ class Agent:
             return ENDING_POLL_S
         return BUSY_POLL_S if any(job.is_moving for job in jobs) else POLL_S
 
-    def _wait_until(self, until: float) -> None:
+    def _wait_until(self, deadline: float) -> None:
         """Wait for the next turn; return early on an urgent answer or an event."""
-        left = until - time.monotonic()
+        remaining_s = deadline - time.monotonic()
         while not self._stopping:
             # Many acks arrive at about the same time: wait a little and read them together.
-            collect_s = 0.0 if self._wants_answers() else min(LISTEN_S, left)
+            collect_s = 0.0 if self._wants_answers() else min(LISTEN_S, remaining_s)
             wakeup = self._waiter.wait(collect_s, listening=False) if collect_s > 0 else NOTHING
             if not wakeup.ended and not wakeup.announced:
-                wakeup = self._waiter.wait(left - collect_s, listening=True)
+                wakeup = self._waiter.wait(remaining_s - collect_s, listening=True)
             if wakeup.ended:
                 self._next_check_s = 0.0
             if (wakeup.answered and self._receive(time.monotonic())) or wakeup.ended or wakeup.announced:
                 return
-            left = until - time.monotonic()
-            if left <= 0:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
                 return
 
     def _wants_answers(self) -> bool:
@@ -162,12 +162,12 @@ class Agent:
 
     def stop(self) -> None:
         """Close everything; unacked data of running jobs stays in the rings for the next agent."""
-        left = [job for job in self.jobs.values() if not job.is_running and job.launch not in self._results.living]
-        if left:
-            lost = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in left)
+        abandoned = [job for job in self.jobs.values() if not job.is_running and job.launch not in self._results.living]
+        if abandoned:
+            lost_records = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in abandoned)
             stall = self._stall() or {"text": "the agent was stopped"}
-            self._error = f"{len(left)} ended jobs given up, {lost} records not stored: {stall['text']}"
-        for job in left:
+            self._error = f"{len(abandoned)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
+        for job in abandoned:
             self._try_write(partial(job.give_up, self.instance_dir))
             self._finder.finish(job.inode)
         self._write_status()
@@ -190,8 +190,8 @@ class Agent:
         if self._finder.scan_is_due(now):
             self._adopt(self._finder.scan())
             self._check_for_exec(now)
-        for one in self._finder.take_lost():
-            self._try_write(partial(lost_processes.record, self.instance_dir, one, self._host))
+        for announcement in self._finder.take_lost():
+            self._try_write(partial(lost_processes.record, self.instance_dir, announcement, self._host))
             self._next_check_s = 0.0
         if now >= self._next_check_s:
             self._check(now)
@@ -297,24 +297,29 @@ class Agent:
                 self._close(job)
 
     # -- jobs ------------------------------------------------------------------------------------
-    def _adopt(self, found: list[Found]) -> None:
-        for one in found:
-            page = one.channel.identity
-            launch = launches.read(self.instance_dir, page.launch)
-            if launch is None or page.uid in self.jobs:
-                one.channel.close()
+    def _adopt(self, channels: list[FoundChannel]) -> None:
+        for found_channel in channels:
+            channel_identity = found_channel.channel.identity
+            launch = launches.read(self.instance_dir, channel_identity.launch)
+            if launch is None or channel_identity.uid in self.jobs:
+                found_channel.channel.close()
                 if launch is None:
-                    self._finder.forget(one.inode)
+                    self._finder.forget(found_channel.inode)
                 else:
                     error = FormatError("a channel with the uid of another one", "bad-channel")
-                    self._finder.refuse(one.inode, page.launch, one.owner.pid if one.owner else page.pid, error)
+                    self._finder.refuse(
+                        found_channel.inode,
+                        channel_identity.launch,
+                        found_channel.owner.pid if found_channel.owner else channel_identity.pid,
+                        error,
+                    )
                 continue
-            job = self.jobs[one.channel.identity.uid] = Job(one, launch, self._host)
+            job = self.jobs[found_channel.channel.identity.uid] = Job(found_channel, launch, self._host)
             job.queue_changes(time.monotonic())
-            if one.owner is None:
+            if found_channel.owner is None:
                 job.note_gone(time.monotonic())
             else:
-                self._waiter.watch(job.uid, one.owner)
+                self._waiter.watch(job.uid, found_channel.owner)
             self._sampler.make_due()
 
     def _close(self, job: Job) -> None:
@@ -344,8 +349,10 @@ class Agent:
     def _check(self, now: float) -> None:
         """Detect ended processes, update launch results, keep the collector running."""
         for job in self.jobs.values():
-            watched = self._waiter.watches(job.uid)
-            if job.is_running and (job.is_detached or (not watched and (job.owner is None or not job.owner.is_alive))):
+            is_watched = self._waiter.watches(job.uid)
+            if job.is_running and (
+                job.is_detached or (not is_watched and (job.owner is None or not job.owner.is_alive))
+            ):
                 job.note_gone(now)
                 self._sampler.make_due()
         self._try_write(self._check_launches)
@@ -369,8 +376,8 @@ class Agent:
         changed_ns = os.stat(os.path.join(self.instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns
         if changed_ns == self._launches_changed_ns:
             return
-        settled = abs(time.time_ns() - changed_ns) > announcements.STAMP_NS
-        self._launches_changed_ns = changed_ns if settled else -1
+        is_settled = abs(time.time_ns() - changed_ns) > announcements.STAMP_NS
+        self._launches_changed_ns = changed_ns if is_settled else -1
         if self._results.refresh(self._finder.scans):
             self._finder.make_scan_due()
 
@@ -403,7 +410,7 @@ class Agent:
             "jobs": jobs,
             "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
             "refused": self._finder.refusals.total,
-            "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
+            "refusals": [refusal._asdict() for refusal in list(self._finder.refusals)[-20:]],
             "samples_dropped": self._sampler.queue.dropped,
             "stall": self._stall() or (stalls[0] if stalls else None),
             "rss_bytes": daemons.resident_bytes(),

@@ -64,17 +64,17 @@ class ChannelHolder:
         self.announcements.clear()
         # Each query of the system is made once, however many channels were announced.
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
-        for one in self._folder.news():
-            if one.made_ns >= self._since_ns:
+        for announcement in self._folder.news():
+            if announcement.made_ns >= self._since_ns:
                 self._active_until_s = now + ACTIVE_S
-                self._take(one, channels_of, scan)
-        active = now < self._active_until_s
+                self._handle(announcement, channels_of, scan)
+        is_active = now < self._active_until_s
         if now >= self._next_check_s:
-            self._next_check_s = now + (AGENT_SOON_S if active else AGENT_LATER_S)
+            self._next_check_s = now + (AGENT_SOON_S if is_active else AGENT_LATER_S)
             if not (self._supervisor.is_running() or self._was_stopped()):
                 self.ensure_agent()
             self._is_begun = True
-        return SOON_S if active else LATER_S
+        return SOON_S if is_active else LATER_S
 
     def ensure_agent(self) -> bool:
         """Return whether the agent runs; start it when it does not."""
@@ -86,7 +86,7 @@ class ChannelHolder:
 
     @property
     def trouble(self) -> dict[str, str] | None:
-        """The reason why no agent comes up, None while one still may."""
+        """The reason why no agent comes up, None while an agent may still come up."""
         return self._supervisor.trouble
 
     @property
@@ -100,17 +100,17 @@ class ChannelHolder:
         status = private_files.read_json(os.path.join(self._instance_dir, "agent.json"))
         return self._is_begun and status is not None and bool(status.get("stopped")) and self._supervisor.starts == 0
 
-    def _take(self, one: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
-        if one.launch not in (0, self._launch):
+    def _handle(self, announcement: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
+        if announcement.launch not in (0, self._launch):
             return
-        if one.refusal is not None:
-            run = identity.environment_of(one.pid).get("TFPROF_RUN", "")
-            if one.launch or run.startswith(f"{hex_id(self._launch)}@"):
-                self.refusal = one.refusal
+        if announcement.refusal is not None:
+            run = identity.environment_of(announcement.pid).get("TFPROF_RUN", "")
+            if announcement.launch or run.startswith(f"{hex_id(self._launch)}@"):
+                self.refusal = announcement.refusal
                 self.launch_announcements += 1
             return
-        if not any(self._open(inode, path, one.uid) for inode, path in channels_of(one.pid).items()):
-            self._find_by_scan(one.uid, scan)
+        if not any(self._open(inode, path, announcement.uid) for inode, path in channels_of(announcement.pid).items()):
+            self._find_by_scan(announcement.uid, scan)
 
     def _find_by_scan(self, uid: int, scan: _Scan) -> None:
         """Scan all processes for the channel ``uid``: in a container the announced pid differs."""
@@ -128,12 +128,12 @@ class ChannelHolder:
         except OSError:
             return False
         try:
-            page = read_identity(fd)
+            channel_identity = read_identity(fd)
         except (OSError, FormatError):
-            page = None  # the agent reports what is wrong with it
-        if page is not None and page.launch == self._launch:
+            channel_identity = None  # the agent reports what is wrong with it
+        if channel_identity is not None and channel_identity.launch == self._launch:
             self._fds[inode] = fd
             self.launch_announcements += 1
         else:
             os.close(fd)
-        return page is not None and page.uid == uid
+        return channel_identity is not None and channel_identity.uid == uid

@@ -14,7 +14,7 @@ SETTLE_S: Final = 0.01
 GRACE_S: Final = 0.03
 _STOPS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
 #: Signals that the kernel discards when another arrives: SIGCONT and the stop signals.
-_UNDOES: Final[dict[int, frozenset[signal.Signals]]] = {
+_DISCARDS: Final[dict[int, frozenset[signal.Signals]]] = {
     signal.SIGCONT: _STOPS,
     **dict.fromkeys(_STOPS, frozenset([signal.SIGCONT])),
 }
@@ -52,26 +52,26 @@ class Forwarding:
     def add(self, info: Signal, now: float) -> None:
         """Record a signal that this process received."""
         number = info.number
-        sent = info.code <= 0
-        if (sent and info.pid == os.getpid()) or (not sent and number in _OWN_FAULTS):
+        is_sent = info.code <= 0
+        if (is_sent and info.pid == os.getpid()) or (not is_sent and number in _OWN_FAULTS):
             return
-        undone = _UNDOES.get(number, frozenset())
-        self._waiting = [one for one in self._waiting if one.info.number not in undone]
-        self._witnessed = [one for one in self._witnessed if one[0] not in undone]
+        discarded = _DISCARDS.get(number, frozenset())
+        self._waiting = [waiting for waiting in self._waiting if waiting.info.number not in discarded]
+        self._witnessed = [witnessed for witnessed in self._witnessed if witnessed[0] not in discarded]
         if number < signal.SIGRTMIN and any(
-            one.info.number == number and now - one.since < SETTLE_S for one in self._waiting
+            waiting.info.number == number and now - waiting.since < SETTLE_S for waiting in self._waiting
         ):
             return
-        self._waiting.append(_Waiting(info, now, now + SETTLE_S, sent and self._is_of_job(info.pid)))
+        self._waiting.append(_Waiting(info, now, now + SETTLE_S, is_sent and self._is_of_job(info.pid)))
 
     @property
     def due(self) -> float:
         """The time at which `ready` must be called next; infinite when no signal waits."""
-        return min((one.check_at for one in self._waiting), default=_NEVER)
+        return min((waiting.check_at for waiting in self._waiting), default=_NEVER)
 
     def awaits(self, number: int) -> bool:
         """Whether a signal ``number`` may still be forwarded."""
-        return any(one.info.number == number for one in self._waiting)
+        return any(waiting.info.number == number for waiting in self._waiting)
 
     def ready(self, now: float) -> list[Signal]:
         """Return the signals to forward to the job now."""
@@ -81,23 +81,25 @@ class Forwarding:
         if group_signals is None:
             # Without a witness, signals of users are forwarded. Those of the terminal and of the
             # kernel are taken to have reached the whole group.
-            over = [one for one in self._waiting if one.info.code <= 0]
+            decided = [waiting for waiting in self._waiting if waiting.info.code <= 0]
             self._waiting = []
         else:
             self._match(group_signals, now)
-            over = [one for one in self._waiting if one.until <= now]
-            self._waiting = [one._replace(check_at=one.until) for one in self._waiting if one.until > now]
-        return [one.info for one in over if not one.from_job]
+            decided = [waiting for waiting in self._waiting if waiting.until <= now]
+            self._waiting = [
+                waiting._replace(check_at=waiting.until) for waiting in self._waiting if waiting.until > now
+            ]
+        return [waiting.info for waiting in decided if not waiting.from_job]
 
     def _match(self, group_signals: list[int], now: float) -> None:
         """Match waiting signals with those that the witness saw, the oldest first."""
         self._witnessed += [(number, now) for number in group_signals]
-        left = []
-        for one in self._waiting:
-            match = next((each for each in self._witnessed if each[0] == one.info.number), None)
+        unmatched = []
+        for waiting in self._waiting:
+            match = next((witnessed for witnessed in self._witnessed if witnessed[0] == waiting.info.number), None)
             if match is None:
-                left.append(one)
+                unmatched.append(waiting)
             else:
                 self._witnessed.remove(match)
-        self._waiting = left
-        self._witnessed = [each for each in self._witnessed if now - each[1] <= GRACE_S]
+        self._waiting = unmatched
+        self._witnessed = [witnessed for witnessed in self._witnessed if now - witnessed[1] <= GRACE_S]

@@ -57,7 +57,7 @@ def _log(path: str) -> int:
         return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
-def _started(command: list[str], environment: dict[str, str], log: str) -> int:
+def _start_report(command: list[str], environment: dict[str, str], log: str) -> int:
     """Start the report and return its pid; its errors go to ``log``. OSError."""
     log_fd = _log(log)
     try:
@@ -95,15 +95,15 @@ def _missing(result: Result) -> str:
 def _unrecorded(result: Result) -> dict[str, str] | None:
     """Return why processes of the launch have no job, and their number; None if each has one."""
     recorded = {job.get("pid") for job in result.jobs}
-    refused = [one for one in result.refused if not result.jobs or one.get("pid") not in recorded]
+    refused = [refusal for refusal in result.refused if not result.jobs or refusal.get("pid") not in recorded]
     if not refused:
         return None
     first = refused[0]
-    number = sum(one.get("times", 1) for one in refused)
+    number = sum(refusal.get("times", 1) for refusal in refused)
     if number == 1 and not result.jobs:
         return {"slug": first["slug"], "text": first["text"]}
     subject = "a process is" if number == 1 else f"{number:,} processes are"
-    more = " (other reasons: tfprof status)" if {one["slug"] for one in refused} != {first["slug"]} else ""
+    more = " (other reasons: tfprof status)" if {refusal["slug"] for refusal in refused} != {first["slug"]} else ""
     return {"slug": first["slug"], "text": f"{subject} not recorded: {first['text']}{more}"}
 
 
@@ -169,13 +169,13 @@ class EndReport:
     def _wait(self) -> None:
         """Wait for the agent's result; start an agent if none runs."""
         deadline = time.monotonic() + REPORT_TIMEOUT_S
-        moved = time.monotonic()
-        while time.monotonic() < min(deadline, moved + (STALLED_S if self._stall() else NO_PROGRESS_S)):
+        progress_s = time.monotonic()
+        while time.monotonic() < min(deadline, progress_s + (STALLED_S if self._stall() else NO_PROGRESS_S)):
             self._channel_holder.update()
             self._channel_holder.ensure_agent()
             result = launches.read_result(self._instance_dir, self._launch.launch)
             if result != self._result:
-                moved = time.monotonic() if _has_progress(self._result, result) else moved
+                progress_s = time.monotonic() if _has_progress(self._result, result) else progress_s
                 self._result = result
             if result is not None and result.complete:
                 return
@@ -213,7 +213,7 @@ class EndReport:
             command.append("--quiet")
         log = os.path.join(self._instance_dir, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
-        pid = _started(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
+        pid = _start_report(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
         why = self._wait_for_report(pid)
         if why is not None:
             streams.note(f"no report: {why['text']}, see {log} [{why['slug']}]")
@@ -222,12 +222,12 @@ class EndReport:
         """Wait for the report, with a limit; return the error to print, None if there is none."""
         deadline = time.monotonic() + (_REPORT_S if self._dump is None else _DUMP_S)
         while True:
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
+            ended_pid, status = os.waitpid(pid, os.WNOHANG)
+            if ended_pid:
                 is_interrupted = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
                 return FAILED if status and not is_interrupted else None
-            late = time.monotonic() > deadline
-            if late or supervise.is_interrupted(POLL_S / 4):
+            is_late = time.monotonic() > deadline
+            if is_late or supervise.is_interrupted(POLL_S / 4):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return NOT_IN_TIME if late and self._dump is not None else None
+                return NOT_IN_TIME if is_late and self._dump is not None else None

@@ -99,34 +99,34 @@ def _parser() -> _Parser:
 
 def parse(argv: Sequence[str]) -> RunOptions:
     """Return the checked options in ``argv``; UsageError or PolicyError if they are invalid."""
-    given = _parser().parse_args(list(argv))
-    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+    arguments = _parser().parse_args(list(argv))
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         raise UsageError(f"no command to run ({PROG} --help)")
-    for name, text in vars(given).items():
+    for name, text in vars(arguments).items():
         if text == "":
             raise UsageError(f"--{name.replace('_', '-')} is empty")
     from_files = settings_files.load_into_environment()
-    of_job = {row.variable for row in settings.SETTINGS.values() if "shim" in row.users}
-    changes = {variable: text for variable, text in from_files.items() if variable in of_job}
+    job_variables = {row.variable for row in settings.SETTINGS.values() if "shim" in row.users}
+    changes = {variable: text for variable, text in from_files.items() if variable in job_variables}
     changes |= {
         settings.SETTINGS[name].variable: text
-        for name, text in (("trace", given.trace), ("trace-level", given.trace_level), ("ring", given.ring))
+        for name, text in (("trace", arguments.trace), ("trace-level", arguments.trace_level), ("ring", arguments.ring))
         if text is not None
     }
     _check_settings({**os.environ, **changes})
-    dump = _dump(given.dump_steps, given.dump_dir)
-    if dump is not None and given.execute:
+    dump = _dump(arguments.dump_steps, arguments.dump_dir)
+    if dump is not None and arguments.execute:
         raise UsageError(
             "--dump-steps needs tfprof-run at the end, and --exec replaces it: use `tfprof profile-proto` afterwards"
         )
     return RunOptions(
         command=command,
-        store=runtime_dir.default_store() if given.store is None else runtime_dir.store_path(given.store),
-        name=given.name if given.name is None else _name(given.name),
-        records_command=given.record_command,
-        quiet=given.quiet,
-        execute=given.execute,
+        store=runtime_dir.default_store() if arguments.store is None else runtime_dir.store_path(arguments.store),
+        name=arguments.name if arguments.name is None else _name(arguments.name),
+        records_command=arguments.record_command,
+        quiet=arguments.quiet,
+        execute=arguments.execute,
         changes=changes,
         dump=dump,
     )
@@ -159,9 +159,9 @@ def _name(text: str) -> str:
 
 def _check_settings(environ: dict[str, str]) -> None:
     """Raise UsageError or PolicyError where a setting of the job is invalid."""
-    given = {row.name: row.read(environ) for row in settings.SETTINGS.values() if "shim" in row.users}
-    Policy.from_text(given["trace"], given["trace-level"])
-    if not layout.RING_MIN <= given["ring"] <= layout.RING_MAX:
+    job_settings = {row.name: row.read(environ) for row in settings.SETTINGS.values() if "shim" in row.users}
+    Policy.from_text(job_settings["trace"], job_settings["trace-level"])
+    if not layout.RING_MIN <= job_settings["ring"] <= layout.RING_MAX:
         variable = settings.SETTINGS["ring"].variable
         raise UsageError(f"{environ[variable]!r} is not a size from 1M to 1G for --ring")
 
@@ -199,7 +199,7 @@ class Run:
 
     def execute(self) -> NoReturn:
         """Replace this process by the command."""
-        self._note(job_pid=os.getpid())
+        self._update_launch(job_pid=os.getpid())
         holder = self._channel_holder()
         if holder is not None:
             holder.ensure_agent()
@@ -208,20 +208,20 @@ class Run:
         try:
             supervise.execute(self._options.command, self._environ, self._inherited)
         except OSError as error:
-            failed = supervise.not_started(self._options.command[0], error.errno or 0)
-            self._note(ended_ns=time.time_ns(), status=failed.exit_code)
-            raise failed from None
+            failure = supervise.not_started(self._options.command[0], error.errno or 0)
+            self._update_launch(ended_ns=time.time_ns(), status=failure.exit_code)
+            raise failure from None
 
     def supervise(self) -> int:
         """Run the command to its end, print the report, and return the exit code."""
         begun = time.monotonic()
         python = python_command.parse(self._options.command)
         isolating = python.isolating if python is not None else None
-        watched = witness.begin(self._was_killed)
+        running_witness = witness.begin(self._was_killed)
         try:
-            outcome, holder = self._run_to_end(watched, isolating)
+            outcome, holder = self._run_to_end(running_witness, isolating)
         finally:
-            watched.dismiss()
+            running_witness.dismiss()
         if holder is not None:
             holder.update()
         if isolating is None or (holder is not None and holder.launch_announcements):
@@ -229,31 +229,32 @@ class Run:
         return outcome.exit_code
 
     def _run_to_end(
-        self, watched: witness.Witness | witness.NoWitness, isolating: str | None
+        self, running_witness: witness.Witness | witness.NoWitness, isolating: str | None
     ) -> "tuple[Outcome, ChannelHolder | None]":
         """Start the command and supervise it to its end."""
         try:
-            pid = supervise.start(self._options.command, self._environ, self._inherited, watched.announce_job)
+            pid = supervise.start(self._options.command, self._environ, self._inherited, running_witness.announce_job)
         except supervise.NotStartedError as error:
-            self._note(ended_ns=time.time_ns(), status=error.exit_code)
+            self._update_launch(ended_ns=time.time_ns(), status=error.exit_code)
             raise
-        self._note(job_pid=pid)
+        self._update_launch(job_pid=pid)
         if isolating is not None:
             self._explain({"slug": "not-armed", "text": f"python {isolating} does not load the shim"})
         holder = self._channel_holder()
         forwarding = Forwarding(
-            watched.signals, lambda sender: sender == watched.pid or processes.is_descendant(sender, pid)
+            running_witness.signals,
+            lambda sender: sender == running_witness.pid or processes.is_descendant(sender, pid),
         )
         if holder is None:
-            outcome = supervise.wait(pid, _unwatched, forwarding, watched.stopping)
+            outcome = supervise.wait(pid, _unwatched, forwarding, running_witness.stopping)
         else:
-            outcome = supervise.wait(pid, holder.update, forwarding, watched.stopping, holder.announcements.fd)
-        self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
+            outcome = supervise.wait(pid, holder.update, forwarding, running_witness.stopping, holder.announcements.fd)
+        self._update_launch(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
     def _was_killed(self, pid: int) -> None:
         """Record the end of the job; the witness calls this after the launcher was killed."""
-        self._note(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
+        self._update_launch(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
     def _channel_holder(self) -> "ChannelHolder | None":
         """Return the holder of the channels, None where the launch is not profiled."""
@@ -263,7 +264,7 @@ class Run:
 
         return ChannelHolder(self._instance_dir, self._launch)
 
-    def _note(self, **changes: Any) -> None:
+    def _update_launch(self, **changes: Any) -> None:
         """Update the launch file."""
         if self._launch is None:
             return
@@ -290,12 +291,14 @@ class Run:
         else:
             from . import report  # noqa: PLC0415 - not before it is needed
 
-            ending = report.EndReport(self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet)
+            end_report = report.EndReport(
+                self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet
+            )
             try:
                 if self._has_output:
-                    ending.report(took_s)
+                    end_report.report(took_s)
                 else:
-                    ending.hand_over()
+                    end_report.hand_over()
             except OSError as error:  # the job's exit status must not depend on it
                 self._explain({**report.FAILED, "text": f"the report failed: {error.strerror}"})
 
@@ -304,7 +307,7 @@ def _unwatched() -> float:
     return UNWATCHED_POLL_S
 
 
-def _parsed(argv: Sequence[str]) -> RunOptions:
+def _parse_or_exit(argv: Sequence[str]) -> RunOptions:
     """Return the options in ``argv``; after --help or --version, flush the output and exit."""
     try:
         return parse(argv)
@@ -318,7 +321,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     reserve_standard_fds()
     streams.replace_closed()
     try:
-        options = _parsed(sys.argv[1:] if argv is None else argv)
+        options = _parse_or_exit(sys.argv[1:] if argv is None else argv)
         run = Run(options, supervise.take_signals())
         if options.execute:
             run.execute()

@@ -48,8 +48,8 @@ class SignalReceiver:
         """Return the next signal, None after ``seconds`` or when another descriptor is readable."""
         if self._fd is None:
             info = signal.sigtimedwait(ALL, max(0.0, seconds))
-            known = info is not None and info.si_signo in ALL
-            return Signal(info.si_signo, info.si_code, info.si_pid, info.si_status) if info and known else None
+            is_valid = info is not None and info.si_signo in ALL
+            return Signal(info.si_signo, info.si_code, info.si_pid, info.si_status) if info and is_valid else None
         if not self._poll.poll(1000 * max(0.0, seconds)):
             return None
         try:

@@ -14,7 +14,7 @@ from .forwarding import Forwarding
 from .signal_receiver import ALL, Signal, SignalReceiver
 
 #: Signals that Python itself ignores; a job starts with their default action.
-_PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 #: si_code of a signal with a value: SI_QUEUE of <bits/siginfo-consts.h>.
 _SI_QUEUE: Final = -1
 
@@ -76,11 +76,11 @@ def start(
         for fd in pipe_fds:
             os.close(fd)
         raise NotStartedError(f"fork: {os.strerror(error.errno or errno.EAGAIN)}", 126) from None
-    hear, replies = pipe_fds
+    reply_reader, reply_writer = pipe_fds
     if pid == 0:
-        _become(command, environ, inherited, announce_job, replies)
-    os.close(replies)
-    with os.fdopen(hear, "rb") as pipe:
+        _become(command, environ, inherited, announce_job, reply_writer)
+    os.close(reply_writer)
+    with os.fdopen(reply_reader, "rb") as pipe:
         code = pipe.read()
     if code:
         os.waitpid(pid, 0)
@@ -93,7 +93,7 @@ def _become(
     environ: Mapping[str, str],
     inherited: Inherited,
     announce_job: Callable[[], object],
-    replies: int,
+    reply_writer: int,
 ) -> NoReturn:
     """Execute the job in this forked child."""
     code = errno.ENOEXEC
@@ -103,13 +103,13 @@ def _become(
     except OSError as error:
         code = error.errno or code
     finally:
-        os.write(replies, b"%d" % code)
+        os.write(reply_writer, b"%d" % code)
         os._exit(127)
 
 
 def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited) -> NoReturn:
     """Replace this process by ``command`` with the inherited signals; OSError when that fails."""
-    for number in _PYTHONS_OWN:
+    for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -142,8 +142,8 @@ def not_started(name: str, code: int) -> NotStartedError:
     if code == errno.ENOENT:
         if "/" not in name:
             return NotStartedError(f"{name}: command not found", 127)
-        lacks = "cannot execute: required file not found" if os.path.exists(name) else os.strerror(code)
-        return NotStartedError(f"{name}: {lacks}", 127)
+        reason = "cannot execute: required file not found" if os.path.exists(name) else os.strerror(code)
+        return NotStartedError(f"{name}: {reason}", 127)
     if code == errno.EACCES and os.path.isdir(name):
         code = errno.EISDIR
     return NotStartedError(f"{name}: {os.strerror(code)}", 126)
@@ -171,18 +171,18 @@ def wait(
     receiver.listen(wake_fd)
     while True:
         until = min(due, forwarding.due)
-        came = receiver.next(until - time.monotonic())
+        received = receiver.next(until - time.monotonic())
         now = time.monotonic()
-        if came is None and now < until:
+        if received is None and now < until:
             due = now
-        if came is not None and came.number == signal.SIGCHLD:
+        if received is not None and received.number == signal.SIGCHLD:
             outcome = child.poll()
             if outcome is not None:
                 return outcome
-        if came is not None and not (came.number == signal.SIGCHLD and came.code > 0):
-            forwarding.add(came, now)
-        for one in forwarding.ready(now):
-            _forward(one, child)
+        if received is not None and not (received.number == signal.SIGCHLD and received.code > 0):
+            forwarding.add(received, now)
+        for forwarded in forwarding.ready(now):
+            _forward(forwarded, child)
         if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
             with stopping():
                 child.stop_together()
@@ -200,8 +200,8 @@ class _Child:
     def poll(self) -> Outcome | None:
         """Read status changes of the job; return its outcome, None while it runs."""
         while True:
-            done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-            if not done:
+            changed_pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            if not changed_pid:
                 return None
             if os.WIFSTOPPED(status):
                 self.stopped_by = os.WSTOPSIG(status)
@@ -218,30 +218,30 @@ class _Child:
         _stop_like(number)
 
 
-def _forward(one: Signal, child: _Child) -> None:
+def _forward(info: Signal, child: _Child) -> None:
     """Forward a signal to the job, with its value."""
-    if one.number == signal.SIGCONT:
+    if info.number == signal.SIGCONT:
         child.stopped_by = 0
     with contextlib.suppress(PermissionError, ProcessLookupError):  # the job may run as another user
-        if one.code != _SI_QUEUE or not _queue(one, child.pid):
-            os.kill(child.pid, one.number)
+        if info.code != _SI_QUEUE or not _queue(info, child.pid):
+            os.kill(child.pid, info.number)
 
 
-def _queue(one: Signal, pid: int) -> bool:
+def _queue(info: Signal, pid: int) -> bool:
     """Return whether the signal was queued with its value."""
     try:
         import ctypes  # noqa: PLC0415 - few signals have a value
     except ImportError:
         return False
-    return bool(ctypes.CDLL(None).sigqueue(pid, one.number, ctypes.c_void_p(one.value)) == 0)
+    return bool(ctypes.CDLL(None).sigqueue(pid, info.number, ctypes.c_void_p(info.value)) == 0)
 
 
 def is_interrupted(seconds: float) -> bool:
     """Wait ``seconds`` after the job's end; return True as soon as a terminating signal arrives."""
     deadline, receiver = time.monotonic() + seconds, _receiver()
-    while (left := deadline - time.monotonic()) > 0:
-        came = receiver.next(left)
-        if came is not None and came.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    while (remaining_s := deadline - time.monotonic()) > 0:
+        received = receiver.next(remaining_s)
+        if received is not None and received.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             return True
     return False
 
@@ -251,8 +251,8 @@ def _stop_like(number: int) -> None:
     if number == signal.SIGSTOP:
         os.kill(os.getpid(), number)
         return
-    before = signal.signal(number, signal.SIG_DFL)
+    previous = signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    signal.signal(number, before)
+    signal.signal(number, previous)

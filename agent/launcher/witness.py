@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from .. import processes
 
-#: Time limit of an answer (seconds); a witness that exceeds it may be stopped, so it gets SIGCONT.
+#: Time limit of an answer (seconds). A witness that exceeds it may be stopped, so it gets SIGCONT.
 ANSWER_TIMEOUT_S: Final = 0.2
 #: Further time for an answer on a loaded machine (seconds).
 LOADED_S: Final = 2.0
@@ -40,7 +40,7 @@ class Witness:
         self._requests = requests
         self._replies = replies
         self._number = 0
-        self._rest = b""
+        self._unparsed = b""
 
     def announce_job(self) -> None:
         """Register this process as the job; called in the child before it executes the command.
@@ -75,16 +75,16 @@ class Witness:
     def _answer(self) -> list[int] | None:
         signals: list[int] = []
         while True:
-            while len(self._rest) < _ANSWER.size or len(self._rest) < _ANSWER.size + self._length():
+            while len(self._unparsed) < _ANSWER.size or len(self._unparsed) < _ANSWER.size + self._length():
                 if not self._has_reply():
                     return None
                 data = os.read(self._replies, 1 << 16)
                 if not data:
                     return None
-                self._rest += data
-            number, length = _ANSWER.unpack_from(self._rest)
-            signals += self._rest[_ANSWER.size : _ANSWER.size + length]
-            self._rest = self._rest[_ANSWER.size + length :]
+                self._unparsed += data
+            number, length = _ANSWER.unpack_from(self._unparsed)
+            signals += self._unparsed[_ANSWER.size : _ANSWER.size + length]
+            self._unparsed = self._unparsed[_ANSWER.size + length :]
             if number == self._number:
                 return signals
 
@@ -97,7 +97,7 @@ class Witness:
         return bool(poll.poll(1000 * LOADED_S))
 
     def _length(self) -> int:
-        return int(_ANSWER.unpack_from(self._rest)[1])
+        return int(_ANSWER.unpack_from(self._unparsed)[1])
 
     @contextlib.contextmanager
     def stopping(self) -> Iterator[None]:
@@ -105,11 +105,11 @@ class Witness:
 
         The witness continues the process when the job runs again, or has ended.
         """
-        self._say(_STOP)
+        self._send(_STOP)
         yield
-        self._say(_CONTINUED)
+        self._send(_CONTINUED)
 
-    def _say(self, kind: bytes) -> None:
+    def _send(self, kind: bytes) -> None:
         with contextlib.suppress(OSError):  # it has ended
             os.write(self._requests, _REQUEST.pack(kind, 0))
 
@@ -165,12 +165,12 @@ def begin(on_orphaned: Callable[[int], object]) -> Witness | NoWitness:
         for fd in pipes:
             os.close(fd)
         return NoWitness()
-    hear_requests, request, hear_replies, reply = pipes
+    request_reader, request_writer, reply_reader, reply_writer = pipes
     if pid == 0:
-        _serve(hear_requests, reply, on_orphaned)
-    os.close(hear_requests)
-    os.close(reply)
-    return Witness(pid, request, hear_replies)
+        _serve(request_reader, reply_writer, on_orphaned)
+    os.close(request_reader)
+    os.close(reply_writer)
+    return Witness(pid, request_writer, reply_reader)
 
 
 def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) -> NoReturn:
@@ -180,22 +180,22 @@ def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) ->
         _keep_only(requests, replies)
         launcher = os.getppid()
         job: processes.Process | None = None
-        early: list[int] = []
-        got: list[int] = []
-        while word := os.read(requests, _REQUEST.size):
-            kind, number = _REQUEST.unpack(word)
+        early_signals: list[int] = []
+        job_signals: list[int] = []
+        while request := os.read(requests, _REQUEST.size):
+            kind, number = _REQUEST.unpack(request)
             if kind == _LEAVE:
                 os._exit(0)
             if kind == _JOB:
-                job, early = processes.process(number), _received(launcher)
+                job, early_signals = processes.process(number), _received(launcher)
                 os.write(replies, _answer(0, []))
             elif kind == _RECEIVED:
-                got += (each for each in early if each == number)
+                job_signals += (signal_number for signal_number in early_signals if signal_number == number)
             elif kind == _STOP:
                 _watch_stopped(requests, processes.process(launcher), job)
             elif kind == _QUESTION:
-                os.write(replies, _answer(number, got + _received(launcher)))
-                got = []
+                os.write(replies, _answer(number, job_signals + _received(launcher)))
+                job_signals = []
         if job is not None and job.is_alive:
             os.kill(job.pid, signal.SIGKILL)
             on_orphaned(job.pid)
@@ -228,13 +228,13 @@ def _answer(number: int, signals: list[int]) -> bytes:
     return _ANSWER.pack(number, len(signals)) + bytes(signals)
 
 
-def _keep_only(*wanted: int) -> None:
-    """Close all descriptors except ``wanted``: inherited pipes could not end otherwise."""
+def _keep_only(*kept_fds: int) -> None:
+    """Close all descriptors except ``kept_fds``: inherited pipes could not end otherwise."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
-    before = 3
-    for fd in sorted(wanted):
-        os.closerange(before, fd)
-        before = fd + 1
-    os.closerange(before, os.sysconf("SC_OPEN_MAX"))
+    first = 3
+    for fd in sorted(kept_fds):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, os.sysconf("SC_OPEN_MAX"))

@@ -49,9 +49,9 @@ def test_the_places_of_a_job_in_a_container_are_not_those_of_the_host() -> None:
 def test_a_namespace_is_one_of_a_container_if_another_user_made_it() -> None:
     need_namespaces()
     with process([]) as outside, process(NAMESPACE) as inside:
-        assert not identities._is_of_container(outside, os.getuid() + 1)
-        assert not identities._is_of_container(inside, os.getuid())
-        assert identities._is_of_container(inside, os.getuid() + 1)
+        assert not identities._is_container_user(outside, os.getuid() + 1)
+        assert not identities._is_container_user(inside, os.getuid())
+        assert identities._is_container_user(inside, os.getuid() + 1)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root takes on another identity")

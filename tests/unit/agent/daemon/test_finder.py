@@ -13,7 +13,7 @@ from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
 from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder, Announcement
 from tfprof.agent.daemon import finder
-from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SCAN_SOONEST_S, TRIES, Finder, Found
+from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SCAN_SOONEST_S, TRIES, Finder, FoundChannel
 from tfprof.agent.daemon.missing_channels import SEARCHES
 from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
@@ -43,7 +43,7 @@ class Place:
         launches.write(self.path, Launch(LAUNCH, os.getpid(), time.time_ns(), "/store", "host", "user"))
         self.finder = Finder(self.path, os.geteuid())
         self.children: list[subprocess.Popen[str]] = []
-        self.found: list[Found] = []
+        self.found: list[FoundChannel] = []
 
     def job(
         self, launch: int = LAUNCH, version: int = CHANNEL_VERSION, announce: str = "no", count: int = 1
@@ -59,7 +59,7 @@ class Place:
         child.stdout.readline()
         return child
 
-    def take(self, found: list[Found]) -> list[int | None]:
+    def take(self, found: list[FoundChannel]) -> list[int | None]:
         self.found += found
         return [one.owner and one.owner.pid for one in found]
 

@@ -12,7 +12,7 @@ from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
 from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon import job as module
-from tfprof.agent.daemon.finder import Found
+from tfprof.agent.daemon.finder import FoundChannel
 from tfprof.agent.daemon.job import COUNTERS_S, HELLO_S, LAUNCHER_WAIT_S, Job
 from tfprof.agent.launches import Launch
 from tfprof.agent.processes import ProcessTree
@@ -29,7 +29,7 @@ class Bench:
         self.place = str(place)
         self.writer = ChannelWriter(7)
         channel = ChannelReader(os.dup(self.writer.fd))
-        found = Found(channel, (0, 1), processes.process(os.getpid()) if owner is ... else owner)
+        found = FoundChannel(channel, (0, 1), processes.process(os.getpid()) if owner is ... else owner)
         self.job = Job(found, launch, "node7")
         self.now = 100.0
         self.sent: list[tuple[wire.Head, bytes]] = []

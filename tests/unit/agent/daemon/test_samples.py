@@ -14,7 +14,7 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
 from tfprof.agent.channels import ChannelReader
-from tfprof.agent.daemon.finder import Found
+from tfprof.agent.daemon.finder import FoundChannel
 from tfprof.agent.daemon.job import Job
 from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, UNANSWERED_MAX, Sampler
 from tfprof.agent.launches import Launch
@@ -40,7 +40,7 @@ def jobs(tmp_path: Path) -> Iterator[list[Job]]:
     writers = [ChannelWriter(7) for _ in range(2)]
     owner = processes.process(os.getpid())
     made = [
-        Job(Found(ChannelReader(os.dup(writer.fd)), (0, number), owner), launch, "node7")
+        Job(FoundChannel(ChannelReader(os.dup(writer.fd)), (0, number), owner), launch, "node7")
         for number, writer in enumerate(writers)
     ]
     yield made

@@ -12,7 +12,7 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
 from tfprof.agent.channels import ChannelReader
-from tfprof.agent.daemon.orders import PendingOrders
+from tfprof.agent.daemon.pending_orders import PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
 from tfprof.formats.orders import Order, OrderAnswer, Sender

@@ -85,24 +85,24 @@ class PendingOrders:
     def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:
         self._jobs = jobs
         self._send = send
-        self._given: OrderedDict[int, _PendingOrder] = OrderedDict()
+        self._orders: OrderedDict[int, _PendingOrder] = OrderedDict()
 
     @property
     def has_pending(self) -> bool:
         """Whether any order is not applied yet."""
-        return any(one.is_pending for one in self._given.values())
+        return any(pending.is_pending for pending in self._orders.values())
 
     @property
     def has_ending(self) -> bool:
         """Whether the traced steps of an ended order are being stored."""
-        return any(one.ended is not None and not one.is_done for one in self._given.values())
+        return any(pending.ended is not None and not pending.is_done for pending in self._orders.values())
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
         """Write the order ``head.last`` for job ``head.uid``; answer a repeated order again."""
-        known = self._given.get(head.last)
-        if known is not None:
-            if known.answer is not None:
-                self._send_answer(head.last, known.answer)
+        earlier = self._orders.get(head.last)
+        if earlier is not None:
+            if earlier.answer is not None:
+                self._send_answer(head.last, earlier.answer)
             return
         try:
             self._write(head, orders.order_of(body), now)
@@ -111,12 +111,12 @@ class PendingOrders:
 
     def check(self, now: float) -> None:
         """Answer orders that were applied, have timed out, or have ended."""
-        for number, one in list(self._given.items()):
-            if one.is_done:
+        for number, pending in list(self._orders.items()):
+            if pending.is_done:
                 continue
-            (self._await if one.is_pending else self._follow)(number, one, now)
-        while len(self._given) > REMEMBERED:
-            self._given.popitem(last=False)
+            (self._await if pending.is_pending else self._follow)(number, pending, now)
+        while len(self._orders) > REMEMBERED:
+            self._orders.popitem(last=False)
 
     def _write(self, head: Head, order: Order, now: float) -> None:
         job = self._jobs.get(head.uid)
@@ -134,62 +134,66 @@ class PendingOrders:
         else:
             generation = _ACTIONS[order.action](job, head.last, order)
         counts = channel.counters()["counts"]
-        self._given[head.last] = _PendingOrder(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+        self._orders[head.last] = _PendingOrder(job, order, generation, now + order.patience_s, time.time_ns(), counts)
 
-    def _await(self, number: int, one: _PendingOrder, now: float) -> None:
+    def _await(self, number: int, pending: _PendingOrder, now: float) -> None:
         """Check whether the job applies the order; withdraw the order after its time limit."""
-        channel = one.job.channel
-        if self._jobs.get(one.job.uid) is not one.job:  # the channel is closed, too
-            self._refuse(number, one, JobGoneError("the job is gone"))
+        channel = pending.job.channel
+        if self._jobs.get(pending.job.uid) is not pending.job:  # the channel is closed, too
+            self._refuse(number, pending, JobGoneError("the job is gone"))
             return
-        seen = channel.word("policy_seen")
-        if seen == one.generation or (one.order.action == orders.DETACH and channel.word("detached")):
+        seen_generation = channel.word("policy_seen")
+        if seen_generation == pending.generation or (
+            pending.order.action == orders.DETACH and channel.word("detached")
+        ):
             kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
             step = _limited(channel, "order_step")
-            answer = OrderAnswer(one.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=one.written_ns)
-            self._answer(number, one, answer, f"obeyed from {kind} step {step} on")
-            one.is_done = not one.order.ends
-        elif channel.word("policy_refused") == one.generation:
-            self._refuse(number, one, FormatError("the job finds the policy invalid", "trace-policy"))
-        elif channel.word("policy") != one.generation:
-            self._refuse(number, one, ReplacedError("another order was given before a step began"))
-        elif (error := _obstacle(one, now)) is not None:
-            if one.job.is_running:
+            answer = OrderAnswer(pending.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=pending.written_ns)
+            self._answer(number, pending, answer, f"obeyed from {kind} step {step} on")
+            pending.is_done = not pending.order.ends
+        elif channel.word("policy_refused") == pending.generation:
+            self._refuse(number, pending, FormatError("the job finds the policy invalid", "trace-policy"))
+        elif channel.word("policy") != pending.generation:
+            self._refuse(number, pending, ReplacedError("another order was given before a step began"))
+        elif (error := _obstacle(pending, now)) is not None:
+            if pending.job.is_running:
                 control.end_order(channel)
-            self._refuse(number, one, error)
+            self._refuse(number, pending, error)
 
-    def _follow(self, number: int, one: _PendingOrder, now: float) -> None:
+    def _follow(self, number: int, pending: _PendingOrder, now: float) -> None:
         """Check whether the order has ended; answer when its traced steps are stored."""
-        channel, outbox = one.job.channel, one.job.outbox
-        is_open = self._jobs.get(one.job.uid) is one.job
-        if one.ended is None:
-            is_over = not is_open or not one.job.is_running or channel.word("detached")
-            if not is_over and channel.word("order_over") < one.generation >= channel.word("policy_seen"):
+        channel, outbox = pending.job.channel, pending.job.outbox
+        is_open = self._jobs.get(pending.job.uid) is pending.job
+        if pending.ended is None:
+            is_over = not is_open or not pending.job.is_running or channel.word("detached")
+            if not is_over and channel.word("order_over") < pending.generation >= channel.word("policy_seen"):
                 return
             traced = 0
             if is_open:
-                traced = _limited(channel, "order_traced") if channel.word("policy_seen") == one.generation else 0
-                one.stored_at = channel.word("head")
+                traced = _limited(channel, "order_traced") if channel.word("policy_seen") == pending.generation else 0
+                pending.stored_at = channel.word("head")
                 outbox.send_now()
-            one.ended = OrderAnswer(
-                one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns()
+            pending.ended = OrderAnswer(
+                pending.job.uid, orders.ENDED, traced=traced, from_ns=pending.written_ns, to_ns=time.time_ns()
             )
-            one.store_deadline_s = now + STORED_S
-        if not is_open or outbox.records.acked >= one.stored_at or now > one.store_deadline_s:
-            self._answer(number, one, one.ended, f"ended after {one.ended.traced} traced steps")
-            one.is_done = True
+            pending.store_deadline_s = now + STORED_S
+        if not is_open or outbox.records.acked >= pending.stored_at or now > pending.store_deadline_s:
+            self._answer(number, pending, pending.ended, f"ended after {pending.ended.traced} traced steps")
+            pending.is_done = True
 
-    def _refuse(self, number: int, one: _PendingOrder, error: TfprofError) -> None:
-        answer = OrderAnswer(one.job.uid, orders.REFUSED, error.slug, error.args[0])
-        self._answer(number, one, answer, f"not obeyed, {error.args[0]}")
-        one.is_done = True
+    def _refuse(self, number: int, pending: _PendingOrder, error: TfprofError) -> None:
+        answer = OrderAnswer(pending.job.uid, orders.REFUSED, error.slug, error.args[0])
+        self._answer(number, pending, answer, f"not obeyed, {error.args[0]}")
+        pending.is_done = True
 
-    def _answer(self, number: int, one: _PendingOrder, answer: OrderAnswer, result: str) -> None:
+    def _answer(self, number: int, pending: _PendingOrder, answer: OrderAnswer, result: str) -> None:
         """Send the answer, and queue an event of the job with the ``result``."""
-        one.answer = answer
-        if self._jobs.get(one.job.uid) is one.job:
-            text = f"order {hex_id(number)} of {one.order.giver}, {one.order}: {result}"
-            one.job.outbox.events.put({"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()})
+        pending.answer = answer
+        if self._jobs.get(pending.job.uid) is pending.job:
+            text = f"order {hex_id(number)} of {pending.order.giver}, {pending.order}: {result}"
+            pending.job.outbox.events.put(
+                {"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()}
+            )
         self._send_answer(number, answer)
 
     def _send_answer(self, number: int, answer: OrderAnswer) -> None:
@@ -202,18 +206,18 @@ def _limited(channel: ChannelReader, name: str) -> int:
     return min(channel.word(name), NEVER - 1)
 
 
-def _obstacle(one: _PendingOrder, now: float) -> TfprofError | None:
+def _obstacle(pending: _PendingOrder, now: float) -> TfprofError | None:
     """Return the reason why the job does not apply the order, None while it may."""
-    if not one.job.is_running:
+    if not pending.job.is_running:
         return JobGoneError("the job ended before a step began")
-    is_stopped = one.job.owner is not None and one.job.owner.is_stopped
-    one.stopped_s = (one.stopped_s or now) if is_stopped else 0.0
-    if is_stopped and now >= min(one.deadline_s, one.stopped_s + STOPPED_S):
+    is_stopped = pending.job.owner is not None and pending.job.owner.is_stopped
+    pending.stopped_s = (pending.stopped_s or now) if is_stopped else 0.0
+    if is_stopped and now >= min(pending.deadline_s, pending.stopped_s + STOPPED_S):
         return JobStoppedError("the job is stopped, by SIGSTOP or by a debugger")
-    if now < one.deadline_s:
+    if now < pending.deadline_s:
         return None
-    patience = f"{one.order.patience_s:g} s"
-    if one.job.channel.counters()["counts"] == one.counts:
+    patience = f"{pending.order.patience_s:g} s"
+    if pending.job.channel.counters()["counts"] == pending.counts:
         return NotSteppingError(f"no step began within {patience}: the job is in one long step, or between steps")
     return NotSteppingError(f"no step that can be traced began within {patience}")
 
