@@ -31,8 +31,8 @@ class Announcement(NamedTuple):
     """One announcement file.
 
     `pid` is the process's id in its own pid namespace. `text` is `channel` or `refused SLUG text`.
-    `launch` is 0 in jobs of 0.2.0, which do not write it. `made_ns` is the time of the file (real
-    ns).
+    `launch` is 0 in jobs of 0.2.0, which do not write it. `made_ns` is the file's time stamp
+    (real ns).
     """
 
     pid: int
@@ -52,7 +52,7 @@ class Announcement(NamedTuple):
 
 
 class AnnounceFolder:
-    """The announcements of one instance; each is returned once per object of this class."""
+    """The announcements of one instance. An object of this class returns each of them once."""
 
     def __init__(self, instance_dir: str) -> None:
         self._folder = os.path.join(instance_dir, runtime_dir.ANNOUNCE)

@@ -292,11 +292,11 @@ class ChannelReader:
         return Batch(data, start + 1, start + unread, start + unread)
 
     # -- acks of the collector ------------------------------------------------------------------
-    def acked(self, tail: int) -> None:
+    def release_records(self, tail: int) -> None:
         """Release the ring bytes up to ``tail``."""
         self.tail = self._words[_TAIL] = tail
 
-    def acked_spans(self, tail: int) -> None:
+    def release_spans(self, tail: int) -> None:
         """Release the span entries up to ``tail``."""
         self.span_tail = self._words[_SPAN_TAIL] = tail
 

@@ -73,7 +73,7 @@ class DaemonSupervisor:
         self._spawn_failure: dict[str, str] | None = None
         #: Pid of the last process, running or killed; 0 after an orderly end.
         self.pid = daemons.last_pid(instance_dir, name)
-        self._came_up = self.pid
+        self._up_pid = self.pid
         self.starts = 0
 
     def is_running(self) -> bool:
@@ -81,8 +81,8 @@ class DaemonSupervisor:
         is_running = bool(daemons.running_pid(self._instance_dir, self._name))
         self.pid = daemons.last_pid(self._instance_dir, self._name)
         # If a process came up and was killed since, its successor need not wait.
-        if self.pid != self._came_up and daemons.is_up(self._instance_dir, self._name, self.pid):
-            self._came_up = self.pid
+        if self.pid != self._up_pid and daemons.is_up(self._instance_dir, self._name, self.pid):
+            self._up_pid = self.pid
             self.reset_delay()
         return is_running
 

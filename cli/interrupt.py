@@ -19,14 +19,14 @@ class StoppedError(BaseException):
 class Interruptible:
     """A block that Ctrl-C ends by KeyboardInterrupt.
 
-    `came`: whether Ctrl-C was pressed; a library may have turned it into another error. Outside of
-    the block, the previous handling of Ctrl-C applies. During an import, Ctrl-C waits for the end
-    of the import: compiled modules abort, or print the exception, when they are interrupted while
-    they load.
+    `was_pressed`: whether Ctrl-C was pressed; a library may have turned it into another error.
+    Outside of the block, the previous handling of Ctrl-C applies. During an import, Ctrl-C waits for
+    the end of the import: compiled modules abort, or print the exception, when they are interrupted
+    while they load.
     """
 
     def __init__(self) -> None:
-        self.came = False
+        self.was_pressed = False
 
     def __enter__(self) -> Self:
         self._previous_handler = signal.getsignal(signal.SIGINT)
@@ -51,7 +51,7 @@ class Interruptible:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
-        self.came = True
+        self.was_pressed = True
         if not _is_importing(frame):
             raise KeyboardInterrupt
         signal.setitimer(signal.ITIMER_REAL, _RETRY_S)

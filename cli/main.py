@@ -203,7 +203,7 @@ def _run(arguments: list[str], interruptible: Interruptible) -> int:
         streams.redirect_to_null(sys.stdout)
         return 0
     except Exception as error:
-        if interruptible.came:
+        if interruptible.was_pressed:
             raise StoppedError from error
         return _print_any_error(error)
     return result if isinstance(result, int) else 0

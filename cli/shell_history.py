@@ -8,7 +8,7 @@ from ..commands.streams import note
 from ..formats import runtime_dir
 
 #: Maximum number of lines in the file.
-KEPT: Final = 1000
+LINES_MAX: Final = 1000
 
 
 def history_file() -> Path:
@@ -27,7 +27,7 @@ class LineHistory:
         self.texts: list[str] = []
         if path is not None:
             try:
-                self.texts = path.read_text("utf-8", "replace").splitlines()[-KEPT:]
+                self.texts = path.read_text("utf-8", "replace").splitlines()[-LINES_MAX:]
             except FileNotFoundError:
                 pass
             except OSError as error:
@@ -46,8 +46,8 @@ class LineHistory:
 
     def _append(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if len(self.texts) > KEPT:
-            self.texts = self.texts[-KEPT // 2 :]
+        if len(self.texts) > LINES_MAX:
+            self.texts = self.texts[-LINES_MAX // 2 :]
             path.unlink(missing_ok=True)
             text = "\n".join(self.texts)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -16,7 +16,7 @@ from .command import json_option, print_json, print_lines, store_option, width
 from .values import NON_EMPTY
 
 #: Interval of updates (seconds).
-EVERY_S: Final = 2.0
+UPDATE_S: Final = 2.0
 
 
 def jobs_now(jobs: list[WatchedJob]) -> list[JobNow]:

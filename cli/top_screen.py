@@ -21,7 +21,7 @@ from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
 from .show import shown
-from .top import EVERY_S, jobs_now, summary
+from .top import UPDATE_S, jobs_now, summary
 from .top_rows import Item, LineList
 from .trace import trace_next
 
@@ -162,7 +162,7 @@ class JobsScreen(OrderScreen):
         """Start the updates."""
         self.query_one(LineList).focus()
         self.update()
-        self.set_interval(EVERY_S, self.update)
+        self.set_interval(UPDATE_S, self.update)
 
     def on_resize(self) -> None:
         """Redraw for the new width."""

@@ -64,9 +64,9 @@ class Attachment:
         self._launch: Launch | None = None
         self.method, self.stopped_ns = CHANNEL, 0
         self.is_open = True  # until `end`
-        self.channel = self._attached(channel)
+        self.channel = self._open_channel(channel)
 
-    def _attached(self, channel: ChannelReader | None) -> ChannelReader:
+    def _open_channel(self, channel: ChannelReader | None) -> ChannelReader:
         methods = tuple(name for name in self._options.methods if name in METHODS)
         if channel is not None:
             if CHANNEL not in self._options.methods:

@@ -18,7 +18,7 @@ class Wakeup(NamedTuple):
     announced: bool
 
 
-NOTHING = Wakeup(answered=False, ended=False, announced=False)
+NO_EVENT = Wakeup(answered=False, ended=False, announced=False)
 
 
 class EventWaiter:

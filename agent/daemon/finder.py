@@ -32,7 +32,7 @@ OPEN_MAX: Final = 1000
 
 
 class FoundChannel(NamedTuple):
-    """A channel and the process that owns it; None when that process is gone."""
+    """A channel and the process that owns it; `owner` is None when that process is gone."""
 
     channel: ChannelReader
     inode: Inode
@@ -100,7 +100,7 @@ class Finder:
             channels = processes.channels_of(pid)
             self._enqueue({inode: [DescriptorHolder(pid, path)] for inode, path in channels.items()})
             if channels.keys() & self._ignored:
-                self._missing.refused(pid)
+                self._missing.note_refused(pid)
             if not channels:
                 self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
         return self._open_queued()
@@ -204,7 +204,7 @@ class Finder:
         except OSError:
             return None
         except FormatError as error:
-            self._missing.refused(holders[0].pid)
+            self._missing.note_refused(holders[0].pid)
             self._tries[inode] = self._tries.get(inode, 0) + 1
             if self._tries[inode] >= TRIES or isinstance(error, (TooManyError, VersionError)):
                 launch = _launch_of(holders[0].pid)
@@ -224,7 +224,7 @@ class Finder:
             return None
         try:
             channel_identity = read_identity(fd)
-            self._missing.found(channel_identity.uid)
+            self._missing.note_found(channel_identity.uid)
             launch = launches.read(self._instance_dir, channel_identity.launch)
         except (OSError, FormatError):
             os.close(fd)

@@ -23,15 +23,15 @@ class MissingChannels:
         self._announced[announcement.uid] = announcement
         self._searches[announcement.uid] = 0
 
-    def found(self, uid: int) -> None:
+    def note_found(self, uid: int) -> None:
         """Record that channel ``uid`` was opened or refused."""
         self._announced.pop(uid, None)
         self._searches.pop(uid, None)
 
-    def refused(self, pid: int) -> None:
+    def note_refused(self, pid: int) -> None:
         """Record that a channel of process ``pid`` was refused and its uid could not be read."""
         for uid in [uid for uid, announcement in self._announced.items() if announcement.pid == pid]:
-            self.found(uid)
+            self.note_found(uid)
 
     def begin_search(self) -> None:
         """Note that a search of all processes begins."""
@@ -44,7 +44,7 @@ class MissingChannels:
             self._searches[uid] += 1
         lost = [self._announced[uid] for uid in sought if self._searches[uid] >= SEARCHES]
         for announcement in lost:
-            self.found(announcement.uid)
+            self.note_found(announcement.uid)
         return lost
 
     def awaits(self, uid: int) -> bool:

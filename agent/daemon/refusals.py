@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-#: Maximum number of entries; the newest are kept and all are counted.
+#: Maximum number of entries: the oldest are dropped, but all refusals are counted.
 REASONS_MAX: Final = 1000
 _TEXT_MAX: Final = 512
 

@@ -22,7 +22,7 @@ from .. import announcements, daemon_start, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import CollectorConnection
 from . import leftovers, lost_processes
-from .event_waiter import NOTHING, EventWaiter
+from .event_waiter import NO_EVENT, EventWaiter
 from .finder import Finder, FoundChannel
 from .job import Job
 from .launch_results import LaunchResults
@@ -146,7 +146,7 @@ class Agent:
         while not self._stopping:
             # Many acks arrive at about the same time: wait a little and read them together.
             collect_s = 0.0 if self._wants_answers() else min(LISTEN_S, remaining_s)
-            wakeup = self._waiter.wait(collect_s, listening=False) if collect_s > 0 else NOTHING
+            wakeup = self._waiter.wait(collect_s, listening=False) if collect_s > 0 else NO_EVENT
             if not wakeup.ended and not wakeup.announced:
                 wakeup = self._waiter.wait(remaining_s - collect_s, listening=True)
             if wakeup.ended:

@@ -8,7 +8,7 @@ from typing import Final
 INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "shim", "inject")
 
 
-def given() -> dict[str, str]:
+def initial_environment() -> dict[str, str]:
     """Return the initial environment of this process; os.environ may have LC_CTYPE from Python."""
     try:
         with open("/proc/self/environ", "rb") as file:

@@ -172,7 +172,7 @@ class Run:
     def __init__(self, options: RunOptions, inherited: supervise.Inherited) -> None:
         self._options = options
         self._inherited = inherited
-        self._environ = environment.given()
+        self._environ = environment.initial_environment()
         self._problem: dict[str, str] | None = None
         self._launch: Launch | None = None
         self._instance_dir = ""

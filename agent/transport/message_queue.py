@@ -296,10 +296,10 @@ class Outbox:
         if about == wire.RECORDS:
             self.records.note_acked(last)
             self.acked_records = max(self.acked_records, last)
-            self._channel.acked(self.records.acked)
+            self._channel.release_records(self.records.acked)
         elif about == wire.SPANS:
             self.spans.note_acked(last)
-            self._channel.acked_spans(self.spans.acked)
+            self._channel.release_spans(self.spans.acked)
         elif about in self._queues:
             self._queues[about].note_acked(last)
             self.is_closed = self.is_closed or about == wire.CLOSE

@@ -76,7 +76,7 @@ def test_records_that_wrap_at_the_end_of_the_ring_are_read_whole(writer, channel
         batch = channel.records(position, 1 << 20)
         seen += texts(batch)
         position = batch.end
-        channel.acked(position)
+        channel.release_records(position)
     assert seen == [bytes([number]) * 100_000 for number in range(40)]
     assert position > 3 * layout.RING_MIN
 
@@ -85,7 +85,7 @@ def test_an_ack_makes_room_for_the_job(writer, channel) -> None:
     while writer.put(b"z" * 10_000):
         pass
     assert writer.word("dropped_records") == 1
-    channel.acked(channel.records(0, 1 << 20).end)
+    channel.release_records(channel.records(0, 1 << 20).end)
     assert writer.put(b"z" * 10_000)
 
 
@@ -95,7 +95,7 @@ def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
     assert not writer.put_span(0)
     first = channel.spans(0, layout.SPAN_COUNT, ended=False)
     assert (first.first, first.last) == (1, layout.SPAN_COUNT)
-    channel.acked_spans(first.end - 10)
+    channel.release_spans(first.end - 10)
     for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
         assert writer.put_span(ordinal)
     rest = channel.spans(first.end - 10, layout.SPAN_COUNT, ended=False)
@@ -110,7 +110,7 @@ def test_an_entry_being_filled_counts_only_when_the_job_has_ended(writer, channe
     assert channel.spans(0, layout.SPAN_COUNT, ended=False).last == 1
     ended = channel.spans(0, layout.SPAN_COUNT, ended=True)
     assert ended.last == 2
-    channel.acked_spans(ended.end)
+    channel.release_spans(ended.end)
     assert channel.unread_spans(ended.end, ended=True) == 0
 
 
@@ -126,8 +126,8 @@ def test_counters_have_the_words_and_the_spans_of_each_kind(writer, channel) -> 
 def test_the_next_agent_continues_from_the_tails(writer, channel) -> None:
     writer.put(b"one")
     end = channel.records(0, 1000).end
-    channel.acked(end)
-    channel.acked_spans(4)
+    channel.release_records(end)
+    channel.release_spans(4)
     other = ChannelReader(os.dup(writer.fd))
     assert (other.tail, other.span_tail) == (end, 4)
     other.close()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tfprof.cli.shell_history import KEPT, LineHistory, history_file
+from tfprof.cli.shell_history import LINES_MAX, LineHistory, history_file
 
 
 def test_lines_are_saved_for_later_shells_and_readable_by_their_user_only(tmp_path: Path) -> None:
@@ -27,11 +27,11 @@ def test_permissions_of_others_are_removed_from_the_file(tmp_path: Path) -> None
 def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "history"
     lines = LineHistory(path)
-    for number in range(KEPT + 10):
+    for number in range(LINES_MAX + 10):
         lines.add(f"op -step {number}")
     kept = path.read_text().splitlines()
-    assert len(kept) <= KEPT
-    assert kept[-1] == f"op -step {KEPT + 9}"
+    assert len(kept) <= LINES_MAX
+    assert kept[-1] == f"op -step {LINES_MAX + 9}"
     assert path.stat().st_mode & 0o777 == 0o600
     assert lines.texts == kept == LineHistory(path).texts
 
