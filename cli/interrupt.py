@@ -20,9 +20,9 @@ class Interruptible:
     """A block that Ctrl-C ends by KeyboardInterrupt.
 
     `was_pressed`: whether Ctrl-C was pressed; a library may have turned it into another error.
-    Outside of the block, the previous handling of Ctrl-C applies. During an import, Ctrl-C waits for
-    the end of the import: compiled modules abort, or print the exception, when they are interrupted
-    while they load.
+    Outside of the block, the previous handling of Ctrl-C applies. During an import, Ctrl-C waits
+    for the end of the import: compiled modules abort, or print the exception, when they are
+    interrupted while they load.
     """
 
     def __init__(self) -> None:
