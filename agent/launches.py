@@ -81,9 +81,9 @@ class Result(NamedTuple):
     """The agent's report about the processes of a launch.
 
     ``complete`` is set once all data of ended processes is stored. ``progress`` grows with every
-    answer of the collector. ``stall`` is the reason why nothing is stored. Each of ``jobs`` has uid,
-    pid, state and the words of its channel. Each of ``refused`` has slug and text, and since 0.3.0
-    the pid and how many times this happened.
+    answer of the collector. ``stall`` is the reason why nothing is stored. Each of ``jobs`` has
+    uid, pid, state and the words of its channel. Each of ``refused`` has slug and text, and since
+    0.3.0 the pid and how many times this happened.
     """
 
     launch: int
