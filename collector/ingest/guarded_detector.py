@@ -1,6 +1,6 @@
-"""Guards the detector of alerts against its own internal errors.
+"""Catches internal errors of the alert detector.
 
-After such an error the job gets no more alerts, but is stored as before.
+A job in whose data one occurs gets no more alerts, but is stored as before.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -51,13 +51,13 @@ class GuardedDetector:
 
     def alerts(self, now_ns: int) -> list[tuple[int, Alert]]:
         """Return the new alerts, each with the uid of its job."""
-        found: list[tuple[int, Alert]] = []
+        new_alerts: list[tuple[int, Alert]] = []
         for uid in self._detector.due(now_ns):
-            self._guarded(uid, self._add_alerts, uid, now_ns, found)
-        return found
+            self._guarded(uid, self._add_alerts, uid, now_ns, new_alerts)
+        return new_alerts
 
-    def _add_alerts(self, uid: int, now_ns: int, found: list[tuple[int, Alert]]) -> None:
-        found += [(uid, alert) for alert in self._detector.alerts(uid, now_ns)]
+    def _add_alerts(self, uid: int, now_ns: int, new_alerts: list[tuple[int, Alert]]) -> None:
+        new_alerts += [(uid, alert) for alert in self._detector.alerts(uid, now_ns)]
 
     def _guarded(self, uid: int, action: Callable[..., object], *arguments: object) -> None:
         try:

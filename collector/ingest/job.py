@@ -40,12 +40,12 @@ LOSSES: Final = {
     "store-removed": "records and span entries lost with a store that was removed or moved away",
     "given-up": "records and span entries that were not stored before the agent ended",
 }
-_NOT_SENT: Final = "records and span entries that the agent never sent or gave up"
+_NOT_SENT: Final = "records and span entries that the agent gave up or never sent"
 _UNDECODABLE: Final = constant(UNDECODABLE, pa.string())
 RowsByTable = Mapping[str, Rows]
 
 
-class Shared(NamedTuple):
+class SharedServices(NamedTuple):
     """What all jobs share: the worker slot, the callback for internal errors, and the detector."""
 
     slot: WorkerSlot
@@ -64,11 +64,11 @@ class OpenJob:
 
     `take` returns the heads of the answers. It raises FormatError if a message is invalid, and
     BusyError if the agent must send it again. After a StoreError the decoded rows are kept, and
-    stored before all others as soon as possible. `Shared.failed` is called with every internal
-    error.
+    stored before all others as soon as possible. `SharedServices.failed` is called with every
+    internal error.
     """
 
-    def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: Shared) -> None:
+    def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: SharedServices) -> None:
         self.uid = uid
         self.writer = writer
         self.rows = 0
@@ -77,7 +77,7 @@ class OpenJob:
         self._maker = maker
         self._shared = shared
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
-        self._counters_now: dict[str, Any] | None = None
+        self._new_counters: dict[str, Any] | None = None
         self._lost_count = max(saturated(integer(writer.info.counters, NEVER_STORED, 0)), _lost_by_events(writer))
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
@@ -110,7 +110,7 @@ class OpenJob:
         """Whether rows wait after a failed append."""
         return self._unstored is not None
 
-    def opened(self, identity: Mapping[str, Any]) -> None:
+    def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the identity from an OPEN, and discard a pending CLOSE, since the job continues."""
         self.writer.identity(identity)
         self._end = None
@@ -118,8 +118,7 @@ class OpenJob:
     def note_lost(self, about: int, last: int, slug: str) -> None:
         """Count the entries up to number ``last`` as lost; ``slug`` is the reason, among LOSSES.
 
-        ``about``: the wire type of the entries, RECORDS or SPANS. Entries that this store has do
-        not count.
+        ``about``: the wire type of the entries, RECORDS or SPANS. Stored entries do not count.
         """
         self.retry()
         if last <= self.writer.acked(about):
@@ -161,23 +160,23 @@ class OpenJob:
         After the last waiting record, also store the job's end.
         """
         self.retry()
-        before = len(self._waiting)
+        waiting_before = len(self._waiting)
         if self._worker is not None:
             self._finish_work(self._worker)
         elif batch := self._next_batch():
             self._start_worker(batch) if self._is_large(batch[0]) else self._store(batch)
-        acks = [self._ack(wire.RECORDS)] if len(self._waiting) < before else []
+        acks = [self._ack(wire.RECORDS)] if len(self._waiting) < waiting_before else []
         if self._end is not None and not self.is_waiting:
             acks.append(self._finish(*self._end))
         return acks
 
     def hand_over_counters(self) -> bool:
         """Pass new counters to the store; return whether there were any."""
-        if self._counters_now is None:
+        if self._new_counters is None:
             return False
         lost = {NEVER_STORED: self._lost_count} if self._lost_count else {}
-        self.writer.counters({**self._counters_now, **lost})
-        self._counters_now = None
+        self.writer.counters({**self._new_counters, **lost})
+        self._new_counters = None
         return True
 
     def sample(self, number: int, t_ns: int, values: Mapping[str, object]) -> None:
@@ -224,8 +223,8 @@ class OpenJob:
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
-        self._counters_now = {k: v for k, v in document(body).items() if k != NEVER_STORED}
-        lost = {**self._counters_now, NEVER_STORED: self._lost_count}
+        self._new_counters = {k: v for k, v in document(body).items() if k != NEVER_STORED}
+        lost = {**self._new_counters, NEVER_STORED: self._lost_count}
         self._shared.detector.counters(self.uid, lost, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
@@ -243,7 +242,7 @@ class OpenJob:
         for name in ("t_ns", "status", "signal"):
             if values.get(name) is not None:
                 integer(values, name, 0)
-        self._counters_now = {k: v for k, v in values.items() if k not in END_KEYS} or self._counters_now
+        self._new_counters = {k: v for k, v in values.items() if k not in END_KEYS} or self._new_counters
         self._end = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
         return []
 
@@ -326,22 +325,22 @@ class OpenJob:
             self._remove_waiting(batch)
             self._give_up(batch[0], f"no process can be started to decode it: {error.strerror}")
 
-    def _finish_work(self, work: Worker) -> None:
+    def _finish_work(self, worker: Worker) -> None:
         """If the worker has ended, store its rows, which are those of the first waiting record."""
-        outcome = self._shared.slot.result(work)
-        if outcome is None:
+        decoded = self._shared.slot.result(worker)
+        if decoded is None:
             return
         self._worker = None
         record = self._waiting[0]
         self._remove_waiting([record])
-        if outcome.trace:
-            self._shared.failed(self.uid, outcome.trace)
-        if outcome.why:
-            self._give_up(record, outcome.why)
+        if decoded.traceback:
+            self._shared.failed(self.uid, decoded.traceback)
+        if decoded.failure:
+            self._give_up(record, decoded.failure)
             return
         try:
-            self._maker.continue_after(outcome.tables, outcome.next_trace)
-            self._append_records(outcome.tables, record)
+            self._maker.continue_after(decoded.tables, decoded.next_trace)
+            self._append_records(decoded.tables, record)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
@@ -350,7 +349,7 @@ class OpenJob:
 
     def _append_records(self, tables: RowsByTable, last: Record) -> None:
         """Append the rows of the records up to ``last``; an internal error changes no counter."""
-        before = self._events, self._alerts, self._lost_count, self.rows
+        state_before = self._events, self._alerts, self._lost_count, self.rows
         if "events" in tables:
             events = as_table(tables["events"])
             self._count_lost(pc.sum(pc.equal(events["slug"], _UNDECODABLE)).as_py())
@@ -359,7 +358,7 @@ class OpenJob:
         except StoreError:
             raise
         except Exception:
-            self._events, self._alerts, self._lost_count, self.rows = before
+            self._events, self._alerts, self._lost_count, self.rows = state_before
             raise
         self.lag_s = max(0.0, (time.time_ns() - last.start_real_ns - last.duration_ns) / 1e9)
 
@@ -375,36 +374,36 @@ class OpenJob:
         self._shared.slot.add_waiting(waiting - self._waiting_bytes)
         self._waiting_bytes = waiting
 
-    def _give_up(self, record: Record, why: str, slug: str = UNDECODABLE) -> None:
+    def _give_up(self, record: Record, reason: str, slug: str = UNDECODABLE) -> None:
         """Store an event about ``record``, which could not be decoded."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
-        text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
+        text = f"{name} of {len(record.body)} bytes, record {record.seq}: {reason}"
         self._events.append(Event(time.time_ns(), slug=slug, text=text[:TEXT_MAX]))
         self._count_lost(1)
         self._append({}, wire.RECORDS, record.seq)
 
     def _append(self, tables: RowsByTable, about: int, last: int) -> None:
         if self._events:
-            more, self._events = as_table(event_rows(self._events)), []
-            events = [as_table(tables["events"])] if "events" in tables else []
-            tables = {**tables, "events": pa.concat_tables([*events, more])}
+            new_events, self._events = as_table(event_rows(self._events)), []
+            decoded_events = [as_table(tables["events"])] if "events" in tables else []
+            tables = {**tables, "events": pa.concat_tables([*decoded_events, new_events])}
         if self._alerts:
             tables, self._alerts = {**tables, "alerts": alert_rows(self._alerts)}, []
         self._unstored = (tables, about, last)
         self.rows += tables["ops"].num_rows if "ops" in tables else 0
         self.retry()
 
-    def _count_missing(self, count: int, what: str, slug: str) -> None:
+    def _count_missing(self, count: int, event_text: str, slug: str) -> None:
         """Record ``count`` lost entries, as an event and in the counter."""
         if count:
-            self._events.append(Event(time.time_ns(), slug=slug, text=what, times=saturated(count)))
+            self._events.append(Event(time.time_ns(), slug=slug, text=event_text, times=saturated(count)))
             self._count_lost(count)
 
     def _count_lost(self, count: int) -> None:
         """Add ``count`` to the counter NEVER_STORED."""
         if count:
             self._lost_count = saturated(self._lost_count + count)
-            self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)
+            self._new_counters = dict(self.writer.info.counters if self._new_counters is None else self._new_counters)
 
     def _ack(self, about: int) -> Head:
         return Head(wire.ACK, self.uid, about, 0, self.writer.acked(about))
@@ -424,5 +423,5 @@ def _lost_by_events(writer: JobWriter) -> int:
     A collector that is killed may have stored such an event, but not yet the counter.
     """
     events = writer.table("events", ["slug", "count"])
-    found = events.filter(pc.is_in(events["slug"], pa.array(["gap", UNDECODABLE, "internal", *LOSSES])))
-    return saturated(pc.sum(found["count"]).as_py() or 0)
+    loss_events = events.filter(pc.is_in(events["slug"], pa.array(["gap", UNDECODABLE, "internal", *LOSSES])))
+    return saturated(pc.sum(loss_events["count"]).as_py() or 0)

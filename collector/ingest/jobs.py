@@ -20,7 +20,7 @@ from ..records import document
 from ..selfstats import log
 from ..store.protocols import StoreWriter
 from .guarded_detector import GuardedDetector
-from .job import OpenJob, Shared
+from .job import OpenJob, SharedServices
 from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, integer, sample_row
 from .rows import RowMaker
 from .worker_process import WorkerSlot
@@ -33,7 +33,7 @@ FAILURES_MAX: Final = 20
 #: Poll interval while a worker process runs (milliseconds).
 _WORK_MS: Final = 20
 #: Callback with the job's uid, and the exception or the worker's traceback.
-Failed = Callable[[int, Exception | str], None]
+FailureCallback = Callable[[int, Exception | str], None]
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
@@ -64,7 +64,7 @@ class OpenJobs:
     `quarantined` maps the uid to the last error.
     """
 
-    def __init__(self, store: StoreWriter, decoder: Decoder, failed: Failed) -> None:
+    def __init__(self, store: StoreWriter, decoder: Decoder, failed: FailureCallback) -> None:
         self.open: dict[int, OpenJob] = {}
         self.rows_of_ended = 0
         self.quarantined: dict[int, str] = {}
@@ -72,7 +72,7 @@ class OpenJobs:
         self._decoder = decoder
         self._report_failure = failed
         self._detector = GuardedDetector(failed)
-        self._shared = Shared(WorkerSlot(), self._failed, self._detector)
+        self._shared = SharedServices(WorkerSlot(), self._failed, self._detector)
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
         self._ended: OrderedDict[int, None] = OrderedDict()
@@ -114,7 +114,7 @@ class OpenJobs:
         if head.uid in self.quarantined:
             raise QuarantinedError(f"job {hex_id(head.uid)} is in quarantine: {self.quarantined[head.uid]}")
         try:
-            return self._handled(head, body)
+            return self._handle(head, body)
         except StoreError:
             if not self._drop_if_removed(head.uid):
                 raise
@@ -127,7 +127,7 @@ class OpenJobs:
         finally:
             self._update_job(head.uid)
 
-    def _handled(self, head: Head, body: memoryview) -> list[Head]:
+    def _handle(self, head: Head, body: memoryview) -> list[Head]:
         if head.type == wire.OPEN:
             return self._open(head, body)
         job = self.open.get(head.uid)
@@ -145,27 +145,27 @@ class OpenJobs:
         """
         values = document(body)
         t_ns = integer(values, "t_ns", -1)
-        of_jobs, of_host = values.get("jobs", {}), values.get("host", {})
-        if not 0 <= t_ns < INT64_MAX or not isinstance(of_jobs, dict) or not isinstance(of_host, dict):
+        job_samples, host_sample = values.get("jobs", {}), values.get("host", {})
+        if not 0 <= t_ns < INT64_MAX or not isinstance(job_samples, dict) or not isinstance(host_sample, dict):
             raise FormatError("samples without a time, a host or jobs")
-        by_uid = {_uid(text): _object(sample) for text, sample in of_jobs.items()}
-        known = self.open.keys() | self._ended.keys() | self._failed_opens | self.quarantined.keys()
-        if unknown := by_uid.keys() - known:
-            return [Head(wire.REOPEN, uid) for uid in unknown]
-        failures = []
-        if of_host:
-            failures += self._store_errors(0, partial(self._sample_host, host, head.last, t_ns, of_host))
-        for uid in by_uid.keys() & self.open.keys():
-            failures += self._store_errors(uid, partial(self.open[uid].sample, head.last, t_ns, by_uid[uid]))
-        if failures:
-            raise failures[0]
+        samples_by_uid = {_uid(text): _object(sample) for text, sample in job_samples.items()}
+        known_uids = self.open.keys() | self._ended.keys() | self._failed_opens | self.quarantined.keys()
+        if unknown_uids := samples_by_uid.keys() - known_uids:
+            return [Head(wire.REOPEN, uid) for uid in unknown_uids]
+        errors = []
+        if host_sample:
+            errors += self._store_errors(0, partial(self._sample_host, host, head.last, t_ns, host_sample))
+        for uid in samples_by_uid.keys() & self.open.keys():
+            errors += self._store_errors(uid, partial(self.open[uid].sample, head.last, t_ns, samples_by_uid[uid]))
+        if errors:
+            raise errors[0]
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
 
     def _store_errors(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
         """Run ``action`` about job ``uid``; return its StoreError, if any.
 
         Another TfprofError, of a sample that cannot be parsed, is raised. Any other error is
-        counted for this job, so that the next one is served.
+        counted for this job, so that the other jobs are served.
         """
         try:
             action()
@@ -198,14 +198,14 @@ class OpenJobs:
 
         Yield the acks of stored records, or the StoreError that prevented storing.
         """
-        ends = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         for uid in list(self._busy):
-            if time.monotonic() >= ends:
+            if time.monotonic() >= deadline:
                 return
             self._busy.move_to_end(uid)
-            yield from self._pumped(uid)
+            yield from self._pump(uid)
 
-    def _pumped(self, uid: int) -> Iterator[JobAnswers]:
+    def _pump(self, uid: int) -> Iterator[JobAnswers]:
         job = self.open.get(uid)
         if job is None:
             return
@@ -235,15 +235,15 @@ class OpenJobs:
 
     def store_alerts(self) -> list[tuple[int, Alert]]:
         """Store the new alerts, and return them with the uids of their jobs."""
-        found = [(uid, alert) for uid, alert in self._detector.alerts(time.time_ns()) if uid in self.open]
-        for uid, alert in found:
+        new_alerts = [(uid, alert) for uid, alert in self._detector.alerts(time.time_ns()) if uid in self.open]
+        for uid, alert in new_alerts:
             try:
                 self.open[uid].alert(alert)
             except StoreError:  # the job keeps the alert
                 pass
             except Exception as error:  # noqa: BLE001  # the failure stays within this job
                 self._failed(uid, error)
-        return found
+        return new_alerts
 
     def _renew(self) -> None:
         """Recreate a store that was removed or moved; agents send unacked messages again."""
@@ -293,8 +293,8 @@ class OpenJobs:
             return False
         if event is not None:
             self.take(Head(wire.EVENT, uid, 0, 1, 1), memoryview(json.dumps(event).encode()))
-        for about, word in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
-            job.note_lost(about, integer(end, word, 0), "given-up")
+        for about, name in ((wire.RECORDS, "records"), (wire.SPANS, "span_head")):
+            job.note_lost(about, integer(end, name, 0), "given-up")
         self.take(Head(wire.CLOSE, uid), memoryview(json.dumps(end).encode()))
         return self.has_ended(uid)
 
@@ -309,8 +309,8 @@ class OpenJobs:
     def hand_over_counters(self, at_most: int) -> None:
         """Pass new counters of at most ``at_most`` jobs to the store, the longest waiting first.
 
-        The store replaces a file for each job, so the more jobs there are, the less often each is
-        written.
+        The store replaces one file per job. The more jobs there are, the less often a job's file is
+        replaced.
         """
         for uid in list(self.open):
             if at_most <= 0:
@@ -322,8 +322,8 @@ class OpenJobs:
     def _open(self, head: Head, body: memoryview) -> list[Head]:
         identity = document(body)
         self._failed_opens.add(head.uid)
-        job = self.open.get(head.uid) or self._opened(head.uid)
-        job.opened(identity)
+        job = self.open.get(head.uid) or self._new_job(head.uid)
+        job.set_identity(identity)
         self.open[head.uid] = job
         self._detector.open(head.uid, str(identity.get("host") or ""), str(identity.get("name") or ""))
         self._report_removed(job)
@@ -331,7 +331,7 @@ class OpenJobs:
         self._ended.pop(head.uid, None)
         return [Head(wire.ACK, head.uid, wire.OPEN, head.first, head.last)]
 
-    def _opened(self, uid: int) -> OpenJob:
+    def _new_job(self, uid: int) -> OpenJob:
         if not uid:
             raise FormatError("a job without an id")
         writer = self._store.job(uid)
@@ -379,7 +379,7 @@ class OpenJobs:
 
     def _quarantine(self, uid: int) -> None:
         """End job ``uid`` as lost, if its store can be written, and refuse its messages."""
-        why = self.quarantined[uid] = self._last_failure.pop(uid)
+        reason = self.quarantined[uid] = self._last_failure.pop(uid)
         self._failed_opens.discard(uid)
         self._busy.pop(uid, None)
         job = self.open.pop(uid, None)
@@ -388,7 +388,7 @@ class OpenJobs:
         self._detector.close(uid)
         job.drop()
         self.rows_of_ended += job.rows
-        text = f"{FAILURES_MAX} internal errors, the last one {why}: the job's messages are refused from now on"
+        text = f"{FAILURES_MAX} internal errors, the last one {reason}: the job's messages are refused from now on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
         actions: tuple[Callable[[], object], ...] = (
             lambda: job.writer.append({"events": event_rows([event])}),

@@ -93,9 +93,9 @@ class OrderRoutes:
         peer = None if agent is None else self._peers.get(agent)
         if uid not in self._jobs.open or agent is None or peer is None or peer.wire is None:
             raise NoAgentError("the agent of the job is not connected")
-        needed = wire.version_of(wire.ORDER)
-        if peer.wire < needed:
-            text = f"the agent on {peer.host} speaks wire version {peer.wire}, orders need version {needed}"
+        required = wire.version_of(wire.ORDER)
+        if peer.wire < required:
+            text = f"the agent on {peer.host} speaks wire version {peer.wire}, orders need version {required}"
             raise FormatError(f"{text}: restart it with this release", VersionError.slug)
         return agent
 

@@ -18,7 +18,7 @@ UINT64_MAX: Final = (1 << 64) - 1
 _UINT32_MAX: Final = (1 << 32) - 1
 #: Maximum characters of an event's text.
 TEXT_MAX: Final = 2_000
-_SAMPLED: Final = {name: tuple(schema.JOB_TABLES[name].names) for name in ("samples", "host_samples")}
+_SAMPLE_COLUMNS: Final = {name: tuple(schema.JOB_TABLES[name].names) for name in ("samples", "host_samples")}
 
 
 class Event(NamedTuple):
@@ -69,7 +69,7 @@ def trace_rows(traces: Sequence[Trace]) -> pa.RecordBatch:
     return from_rows(traces, "traces")
 
 
-def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
+def trace_of(record: Record, trace: int, decoded: Decoded) -> Trace:
     """Return the row of the traced step whose RunMetadata is in ``record``."""
     return Trace(
         trace,
@@ -80,18 +80,18 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
         record.thread,
         saturated(record.start_real_ns),
         saturated(record.duration_ns),
-        part.base_ns,
-        part.rows,
+        decoded.base_ns,
+        decoded.rows,
         len(record.body),
-        part.accelerator,
+        decoded.accelerator,
     )
 
 
 def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
-    """Return step, session start, the step's thread and XSpace of an XSPACE record.
+    """Return step, session start, caller and XSpace of an XSPACE record.
 
-    The start is in real time (ns); the thread is the caller in layout.XSPACE_HEAD. DecodeError if
-    the record is truncated.
+    The start is in real time (ns). The caller is the step's thread, as in layout.XSPACE_HEAD.
+    DecodeError if the record is truncated.
     """
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:
@@ -109,8 +109,8 @@ def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     return step, saturated(start_ns), caller, record.body[head.size :]
 
 
-def trace_of_step(step: TracedStep, trace: int, part: Decoded, raw_bytes: int) -> Trace:
-    """Return the row of the step of a profiler window."""
+def trace_of_step(step: TracedStep, trace: int, decoded: Decoded, raw_bytes: int) -> Trace:
+    """Return the row of a step that a profiler window recorded."""
     return Trace(
         trace,
         layout.XSPACE,
@@ -120,10 +120,10 @@ def trace_of_step(step: TracedStep, trace: int, part: Decoded, raw_bytes: int) -
         step.thread,
         step.start_ns,
         step.duration_ns,
-        part.base_ns or step.start_ns,
-        part.rows,
+        decoded.base_ns or step.start_ns,
+        decoded.rows,
         raw_bytes,
-        part.accelerator,
+        decoded.accelerator,
     )
 
 
@@ -208,7 +208,7 @@ def sample_row(values: Mapping[str, Any], t_ns: int, table: str) -> pa.RecordBat
 
     Absent numbers become 0. FormatError if a value does not fit its column.
     """
-    row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in _SAMPLED[table])
+    row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in _SAMPLE_COLUMNS[table])
     try:
         return from_rows([row], table)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:

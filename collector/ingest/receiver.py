@@ -37,7 +37,7 @@ WAITING_MESSAGES: Final = 4
 PEERS_MAX: Final = 1_024
 
 #: The client in the collector's own orders; no connection has this identity.
-_NOBODY: Final = b""
+_COLLECTOR: Final = b""
 
 Answer = tuple[Head, bytes]
 
@@ -56,7 +56,7 @@ class Receiver:
         self._senders: dict[int, bytes] = {}
         self._orders = OrderRoutes(jobs, self._peers, self._senders)
         self._context = zmq.Context()
-        self._socket = self._bound(address)
+        self._socket = self._bound_socket(address)
 
     def turn(self, timeout_ms: int) -> bool:
         """Answer some messages and store some waiting records; return whether messages arrived.
@@ -71,8 +71,8 @@ class Receiver:
         return received
 
     def _receive(self) -> None:
-        before = sent = self._stats.bytes
-        ends = time.monotonic() + TURN_S
+        bytes_before = bytes_flushed = self._stats.bytes
+        deadline = time.monotonic() + TURN_S
         answers: list[tuple[bytes, list[Answer]]] = []
         for _ in range(TURN_MESSAGES):
             try:
@@ -80,11 +80,11 @@ class Receiver:
             except zmq.Again:
                 break
             peer = frames[0].bytes
-            answers.append((peer, self._answered(peer, [frame.buffer for frame in frames[1:]])))
-            if self._stats.bytes - sent > FLUSH_BYTES:
+            answers.append((peer, self._handle(peer, [frame.buffer for frame in frames[1:]])))
+            if self._stats.bytes - bytes_flushed > FLUSH_BYTES:
                 self._flush(answers)
-                sent = self._stats.bytes
-            if self._stats.bytes - before > TURN_BYTES or time.monotonic() > ends:
+                bytes_flushed = self._stats.bytes
+            if self._stats.bytes - bytes_before > TURN_BYTES or time.monotonic() > deadline:
                 break
         self._flush(answers)
 
@@ -94,21 +94,21 @@ class Receiver:
         for uid in self._senders.keys() - self._jobs.open.keys():
             del self._senders[uid]
 
-    def _send_all(self, stored: Iterable[JobAnswers]) -> None:
-        for uid, answers in stored:
+    def _send_all(self, job_answers: Iterable[JobAnswers]) -> None:
+        for uid, answers in job_answers:
             if isinstance(answers, StoreError):
                 self._stats.stalled(answers)
-                sent = [_error_answer(wire.STALL, Head(0, uid), answers)]
+                messages = [_error_answer(wire.STALL, Head(0, uid), answers)]
             else:
-                sent = [(answer, b"") for answer in answers]
-            self._send(self._senders.get(uid, b""), sent)
+                messages = [(answer, b"") for answer in answers]
+            self._send(self._senders.get(uid, b""), messages)
 
     def close(self) -> None:
         """Close the socket, after at most 200 ms for pending answers."""
         self._socket.close(linger=200)
         self._context.term()
 
-    def _bound(self, address: str) -> "zmq.Socket[bytes]":
+    def _bound_socket(self, address: str) -> "zmq.Socket[bytes]":
         file = socket_file(address)
         if file is not None:
             Path(file).unlink(missing_ok=True)
@@ -122,7 +122,7 @@ class Receiver:
             Path(file).chmod(0o600)
         return router
 
-    def _answered(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
+    def _handle(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
         """Handle one message and return its answers; an error becomes a STALL or REFUSE."""
         self._stats.messages += 1
         self._stats.bytes += sum(map(len, frames))
@@ -148,8 +148,8 @@ class Receiver:
 
     def _flush(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
         """Send and clear ``answers``."""
-        for peer, of_message in answers:
-            self._send(peer, of_message)
+        for peer, message_answers in answers:
+            self._send(peer, message_answers)
         answers.clear()
 
     def _send(self, peer: bytes, answers: list[Answer]) -> None:
@@ -175,17 +175,17 @@ class Receiver:
         self._remember(peer, Peer(host, chosen, is_old=offered is None))
         return [(Head(wire.WELCOME), welcome)]
 
-    def _of_job(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
+    def _job_message(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
         self._senders[head.uid] = peer
-        known = self._peers.get(peer)
-        if head.type == wire.RECORDS and known is not None and known.is_old:
+        agent = self._peers.get(peer)
+        if head.type == wire.RECORDS and agent is not None and agent.is_old:
             body = memoryview(converted(bytes(body)))
         answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body)]
-        return self._welcomed(peer) + answers
+        return self._welcome_if_unknown(peer) + answers
 
     def _samples(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
         if peer not in self._peers:  # meant for an earlier collector: the agent must open its jobs first
-            return self._welcomed(peer)
+            return self._welcome_if_unknown(peer)
         return [(answer, b"") for answer in self._jobs.samples(self._peers[peer].host, head, body)]
 
     def order(self, uid: int, order: Order) -> None:
@@ -196,17 +196,17 @@ class Receiver:
         """
         head = Head(wire.ORDER, uid, 0, 0, secrets.randbits(62) | 1)
         body = json.dumps(order.document()).encode()
-        for peer, message in self._orders.order(_NOBODY, head, memoryview(body)):
-            if peer != _NOBODY:
+        for peer, message in self._orders.order(_COLLECTOR, head, memoryview(body)):
+            if peer != _COLLECTOR:
                 self._send(peer, [message])
 
     def _order(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        return self._passed_on(self._orders.order(peer, head, body))
+        return self._pass_on(self._orders.order(peer, head, body))
 
     def _answer(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        return self._passed_on(self._orders.answer(peer, head, body))
+        return self._pass_on(self._orders.answer(peer, head, body))
 
-    def _passed_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
+    def _pass_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
         """Send each message to its peer; return no answers to the sender."""
         for peer, message in messages:
             self._send(peer, [message])
@@ -215,7 +215,7 @@ class Receiver:
     def _unknown(self, _peer: bytes, head: Head, _body: memoryview) -> list[Answer]:
         raise FormatError(f"unknown message type {head.type}")
 
-    def _welcomed(self, peer: bytes) -> list[Answer]:
+    def _welcome_if_unknown(self, peer: bytes) -> list[Answer]:
         """Return WELCOME for an unknown peer, nothing for a known one.
 
         An unknown peer may not know that the collector was replaced.
@@ -225,19 +225,19 @@ class Receiver:
         self._remember(peer, Peer(socket.gethostname(), None))  # the socket is local, so is the agent
         return [(Head(wire.WELCOME), self._welcome)]
 
-    def _remember(self, peer: bytes, who: Peer) -> None:
-        self._peers[peer] = who
+    def _remember(self, peer: bytes, agent: Peer) -> None:
+        self._peers[peer] = agent
         if len(self._peers) > PEERS_MAX:
             self._peers.popitem(last=False)
 
     _HANDLERS: ClassVar[dict[int, Callable[["Receiver", bytes, Head, memoryview], list[Answer]]]] = {
         wire.GREETING: _greeting,
-        wire.OPEN: _of_job,
-        wire.RECORDS: _of_job,
-        wire.SPANS: _of_job,
-        wire.COUNTERS: _of_job,
-        wire.CLOSE: _of_job,
-        wire.EVENT: _of_job,
+        wire.OPEN: _job_message,
+        wire.RECORDS: _job_message,
+        wire.SPANS: _job_message,
+        wire.COUNTERS: _job_message,
+        wire.CLOSE: _job_message,
+        wire.EVENT: _job_message,
         wire.SAMPLES: _samples,
         wire.ORDER: _order,
         wire.ANSWER: _answer,

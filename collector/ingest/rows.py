@@ -48,7 +48,7 @@ class MakerMark(NamedTuple):
 class RowMaker:
     """A maker of one job's rows, which numbers traces and interns names.
 
-    It continues where the store ends. An undecodable step leaves its trace number unused.
+    It continues where the store ends. An undecodable RunMetadata leaves its trace number unused.
     """
 
     def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, nodes: pa.Table | None = None) -> None:
@@ -92,67 +92,67 @@ class RowMaker:
         An undecodable record becomes an event at ``now_ns``. TooManyRowsError if several records
         together make too many rows; the caller can then pass fewer of them.
         """
-        made = RowTables(now_ns)
+        rows = RowTables(now_ns)
         for kind, group in groupby(records, key=lambda record: record.kind):
-            self._MAKERS.get(kind, RowMaker._unknown)(self, list(group), made)
-        made.add("names", self._interner.new_names())
-        return made.tables()
+            self._MAKERS.get(kind, RowMaker._unknown)(self, list(group), rows)
+        rows.add("names", self._interner.new_names())
+        return rows.tables()
 
-    def _run_metadata(self, records: list[Record], made: "RowTables") -> None:
+    def _run_metadata(self, records: list[Record], rows: "RowTables") -> None:
         numbers = range(self.next_trace, self.next_trace + len(records))
         steps = self._decoder.run_metadata([record.body for record in records], numbers, self._interner)
         self.next_trace = numbers.stop
-        made.add("ops", steps.ops)
-        made.add("allocations", steps.allocations)
-        for record, number, part in zip(records, numbers, steps.parts, strict=True):
-            if part.error is None:
-                made.traces.append(trace_of(record, number, part))
+        rows.add("ops", steps.ops)
+        rows.add("allocations", steps.allocations)
+        for record, number, decoded in zip(records, numbers, steps.parts, strict=True):
+            if decoded.error is None:
+                rows.traces.append(trace_of(record, number, decoded))
             else:
-                made.undecodable(record, part.error)
+                rows.add_undecodable(record, decoded.error)
 
-    def _xspace(self, records: list[Record], made: "RowTables") -> None:
+    def _xspace(self, records: list[Record], rows: "RowTables") -> None:
         for record in records:
             try:
                 step, start_ns, caller, data = profiled_step(record)
                 session = xspace(data, start_ns, self.next_trace, self._interner, self._placement, caller)
             except DecodeError as error:
-                made.undecodable(record, error.args[0])
+                rows.add_undecodable(record, error.args[0])
                 continue
-            made.add("ops", session.ops)
-            made.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
+            rows.add("ops", session.ops)
+            rows.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
             self.next_trace += 1
 
-    def _graph(self, records: list[Record], made: "RowTables") -> None:
+    def _graph(self, records: list[Record], rows: "RowTables") -> None:
         for record in records:
             try:
                 nodes = graph_nodes(record.body, graph_number(record))
             except DecodeError as error:
-                made.undecodable(record, error.args[0])
+                rows.add_undecodable(record, error.args[0])
             else:
                 self._placement.learn(nodes)
-                made.add("graph_nodes", nodes)
+                rows.add("graph_nodes", nodes)
 
-    def _frames(self, records: list[Record], made: "RowTables") -> None:
+    def _frames(self, records: list[Record], rows: "RowTables") -> None:
         for record in records:
             try:
-                found = frames(record.body, graph_number(record))
+                decoded = frames(record.body, graph_number(record))
             except DecodeError as error:
-                made.undecodable(record, error.args[0])
+                rows.add_undecodable(record, error.args[0])
             else:
-                made.add("frames", found.frames)
-                made.add("stacks", found.stacks)
-                made.add("op_log", found.op_log)
+                rows.add("frames", decoded.frames)
+                rows.add("stacks", decoded.stacks)
+                rows.add("op_log", decoded.op_log)
 
-    def _refused(self, records: list[Record], made: "RowTables") -> None:
+    def _refused(self, records: list[Record], rows: "RowTables") -> None:
         for record in records:
             try:
-                made.events.append(event_of(document(record.body), record.start_real_ns))
+                rows.events.append(event_of(document(record.body), record.start_real_ns))
             except FormatError as error:
-                made.undecodable(record, error.args[0])
+                rows.add_undecodable(record, error.args[0])
 
-    def _unknown(self, records: list[Record], made: "RowTables") -> None:
+    def _unknown(self, records: list[Record], rows: "RowTables") -> None:
         text = f"records of the unknown kind {records[0].kind}"
-        made.events.append(Event(made.now_ns, slug="unknown-record", text=text, times=len(records)))
+        rows.events.append(Event(rows.now_ns, slug="unknown-record", text=text, times=len(records)))
 
     _MAKERS: ClassVar[dict[int, Callable[["RowMaker", list[Record], "RowTables"], None]]] = {
         layout.GRAPH: _graph,
@@ -177,10 +177,10 @@ class RowTables:
         if rows.num_rows:
             self._parts.setdefault(name, []).append(as_table(rows))
 
-    def undecodable(self, record: Record, why: str) -> None:
+    def add_undecodable(self, record: Record, reason: str) -> None:
         """Add an event about ``record``, which is undecodable."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
-        text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
+        text = f"{name} of {len(record.body)} bytes, record {record.seq}: {reason}"
         self.events.append(Event(self.now_ns, slug=UNDECODABLE, text=text))
 
     def tables(self) -> dict[str, pa.Table]:

@@ -25,7 +25,7 @@ class Sequence:
 
     def __init__(self, last: int) -> None:
         self.last = last
-        self._doubted = 0
+        self._doubtful_first = 0
 
     def admit(self, first: int, last: int) -> SequenceResult:
         """Check a message with the numbers ``first`` to ``last``.
@@ -35,10 +35,10 @@ class Sequence:
         if last <= self.last:
             return SequenceResult()
         lost = max(0, first - self.last - 1)
-        if lost and first != self._doubted:
-            self._doubted = first
+        if lost and first != self._doubtful_first:
+            self._doubtful_first = first
             return SequenceResult(is_after_gap=True)
         first_new = max(first, self.last + 1)
-        self._doubted = 0
+        self._doubtful_first = 0
         self.last = last
         return SequenceResult(first_new, lost)

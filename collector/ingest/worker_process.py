@@ -27,26 +27,27 @@ from .rows import DecodedTables, RowMaker
 MEMORY_MAX: Final = 240 << 20
 PROCESS_MEMORY_MIN: Final = 32 << 20
 ROWS_BYTES_MAX: Final = 32 << 20
-#: Limits of the worker's CPU time and wall time, which is longer on a busy machine (seconds).
+#: Limits of a worker's CPU time and wall time (seconds). Wall time is longer on a busy machine.
 CPU_S: Final = 20
 WALL_S: Final = 60.0
-#: Maximum bytes of records that wait to be decoded, all jobs together, beyond JOB_WAITING_MIN of
-#: each job; one job may have half of them. A single message may exceed the maximum.
+#: Maximum bytes of records that wait to be decoded: this much of all jobs together, half of it of
+#: one job. The only waiting message of a job, or of all jobs, may exceed that limit.
 WAITING_BYTES_MAX: Final = 32 << 20
-#: Bytes of waiting records that each job may have regardless of the other jobs.
+#: Bytes of waiting records that each job may have even if the maximum is reached.
 JOB_WAITING_MIN: Final = 1 << 20
 #: Maximum characters of a worker's traceback.
 _TRACEBACK_MAX: Final = 8_000
-_DONE, _FAILED, _NO_MEMORY, _TOO_MUCH = 0, 70, 71, 72
+#: Exit codes of a worker.
+_DONE, _FAILED, _NO_MEMORY, _TOO_MANY_ROWS = 0, 70, 71, 72
 _NEEDS_MEMORY: Final = f"the collector would take more than {MEMORY_MAX >> 20} MiB of memory to decode it"
 _NEEDS_TIME: Final = f"it takes more than {CPU_S} s of CPU time to decode"
-_WHY: Final = {
+_FAILURES: Final = {
     _NO_MEMORY: _NEEDS_MEMORY,
     -signal.SIGSEGV: _NEEDS_MEMORY,  # libraries that do not check malloc's result
     -signal.SIGABRT: _NEEDS_MEMORY,
     -signal.SIGXCPU: _NEEDS_TIME,
     -signal.SIGKILL: "the process that decoded it was killed, perhaps for lack of memory",
-    _TOO_MUCH: f"it makes more than {ROWS_BYTES_MAX >> 20} MiB of rows",
+    _TOO_MANY_ROWS: f"it makes more than {ROWS_BYTES_MAX >> 20} MiB of rows",
 }
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -54,20 +55,20 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 class WorkerResult(NamedTuple):
     """Result of a worker: rows and the next trace number, or a failure.
 
-    ``why``: the reason of the failure, empty if there was none. ``trace``: its traceback, if known.
+    ``failure``: its reason, empty if there was none. ``traceback``: its traceback, if known.
     """
 
     tables: DecodedTables
     next_trace: int
-    why: str = ""
-    trace: str = ""
+    failure: str = ""
+    traceback: str = ""
 
 
 class WorkerSlot:
     """The one worker process that all jobs share, and the size of their waiting records (bytes)."""
 
     def __init__(self) -> None:
-        self._waiting = 0
+        self._waiting_bytes = 0
         self._worker: Worker | None = None
 
     @property
@@ -85,36 +86,36 @@ class WorkerSlot:
         self._worker = Worker(maker, records, now_ns)
         return self._worker
 
-    def result(self, work: "Worker") -> WorkerResult | None:
-        """Return the result of ``work``, None while it runs."""
-        found = work.result()
-        if found is not None:
+    def result(self, worker: "Worker") -> WorkerResult | None:
+        """Return the result of ``worker``, None while it runs."""
+        worker_result = worker.result()
+        if worker_result is not None:
             self._worker = None
-        return found
+        return worker_result
 
-    def drop(self, work: "Worker") -> None:
-        """Kill ``work`` and discard its result."""
-        work.kill()
+    def drop(self, worker: "Worker") -> None:
+        """Kill ``worker`` and discard its result."""
+        worker.kill()
         self._worker = None
 
-    def has_room(self, size: int, own: int) -> bool:
-        """Whether ``size`` more bytes may wait; ``own``: waiting bytes of the same job."""
-        if own + size <= JOB_WAITING_MIN:
+    def has_room(self, size: int, job_waiting: int) -> bool:
+        """Whether ``size`` more bytes may wait; ``job_waiting``: waiting bytes of the same job."""
+        if job_waiting + size <= JOB_WAITING_MIN:
             return True
-        return (not own or own + size <= WAITING_BYTES_MAX // 2) and (
-            not self._waiting or self._waiting + size <= WAITING_BYTES_MAX
+        return (not job_waiting or job_waiting + size <= WAITING_BYTES_MAX // 2) and (
+            not self._waiting_bytes or self._waiting_bytes + size <= WAITING_BYTES_MAX
         )
 
-    def add_waiting(self, more: int) -> None:
-        """Add ``more`` to the number of waiting bytes."""
-        self._waiting += more
+    def add_waiting(self, growth: int) -> None:
+        """Add ``growth`` to the number of waiting bytes."""
+        self._waiting_bytes += growth
 
 
 class Worker:
     """A forked process that decodes some records of a job, with a copy of the collector's state."""
 
     def __init__(self, maker: RowMaker, records: Sequence[Record], now_ns: int) -> None:
-        self._ends = time.monotonic() + WALL_S
+        self._deadline = time.monotonic() + WALL_S
         self._result = os.memfd_create("rows", os.MFD_CLOEXEC)
         sys.stderr.flush()
         try:
@@ -128,7 +129,7 @@ class Worker:
     def result(self) -> WorkerResult | None:
         """Return the result once the process has ended, None while it runs."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
-        if not pid and time.monotonic() < self._ends:
+        if not pid and time.monotonic() < self._deadline:
             return None
         if not pid:
             self.kill()
@@ -152,8 +153,8 @@ class Worker:
         if code == _FAILED:
             text = os.pread(self._result, _TRACEBACK_MAX, 0).decode("utf-8", "replace")
             return WorkerResult({}, 0, (text.splitlines() or ["unknown"])[-1], text)
-        why = _WHY.get(code) or f"the process that decoded it ended with status {code}"
-        return WorkerResult({}, 0, why)
+        failure = _FAILURES.get(code) or f"the process that decoded it ended with status {code}"
+        return WorkerResult({}, 0, failure)
 
 
 def _decode_and_exit(result: int, maker: RowMaker, records: Sequence[Record], now_ns: int) -> NoReturn:
@@ -168,7 +169,7 @@ def _decode_and_exit(result: int, maker: RowMaker, records: Sequence[Record], no
         code = _NO_MEMORY
     except BaseException as error:  # noqa: BLE001  # the child must not continue in the collector's code
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            code = _TOO_MUCH
+            code = _TOO_MANY_ROWS
         else:
             with contextlib.suppress(BaseException):
                 os.ftruncate(result, 0)
@@ -178,9 +179,9 @@ def _decode_and_exit(result: int, maker: RowMaker, records: Sequence[Record], no
 
 
 def _confine(result: int) -> None:
-    """Close the collector's descriptors, its locks above all, and set resource limits."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+    """Close the collector's descriptors, among them its locks, and set resource limits."""
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, signal.SIG_DFL)
     for first, last in ((3, result), (result + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(first, last)
     # A limit has no effect on the default pool, which has already reserved its address space.
@@ -192,9 +193,9 @@ def _confine(result: int) -> None:
         (resource.RLIMIT_FSIZE, ROWS_BYTES_MAX),
         (resource.RLIMIT_CORE, 0),
     )
-    for what, limit in limits:
-        _, hard = resource.getrlimit(what)
-        resource.setrlimit(what, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+    for kind, limit in limits:
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def _write(result: int, tables: DecodedTables, next_trace: int) -> None:

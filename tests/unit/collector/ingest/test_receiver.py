@@ -246,7 +246,7 @@ def test_random_messages_do_not_stop_the_receiver(served):
         | st.tuples(heads, bodies).map(list)
     )
     def send(frames):
-        served.receiver._answered(b"peer", [memoryview(frame) for frame in frames])
+        served.receiver._handle(b"peer", [memoryview(frame) for frame in frames])
 
     send()
     agent.close()
@@ -263,7 +263,7 @@ def test_truncated_messages_do_not_stop_the_receiver(served):
     head = wire.pack(Head(wire.RECORDS, 5, 0, 3, 4))
     whole = record(3, *STEP) + record(4, *STEP)
     for cut in range(len(whole)):
-        served.receiver._answered(b"peer", [memoryview(head), memoryview(whole[:cut])])
+        served.receiver._handle(b"peer", [memoryview(head), memoryview(whole[:cut])])
     assert served.stats.refusals == len(whole)
     assert served.store.job(5).acked(wire.RECORDS) == 2
 
