@@ -23,11 +23,10 @@ SATURATED: Final = 0.8
 SATURATED_FACTOR: Final = 1.5
 #: Minimum duration of a shift on a saturated host (ns).
 SATURATED_NS: Final = 8 * SECOND_NS
-#: Minimum growth factor of the processor time per step that shows that the job itself does more
-#: work.
-OWN_WORK: Final = 1.5
-#: Slowdown factor of the other jobs below which they count as not slower.
-_UNCONCERNED: Final = 1.1
+#: Minimum growth factor of the processor time per step if the job itself does more work.
+CPU_GROWTH_MIN: Final = 1.5
+#: Minimum slowdown factor of the other jobs for which they count as slower.
+_OTHERS_SLOWER_MIN: Final = 1.1
 
 
 class Detector:
@@ -86,16 +85,16 @@ class Detector:
         """Yield the new alerts of job ``uid``."""
         job = self._jobs[uid]
         yield from job.alerts(now_ns)
-        for which, shift in job.shifts(now_ns):
-            if self._is_own(job, which, shift, now_ns):
+        for series_key, shift in job.shifts(now_ns):
+            if self._has_own_cause(job, series_key, shift, now_ns):
                 job.restart()  # shifts of its other series have the same cause
-                yield step_alert(SLOWER, now_ns, which, shift)
+                yield step_alert(SLOWER, now_ns, series_key, shift)
                 return
 
-    def _is_own(self, job: JobWatch, which: SeriesKey, shift: Shift, now_ns: int) -> bool:
+    def _has_own_cause(self, job: JobWatch, series_key: SeriesKey, shift: Shift, now_ns: int) -> bool:
         """Return whether ``shift`` has another cause than the load of the host.
 
-        If the other jobs are not slower, the cause is another one. If they are slower, too, their
+        It has another cause if the other jobs are not slower. If they are slower, too, their
         slowdown is divided out. The steps must then still be slower by SATURATED_FACTOR. In
         addition, the fastest steps must be slower by that factor, or the processor time per step
         must have grown by OWN_WORK.
@@ -107,22 +106,22 @@ class Detector:
         is_saturated = self._is_saturated(job.host, shift.since_ns)
         if is_saturated and now_ns - shift.since_ns < SATURATED_NS:
             return False
-        others = list(self._changes(job, shift, all_names=is_saturated))
-        change = max(1.0, median(others)) if others else 1.0
-        is_unconcerned = change < _UNCONCERNED and (bool(others) or not is_saturated)
-        if is_unconcerned and not is_saturated:
+        slowdowns = list(self._slowdowns_of_others(job, shift, all_names=is_saturated))
+        slowdown = max(1.0, median(slowdowns)) if slowdowns else 1.0
+        is_job_alone = slowdown < _OTHERS_SLOWER_MIN and (bool(slowdowns) or not is_saturated)
+        if is_job_alone and not is_saturated:
             return True
-        if shift.now_ns / shift.before_ns / change < SATURATED_FACTOR:
+        if shift.now_ns / shift.before_ns / slowdown < SATURATED_FACTOR:
             return False
-        is_floor_higher = bool(others) and job.least_factor(which, shift) / change >= SATURATED_FACTOR
-        return is_unconcerned or is_floor_higher or job.cpu_growth(which, shift) >= OWN_WORK
+        is_floor_higher = bool(slowdowns) and job.least_factor(series_key, shift) / slowdown >= SATURATED_FACTOR
+        return is_job_alone or is_floor_higher or job.cpu_growth(series_key, shift) >= CPU_GROWTH_MIN
 
     def _is_saturated(self, host: str, since_ns: int) -> bool:
         cpus, load = self._hosts.get(host, (1, None))
         busy = load.cores(since_ns) if load is not None else None
         return busy is not None and busy >= SATURATED * cpus
 
-    def _changes(self, job: JobWatch, shift: Shift, *, all_names: bool) -> Iterator[float]:
+    def _slowdowns_of_others(self, job: JobWatch, shift: Shift, *, all_names: bool) -> Iterator[float]:
         """Yield the slowdown factors of the other jobs on the host at ``shift``.
 
         Unless ``all_names``, leave out jobs of the same name: they may be processes of one training
@@ -130,6 +129,6 @@ class Detector:
         """
         for other in self._jobs.values():
             if other is not job and other.host == job.host and (all_names or other.name != job.name):
-                change = other.change(shift)
-                if change is not None:
-                    yield change
+                slowdown = other.slowdown(shift)
+                if slowdown is not None:
+                    yield slowdown

@@ -42,29 +42,32 @@ class MemoryGrowth:
 
     def __init__(self) -> None:
         self._points: deque[tuple[int, float]] = deque(maxlen=_POINTS_MAX)
-        self._open: tuple[int, float] | None = None
+        self._current_point: tuple[int, float] | None = None
 
     def add(self, t_ns: int, rss_bytes: float) -> None:
         """Add a sample."""
         number = t_ns // (POINT_S * SECOND_NS)
-        if self._open is not None and number > self._open[0]:
-            self._points.append((self._open[0] * POINT_S * SECOND_NS, self._open[1]))
-            self._open = None
-        self._open = (number, rss_bytes if self._open is None else min(rss_bytes, self._open[1]))
+        if self._current_point is not None and number > self._current_point[0]:
+            self._points.append((self._current_point[0] * POINT_S * SECOND_NS, self._current_point[1]))
+            self._current_point = None
+        self._current_point = (
+            number,
+            rss_bytes if self._current_point is None else min(rss_bytes, self._current_point[1]),
+        )
 
     def growth(self) -> Rise | None:
         """Return the growth that is large enough for an alert, if any, and start over after it."""
         points = list(self._points)
         for threshold in GROWTH_THRESHOLDS:
-            found = _growth(points, threshold) if len(points) >= threshold.points else None
-            if found is not None:
+            rise = _growth(points, threshold) if len(points) >= threshold.points else None
+            if rise is not None:
                 self._points.clear()
-                return found
+                return rise
         return None
 
 
 def _growth(points: Sequence[tuple[int, float]], threshold: GrowthThreshold) -> Rise | None:
-    found = steady_growth([rss for _, rss in points])
-    if found is None or found.growth < max(threshold.size, threshold.share * found.first):
+    growth = steady_growth([rss for _, rss in points])
+    if growth is None or growth.growth < max(threshold.size, threshold.share * growth.first):
         return None
     return Rise(points[0][0], points[0][1], points[-1][1])

@@ -24,8 +24,8 @@ HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: Limits for the times of an entry (ns), since those from a job may be wrong: the maximum total,
 #: and how far its end may be after the present.
 _STEP_MAX_NS: Final = 86_400 * SECOND_NS
-_AHEAD_NS: Final = 60 * SECOND_NS
-_UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
+_FUTURE_MAX_NS: Final = 60 * SECOND_NS
+_UNUSUAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
 
 class SeriesKey(NamedTuple):
@@ -49,9 +49,9 @@ class JobWatch:
         self._last_step_ns = 0
         self._is_stalled = False
         self._sampled_ns = 0
-        self._lost: int | None = None
+        self._lost_count: int | None = None
         self._alerts: list[Alert] = []
-        self._held: dict[str, int] = {}
+        self._hold_until_ns: dict[str, int] = {}
 
     # -- input -----------------------------------------------------------------------------------
 
@@ -60,23 +60,23 @@ class JobWatch:
         for entry in entries:
             start_ns = entry.start_mono_ns + offset
             end_ns = start_ns + entry.total_ns
-            if entry.total_ns > _STEP_MAX_NS or not 0 < end_ns < now_ns + _AHEAD_NS:
+            if entry.total_ns > _STEP_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
                 continue
             self._last_step_ns = max(self._last_step_ns, end_ns)
-            if entry.kind in layout.STEP_WEIGHTS and entry.runs and not entry.flags & _UNUSUAL:
+            if entry.kind in layout.STEP_WEIGHTS and entry.runs and not entry.flags & _UNUSUAL_FLAGS:
                 self._first_step_ns = self._first_step_ns or end_ns
                 self._add(entry, start_ns, end_ns)
 
     def _add(self, entry: Span, start_ns: int, end_ns: int) -> None:
-        which = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
-        series = self._series.get(which)
+        series_key = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
+        series = self._series.get(series_key)
         if series is None:
             if len(self._series) >= SERIES_MAX:
                 return
-            series = self._series[which] = StepSeries()
+            series = self._series[series_key] = StepSeries()
         spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.runs, entry.min_ns, entry.max_ns)
-        if spike is not None and not which.is_traced:
-            self._raise(step_alert(SPIKE, end_ns, which, spike))
+        if spike is not None and not series_key.is_traced:
+            self._raise(step_alert(SPIKE, end_ns, series_key, spike))
 
     def sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the job's processes."""
@@ -88,9 +88,9 @@ class JobWatch:
     def counters(self, values: Mapping[str, Any], now_ns: int) -> None:
         """Add counters of the job."""
         lost = sum(number for name in LOST_COUNTERS if type(number := values.get(name)) is int)
-        if self._lost is not None and lost > self._lost:
-            self._raise(Alert(now_ns, now_ns, LOSSES, before=self._lost, now=lost))
-        self._lost = lost
+        if self._lost_count is not None and lost > self._lost_count:
+            self._raise(Alert(now_ns, now_ns, LOSSES, before=self._lost_count, now=lost))
+        self._lost_count = lost
 
     # -- output ----------------------------------------------------------------------------------
 
@@ -100,8 +100,8 @@ class JobWatch:
         growth = self._memory.growth()
         if growth is not None:
             self._raise(Alert(now_ns, growth.since_ns, MEMORY_GROWTH, before=growth.before_bytes, now=growth.now_bytes))
-        found, self._alerts = self._alerts, []
-        return found
+        new_alerts, self._alerts = self._alerts, []
+        return new_alerts
 
     def shifts(self, now_ns: int) -> list[tuple[SeriesKey, Shift]]:
         """Return the series whose steps became slower, each with its shift.
@@ -109,21 +109,21 @@ class JobWatch:
         The series with the most step time comes first. Series with less than SHARE_MIN of the job's
         step time are left out.
         """
-        found = []
-        whole = sum(series.total_ns for series in self._series.values())
-        for which, series in self._series.items():
+        series_shifts = []
+        total_ns = sum(series.total_ns for series in self._series.values())
+        for series_key, series in self._series.items():
             series.close_until(now_ns - SECOND_NS)
             shift = series.shift()
-            if shift is not None and series.total_ns >= SHARE_MIN * whole:
-                found.append((which, shift))
-        return sorted(found, key=lambda pair: -self._series[pair[0]].total_ns)
+            if shift is not None and series.total_ns >= SHARE_MIN * total_ns:
+                series_shifts.append((series_key, shift))
+        return sorted(series_shifts, key=lambda pair: -self._series[pair[0]].total_ns)
 
     def restart(self) -> None:
         """Restart all series, so that their current step times become the usual ones."""
         for series in self._series.values():
             series.restart()
 
-    def change(self, shift: Shift) -> float | None:
+    def slowdown(self, shift: Shift) -> float | None:
         """Return this job's slowdown factor at the time of another job's ``shift``.
 
         None if it is unknown.
@@ -131,13 +131,13 @@ class JobWatch:
         main = self._main_series()
         return None if main is None else self._series[main].ratio(shift.from_ns, shift.since_ns)
 
-    def least_factor(self, which: SeriesKey, shift: Shift) -> float:
-        """Return `StepSeries.least` since ``shift``, divided by the median time before it."""
-        return self._series[which].least(shift.since_ns) / shift.before_ns
+    def least_factor(self, series_key: SeriesKey, shift: Shift) -> float:
+        """Return `median_least_ns` since ``shift``, divided by the median time before it."""
+        return self._series[series_key].median_least_ns(shift.since_ns) / shift.before_ns
 
-    def cpu_growth(self, which: SeriesKey, shift: Shift) -> float:
+    def cpu_growth(self, series_key: SeriesKey, shift: Shift) -> float:
         """Return the growth factor of the processor time per step at ``shift``, 0 if unknown."""
-        series = self._series[which]
+        series = self._series[series_key]
         before, now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
         rate_before, rate = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)
         if not (before and now and rate_before and rate):
@@ -158,15 +158,17 @@ class JobWatch:
         self._is_stalled = is_stalled
 
     def _main_series(self) -> SeriesKey | None:
-        return max(self._series, key=lambda which: self._series[which].total_ns, default=None)
+        return max(self._series, key=lambda series_key: self._series[series_key].total_ns, default=None)
 
     def _raise(self, alert: Alert) -> None:
         """Keep ``alert`` unless one with the same slug was raised within HOLD_S."""
-        if alert.found_ns >= self._held.get(alert.slug, 0):
-            self._held[alert.slug] = alert.found_ns + HOLD_S.get(alert.slug, 0) * SECOND_NS
+        if alert.found_ns >= self._hold_until_ns.get(alert.slug, 0):
+            self._hold_until_ns[alert.slug] = alert.found_ns + HOLD_S.get(alert.slug, 0) * SECOND_NS
             self._alerts.append(alert)
 
 
-def step_alert(slug: str, found_ns: int, which: SeriesKey, found: Shift | Spike) -> Alert:
+def step_alert(slug: str, found_ns: int, series_key: SeriesKey, change: Shift | Spike) -> Alert:
     """Return an alert about the steps of one series."""
-    return Alert(found_ns, found.since_ns, slug, which.kind, which.key, found.step, found.before_ns, found.now_ns)
+    return Alert(
+        found_ns, change.since_ns, slug, series_key.kind, series_key.key, change.step, change.before_ns, change.now_ns
+    )

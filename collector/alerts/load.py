@@ -4,14 +4,14 @@ from collections import deque
 from typing import Final
 
 #: Maximum number of samples, one per second.
-_KEPT: Final = 180
+_SAMPLES_MAX: Final = 180
 
 
 class CpuSeconds:
     """Samples of a counter of consumed processor seconds."""
 
     def __init__(self) -> None:
-        self._samples: deque[tuple[int, float]] = deque(maxlen=_KEPT)
+        self._samples: deque[tuple[int, float]] = deque(maxlen=_SAMPLES_MAX)
 
     def add(self, t_ns: int, cpu_s: float) -> None:
         """Add a sample; ignore it if it is not newer than the last one."""
@@ -24,8 +24,8 @@ class CpuSeconds:
         The default of ``to_ns`` is the time of the last sample. None if fewer than two samples lie
         in this time.
         """
-        within = [one for one in self._samples if from_ns <= one[0] and (to_ns is None or one[0] <= to_ns)]
-        if len(within) < 2:
+        samples = [sample for sample in self._samples if from_ns <= sample[0] and (to_ns is None or sample[0] <= to_ns)]
+        if len(samples) < 2:
             return None
-        (first_ns, first_s), (last_ns, last_s) = within[0], within[-1]
+        (first_ns, first_s), (last_ns, last_s) = samples[0], samples[-1]
         return max(0.0, last_s - first_s) * 1e9 / (last_ns - first_ns)

@@ -37,13 +37,13 @@ def _spike(alert: Alert, step: str) -> str:
 
 
 def _stall(alert: Alert, step: str) -> str:
-    silent = duration(alert.now)
-    return f"no step for {silent} after {step}; a step usually takes {duration(alert.before)}"
+    pause = duration(alert.now)
+    return f"no step for {pause} after {step}; a step usually takes {duration(alert.before)}"
 
 
 def _memory_growth(alert: Alert, _step: str) -> str:
-    grown = duration(alert.found_ns - alert.since_ns)
-    return f"memory grows steadily: from {size(alert.before)} to {size(alert.now)} in {grown}"
+    period = duration(alert.found_ns - alert.since_ns)
+    return f"memory grows steadily: from {size(alert.before)} to {size(alert.now)} in {period}"
 
 
 def _losses(alert: Alert, _step: str) -> str:

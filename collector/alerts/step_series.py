@@ -79,13 +79,13 @@ class StepSeries:
     def __init__(self) -> None:
         self.total_ns = 0
         self.last: tuple[int, int] = (0, 0)
-        self._left = WARM_UP
+        self._warm_up_left = WARM_UP
         self._restart()
 
     def _restart(self) -> None:
         self._seconds: deque[Second] = deque(maxlen=BASELINE + RECENT)
         self._medians: deque[float] = deque(maxlen=BASELINE + RECENT)
-        self._open: list[int] = []  # as in Second, with the total time (ns) in place of the mean
+        self._current_second: list[int] = []  # as in Second, with the total time (ns) in place of the mean
         self._usual_ns = 0.0
         self._usual_age = 0
         self._longest_ns = 0
@@ -111,32 +111,32 @@ class StepSeries:
         self.total_ns += total_ns
         self.last = max(self.last, (end_ns, step + count - 1))
         number = end_ns // SECOND_NS
-        if self._open and number > self._open[0]:
+        if self._current_second and number > self._current_second[0]:
             self._close_second()
-        if not self._open:
-            self._open = [number, 0, least_ns, 0, step, start_ns]
-        self._open[1] += total_ns
-        self._open[2] = min(self._open[2], least_ns)
-        self._open[3] += count
+        if not self._current_second:
+            self._current_second = [number, 0, least_ns, 0, step, start_ns]
+        self._current_second[1] += total_ns
+        self._current_second[2] = min(self._current_second[2], least_ns)
+        self._current_second[3] += count
         spike = self._spike(step, start_ns, longest_ns)
         self._longest_ns = max(self._longest_ns, 0 if spike else longest_ns)
         return spike
 
     def _spike(self, step: int, start_ns: int, longest_ns: int) -> Spike | None:
-        usual = self._usual_ns
-        least = max(usual * SPIKE_FACTOR, self._longest_ns * _SPIKE_OF_LONGEST, SPIKE_NS)
-        return Spike(step, start_ns, usual, longest_ns) if usual and longest_ns >= least else None
+        usual_ns = self._usual_ns
+        threshold_ns = max(usual_ns * SPIKE_FACTOR, self._longest_ns * _SPIKE_OF_LONGEST, SPIKE_NS)
+        return Spike(step, start_ns, usual_ns, longest_ns) if usual_ns and longest_ns >= threshold_ns else None
 
     def close_until(self, now_ns: int) -> None:
-        """Complete the open second if it ended before ``now_ns``."""
-        if self._open and self._open[0] < now_ns // SECOND_NS:
+        """Complete the current second if it ended before ``now_ns``."""
+        if self._current_second and self._current_second[0] < now_ns // SECOND_NS:
             self._close_second()
 
     def _close_second(self) -> None:
-        number, total_ns, least_ns, count, step, start_ns = self._open
-        self._open = []
-        if self._left:
-            self._left -= 1
+        number, total_ns, least_ns, count, step, start_ns = self._current_second
+        self._current_second = []
+        if self._warm_up_left:
+            self._warm_up_left -= 1
             self._longest_ns = 0
             return
         self._seconds.append(Second(number, total_ns / count, least_ns, count, step, start_ns))
@@ -146,14 +146,14 @@ class StepSeries:
         if self._usual_age <= 0 and len(self._seconds) >= BASELINE_MIN:
             self._usual_age = _USUAL_AGE
             self._usual_ns = median(second.mean_ns for second in self._seconds)
-        self._look()
+        self._update_shift()
 
     def shift(self) -> Shift | None:
         """Return the current shift, if any, at most once for each new second."""
         is_new, self._is_new = self._is_new, False
         return self._pending if is_new else None
 
-    def _look(self) -> None:
+    def _update_shift(self) -> None:
         """Update the current shift.
 
         A shift ends when the median step time is below SHIFT_FACTOR times that of the baseline, or
@@ -161,32 +161,32 @@ class StepSeries:
         """
         if len(self._seconds) < BASELINE_MIN + RECENT:
             return
-        now = self._medians[-1]
+        recent_ns = self._medians[-1]
         if self._pending is not None:
             is_past = self._seconds[-1].number * SECOND_NS > self._pending.since_ns + PENDING_S * SECOND_NS
-            holds = not is_past and now >= SHIFT_FACTOR * self._pending.before_ns
-            self._pending = self._pending._replace(now_ns=now) if holds else None
+            holds = not is_past and recent_ns >= SHIFT_FACTOR * self._pending.before_ns
+            self._pending = self._pending._replace(now_ns=recent_ns) if holds else None
         else:
-            self._pending = self._new_shift(now)
+            self._pending = self._new_shift(recent_ns)
 
-    def _new_shift(self, now: float) -> Shift | None:
+    def _new_shift(self, recent_ns: float) -> Shift | None:
         """Return the shift from the baseline to the last RECENT seconds, None if there is none.
 
-        ``now`` is the median step time of these seconds.
+        ``recent_ns`` is the median step time of these seconds.
         """
-        if now < _ABOVE_BASELINE * self._usual_ns:  # the common case: skip the expensive tests
+        if recent_ns < _ABOVE_BASELINE * self._usual_ns:  # the common case: skip the expensive tests
             return None
         seconds = list(self._seconds)
         baseline, recent = seconds[:-RECENT], seconds[-RECENT:]
-        before = median(second.mean_ns for second in baseline)
-        highest = max(list(self._medians)[RECENT - 1 : -RECENT])
-        if now < SHIFT_FACTOR * before or now < _ABOVE_BASELINE * highest:
+        baseline_ns = median(second.mean_ns for second in baseline)
+        highest_ns = max(list(self._medians)[RECENT - 1 : -RECENT])
+        if recent_ns < SHIFT_FACTOR * baseline_ns or recent_ns < _ABOVE_BASELINE * highest_ns:
             return None
-        usual_most = sorted(second.mean_ns for second in baseline)[int(_QUANTILE * len(baseline))]
-        if sum(second.mean_ns > usual_most for second in recent) < RECENT - 1:
+        high_ns = sorted(second.mean_ns for second in baseline)[int(_QUANTILE * len(baseline))]
+        if sum(second.mean_ns > high_ns for second in recent) < RECENT - 1:
             return None
-        first = _first_above(seconds, (before * now) ** 0.5)
-        return Shift(first.step, first.start_ns, before, now, seconds[0].number * SECOND_NS)
+        first = _first_above(seconds, (baseline_ns * recent_ns) ** 0.5)
+        return Shift(first.step, first.start_ns, baseline_ns, recent_ns, seconds[0].number * SECOND_NS)
 
     def rate(self, from_ns: int, to_ns: int | None = None) -> float | None:
         """Return the steps per second from ``from_ns`` to ``to_ns``, None if there are none.
@@ -197,7 +197,7 @@ class StepSeries:
         steps = sum(second.steps for second in self._seconds if first <= second.number < end)
         return steps / (end - first) if steps else None
 
-    def least(self, since_ns: int) -> float:
+    def median_least_ns(self, since_ns: int) -> float:
         """Return the median of the least times in each second since ``since_ns``, 0 without any."""
         return median([second.least_ns for second in self._seconds if second.number > since_ns // SECOND_NS] or [0])
 
@@ -221,9 +221,9 @@ def _first_above(seconds: Sequence[Second], level_ns: float) -> Second:
     A single lower second does not end the run.
     """
     first = seconds[-1]
-    for at in range(len(seconds) - 1, 0, -1):
-        if seconds[at].mean_ns > level_ns:
-            first = seconds[at]
-        elif seconds[at - 1].mean_ns <= level_ns:
+    for index in range(len(seconds) - 1, 0, -1):
+        if seconds[index].mean_ns > level_ns:
+            first = seconds[index]
+        elif seconds[index - 1].mean_ns <= level_ns:
             break
     return first
