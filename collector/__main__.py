@@ -22,13 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", default=None, help="folder of the results")
     parser.add_argument("--idle", type=seconds, help="end after this many seconds without messages")
     parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        store = settings_files.store() if given.store is None else store_path(given.store)
+        store = settings_files.store() if options.store is None else store_path(options.store)
     except TfprofError as error:
         streams.say(f"tfprof: {error}")
         return error.exit_code
-    return daemons.run("collector", store, lambda: _serve(store, given.idle, given.decoder))
+    return daemons.run("collector", store, lambda: _serve(store, options.idle, options.decoder))
 
 
 def _serve(store: str, idle_s: float | None, decoder: str) -> int:

@@ -56,14 +56,14 @@ class AlertCommand:
                 return
             self._running = None
         if self._waiting:
-            self._running = self._started(self._waiting.popleft())
+            self._running = self._start(self._waiting.popleft())
             self._deadline = now + TIMEOUT_S
 
     def close(self) -> None:
         """Stop waiting for a running command, which continues to run."""
         self._running = None
 
-    def _started(self, variables: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    def _start(self, variables: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(  # noqa: S602  # the user's own command, from the user's own settings
             self._command,
             shell=True,

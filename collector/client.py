@@ -63,7 +63,7 @@ class Client:
         """
         waiting = {secrets.randbits(62) | 1: uid for uid in uids}
         body = json.dumps(order.document()).encode()
-        passing: dict[int, OrderAnswer] = {}
+        temporary_answers: dict[int, OrderAnswer] = {}
         obeyed: set[int] = set()
         deadline = time.monotonic() + order.patience_s + TRANSPORT_S
         resend_s = 0.0
@@ -74,7 +74,7 @@ class Client:
                 self._send(waiting, body)
             for number, answer in self._answers(min(resend_s, deadline) - now, waiting):
                 if answer.is_temporary and number not in obeyed:
-                    passing[number] = answer
+                    temporary_answers[number] = answer
                     continue
                 if number in waiting and not (
                     answer.is_temporary or (number in obeyed and answer.state == orders.OBEYED)
@@ -86,7 +86,7 @@ class Client:
             if time.monotonic() >= deadline:
                 for number in [number for number in waiting if number not in obeyed]:
                     uid = waiting.pop(number)
-                    yield passing.get(number) or unanswered(uid)
+                    yield temporary_answers.get(number) or unanswered(uid)
                 deadline = float("inf") if waiting else deadline
 
     def _send(self, waiting: dict[int, int], body: bytes) -> None:

@@ -104,12 +104,12 @@ def range_of(times_ns: Sequence[float]) -> str:
     All three are in the unit of the maximum.
     """
     values = sorted(times_ns)
-    at = len(values) // 2
-    median = values[at] if len(values) % 2 else (values[at - 1] + values[at]) / 2
-    most = values[-1]
-    unit, name = next((unit, name) for unit, name in _TIMES if most >= unit or unit == 1)
-    digits = 0 if most >= 100 * unit or unit == 1 else 1 if most >= 10 * unit else 2
-    return "/".join(f"{value / unit:.{digits}f}" for value in (values[0], median, most)) + f" {name}"
+    middle = len(values) // 2
+    median = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+    maximum = values[-1]
+    unit, name = next((unit, name) for unit, name in _TIMES if maximum >= unit or unit == 1)
+    digits = 0 if maximum >= 100 * unit or unit == 1 else 1 if maximum >= 10 * unit else 2
+    return "/".join(f"{value / unit:.{digits}f}" for value in (values[0], median, maximum)) + f" {name}"
 
 
 def cost(share: float | None) -> str:
@@ -126,7 +126,7 @@ def percent(part: float | None) -> str:
 
 
 def sparkline(values: list[float], width: int) -> str:
-    """Return bars that are scaled from 0 to the largest.
+    """Return bars that are scaled from 0 to the largest mean.
 
     Each bar is the mean of its part of ``values``. There are ``width`` bars, or one for each value
     if that is fewer.

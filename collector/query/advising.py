@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ..advice.report import Advice
-from ..advice.table import advise as ask
+from ..advice.table import advise as run_checkers
 from ..errors import UsageError
 from ..store.protocols import JobReader
 from ..tfviews.parity import Parity
@@ -32,9 +32,9 @@ def advise(selection: Selection, names: Collection[str] | None = None) -> list[J
     """
     if selection.steps is not None or selection.device is not None:
         raise UsageError("advice is about whole jobs: omit steps and device")
-    return [_of_job(job, selection.parity, names) for job in selection.jobs]
+    return [_job_advice(job, selection.parity, names) for job in selection.jobs]
 
 
-def _of_job(job: JobReader, parity: Parity, names: Collection[str] | None) -> JobAdvice:
+def _job_advice(job: JobReader, parity: Parity, names: Collection[str] | None) -> JobAdvice:
     evidence = gather(job, parity)
-    return JobAdvice(job, ask(evidence, names), evidence.has_steps)
+    return JobAdvice(job, run_checkers(evidence, names), evidence.has_steps)

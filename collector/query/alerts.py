@@ -40,8 +40,8 @@ class JobAlert:
 
 def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
     """Return the alerts of ``jobs`` in order of detection."""
-    found = [one for job in jobs for one in job.on_one_snapshot(_of_job)]
-    return sorted(found, key=lambda one: one.alert.found_ns)
+    alerts = [job_alert for job in jobs for job_alert in job.on_one_snapshot(_explained_alerts)]
+    return sorted(alerts, key=lambda job_alert: job_alert.alert.found_ns)
 
 
 def stored_alerts(job: JobReader) -> list[JobAlert]:
@@ -51,15 +51,15 @@ def stored_alerts(job: JobReader) -> list[JobAlert]:
     return [JobAlert(job, alert, sentence(alert, names)) for alert in alerts]
 
 
-def _of_job(job: JobReader) -> list[JobAlert]:
-    return [_explained(job, one.alert, one.text) for one in stored_alerts(job)]
+def _explained_alerts(job: JobReader) -> list[JobAlert]:
+    return [_explained(job, stored.alert, stored.text) for stored in stored_alerts(job)]
 
 
 def _explained(job: JobReader, alert: Alert, text: str) -> JobAlert:
     if alert.slug != SLOWER:
         return JobAlert(job, alert, text)
     kind = of_span(alert.kind, alert.key)
-    steps = _traced(job, kind)
+    steps = _traced_steps(job, kind)
     before = [step for step in steps if step < alert.step][-COMPARED:]
     since = [step for step in steps if step >= alert.step][:COMPARED]
     if not before or not since:
@@ -68,14 +68,14 @@ def _explained(job: JobReader, alert: Alert, text: str) -> JobAlert:
     return JobAlert(job, alert, text, len(before), len(since), changes)
 
 
-def _traced(job: JobReader, kind: int) -> list[int]:
+def _traced_steps(job: JobReader, kind: int) -> list[int]:
     steps: list[Any] = rows_of_kinds(job.table("traces", ["kind", "key", "step"]), (kind,))["step"].to_pylist()
     return sorted(set(steps))
 
 
 def _tops(job: JobReader, kind: int, steps: Sequence[int]) -> list[TopOp]:
     try:
-        found = ranked(job, (steps[0], steps[-1]), (kind,))
+        ranking = ranked(job, (steps[0], steps[-1]), (kind,))
     except NoSuchStepError:
         return []
-    return found.ops if found else []
+    return ranking.ops if ranking else []

@@ -1,4 +1,4 @@
-"""Tells jobs that may still be running from those that have ended."""
+"""Distinguishes jobs that may still be running from those that have ended."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def may_run(info: JobInfo) -> bool:
 def _is_alive(info: JobInfo) -> bool:
     """Return whether the job's process is alive on this host.
 
-    The start time tells it from another process with the same pid.
+    The start time distinguishes it from another process with the same pid.
     """
     try:
         stat = Path(f"/proc/{info.identity.get('pid')}/stat").read_text()

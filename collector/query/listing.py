@@ -77,10 +77,10 @@ def listed(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) ->
 def _listed(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter: JobFilter) -> Iterator[Listed]:
     for job, row in zip(jobs, rows, strict=True):
         if job_filter.matches(row):
-            yield Listed(job, row, used(job), job.tags(), _traced(job, row.step_kind))
+            yield Listed(job, row, used(job), job.tags(), _traced_count(job, row.step_kind))
 
 
-def _traced(job: JobReader, kind: str) -> int | None:
+def _traced_count(job: JobReader, kind: str) -> int | None:
     try:
         kinds = column_list(job.table("traces", ("kind",)), "kind")
     except TfprofError:

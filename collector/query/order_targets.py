@@ -36,14 +36,14 @@ def jobs_for_order(
     jobs = store.jobs()
     short = short_ids([job.info.hex for job in jobs])
     if selectors:
-        found = list({job.info.uid: job for job in map(store.job, selectors)}.values())
+        targets = list({job.info.uid: job for job in map(store.job, selectors)}.values())
     else:
-        found = [job for job in jobs if may_run(job.info)]
-    found = [job for job in found if _matches(host_of(job), hosts) and _matches(job.info.name, names)]
-    found = [job for job in found if not pids or job.info.identity.get("pid") in pids]
-    if not found:
+        targets = [job for job in jobs if may_run(job.info)]
+    targets = [job for job in targets if _matches(host_of(job), hosts) and _matches(job.info.name, names)]
+    targets = [job for job in targets if not pids or job.info.identity.get("pid") in pids]
+    if not targets:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all jobs")
-    return [OrderTarget(job.info, short.get(job.info.hex, job.info.hex), may_run(job.info)) for job in found]
+    return [OrderTarget(job.info, short.get(job.info.hex, job.info.hex), may_run(job.info)) for job in targets]
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:
@@ -53,7 +53,8 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
 def top_of(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     """Return the ops of the steps that an order traced, of their main kind only.
 
-    The order traced the steps that began between the times of ``answer``. None if none is stored.
+    The order traced the steps that began between the times of ``answer``. None if no
+    such step is stored.
     """
     rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
     rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]
@@ -65,5 +66,5 @@ def top_of(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
         return None
     steps = [row["step"] for row in rows if row["kind"] == kind]
     first, last = min(steps), max(steps)
-    found = ranked(job, (first, last), (kind,))
-    return None if found is None else OrderOps(kind, first, last, found.profile.traces, found.ops)
+    ranking = ranked(job, (first, last), (kind,))
+    return None if ranking is None else OrderOps(kind, first, last, ranking.profile.traces, ranking.ops)

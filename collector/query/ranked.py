@@ -22,7 +22,7 @@ def ranked(job: JobReader, steps: tuple[int, int] | None = None, kinds: Sequence
 
     ``steps`` and ``kinds`` select the steps as in `profile`. Raises UsageError as `profile` does.
     """
-    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
-    if found is None or not found.traces:
+    job_profile = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
+    if job_profile is None or not job_profile.traces:
         return None
-    return Ranked(found, top_ops(found.nodes, step_times(found).nodes, found.traces))
+    return Ranked(job_profile, top_ops(job_profile.nodes, step_times(job_profile).nodes, job_profile.traces))

@@ -22,13 +22,14 @@ class Removable(NamedTuple):
 def selected(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
     """Return the jobs that ``selectors`` name.
 
-    StoreError ``job-running`` if one runs, NoSuchJobError unless each selector means one job.
+    StoreError ``job-running`` if one of them is running. NoSuchJobError unless each selector means
+    one job.
     """
-    wanted = {store.job(selector).info.uid for selector in selectors}
-    found = [one for one in listed(store, now_ns) if one.job.info.uid in wanted]
-    for one in found:
-        _check(catalog.job_folder(store.path, one.job.info.uid), store)
-    return [Removable(one, _size(catalog.job_folder(store.path, one.job.info.uid))) for one in found]
+    uids = {store.job(selector).info.uid for selector in selectors}
+    jobs = [entry for entry in listed(store, now_ns) if entry.job.info.uid in uids]
+    for entry in jobs:
+        _check(catalog.job_folder(store.path, entry.job.info.uid), store)
+    return [Removable(entry, _size(catalog.job_folder(store.path, entry.job.info.uid))) for entry in jobs]
 
 
 def ended(store: LocalStore, job_filter: JobFilter, before_ns: int, now_ns: int) -> list[Removable]:
@@ -37,12 +38,12 @@ def ended(store: LocalStore, job_filter: JobFilter, before_ns: int, now_ns: int)
     Jobs that may still run are left out. A job whose end is unknown has ended when its data was
     last written.
     """
-    found = []
-    for one in listed(store, now_ns, job_filter):
-        folder = catalog.job_folder(store.path, one.job.info.uid)
-        if not may_run(one.job.info) and (one.row.ended_ns or _written_ns(folder)) < before_ns:
-            found.append(Removable(one, _size(folder)))
-    return found
+    jobs = []
+    for entry in listed(store, now_ns, job_filter):
+        folder = catalog.job_folder(store.path, entry.job.info.uid)
+        if not may_run(entry.job.info) and (entry.row.ended_ns or _written_ns(folder)) < before_ns:
+            jobs.append(Removable(entry, _size(folder)))
+    return jobs
 
 
 def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:

@@ -25,8 +25,8 @@ class NodeTimes(NamedTuple):
         """Return the times under new names; nodes that get the same name are summed."""
         nodes: dict[str, list[int]] = {}
         for name, times in self.nodes.items():
-            known = names.get(name, name)
-            nodes[known] = list(map(add, nodes[known], times)) if known in nodes else times
+            new_name = names.get(name, name)
+            nodes[new_name] = list(map(add, nodes[new_name], times)) if new_name in nodes else times
         return NodeTimes(self.steps, nodes)
 
 
@@ -62,12 +62,12 @@ def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tup
     """
     names = job.table("names")
     devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
-    wanted = set(devices if device is None else matching_devices(devices, device))
+    device_numbers = set(devices if device is None else matching_devices(devices, device))
     streams = {number for number, text in devices.items() if STREAM in text}
     position = {trace: at for at, trace in enumerate(traces)}
     table = job.times(traces)
     return [
         (nodes[node], position[trace], us)
         for trace, node, where, us in row_tuples(table, "trace", "node", "device", "us")
-        if where in wanted and (where in streams or devices[where] == devices.get(canonical.get(node, NONE_ID)))
+        if where in device_numbers and (where in streams or devices[where] == devices.get(canonical.get(node, NONE_ID)))
     ]

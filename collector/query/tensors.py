@@ -12,10 +12,10 @@ def tensors(jobs: Iterable[JobReader]) -> Values:
 
     If several jobs have a value, that of the first is used.
     """
-    found: dict[str, Tensor] = {}
+    values: dict[str, Tensor] = {}
     for job in jobs:
         table = job.table("tensors")
         columns = (column_list(table, name) for name in ("name", "dtype", "shape", "data"))
         for name, dtype, shape, data in zip(*columns, strict=True):
-            found.setdefault(name, Tensor(dtype, tuple(shape), data))
-    return found.get
+            values.setdefault(name, Tensor(dtype, tuple(shape), data))
+    return values.get
