@@ -29,8 +29,8 @@ class JobFile(NamedTuple):
         Its arguments are a job, the first and the last step, a version of TensorFlow, and kinds of
         steps.
         """
-        made: Data = load(f"{__package__}.{self.name}:data")
-        return made
+        function: Data = load(f"{__package__}.{self.name}:data")
+        return function
 
 
 #: In the order of the help; files are written in reverse, the smallest first.

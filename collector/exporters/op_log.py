@@ -13,8 +13,8 @@ def op_log(job: JobReader) -> Any:
 
     Raises StoreError ``no-data`` if nothing was traced.
     """
-    known = OpLogNodes.of(job)
-    return op_log_of(known.names, known.nodes, literal=known.literal)
+    op_log_nodes = OpLogNodes.of(job)
+    return op_log_of(op_log_nodes.names, op_log_nodes.nodes, literal=op_log_nodes.literal)
 
 
 def data(job: JobReader, *_which: object) -> Iterable[bytes]:

@@ -24,22 +24,22 @@ def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     if answer.view.name != "graph":
         yield _timeline(options.output.outfile, options.step, scope_timeline(answer.tree), [])
         return
-    yield from _of_steps(engine, answer)
+    yield from _step_timelines(engine, answer)
 
 
-def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
+def _step_timelines(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     selection, options = answer.selection, answer.options
     if len(selection.jobs) != 1 or selection.device is not None:
         raise RefusedOutputError("a timeline of the graph view shows one job, with all its devices")
     job = selection.jobs[0]
     separate_functions = selection.parity.separates_kinds
-    known = step_traces(job, selection.kinds, separate_functions=separate_functions)
-    first, last = (options.step, options.step) if options.step >= 0 else selection.steps or (0, max(known, default=0))
-    steps = [step for step in known if first <= step <= last]
+    traces = step_traces(job, selection.kinds, separate_functions=separate_functions)
+    first, last = (options.step, options.step) if options.step >= 0 else selection.steps or (0, max(traces, default=0))
+    steps = [step for step in traces if first <= step <= last]
     persistent = persistent_bytes(job, selection.kinds, separate_functions=separate_functions)
     for step, entries in by_step(job, steps, selection.kinds, separate_functions=separate_functions):
-        found = answer if options.step >= 0 else engine.ask(selection, "graph", replace(options, step=step))
-        drawn = graph_timeline(found.tree, entries, persistent, selection.parity)
+        step_answer = answer if options.step >= 0 else engine.ask(selection, "graph", replace(options, step=step))
+        drawn = graph_timeline(step_answer.tree, entries, persistent, selection.parity)
         yield _timeline(options.output.outfile, step, drawn.data, drawn.messages())
 
 

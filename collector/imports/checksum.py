@@ -21,7 +21,7 @@ native = _load()
 
 
 def crc32c(data: bytes | memoryview, crc: int = 0) -> int:
-    """Return the CRC-32C of the bytes before, whose CRC is ``crc``, followed by ``data``."""
+    """Return the CRC-32C of ``data`` appended to bytes whose CRC-32C is ``crc``."""
     return bytewise(data, crc) if native is None else native.crc32c(data, crc)
 
 

@@ -15,7 +15,7 @@ from ..errors import TfprofError
 BYTES_MAX: Final = (1 << 31) - 1
 BINARY, TEXT = "binary", "text"
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_LOOK: Final = 65_536
+_BEGINNING_BYTES: Final = 65_536
 
 
 class BadFileError(TfprofError):
@@ -56,7 +56,7 @@ def is_text(data: bytes) -> bool:
 
     A binary message has some, since tags and lengths are control characters.
     """
-    return not _CONTROL.search(data[:_LOOK])
+    return not _CONTROL.search(data[:_BEGINNING_BYTES])
 
 
 def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
@@ -73,7 +73,7 @@ def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (
             reasons[form] = error
         else:
             return message
-    what = _of_text(reasons[TEXT], kind) if TEXT in reasons and is_text(data) else "its bytes do not parse as one"
+    what = _text_error(reasons[TEXT], kind) if TEXT in reasons and is_text(data) else "its bytes do not parse as one"
     raise BadFileError(f"{path} is not a valid {kind.DESCRIPTOR.name}: {what}")
 
 
@@ -104,7 +104,7 @@ def _text(data: bytes, message: Message) -> None:
 _PARSERS: Final = {BINARY: _binary, TEXT: _text}
 
 
-def _of_text(error: Exception, kind: type[Message]) -> str:
+def _text_error(error: Exception, kind: type[Message]) -> str:
     """Return the reason why a text does not parse, with line and column if known."""
     if not isinstance(error, text_format.ParseError):
         return "it is text, but not UTF-8, or nested too deeply"
