@@ -59,14 +59,14 @@ class StepMemory(NamedTuple):
 
 
 class MemorySample(NamedTuple):
-    """Memory of a job's processes at one time: real ns, bytes."""
+    """Memory of a job's processes in bytes; `t_ns` is in ns of real time."""
 
     t_ns: int
     rss_bytes: int
 
 
 class Load(NamedTuple):
-    """Use of the host's CPUs between two samples; times in real ns.
+    """Use of the host's CPUs between two samples; times in ns of real time.
 
     `own`: cores used by the job; `others`: cores used by other processes; `cpus`: all CPUs.
     """
@@ -105,9 +105,9 @@ class Evidence:
     """Everything that checkers know about a job.
 
     `nodes` have averages over the traced steps. `last`: for each node on a GPU, its last step with
-    an entry, and the entry. `times`: times of nodes in us, by name, one for each selected traced
-    step. `timed`: the latest steps of the job's main kind, on the thread with most time in them,
-    sorted by time. `traced`: the latest traced steps. `kept`: memory after each traced step.
+    an entry, and the entry. `times`: times of nodes in µs, by name, one for each selected traced
+    step. `timed`: the latest steps of the job's main kind, on the thread with the most time in
+    them, sorted by time. `traced`: the latest traced steps. `kept`: memory after each traced step.
     `levels`: memory while steps ran, without the warm-up; `load`: use of the CPUs during the job.
     `new`: one record for each traced step, in order. `first_calls`: the time of each function's
     first call, as a fraction of the time from the job's first span (0) to its last span (1).

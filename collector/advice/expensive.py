@@ -19,8 +19,8 @@ from ..tfviews.tree import Branch
 from .evidence import Evidence
 from .report import Report
 
-#: Number of entries that are named; maximum depth of scopes and lines of code; minimum time of a
-#: line (µs).
+#: Maximum number of entries that are named; maximum depth of scopes and lines of code; minimum time
+#: of a line (µs).
 _NAMED_MAX: Final = 3
 _DEPTH_MAX: Final = 3
 _LINE_MICROS_MIN: Final = 1000
@@ -52,9 +52,9 @@ def _ops(evidence: Evidence) -> Report | None:
 
 
 def _scopes_on_top(evidence: Evidence) -> Report | None:
-    """Name the outermost scopes, or those inside a scope with nearly all of the time.
+    """Name the outermost scopes, or those inside a scope that takes nearly all of the time.
 
-    None if no op took time, or if an op without a scope takes most of it.
+    None if no op took time, or if an op without a scope takes the most.
     """
     names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
     for depth in range(1, _DEPTH_MAX + 1):
@@ -77,14 +77,14 @@ def _lines_on_top(evidence: Evidence) -> Report | None:
 def _ranking_text(ranked: Sequence[Share[str]], whole: str) -> str:
     first, *others = ranked[:_NAMED_MAX]
     _, least, middle, most, share = first
-    spread = f" ({duration(least * 1000)} to {duration(most * 1000)} over all)" if least < most else ""
+    spread = f" ({duration(least * 1000)} to {duration(most * 1000)} in all steps)" if least < most else ""
     more = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
     text = f"{first.key} takes {percent(share)} {whole}, {duration(middle * 1000)} in the median step{spread}"
     return text + (f"; then come {more}." if more else ".")
 
 
 def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
-    return {one.key: one.median_us for one in ranked[:_NAMED_MAX]}
+    return {entry.key: entry.median_us for entry in ranked[:_NAMED_MAX]}
 
 
 # -- in the TF profiler's words --------------------------------------------------------------------
@@ -101,9 +101,9 @@ def _op_types(evidence: Evidence) -> Report | None:
     options = Options(max_depth=_NAMED_MAX, min_micros=1, order_by="micros")
     view = op_view(evidence.nodes, options, evidence.parity)
     lines = [
-        f"top {at} operation type: {entry.name}, {_times(entry.own)}"
+        f"top {rank} operation type: {entry.name}, {_times(entry.own)}"
         f" ({100.0 * entry.own.micros / (view.total.micros + 1e-10):.2f}%)"
-        for at, entry in enumerate(view.entries[:_NAMED_MAX], 1)
+        for rank, entry in enumerate(view.entries[:_NAMED_MAX], 1)
     ]
     numbers = {entry.name: entry.own.micros for entry in view.entries[:_NAMED_MAX]}
     return Report("\n".join(lines), numbers) if lines else None
@@ -113,14 +113,14 @@ def _scopes(evidence: Evidence) -> Report | None:
     """Name the outermost scopes; the TF profiler prints their own time, which is always 0."""
     options = Options(max_depth=100, min_micros=100, order_by="micros")
     scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_NAMED_MAX]
-    lines = [f"top {at} graph node: {scope.name}, {_times(scope.own)}" for at, scope in enumerate(scopes, 1)]
+    lines = [f"top {rank} graph node: {scope.name}, {_times(scope.own)}" for rank, scope in enumerate(scopes, 1)]
     return Report("\n".join(lines), {scope.name: scope.own.micros for scope in scopes}) if lines else None
 
 
 def _code(evidence: Evidence) -> Report | None:
     """Name the lines below the first call that has several callees.
 
-    The text is empty if none of them takes a millisecond. None if there is no such call.
+    The text is empty if none of these lines takes a millisecond. None if there is no such call.
     """
     options = Options(max_depth=100, min_micros=1, order_by="micros")
     branch = code_view(evidence.nodes, options, evidence.parity).root
@@ -129,14 +129,14 @@ def _code(evidence: Evidence) -> Report | None:
     if not branch.children:
         return None
     lines: list[str] = []
-    _lines(branch, 0, lines)
+    _add_lines(branch, 0, lines)
     return Report("\n".join(lines))
 
 
-def _lines(branch: Branch, depth: int, lines: list[str]) -> None:
+def _add_lines(branch: Branch, depth: int, lines: list[str]) -> None:
     if len(branch.children) <= 1 or depth > _DEPTH_MAX:
         return
     for child in branch.children[:_NAMED_MAX]:
         if child.total.micros >= _LINE_MICROS_MIN:
             lines.append(f"{'  ' * depth}{child.name}, {_times(child.total)}")
-            _lines(child, depth + 1, lines)
+            _add_lines(child, depth + 1, lines)

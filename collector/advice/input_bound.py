@@ -29,11 +29,11 @@ WAITING: Final = frozenset(
         "QueueDequeueV2",
     }
 )
-#: Minimum share of a step, and of the time from step to step, that is reported.
+#: Minimum shares that are reported: waiting in a step, and pauses in the time from step to step.
 WAITING_SHARE_MIN: Final = 0.2
 PAUSE_SHARE_MIN: Final = 0.4
-#: Minimum number of pauses between steps; minimum length of the median pause that is reported (ns):
-#: the interpreter alone takes a shorter one.
+#: Minimum number of pauses between steps; minimum median pause that is reported (ns). The
+#: interpreter alone causes shorter pauses.
 _PAUSES_MIN: Final = 20
 _PAUSE_MIN_NS: Final = 500_000
 
@@ -54,23 +54,23 @@ def check(evidence: Evidence) -> Sequence[Report]:
     The waiting time is given as a share of the step, a pause as a share of the time from the start
     of a step to the next start.
     """
-    return [report for report in (_within(evidence), _between(evidence)) if report is not None]
+    return [report for report in (_waiting_in_steps(evidence), _pauses_between_steps(evidence)) if report is not None]
 
 
-def waits(executions: Sequence[OpExecution]) -> int:
+def waiting_time(executions: Sequence[OpExecution]) -> int:
     """Return the time in ns in which ops waited for input.
 
     It includes the work of iterators on the threads of these ops.
     """
-    threads = {one.thread for one in executions if one.op in WAITING}
+    threads = {execution.thread for execution in executions if execution.op in WAITING}
     return covered(
-        (one.start_ns, one.end_ns)
-        for one in executions
-        if one.op in WAITING or (one.device == _DEVICE and one.thread in threads)
+        (execution.start_ns, execution.end_ns)
+        for execution in executions
+        if execution.op in WAITING or (execution.device == _DEVICE and execution.thread in threads)
     )
 
 
-def _within(evidence: Evidence) -> Report | None:
+def _waiting_in_steps(evidence: Evidence) -> Report | None:
     """Compare the time of waiting ops with the duration of their steps.
 
     The result is a median, since the first batch of an epoch always waits.
@@ -78,15 +78,15 @@ def _within(evidence: Evidence) -> Report | None:
     steps = [step for step in evidence.traced if step.duration_ns > 0]
     if not steps:
         return None
-    waited = [min(waits(one.executions), one.duration_ns) for one in steps]
-    share = median(ns / one.duration_ns for ns, one in zip(waited, steps, strict=True))
+    waiting_ns = [min(waiting_time(step.executions), step.duration_ns) for step in steps]
+    share = median(ns / step.duration_ns for ns, step in zip(waiting_ns, steps, strict=True))
     if share < WAITING_SHARE_MIN:
         return None
-    whose = "the traced step" if len(steps) == 1 else f"the median of {len(steps)} traced steps"
-    text = f"{percent(share)} of the time in {whose} is spent waiting for input: {duration(median(waited))} a step."
+    basis = "the traced step" if len(steps) == 1 else f"the median of {len(steps)} traced steps"
+    text = f"{percent(share)} of the time in {basis} is spent waiting for input: {duration(median(waiting_ns))} a step."
     numbers: dict[str, float | str] = {
         "share": share,
-        "waiting_ns_per_step": median(waited),
+        "waiting_ns_per_step": median(waiting_ns),
         "traced_steps": len(steps),
     }
     slowest = _slowest_stage(steps)
@@ -102,34 +102,34 @@ def _slowest_stage(steps: Sequence[StepTrace]) -> tuple[str, float] | None:
     """Return the tf.data stage with the most own time in the median step, and that time in ns."""
     stages: dict[str, list[int]] = {}
     for at, step in enumerate(steps):
-        for one in step.executions:
-            if one.device == _DEVICE:
-                of_stage = stages.setdefault(one.node.rpartition("::")[2], [0] * len(steps))
-                of_stage[at] += one.end_ns - one.start_ns
-    found = max(((name, median(times)) for name, times in stages.items()), key=lambda pair: pair[1], default=None)
-    return found if found and found[1] > 0 else None
+        for execution in step.executions:
+            if execution.device == _DEVICE:
+                stage_times = stages.setdefault(execution.node.rpartition("::")[2], [0] * len(steps))
+                stage_times[at] += execution.end_ns - execution.start_ns
+    slowest = max(((name, median(times)) for name, times in stages.items()), key=lambda pair: pair[1], default=None)
+    return slowest if slowest and slowest[1] > 0 else None
 
 
-def _between(evidence: Evidence) -> Report | None:
+def _pauses_between_steps(evidence: Evidence) -> Report | None:
     """Compare the pauses between steps with the time from the start of a step to the next start.
 
     Medians are compared, since they ignore the pauses between epochs.
     """
-    pauses, rounds = [], []
-    for one, following in pairwise(evidence.timed):
-        if one.usual and following.usual and one.ordinal + one.runs == following.ordinal:
-            from_start = following.start_ns - one.start_ns
-            pauses.append((from_start - one.total_ns) / one.runs)
-            rounds.append(from_start / one.runs)
+    pauses, intervals = [], []
+    for steps, following in pairwise(evidence.timed):
+        if steps.usual and following.usual and steps.ordinal + steps.runs == following.ordinal:
+            interval_ns = following.start_ns - steps.start_ns
+            pauses.append((interval_ns - steps.total_ns) / steps.runs)
+            intervals.append(interval_ns / steps.runs)
     if len(pauses) < _PAUSES_MIN:
         return None
-    pause, whole = median(pauses), median(rounds)
-    share = pause / whole if whole > 0 else 0.0
+    pause, interval = median(pauses), median(intervals)
+    share = pause / interval if interval > 0 else 0.0
     if share < PAUSE_SHARE_MIN or pause < _PAUSE_MIN_NS:
         return None
     return Report(
-        f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(whole)}"
+        f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(interval)}"
         " from the start of a step to that of the next.",
-        {"share": share, "between_ns": pause, "from_step_to_step_ns": whole, "pauses": len(pauses)},
+        {"share": share, "between_ns": pause, "from_step_to_step_ns": interval, "pauses": len(pauses)},
         _TODO_PAUSES,
     )

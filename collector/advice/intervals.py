@@ -17,7 +17,7 @@ def covered(intervals: Iterable[Interval]) -> int:
     return total
 
 
-def exposed(some: Iterable[Interval], others: Iterable[Interval]) -> int:
-    """Return the length of the part of the union of ``some`` that ``others`` do not cover."""
-    under = list(others)
-    return covered([*some, *under]) - covered(under)
+def exposed(intervals: Iterable[Interval], others: Iterable[Interval]) -> int:
+    """Return the length of the part of the union of ``intervals`` that ``others`` do not cover."""
+    covers = list(others)
+    return covered([*intervals, *covers]) - covered(covers)

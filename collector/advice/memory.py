@@ -10,8 +10,8 @@ from ..tfviews.own_files import own_location
 from .evidence import Evidence
 from .report import Report
 
-#: Minimum number of samples (one per second) and of traced steps; the share at the start that is
-#: warm-up.
+#: Minimum number of samples (one per second) and of traced steps; the share of them, at the start,
+#: that is warm-up.
 SAMPLES_MIN: Final = 20
 STEPS_MIN: Final = 6
 _WARM_UP: Final = 0.3
@@ -28,61 +28,61 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 def _grows(values: Sequence[float]) -> bool:
     """Return whether ``values`` grow steadily, and enough to report."""
-    found = steady_growth(values)
-    return found is not None and found.growth >= max(_GROWTH_BYTES_MIN, _GROWTH_SHARE_MIN * found.first)
+    trend = steady_growth(values)
+    return trend is not None and trend.growth >= max(_GROWTH_BYTES_MIN, _GROWTH_SHARE_MIN * trend.first)
 
 
 def _processes(evidence: Evidence) -> Report | None:
-    levels = evidence.levels[int(len(evidence.levels) * _WARM_UP) :]
-    if len(levels) < SAMPLES_MIN or not _grows([one.rss_bytes for one in levels]):
+    samples = evidence.levels[int(len(evidence.levels) * _WARM_UP) :]
+    if len(samples) < SAMPLES_MIN or not _grows([sample.rss_bytes for sample in samples]):
         return None
-    minutes = [(one.t_ns - levels[0].t_ns) / 60e9 for one in levels]
-    slope, _ = linear_regression(minutes, [one.rss_bytes for one in levels])
-    first, last = levels[0].rss_bytes, levels[-1].rss_bytes
+    minutes = [(sample.t_ns - samples[0].t_ns) / 60e9 for sample in samples]
+    slope, _ = linear_regression(minutes, [sample.rss_bytes for sample in samples])
+    first, last = samples[0].rss_bytes, samples[-1].rss_bytes
     text = (
         f"the job's memory grows while steps run, by {size(slope)} a minute: from {size(first)} to {size(last)}"
         f" in {duration(minutes[-1] * 60e9)}."
     )
     numbers: dict[str, float | str] = {"bytes_per_minute": slope, "first_bytes": first, "last_bytes": last}
-    keepers = _keepers(evidence)
-    if keepers:
+    holders = _holders(evidence)
+    if holders:
         text += (
             " The ops that hold the most memory when they end: "
-            + ", ".join(f"{op} {size(kept)}" for op, kept in keepers)
+            + ", ".join(f"{op} {size(held)}" for op, held in holders)
             + " a step."
         )
-        numbers |= {f"residual_{op}": kept for op, kept in keepers}
+        numbers |= {f"residual_{op}": held for op, held in holders}
     return Report(
         text,
         numbers,
         "look for objects that a loop collects: fetched arrays and tensors in lists, ops added to the graph, retraced"
         " tf.functions, shuffle buffers",
-        _location(evidence, keepers[0][0]) if keepers else "",
+        _location(evidence, holders[0][0]) if holders else "",
     )
 
 
-def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
+def _holders(evidence: Evidence) -> list[tuple[str, int]]:
     """Return the op types that hold the most bytes when their ops end, each with these bytes.
 
-    Variables do not count, since they hold theirs forever.
+    Variables are excluded, since they always hold memory.
     """
-    kept: dict[str, int] = {}
+    held_bytes: dict[str, int] = {}
     for node in evidence.nodes:
         if node.stats.residual_bytes > 0 and not node.facts.parameter_shape:
-            kept[node.op] = kept.get(node.op, 0) + node.stats.residual_bytes
-    return sorted(kept.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED_MAX]
+            held_bytes[node.op] = held_bytes.get(node.op, 0) + node.stats.residual_bytes
+    return sorted(held_bytes.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED_MAX]
 
 
 def _location(evidence: Evidence, op: str) -> str:
     """Return the user's line that created the node of type ``op`` with most bytes held."""
-    mine = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
-    return own_location(max(mine, key=lambda node: node.stats.residual_bytes).facts.stack)
+    candidates = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
+    return own_location(max(candidates, key=lambda node: node.stats.residual_bytes).facts.stack)
 
 
 def _gpu(evidence: Evidence) -> Report | None:
-    steps = [one for one in evidence.kept if one.in_use > 0]
+    steps = [step for step in evidence.kept if step.in_use > 0]
     steps = steps[int(len(steps) * _WARM_UP) :]
-    if len(steps) < STEPS_MIN or not _grows([one.in_use for one in steps]):
+    if len(steps) < STEPS_MIN or not _grows([step.in_use for step in steps]):
         return None
     first, last = steps[0], steps[-1]
     return Report(

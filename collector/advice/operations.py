@@ -14,7 +14,7 @@ _FUSED_VERSIONS: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report batch normalization that is not fused, and ops on a GPU in the data format of CPUs."""
+    """Report batch normalization that is not fused, and ops on a GPU in data format NHWC."""
     reports = []
     fused = _FUSED_VERSIONS if evidence.parity.has_own_advice else {_FUSED}
     norms = [node for node in evidence.nodes if _BATCH_NORM in node.name]
@@ -43,7 +43,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
                     " in float32 NCHW may be faster.",
                 ),
                 {"nodes": len(nhwc), "micros": sum(node.stats.micros for node in nhwc), "example": nhwc[0].name},
-                "try data_format='channels_first' with float32; with float16 on tensor cores NHWC is the faster one",
+                "try data_format='channels_first' with float32; with float16 on tensor cores, NHWC is faster",
                 own_location(nhwc[0].facts.stack),
             )
         )

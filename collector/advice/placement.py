@@ -47,13 +47,13 @@ def check(evidence: Evidence) -> Sequence[Report]:
     """Report op types that take time on the CPU although other ops run on a GPU."""
     if not any("gpu" in device for node in evidence.nodes for device in node.devices):
         return []
-    here = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
-    micros, whole = total_of(here).cpu_micros, total_of(evidence.nodes).micros
+    on_cpu = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
+    micros, whole = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
     share = micros / whole if whole > 0 else 0.0
     if share < SHARE_MIN:
         return []
     by_type: dict[str, int] = {}
-    for node in here:
+    for node in on_cpu:
         by_type[node.op] = by_type.get(node.op, 0) + node.stats.cpu_micros
     top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED_MAX]
     top_types = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
@@ -61,10 +61,10 @@ def check(evidence: Evidence) -> Sequence[Report]:
         Report(
             f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops,"
             f" {duration(micros * 1000)} a step: most of all {top_types}.",
-            {"share": share, "cpu_micros": micros, "nodes": len(here), **dict(top)},
+            {"share": share, "cpu_micros": micros, "nodes": len(on_cpu), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
             " types int32 and string often have none",
-            top_location([node for node in here if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
+            top_location([node for node in on_cpu if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
         )
     ]
 

@@ -19,16 +19,17 @@ NEW_SHARE_MIN: Final = 0.75
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report retraced functions, late steps with new ops, and functions first called late."""
-    found = (_graphs(evidence), _nodes(evidence), _functions(evidence))
-    return [report for report in found if report is not None]
+    reports = (_graphs(evidence), _nodes(evidence), _functions(evidence))
+    return [report for report in reports if report is not None]
 
 
 def _graphs(evidence: Evidence) -> Report | None:
     """Check whether the largest function was traced many times.
 
-    Smaller functions are not checked: they are parts of it, and a model may have many equal ones.
+    Smaller functions are not checked: they are parts of the largest one, and a model may have many
+    equal parts.
     """
-    largest = max(evidence.graphs, key=lambda one: one.nodes, default=None)
+    largest = max(evidence.graphs, key=lambda graphs: graphs.nodes, default=None)
     if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new)):
         return None
     return Report(
@@ -42,22 +43,22 @@ def _graphs(evidence: Evidence) -> Report | None:
 
 
 def _nodes(evidence: Evidence) -> Report | None:
-    """Check whether steps whose call was traced before still run new nodes.
+    """Check whether steps still run new nodes although their call was traced before.
 
     Only the later half of these steps is checked.
     """
     known: set[tuple[int, int]] = set()
-    again = []
+    repeated = []
     for call, nodes in evidence.new:
         if call in known:
-            again.append(nodes)
+            repeated.append(nodes)
         known.add(call)
-    late = again[len(again) // 2 :]
+    late = repeated[len(repeated) // 2 :]
     new = [nodes for nodes in late if nodes]
     if len(late) < STEPS_MIN or len(new) < NEW_SHARE_MIN * len(late):
         return None
     return Report(
-        f"{len(new)} of {len(late)} late traced steps ran ops that no step before had, {count(sum(new))} in all:"
+        f"{len(new)} of {len(late)} late traced steps ran ops that no earlier step ran, {count(sum(new))} in all:"
         " the graph grows.",
         {"steps": len(late), "steps_with_new_ops": len(new), "new_ops": sum(new)},
         "build the graph once, before the loop; graph.finalize() finds the line that adds to it",
@@ -65,7 +66,7 @@ def _nodes(evidence: Evidence) -> Report | None:
 
 
 def _functions(evidence: Evidence) -> Report | None:
-    late = [at for at in evidence.first_calls if at > 1 / 2]
+    late = [call_time for call_time in evidence.first_calls if call_time > 1 / 2]
     if len(late) < FUNCTIONS_MIN:
         return None
     return Report(

@@ -24,11 +24,11 @@ CHECKERS: Final = (
 def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Advice]:
     """Return the advice of all checkers, or of those in ``names``.
 
-    If parity has no advice of tfprof's own, only the TF profiler's checkers run.
+    If ``evidence.parity`` excludes tfprof's own advice, only the TF profiler's checkers run.
     """
-    chosen = [
-        one
-        for one in CHECKERS
-        if (one.in_tf_profiler or evidence.parity.has_own_advice) and (names is None or one.name in names)
+    selected = [
+        checker
+        for checker in CHECKERS
+        if (checker.in_tf_profiler or evidence.parity.has_own_advice) and (names is None or checker.name in names)
     ]
-    return [Advice(checker, tuple(checker.check(evidence))) for checker in chosen]
+    return [Advice(checker, tuple(checker.check(evidence))) for checker in selected]

@@ -28,15 +28,15 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if not steps:
         return []
     ops = median(len(step.executions) for step in steps)
-    typical = median(one.end_ns - one.start_ns for step in steps for one in step.executions)
+    median_ns = median(execution.end_ns - execution.start_ns for step in steps for execution in step.executions)
     idle = median(map(_idle, steps))
-    if ops < OPS_MIN or typical > TINY_NS or idle < IDLE_SHARE_MIN:
+    if ops < OPS_MIN or median_ns > TINY_NS or idle < IDLE_SHARE_MIN:
         return []
     return [
         Report(
-            f"a step runs {count(round(ops))} ops, half of them for {duration(typical)} or less; for {percent(idle)}"
+            f"a step runs {count(round(ops))} ops, half of them for {duration(median_ns)} or less; for {percent(idle)}"
             " of the step no op runs: starting ops takes longer than running them.",
-            {"ops_per_step": ops, "median_op_ns": typical, "idle_share": idle, "traced_steps": len(steps)},
+            {"ops_per_step": ops, "median_op_ns": median_ns, "idle_share": idle, "traced_steps": len(steps)},
             "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True;"
             " fetch fewer single values",
             _location(evidence),
@@ -46,7 +46,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 def _idle(step: StepTrace) -> float:
     """Return the share of a step in which none of its ops ran."""
-    return max(0.0, 1.0 - covered((one.start_ns, one.end_ns) for one in step.executions) / step.duration_ns)
+    return max(
+        0.0, 1.0 - covered((execution.start_ns, execution.end_ns) for execution in step.executions) / step.duration_ns
+    )
 
 
 def _location(evidence: Evidence) -> str:

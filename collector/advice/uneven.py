@@ -12,8 +12,8 @@ from .report import Report
 #: Minimum number of steps, after those of the warm-up.
 STEPS_MIN: Final = 50
 _WARM_UP: Final = 5
-#: An outlier takes this many times the median step; minimum share of the time in outliers that is
-#: reported.
+#: Minimum duration of an outlier, in median steps; minimum share of the time that outliers take in
+#: excess, for a report.
 OUTLIER_FACTOR: Final = 3.0
 SHARE_MIN: Final = 0.1
 #: The host is the likely reason if other processes use at least the first share of its CPUs, and at
@@ -35,96 +35,101 @@ _REGULAR_SHARE_MIN: Final = 0.6
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
-    steps = _alike([one for one in evidence.timed if one.usual])[_WARM_UP:]
-    number = sum(one.runs for one in steps)
-    if number < STEPS_MIN:
+    steps = _steps_of_main_call([timed for timed in evidence.timed if timed.usual])[_WARM_UP:]
+    step_count = sum(timed.runs for timed in steps)
+    if step_count < STEPS_MIN:
         return []
-    typical = _median(steps, number)
-    longest = [one for one in steps if _mean(one) >= OUTLIER_FACTOR * typical]
-    extra = sum(one.total_ns - one.runs * typical for one in longest)
-    share = extra / sum(one.total_ns for one in steps)
-    if len(longest) < 2 or share < SHARE_MIN:
+    median_ns = _median(steps, step_count)
+    outliers = [timed for timed in steps if _mean(timed) >= OUTLIER_FACTOR * median_ns]
+    extra_ns = sum(timed.total_ns - timed.runs * median_ns for timed in outliers)
+    share = extra_ns / sum(timed.total_ns for timed in steps)
+    if len(outliers) < 2 or share < SHARE_MIN:
         return []
-    most = max(map(_mean, longest))
-    every = _interval([one.ordinal for one in longest if _mean(one) >= most / 2])
-    slow = sum(one.runs for one in longest)
+    slowest_ns = max(map(_mean, outliers))
+    interval = _interval([timed.ordinal for timed in outliers if _mean(timed) >= slowest_ns / 2])
+    slow = sum(timed.runs for timed in outliers)
     text = (
-        f"{count(slow)} of {count(number)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
-        f" ({duration(typical)}) or more, up to {duration(most)}: {percent(share)} of the time in steps."
+        f"{count(slow)} of {count(step_count)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
+        f" ({duration(median_ns)}) or more, up to {duration(slowest_ns)}: {percent(share)} of the time in steps."
     )
-    numbers = {"slow_steps": slow, "steps": number, "median_ns": typical, "share": share, "every": every or 0}
-    if every:
-        return [Report(f"{text} They come every {count(every)} steps.", numbers, _AT_INTERVALS)]
-    others = _others(evidence.load, longest)
-    if others is None:
+    numbers = {"slow_steps": slow, "steps": step_count, "median_ns": median_ns, "share": share, "every": interval or 0}
+    if interval:
+        return [Report(f"{text} They come every {count(interval)} steps.", numbers, _AT_INTERVALS)]
+    other_cores = _other_cores(evidence.load, outliers)
+    if other_cores is None:
         return [Report(text, numbers, _TODO)]
     cores = evidence.load[0].cpus
     text += (
-        f" The likely reason is the host, not the job: while they ran, other processes used {others:.1f}"
+        f" The likely reason is the host, not the job: while they ran, other processes used {other_cores:.1f}"
         f" of its {cores} CPUs, and none was free."
     )
-    return [Report(text, numbers | {"other_cores": others, "cpus": cores}, _BUSY)]
+    return [Report(text, numbers | {"other_cores": other_cores, "cpus": cores}, _BUSY)]
 
 
-def _alike(steps: Sequence[TimedSteps]) -> list[TimedSteps]:
-    """Return the steps of the call with most of the time; other calls have other durations."""
+def _steps_of_main_call(steps: Sequence[TimedSteps]) -> list[TimedSteps]:
+    """Return the steps of the call that takes the most time; other calls have other durations."""
     sums: Counter[int] = Counter()
-    for one in steps:
-        sums[one.key] += one.total_ns
+    for timed in steps:
+        sums[timed.key] += timed.total_ns
     main = max(sums, key=sums.__getitem__, default=None)
-    return [one for one in steps if one.key == main]
+    return [timed for timed in steps if timed.key == main]
 
 
-def _others(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | None:
+def _other_cores(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | None:
     """Return the number of cores that other processes used while ``steps`` ran.
 
-    None if it is unknown, or if the job did not lack these cores. Samples are a second apart; each
-    is weighted by its share of the steps' time.
+    None if it is unknown, or if the job did not lack these cores. Each interval of the load is
+    weighted by the time of ``steps`` in it.
     """
-    weighted = [(_shared(one, steps), one) for one in load]
-    whole = sum(weight for weight, _ in weighted)
-    if not whole:
+    weighted = [(_overlap_ns(interval, steps), interval) for interval in load]
+    total_weight = sum(weight for weight, _ in weighted)
+    if not total_weight:
         return None
-    others, own = (
-        sum(weight * cores for weight, cores in part) / whole
+    other_cores, own_cores = (
+        sum(weight * cores for weight, cores in part) / total_weight
         for part in (
-            [(weight, one.others) for weight, one in weighted],
-            [(weight, one.own) for weight, one in weighted],
+            [(weight, interval.others) for weight, interval in weighted],
+            [(weight, interval.own) for weight, interval in weighted],
         )
     )
     cores = load[0].cpus
-    return others if others >= OTHERS_SHARE_MIN * cores and others + own >= BUSY_SHARE_MIN * cores else None
-
-
-def _shared(one: Load, steps: Sequence[TimedSteps]) -> int:
-    """Return the part of the time of ``steps``, in ns, that lies between two samples."""
-    return sum(
-        max(0, min(one.end_ns, step.start_ns + step.total_ns) - max(one.start_ns, step.start_ns)) for step in steps
+    return (
+        other_cores
+        if other_cores >= OTHERS_SHARE_MIN * cores and other_cores + own_cores >= BUSY_SHARE_MIN * cores
+        else None
     )
 
 
-def _mean(one: TimedSteps) -> float:
-    return one.total_ns / one.runs
+def _overlap_ns(interval: Load, steps: Sequence[TimedSteps]) -> int:
+    """Return the time of ``steps`` within ``interval``, in ns."""
+    return sum(
+        max(0, min(interval.end_ns, step.start_ns + step.total_ns) - max(interval.start_ns, step.start_ns))
+        for step in steps
+    )
+
+
+def _mean(timed: TimedSteps) -> float:
+    return timed.total_ns / timed.runs
 
 
 def _median(steps: Sequence[TimedSteps], number: int) -> float:
     """Return the median duration; steps timed together count with their mean."""
     before = 0
-    for one in sorted(steps, key=_mean):
-        before += one.runs
+    for timed in sorted(steps, key=_mean):
+        before += timed.runs
         if 2 * before >= number:
-            return _mean(one)
+            return _mean(timed)
     raise AssertionError(number)
 
 
 def _interval(ordinals: Sequence[int]) -> int | None:
     """Return the most common distance between neighbors in ``ordinals``.
 
-    None unless enough distances are within one step of it.
+    None if too few distances are equal to it, or differ by one step.
     """
     if len(ordinals) < 3:
         return None
     distances = Counter(after - before for before, after in pairwise(ordinals))
-    every, _ = distances.most_common(1)[0]
-    alike = sum(times for distance, times in distances.items() if abs(distance - every) <= 1)
-    return every if every > 1 and alike >= _REGULAR_SHARE_MIN * distances.total() else None
+    distance, _ = distances.most_common(1)[0]
+    similar = sum(times for other, times in distances.items() if abs(other - distance) <= 1)
+    return distance if distance > 1 and similar >= _REGULAR_SHARE_MIN * distances.total() else None

@@ -27,21 +27,21 @@ def check(evidence: Evidence) -> Sequence[Report]:
     for step, entry in evidence.last.values():
         if "gpu" in entry.device:
             by_device.setdefault(entry.device, []).append((step, entry))
-    own, reports = evidence.parity.has_own_advice, []
+    has_own_advice, reports = evidence.parity.has_own_advice, []
     for device in sorted(by_device):
-        found = by_device[device]
-        latest = max(step for step, _ in found)
-        taken = [entry for step, entry in found if step == latest or not own]
-        starts = [entry.start_us for entry in taken if entry.start_us]
-        span = max(entry.end_us for entry in taken) - min(starts, default=0)
+        device_entries = by_device[device]
+        latest = max(step for step, _ in device_entries)
+        selected = [entry for step, entry in device_entries if step == latest or not has_own_advice]
+        starts = [entry.start_us for entry in selected if entry.start_us]
+        span = max(entry.end_us for entry in selected) - min(starts, default=0)
         if span > 0:
-            reports.append(_report(device, _busy(taken, own=own), span, own=own))
+            reports.append(_report(device, _busy(selected, own=has_own_advice), span, own=has_own_advice))
     return reports
 
 
-def _busy(taken: Iterable[Entry], *, own: bool) -> int:
-    pairs = [pair for entry in taken for of_device in entry.accelerator.values() for pair in of_device]
-    return covered((start, start + lasted) for start, lasted in pairs) if own else sum(lasted for _, lasted in pairs)
+def _busy(entries: Iterable[Entry], *, own: bool) -> int:
+    pairs = [pair for entry in entries for spans in entry.accelerator.values() for pair in spans]
+    return covered((start, start + length) for start, length in pairs) if own else sum(length for _, length in pairs)
 
 
 def _report(device: str, busy: int, span: int, *, own: bool) -> Report:

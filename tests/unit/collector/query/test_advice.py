@@ -163,7 +163,7 @@ def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
 def test_the_report_contains_the_spread_of_step_times(tmp_path: Path) -> None:
     steps = [[Ran("a", 0, took)] for took in (200, 300, 700)]
     assert report_texts(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
-        "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs over all)."
+        "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs in all steps)."
     ]
 
 
@@ -432,7 +432,7 @@ def test_equal_parts_of_a_model_are_not_retraced_functions(tmp_path: Path) -> No
 def test_steps_that_keep_running_new_ops_are_reported(tmp_path: Path) -> None:
     grows = [[Ran("a", 0, 5), Ran(f"a_{at}", 5, 5)] for at in range(20)]
     (report,) = reports(made_job(tmp_path / "grows", grows), "retracing")
-    assert report.text == "10 of 10 late traced steps ran ops that no step before had, 10 in all: the graph grows."
+    assert report.text == "10 of 10 late traced steps ran ops that no earlier step ran, 10 in all: the graph grows."
     same = [[Ran("a", 0, 5), Ran(f"a_{at % 5}", 5, 5)] for at in range(20)]
     assert report_texts(made_job(tmp_path / "same", same), "retracing") == []
 
