@@ -31,7 +31,7 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """Drop the terminal's settings of size and colours, and signals that nohup ignores."""
+    """Unset the terminal's size and colours, and handle the signals that nohup ignores."""
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)
         os.unsetenv(name)  # readline, which pytest loads, sets them behind Python's back
@@ -76,14 +76,14 @@ def plain_forks(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Fork
 
     Each version starts once.
     """
-    with contextlib.ExitStack() as started:
+    with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def of(version: str) -> Forks:
+        def forks(version: str) -> Forks:
             python = request.getfixturevalue(f"{version}_python")
-            return started.enter_context(Forks([python], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
+            return stack.enter_context(Forks([python], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
 
-        yield of
+        yield forks
 
 
 @pytest.fixture(scope="module")
@@ -94,17 +94,17 @@ def armed_forks(
 
     Each version starts once for a test file.
     """
-    with contextlib.ExitStack() as started:
+    with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def of(version: str) -> Forks:
+        def forks(version: str) -> Forks:
             folder = tmp_path_factory.mktemp(version)
             (folder / "announce").mkdir()
             python = request.getfixturevalue(f"{version}_python")
             variables: dict[str, str] = armed_job.environment(folder)  # type: ignore[no-untyped-call]
-            return started.enter_context(Forks([python], variables))
+            return stack.enter_context(Forks([python], variables))
 
-        yield of
+        yield forks
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +113,13 @@ def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterat
 
     Each version starts once for a test file.
     """
-    with contextlib.ExitStack() as started:
+    with contextlib.ExitStack() as stack:
 
         @functools.cache
         def forks(version: str, _onednn: str | None) -> Forks:
             python = request.getfixturevalue(f"{version}_python")
             command = [Path(sys.executable).with_name("tfprof-run"), "--quiet", python]
-            return started.enter_context(Forks(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
+            return stack.enter_context(Forks(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
 
         yield lambda version: Profiled(shared_places, forks(version, os.environ.get(ONEDNN)))
 
@@ -176,10 +176,10 @@ def nothing_left_behind() -> Iterator[None]:
     before = _channels()
     yield
     children = psutil.Process().children()
-    left = [child for child in children if child.pid not in KEPT and child.status() != psutil.STATUS_ZOMBIE]
-    for child in left:
+    leftovers = [child for child in children if child.pid not in KEPT and child.status() != psutil.STATUS_ZOMBIE]
+    for child in leftovers:
         child.kill()  # otherwise every later test fails, too
-    assert not left, f"processes left behind: {left}"
+    assert not leftovers, f"processes left behind: {leftovers}"
     assert not _channels() - before, "a channel was left open"
 
 

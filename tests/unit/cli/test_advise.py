@@ -59,7 +59,7 @@ def test_exact_parity_prints_the_tf_profilers_form_with_every_checker(run: Run) 
 
 def test_json_has_every_checker_with_texts_numbers_and_remedies(run: Run) -> None:
     _, out, _ = run("advise", "train.py", "--json")
-    checkers = {one["name"]: one for one in json.loads(out)["checkers"]}
+    checkers = {checker["name"]: checker for checker in json.loads(out)["checkers"]}
     (report,) = checkers["InputChecker"]["reports"]
     assert report["numbers"]["share"] == pytest.approx(0.7)
     assert report["todo"].startswith("prepare")
@@ -98,8 +98,8 @@ def test_python_gets_the_message_and_prints_the_text(store: Path, capsys: pytest
     message: Any = job.advise()
     assert message.checkers["InputChecker"].reports[0].startswith("70 % of the time")
     assert "Input: 70 %" in capsys.readouterr().out
-    asked = job.advise({"OperationChecker": {}, "JobChecker": {}})
-    assert list(asked.checkers) == ["OperationChecker"]
+    selected = job.advise({"OperationChecker": {}, "JobChecker": {}})
+    assert list(selected.checkers) == ["OperationChecker"]
 
 
 def test_advice_about_parts_of_a_job_is_refused(store: Path) -> None:

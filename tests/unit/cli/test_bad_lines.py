@@ -36,7 +36,7 @@ BASE = {
     "trace": ("aa10", "--for", "5s"),
     "detach": ("aa10",),
 }
-NO_NUMBERS = (
+BAD_NUMBERS = (
     "",
     "-2",
     "x",
@@ -54,10 +54,10 @@ NO_NUMBERS = (
     "9" * 30,
     "9" * 5000,
 )
-NO_TIMES = ("", " ", "x", "s", "0", "0s", "-1", "-5s", "nan", "inf", "5x", "5 s 3", "1h30", "9" * 5000, "٣s", "\udcff")
-NO_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
+BAD_TIMES = ("", " ", "x", "s", "0", "0s", "-1", "-5s", "nan", "inf", "5x", "5 s 3", "1h30", "9" * 5000, "٣s", "\udcff")
+BAD_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
 BAD_VALUES = {
-    NUMBER: NO_NUMBERS,
+    NUMBER: BAD_NUMBERS,
     ORDER: ("", "colour", "micros,bytes", "MICROS", LONG, "na\nme"),
     SELECT: ("", ",", "colour", "micros,,colour", LONG, "\udcff"),
     REGEXES: ("((", "a,((", "*", "[a", "(?<n", "a{9999}"),
@@ -80,19 +80,19 @@ BAD_VALUES = {
 BAD_FILES = ("folder", "loop", "missing/x", "socket", "graph/x", LONG, "/dev/full", "", "a/" * 2500)
 BAD_STORES = ("", " ", "graph", "loop", "/dev/null", "fifo", "socket", LONG, "a/" * 2500, "graph/x")
 #: Paths that a daemon may turn into a store.
-NO_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop-inside")
+NEW_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop-inside")
 DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
 OTHER_OPTIONS = {
     "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
     "hosts": (*ODD, "moon"),
-    "steps": NO_RANGES,
+    "steps": BAD_RANGES,
     "kinds": (*ODD, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
     "device": (*ODD, "tpu"),
     "sort": (*ODD, "slower"),
     "text": ("", " "),
     "before": (*ODD, "3x", "-1d"),
     "compat": (*ODD, "2.22", "1"),
-    "last": (*NO_NUMBERS, "-1"),
+    "last": (*BAD_NUMBERS, "-1"),
     "names": ("", " "),
     "states": (*ODD, "runing", "running,", "ended exited"),
     "since": (*ODD, "3x", "d", "-3d", "25:00", "14:30x", "2026-13-01", "9" * 5000 + "d", "٣d"),
@@ -103,10 +103,10 @@ OTHER_OPTIONS = {
     "checkpoint_path": ("", "missing", "folder", "loop", "junk"),
     "graph_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "junk", LONG, "a\nb"),
     "profile_proto": BAD_FILES,
-    "next_steps": ("0", "0-3", *(text for text in NO_RANGES if text != "1,2")),
-    "time": NO_TIMES,
-    "wait": NO_TIMES,
-    "every": ("0", *NO_NUMBERS),
+    "next_steps": ("0", "0-3", *(text for text in BAD_RANGES if text != "1,2")),
+    "time": BAD_TIMES,
+    "wait": BAD_TIMES,
+    "every": ("0", *BAD_NUMBERS),
     "budget": ("", "%", "x", "1", "0%", "101%", "nan%", "-1%", "1%%", "9" * 5000),
     "level": (*ODD, "loud"),
     "trace": (*ODD, "sometimes", "every=0", "steps=3-1", "budget=0%"),
@@ -117,7 +117,7 @@ OTHER_OPTIONS = {
 }
 BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG}")
 #: Selections of an order without a running job.
-NO_JOBS = (
+BAD_SELECTIONS = (
     (),
     ("--all", "aa10"),
     ("--all", "--host", "moon"),
@@ -126,7 +126,7 @@ NO_JOBS = (
     ("aa10", "--pid", "2"),
 )
 #: Command lines with options that exclude each other, with too many arguments, or with too few.
-MORE = (
+BAD_COMBINATIONS = (
     *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG, "", "a\nb", "--store", "\udcff")),
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
     *((name,) for name in ("show", "follow", "tag", "rm", "completion")),
@@ -154,7 +154,7 @@ MORE = (
     ("import", "--op_log_path", "junk"),
     ("import", "--name", "x"),
     ("import", "--graph_path", "graph", "--run_meta_path", "untraced,junk"),
-    *((name, *more) for name in ("trace", "detach") for more in NO_JOBS),
+    *((name, *more) for name in ("trace", "detach") for more in BAD_SELECTIONS),
     ("trace", "--for", "5s"),
     ("trace", "aa10"),
     ("trace", "aa10", "--every", "5", "--off"),
@@ -190,7 +190,7 @@ def _options(name: str) -> Iterator[tuple[click.Option, tuple[str, ...]]]:
 
 def lines() -> Iterator[tuple[str, ...]]:
     """Yield the command lines."""
-    yield from MORE
+    yield from BAD_COMBINATIONS
     for name in COMMANDS:
         base = BASE.get(name, ())
         for word in BAD_WORDS:
@@ -210,7 +210,7 @@ _DAEMONS = frozenset({"status", "start", "stop"})
 STORES = [
     (name, store)
     for name in COMMANDS
-    for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMONS | {"import"} else NO_STORES))
+    for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMONS | {"import"} else NEW_STORES))
     if name not in {"config", "completion", "doctor", "ps"} and (name != "start" or not store.strip())
 ]
 
@@ -227,10 +227,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "loop").symlink_to("loop")
     os.mkfifo(place / "fifo")
     with socket.socket(socket.AF_UNIX) as listener:
-        here = Path.cwd()
+        previous = Path.cwd()
         os.chdir(place)
         listener.bind("socket")
-        os.chdir(here)
+        os.chdir(previous)
     for name in (*DAMAGED_STORES, "loop-inside"):
         (place / name).mkdir()
     (place / "not-json/store.json").write_text("{")
@@ -255,7 +255,7 @@ def run(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return caller(capsys)
 
 
-def refused(answer: tuple[int, str, str]) -> str:
+def refusal_slug(answer: tuple[int, str, str]) -> str:
     """Return the slug of a refusal; it must be the only slug in a single line."""
     code, _, err = answer
     assert code in {1, 2}
@@ -263,7 +263,7 @@ def refused(answer: tuple[int, str, str]) -> str:
     assert err.endswith("]\n")
     assert err[:-1].isprintable()
     assert len(err) < 1500
-    (slug,) = [one for one in re.findall(r"\[([a-z-]+)\]", err) if one in DOCUMENTED or err.endswith(f"[{one}]\n")]
+    (slug,) = [word for word in re.findall(r"\[([a-z-]+)\]", err) if word in DOCUMENTED or err.endswith(f"[{word}]\n")]
     assert slug in DOCUMENTED
     assert slug != "internal"
     return str(slug)
@@ -279,13 +279,13 @@ def test_there_are_hundreds_of_bad_lines() -> None:
 
 
 @pytest.mark.parametrize("words", LINES, ids=_short)
-def test_a_bad_command_line_is_one_line_with_one_slug(run: Run, words: tuple[str, ...]) -> None:
-    refused(run(*words))
+def test_a_bad_command_line_is_refused_in_one_line_with_one_slug(run: Run, words: tuple[str, ...]) -> None:
+    refusal_slug(run(*words))
 
 
 @pytest.mark.parametrize(("name", "store"), STORES, ids=_short)
-def test_a_bad_store_is_one_line_with_one_slug(run: Run, name: str, store: str) -> None:
-    slug = refused(run(name, *BASE.get(name, ()), f"--store={store}"))
+def test_a_bad_store_is_refused_in_one_line_with_one_slug(run: Run, name: str, store: str) -> None:
+    slug = refusal_slug(run(name, *BASE.get(name, ()), f"--store={store}"))
     if name not in _DAEMONS | {"attach", "import"}:
         kind = "store-damaged" if store in (*DAMAGED_STORES, "loop-inside") else "store-missing"
         assert slug == {"other-version": "store-version", "": "usage"}.get(store.strip(), kind)
@@ -297,7 +297,7 @@ def test_a_relative_folder_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch,
     for name in ("TFPROF_STORE", "XDG_STATE_HOME"):
         monkeypatch.delenv(name)
     monkeypatch.setenv(variable, text)
-    assert refused(run("status")) == "runtime-dir"
+    assert refusal_slug(run("status")) == "runtime-dir"
 
 
 @pytest.mark.parametrize("text", ["graph", "fifo", "socket"])
@@ -305,27 +305,27 @@ def test_an_unusable_runtime_directory_is_refused(
     run: Run, monkeypatch: pytest.MonkeyPatch, place: Path, text: str
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / text))
-    assert {refused(run(name)) for name in ("status", "start", "stop")} == {"runtime-dir"}
+    assert {refusal_slug(run(name)) for name in ("status", "start", "stop")} == {"runtime-dir"}
 
 
-NO_TIMES = ("-5", "0", "x", "nan", "inf", "1e999", "1_0", "٣", "5s", LONG, "a\nb", " ", "--")
-NO_SIZES = ("-5", "0", "x", "nan", "1.5G", "5T", "G", "1_0", "٣", "9" * 5000, "a\nb")
+BAD_IDLE_TIMES = ("-5", "0", "x", "nan", "inf", "1e999", "1_0", "٣", "5s", LONG, "a\nb", " ", "--")
+BAD_SIZES = ("-5", "0", "x", "nan", "1.5G", "5T", "G", "1_0", "٣", "9" * 5000, "a\nb")
 BAD_SETTINGS = [
-    *((name, text) for name in ("agent-idle", "collector-idle") for text in NO_TIMES),
-    *(("keep-days", text) for text in NO_TIMES if text.strip()),
-    *(("keep-bytes", text) for text in NO_SIZES),
+    *((name, text) for name in ("agent-idle", "collector-idle") for text in BAD_IDLE_TIMES),
+    *(("keep-days", text) for text in BAD_IDLE_TIMES if text.strip()),
+    *(("keep-bytes", text) for text in BAD_SIZES),
     *(("debug", text) for text in ("maybe", "2", "-1", LONG, "ja", "\udcff")),
 ]
 
 
 @pytest.mark.parametrize(("name", "text"), BAD_SETTINGS, ids=_short)
-def test_a_bad_setting_is_one_line_that_names_it(
+def test_a_bad_setting_is_refused_in_one_line_that_names_it(
     run: Run, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
     variable = SETTINGS[name].variable
     monkeypatch.setenv(variable, text)
     answer = run("start")
-    assert refused(answer) == "usage"
+    assert refusal_slug(answer) == "usage"
     assert answer[2].startswith(f"tfprof: {variable}: ")
 
 

@@ -22,13 +22,13 @@ GRAPH = graph_pb2.GraphDef(
 
 def tables() -> dict[str, Any]:
     """Return the rows of a job with two traced training steps and a session run."""
-    made = traced(GRAPH.SerializeToString(), [run_metadata([b"a", b"b"]), run_metadata([b"a"])])
+    job_tables = traced(GRAPH.SerializeToString(), [run_metadata([b"a", b"b"]), run_metadata([b"a"])])
     spans = [span(layout.FIT, 1, 0, 100), span(layout.EPOCH, 1, 0, 100)]
     spans += [span(layout.BATCH, n, 10 * n, 5, parent=1, flags=n % 2) for n in range(1, 5)]
-    made["spans"] = rows("spans", [*spans, span(layout.RUN, 1, 200, 1, count=7)])
+    job_tables["spans"] = rows("spans", [*spans, span(layout.RUN, 1, 200, 1, count=7)])
     samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(4)]
-    made["samples"] = rows("samples", samples)
-    return made
+    job_tables["samples"] = rows("samples", samples)
+    return job_tables
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_jobs_lists_every_job_with_its_state(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "ids"),
     [
         (("--state", "killed"), ["7f3b"]),
         (("--state", "killed,starting"), ["7f3b", "1234"]),
@@ -84,12 +84,12 @@ def test_jobs_lists_every_job_with_its_state(run: Run) -> None:
         (("--since", "2023-11-16 12:00"), []),
     ],
 )
-def test_jobs_lists_only_selected_jobs(run: Run, words: tuple[str, ...], found: list[str]) -> None:
+def test_jobs_lists_only_selected_jobs(run: Run, words: tuple[str, ...], ids: list[str]) -> None:
     code, out, err = run("jobs", *words)
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()[1:]] == found
-    assert ("none of 3 jobs matches the state, name and time" in err) == (not found)
-    assert [job["id"] for job in json.loads(run("jobs", "--json", *words)[1])["jobs"]] == found
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ids
+    assert ("none of 3 jobs matches the state, name and time" in err) == (not ids)
+    assert [job["id"] for job in json.loads(run("jobs", "--json", *words)[1])["jobs"]] == ids
 
 
 def test_jobs_shows_step_time_and_resource_use(run: Run, tmp_path: Path) -> None:
@@ -103,13 +103,13 @@ def test_jobs_shows_step_time_and_resource_use(run: Run, tmp_path: Path) -> None
 
 
 def test_jobs_as_json_names_its_units(run: Run) -> None:
-    listed = json.loads(run("jobs", "--json")[1])["jobs"]
-    assert [(job["uid"], job["steps"], job["traced"], job["lost"], job["state"]) for job in listed] == [
+    jobs = json.loads(run("jobs", "--json")[1])["jobs"]
+    assert [(job["uid"], job["steps"], job["traced"], job["lost"], job["state"]) for job in jobs] == [
         ("7f3a112233445566", 4, 2, 0, "exited"),
         ("7f3b112233445566", 0, 0, 0, "killed"),
         ("1234112233445566", 0, 0, 0, "running"),
     ]
-    assert listed[0]["duration_ns"] == 60 * SECOND
+    assert jobs[0]["duration_ns"] == 60 * SECOND
 
 
 def test_op_shows_each_type_with_what_was_selected(run: Run) -> None:
@@ -137,7 +137,7 @@ def test_scope_and_graph_as_json_are_trees(run: Run) -> None:
         root = json.loads(run(view, "train.py", "--json")[1])["profile"]
         assert [child["name"] for child in root["children"]] == names
         assert (root["total_exec_micros"], root["total_run_count"]) == (20, 2)
-    assert [below["name"] for below in root["children"][0]["children"]] == ["a"]
+    assert [grandchild["name"] for grandchild in root["children"][0]["children"]] == ["a"]
 
 
 def test_op_of_one_step_has_that_step_only(run: Run) -> None:
@@ -172,19 +172,19 @@ def test_steps_as_json_lists_the_requested_number(run: Run) -> None:
     assert len(json.loads(run("steps", "7f3a", "--json", "--all")[1])["steps"]) == 5
 
 
-def befallen(*slugs: str) -> dict[str, Any]:
+def event_table(*slugs: str) -> dict[str, Any]:
     """Return the events of a job, one for each of ``slugs``."""
-    each = [
+    events = [
         {"t_ns": START_NS + n, "slug": slug, "text": f"\033{slug} befell it", "count": n}
         for n, slug in enumerate(slugs, 1)
     ]
-    return {"events": rows("events", each)}
+    return {"events": rows("events", events)}
 
 
 @pytest.mark.parametrize("with_steps", [True, False])
 def test_events_of_a_job_are_printed_with_its_steps(tmp_path: Path, run: Run, with_steps: bool) -> None:
-    made = {**(tables() if with_steps else {}), **befallen("profiler-busy", "outside-steps")}
-    write_job(tmp_path / "store", TRAIN, made)
+    job_tables = {**(tables() if with_steps else {}), **event_table("profiler-busy", "outside-steps")}
+    write_job(tmp_path / "store", TRAIN, job_tables)
     result = ["?profiler-busy befell it [profiler-busy]", "?outside-steps befell it, 2 times [outside-steps]"]
     out = run("steps", "7f3a", "--store", str(tmp_path / "store"))[1]
     assert [line for line in out.splitlines() if "befell" in line] == result
@@ -208,14 +208,14 @@ def test_events_of_a_job_are_printed_with_its_steps(tmp_path: Path, run: Run, wi
 def test_the_report_contains_unusual_events(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], slugs: tuple[str, ...], result: str | None
 ) -> None:
-    write_job(tmp_path, TRAIN, {**tables(), **befallen(*slugs)}, end={"status": 0})
+    write_job(tmp_path, TRAIN, {**tables(), **event_table(*slugs)}, end={"status": 0})
     assert report.main(["00000000000000aa", "--store", str(tmp_path)]) == 0
     *_, note, _ = capsys.readouterr().out.splitlines()
     assert note == f"tfprof: {result}" if result else note.startswith("  ")
 
 
 def test_the_event_that_prevented_tracing_is_the_reason(tmp_path: Path, run: Run) -> None:
-    write_job(tmp_path / "store", TRAIN, befallen("profiler-server"))
+    write_job(tmp_path / "store", TRAIN, event_table("profiler-server"))
     message = run("op", "7f3a", "--store", str(tmp_path / "store"))[2]
     assert message == "tfprof: no traced steps: ?profiler-server befell it [profiler-server]\n"
 
@@ -224,7 +224,7 @@ def test_spans_is_a_tree(run: Run) -> None:
     lines = run("spans", "7f3a")[1].splitlines()
     assert [line.split("  ")[0] or line[:7].rstrip() for line in lines][1:3] == ["fit 1", "  epoch"]
     tree = json.loads(run("spans", "7f3a", "--json")[1])["spans"]
-    assert [(one["depth"], one["kind"], one["count"]) for one in tree] == [
+    assert [(entry["depth"], entry["kind"], entry["count"]) for entry in tree] == [
         (0, "fit", 1),
         (1, "epoch", 1),
         (2, "batch", 4),
@@ -276,7 +276,7 @@ def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, 
         (["host", "7f3a", "extra"], 2, "Got unexpected extra argument"),
     ],
 )
-def test_bad_input_is_one_line_with_a_slug(run: Run, words: list[str], status: int, message: str) -> None:
+def test_bad_input_is_reported_in_one_line_with_a_slug(run: Run, words: list[str], status: int, message: str) -> None:
     code, out, err = run(*words)
     assert (code, out) == (status, "")
     assert err.startswith("tfprof: ")

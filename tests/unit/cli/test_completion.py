@@ -32,15 +32,15 @@ def bash(store: Path, line: str, environ: dict[str, str] | None = None) -> list[
         _tfprof_completion tfprof
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", code], env=environ or environment(store), capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.split()
+    assert (process.returncode, process.stderr) == (0, "")
+    return process.stdout.split()
 
 
 @pytest.mark.parametrize(
-    ("line", "offered"),
+    ("line", "expected"),
     [
         ("tfprof sh", ["show", "shell"]),
         ("tfprof show ", ["last", "train.py", "idle.py", "aa10", "bb10", "cc10"]),
@@ -59,9 +59,9 @@ def bash(store: Path, line: str, environ: dict[str, str] | None = None) -> list[
         ("tfprof op --nosuch ", []),
     ],
 )
-def test_bash_completes_commands_options_and_jobs(store: Path, line: str, offered: list[str]) -> None:
-    found = bash(store, line)
-    assert set(found) == set(offered) if offered else "Error" not in " ".join(found)
+def test_bash_completes_commands_options_and_jobs(store: Path, line: str, expected: list[str]) -> None:
+    completions = bash(store, line)
+    assert set(completions) == set(expected) if expected else "Error" not in " ".join(completions)
 
 
 def test_without_a_store_commands_are_completed_without_messages(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_an_invalid_settings_file_completes_nothing_and_prints_nothing(tmp_path:
     (folder / "config.toml").write_text("store = ")
     request = {"_TFPROF_COMPLETE": "bash_complete", "COMP_WORDS": "tfprof show b", "COMP_CWORD": "2"}
     environ = {**environment(tmp_path), "HOME": str(tmp_path), **request}
-    done = subprocess.run([BIN / "tfprof"], env=environ, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout, done.stderr) == ("", "")
+    process = subprocess.run([BIN / "tfprof"], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (process.stdout, process.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -96,20 +96,20 @@ def test_every_shell_accepts_its_script(store: Path, shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
     flags = ["--no-execute"] if shell == "fish" else ["-n"]
-    done = subprocess.run(
+    process = subprocess.run(
         [shell, *flags], input=script, env=environment(store), capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 def test_fish_completes_commands_options_and_jobs(store: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("no fish here")
     code = "tfprof completion fish | source; complete -C 'tfprof show b'; complete -C 'tfprof fol'"
-    done = subprocess.run(
+    process = subprocess.run(
         ["fish", "-c", code], env=environment(store), capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.stdout.splitlines() == [
+    assert process.stdout.splitlines() == [
         "bb10\ttrain.py (exited)",
         "follow\tThe steps of a job as lines; while it runs.",
     ]
@@ -126,7 +126,7 @@ def test_zsh_completes_commands_options_and_jobs(store: Path) -> None:
         words=(tfprof show b); CURRENT=3
         _tfprof_completion
     """
-    done = subprocess.run(
+    process = subprocess.run(
         ["zsh", "-f", "-c", code], env=environment(store), capture_output=True, text=True, timeout=60, check=False
     )
-    assert "bb10:train.py (exited)" in done.stdout.splitlines()
+    assert "bb10:train.py (exited)" in process.stdout.splitlines()

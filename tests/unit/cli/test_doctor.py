@@ -12,7 +12,7 @@ from tfprof.cli.doctor import doctor
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    short = Path(tempfile.mkdtemp(dir="/tmp"))  # a socket's path is short
+    short = Path(tempfile.mkdtemp(dir="/tmp"))  # the path of a socket must be short
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short / "run"))
 
     def run(*arguments):
@@ -24,7 +24,7 @@ def run(tmp_path, monkeypatch):
         assert result.return_value == (document["verdict"] == "no")
         assert not (short / "run").exists()
         assert not (tmp_path / "store").exists()
-        return {one["part"]: one for one in document["findings"]}
+        return {finding["part"]: finding for finding in document["findings"]}
 
     yield run
     short.rmdir()
@@ -41,10 +41,10 @@ def python(tmp_path):
 
 
 def test_a_command_with_tensorflow_can_be_profiled(run, python):
-    found = run(str(python), "-u", "train.py", "--steps", "3")
-    assert {one["verdict"] for one in found.values()} <= {"ok", "note"}
-    assert "2.15.1" in found["tensorflow"]["text"]
-    assert str(python) in found["python"]["text"]
+    findings = run(str(python), "-u", "train.py", "--steps", "3")
+    assert {finding["verdict"] for finding in findings.values()} <= {"ok", "note"}
+    assert "2.15.1" in findings["tensorflow"]["text"]
+    assert str(python) in findings["python"]["text"]
 
 
 def test_an_isolated_python_cannot_be_profiled_by_the_launcher(run, python):
@@ -55,9 +55,9 @@ def test_a_script_is_checked_with_its_interpreter(run, python, tmp_path):
     script = tmp_path / "train"
     script.write_text(f"#!{python} -E\n")
     script.chmod(0o700)
-    found = run(str(script))
-    assert "-E" in found["start"]["text"]
-    assert "2.15.1" in found["tensorflow"]["text"]
+    findings = run(str(script))
+    assert "-E" in findings["start"]["text"]
+    assert "2.15.1" in findings["tensorflow"]["text"]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_a_process_is_checked_and_not_changed(run):
     python = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
     try:
         python.stdout.readline()
-        found = run(str(python.pid))
+        findings = run(str(python.pid))
     finally:
         python.communicate(b"\n")
-    assert found["process"]["verdict"] == "ok"
-    assert found["attach"]["verdict"] == "note"
+    assert findings["process"]["verdict"] == "ok"
+    assert findings["attach"]["verdict"] == "note"
     other = subprocess.Popen(["sleep", "60"])
     # A process that has just executed another program has no command line for a moment.
     while not Path(f"/proc/{other.pid}/cmdline").read_bytes():
@@ -99,6 +99,6 @@ def test_a_process_is_checked_and_not_changed(run):
 def test_a_store_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / "store.json").write_text('{"version": 99}')
     result = CliRunner().invoke(doctor, ["--store", str(tmp_path), "--json", "sh"], standalone_mode=False)
-    found = json.loads(result.output)
-    assert found["verdict"] == "no"
-    assert "version 99" in found["findings"][-1]["text"]
+    document = json.loads(result.output)
+    assert document["verdict"] == "no"
+    assert "version 99" in document["findings"][-1]["text"]

@@ -22,13 +22,15 @@ def launch(store: Path, *jobs: int, steps: int = 2) -> None:
         write_job(store, uid, tables if steps else {}, identity={"launch": LAUNCH, "name": f"j{number}"}, end=end)
 
 
-def dumped(store: Path, folder: Path, steps: str, *more: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def profile_messages(
+    store: Path, folder: Path, steps: str, *more: str, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
     """Return the messages about profiles at the end of the launch.
 
     Their paths are relative to ``folder``.
     """
-    given = [LAUNCH, "--store", str(store), "--dump-steps", steps, "--dump-dir", str(folder), *more]
-    assert report.main(given) == 0
+    arguments = [LAUNCH, "--store", str(store), "--dump-steps", steps, "--dump-dir", str(folder), *more]
+    assert report.main(arguments) == 0
     lines = capsys.readouterr().out.replace(f"{folder}/", "").splitlines()
     return [line.removeprefix("tfprof: ") for line in lines if "profile" in line]
 
@@ -42,7 +44,7 @@ def test_each_profile_contains_the_traced_steps_up_to_its_step(
 ) -> None:
     launch(tmp_path / "s", 1)
     out = tmp_path / "new" / "folder"
-    assert dumped(tmp_path / "s", out, "3,4,5,10,200", capsys=capsys) == [
+    assert profile_messages(tmp_path / "s", out, "3,4,5,10,200", capsys=capsys) == [
         "no profile_3: no step up to 3 was traced (--trace selects the steps)",
         "wrote profile_4: 1 traced step",
         "wrote profile_5: 1 traced step, the last is step 4",
@@ -59,14 +61,14 @@ def test_each_profile_contains_the_traced_steps_up_to_its_step(
 
 def test_several_processes_get_a_folder_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 0xAA00 << 48, 0xBB00 << 48)
-    message = dumped(tmp_path / "s", tmp_path, "4", capsys=capsys)
+    message = profile_messages(tmp_path / "s", tmp_path, "4", capsys=capsys)
     assert message == ["wrote bb00/profile_4: 1 traced step", "wrote aa00/profile_4: 1 traced step"]
     assert steps_of(tmp_path / "aa00" / "profile_4") == [4]
 
 
 def test_a_quiet_launch_prints_only_missing_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 1)
-    assert dumped(tmp_path / "s", tmp_path, "3,4", "--quiet", capsys=capsys) == [
+    assert profile_messages(tmp_path / "s", tmp_path, "3,4", "--quiet", capsys=capsys) == [
         "no profile_3: no step up to 3 was traced (--trace selects the steps)"
     ]
     assert (tmp_path / "profile_4").exists()
@@ -75,20 +77,22 @@ def test_a_quiet_launch_prints_only_missing_profiles(tmp_path: Path, capsys: pyt
 def test_a_job_without_traced_steps_has_no_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 1, steps=0)
     (message,) = [
-        line for line in dumped(tmp_path / "s", tmp_path, "4,8", "--quiet", capsys=capsys) if "profile_" in line
+        line
+        for line in profile_messages(tmp_path / "s", tmp_path, "4,8", "--quiet", capsys=capsys)
+        if "profile_" in line
     ]
     assert message.startswith("no profile_4, profile_8: no traced steps")
 
 
 def test_a_launch_without_data_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path / "s", 1, {})
-    given = ["00000000000000bb", "--store", str(tmp_path / "s"), "--dump-steps", "4", "--quiet"]
-    assert report.main(given) == 0
+    arguments = ["00000000000000bb", "--store", str(tmp_path / "s"), "--dump-steps", "4", "--quiet"]
+    assert report.main(arguments) == 0
     assert capsys.readouterr().out.startswith("tfprof: no profile: no data of this command reached the store")
 
 
 def test_an_unwritable_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 1)
     (tmp_path / "file").touch()
-    message = dumped(tmp_path / "s", tmp_path / "file" / "sub", "4,7", capsys=capsys)
+    message = profile_messages(tmp_path / "s", tmp_path / "file" / "sub", "4,7", capsys=capsys)
     assert message == [f"no profile_{step}: Not a directory [io]" for step in (4, 7)]

@@ -73,10 +73,10 @@ def test_a_graph_alone_has_parameters(run: Run) -> None:
 
 def test_json_names_the_job(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("import", "--graph_path", "graph", "--run_meta_path", "run-0", "--json")
-    shown = json.loads(out)
+    document = json.loads(out)
     assert code == 0
-    assert shown.pop("coverage") == [pytest.approx(0.25)]
-    assert shown == {"job": jobs(tmp_path)[0], "name": "graph", "nodes": 3, "steps": 1}
+    assert document.pop("coverage") == [pytest.approx(0.25)]
+    assert document == {"job": jobs(tmp_path)[0], "name": "graph", "nodes": 3, "steps": 1}
 
 
 def test_a_step_that_was_not_traced_is_left_out_and_keeps_its_number(run: Run) -> None:

@@ -24,5 +24,5 @@ with interrupt.Interruptible():
 
 
 def test_ctrl_c_at_the_end_of_the_block_is_silent() -> None:
-    ended = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+    process = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, timeout=60, check=False)
+    assert (process.returncode, process.stderr) == (-signal.SIGINT, b"")

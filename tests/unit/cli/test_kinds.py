@@ -36,9 +36,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     tables["traces"] = pa.Table.from_pylist(steps, schema=TRACES)
     counters = {"counts": {"batch": 100, "test_batch": 7500}, "times": TIMES, "failed": {"batch": 2}}
-    place = tmp_path_factory.mktemp("kinds") / "store"
-    write_job(place, 0xAA << 56, tables, identity={"name": "fit.py"}, counters=counters)
-    return place
+    path = tmp_path_factory.mktemp("kinds") / "store"
+    write_job(path, 0xAA << 56, tables, identity={"name": "fit.py"}, counters=counters)
+    return path
 
 
 @pytest.fixture
@@ -48,14 +48,14 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return caller(capsys)
 
 
-def shown(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:
+def times_and_kinds(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return the time of each op type in µs, and the number of steps of each kind."""
     document = json.loads(run("op", "aa", "--json", *words)[1])
-    found, entry = {}, document["profile"]
+    times, entry = {}, document["profile"]
     while entry["children"]:
         (entry,) = entry["children"]
-        found[entry["name"]] = entry["exec_micros"]
-    return {name: micros for name, micros in found.items() if micros}, document["kinds"]
+        times[entry["name"]] = entry["exec_micros"]
+    return {name: micros for name, micros in times.items() if micros}, document["kinds"]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def shown(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:
 def test_a_view_covers_the_selected_kind(
     run: Run, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
 ) -> None:
-    assert shown(run, *words) == (micros, kinds)
+    assert times_and_kinds(run, *words) == (micros, kinds)
 
 
 def test_kinds_that_are_left_out_are_named(run: Run) -> None:
@@ -153,9 +153,9 @@ def test_profile_proto_writes_all_or_selected_kinds(run: Run, tmp_path: Path) ->
 
 def test_python_can_select_kinds(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened = open_store(store)
-    asked = {"output": "none", "account_type_regexes": [".*"], "show_name_regexes": [".*"], "max_depth": 9}
+    options = {"output": "none", "account_type_regexes": [".*"], "show_name_regexes": [".*"], "max_depth": 9}
     totals = [
-        opened.select("aa", kind=kind).profile_operations(asked).total_exec_micros
+        opened.select("aa", kind=kind).profile_operations(options).total_exec_micros
         for kind in (None, "test_batch", ["batch", "test_batch"])
     ]
     assert totals == [10, 90, 100]
@@ -185,11 +185,11 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ops = {"train_step": Ran("gradient_tape/dense", 0, 10), "eval_step": Ran("cast", 0, 90)}
     parts = [run_metadata([ops[name]], START_NS) for _, name in CALLS]
     tables = traced(graph({"gradient_tape/dense": "MatMul", "cast": "Cast"}), parts)
-    found = [
+    traces = [
         {**row, "kind": layout.FUNCTION, "step": step, "key": KEYS[name]}
         for row, (step, name) in zip(tables["traces"].to_pylist(), CALLS, strict=True)
     ]
-    tables["traces"] = pa.Table.from_pylist(found, schema=TRACES)
+    tables["traces"] = pa.Table.from_pylist(traces, schema=TRACES)
     times = {"train_step": 10**9, "eval_step": 4 * 10**9}
     calls = [
         {"kind": layout.FUNCTION, "key": KEYS[name], "count": 40, "total_ns": times[name], "min_ns": 1, "max_ns": 1}
@@ -197,10 +197,10 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     tables["spans"] = rows("spans", calls)
     counters = {"counts": {"function": 90}, "times": {"function": 5 * 10**9}}
-    place = tmp_path_factory.mktemp("loop") / "store"
+    path = tmp_path_factory.mktemp("loop") / "store"
     identity = {"name": "loop.py", "functions": {str(key): name for key, name in NAMES.items()}}
-    write_job(place, 0xAA << 56, tables, identity=identity, counters=counters)
-    return place
+    write_job(path, 0xAA << 56, tables, identity=identity, counters=counters)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_function_is_a_kind_and_one_that_trains_comes_first(
     run: Run, loop: Path, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
 ) -> None:
-    assert shown(run, "--store", str(loop), *words) == (micros, kinds)
+    assert times_and_kinds(run, "--store", str(loop), *words) == (micros, kinds)
 
 
 def test_functions_are_named_if_their_steps_are_left_out_or_missing(run: Run, loop: Path) -> None:

@@ -154,11 +154,11 @@ def test_several_jobs_can_be_merged(ask: Run) -> None:
         for jobs in (["aa10"], ["aa10", "bb10"])
     )
     assert "MatMul                           10us (" in alone
-    assert both.startswith("\n\nFound accelerator operation")  # of the second one
+    assert both.startswith("\n\nFound accelerator operation")  # of the second job
     assert "MatMul                           10us (" in both
 
 
-def test_bytes_that_are_no_text_are_refused_like_other_words(ask: Run) -> None:
+def test_bytes_that_are_not_text_are_refused_like_other_words(ask: Run) -> None:
     assert "no such command" in ask("\udcff\n")[2]
 
 

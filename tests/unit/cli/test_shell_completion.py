@@ -17,7 +17,7 @@ def names(view: str, option: str) -> Iterable[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "length", "offered"),
+    ("text", "length", "words"),
     [
         ("s", 1, ["scope", "set"]),
         ("  gr", 2, ["graph"]),
@@ -40,9 +40,9 @@ def names(view: str, option: str) -> Iterable[str]:
         ("op -max_depth ", 0, []),
     ],
 )
-def test_the_possible_next_words_are_offered(text: str, length: int, offered: list[str]) -> None:
-    found = complete(text, names)
-    assert (found.length, found.texts) == (length, offered)
+def test_the_possible_next_words_are_offered(text: str, length: int, words: list[str]) -> None:
+    completion = complete(text, names)
+    assert (completion.length, completion.texts) == (length, words)
 
 
 def test_commands_and_options_are_followed_by_a_blank_and_values_are_not() -> None:
@@ -57,5 +57,5 @@ def test_an_empty_line_offers_all_commands_and_a_command_all_options() -> None:
 
 
 def test_the_number_of_completions_is_limited() -> None:
-    found = complete("op -show_name_regexes a", lambda _view, _option: (f"a{number}" for number in range(10**9)))
-    assert len(found.texts) == CANDIDATES_MAX
+    completion = complete("op -show_name_regexes a", lambda _view, _option: (f"a{number}" for number in range(10**9)))
+    assert len(completion.texts) == CANDIDATES_MAX

@@ -33,7 +33,7 @@ def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
     assert len(kept) <= LINES_MAX
     assert kept[-1] == f"op -step {LINES_MAX + 9}"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert lines.texts == kept == LineHistory(path).texts
+    assert lines.texts == saved == LineHistory(path).texts
 
 
 def test_without_a_file_lines_are_kept_for_the_session(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_an_unwritable_file_is_reported_once(tmp_path: Path, capsys: pytest.Capt
     assert lines.texts == ["op", "scope"]
 
 
-def test_bytes_that_are_no_text_do_not_keep_a_shell_from_starting(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_do_not_prevent_a_shell_from_starting(tmp_path: Path) -> None:
     (tmp_path / "history").write_bytes(b"op\n\xff\xfe\n")
     assert LineHistory(tmp_path / "history").texts[0] == "op"
 

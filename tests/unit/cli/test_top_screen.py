@@ -28,17 +28,17 @@ JOBS = 30
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
     """A store with running jobs; number 7 has become slower."""
-    made = LocalStoreWriter(tmp_path / "store", HOST)
+    store_writer = LocalStoreWriter(tmp_path / "store", HOST)
     now = time.time_ns()
     for number in range(JOBS):
-        job = made.job((number + 1) << 48)
+        job = store_writer.job((number + 1) << 48)
         job.identity({**IDENTITY, "name": f"job{number:02d}.py", "host": HOST, "created_real_ns": now - 120 * SECOND})
         start = (now - 100 * SECOND - IDENTITY["created_real_ns"]) / MS
-        late = 400 if number == 7 else 100
-        entries = [span(layout.BATCH, n, start + n * 500, 100 if n < 160 else late) for n in range(198)]
+        later_ms = 400 if number == 7 else 100
+        entries = [span(layout.BATCH, n, start + n * 500, 100 if n < 160 else later_ms) for n in range(198)]
         job.append({"spans": rows("spans", entries)})
-    yield made
-    made.close()
+    yield store_writer
+    store_writer.close()
 
 
 def drive(
@@ -60,14 +60,14 @@ def drive(
     return app
 
 
-async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     """Wait until a condition holds; fail after a time limit."""
     for _ in range(600):
         await pilot.pause(0.05)
         with contextlib.suppress(Exception):
-            if true():
+            if condition():
                 return
-    raise AssertionError("it does not come")
+    raise AssertionError("the condition did not hold in time")
 
 
 def texts(jobs: JobsScreen) -> list[str]:
@@ -91,11 +91,11 @@ def test_the_slow_job_is_at_the_top_and_highlighted(writer: LocalStoreWriter) ->
 
 def test_keys_change_and_reverse_the_order(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        seen = []
+        orders = []
         for _ in ORDERS:
-            seen.append(text_of(jobs, "#summary").split(" · ")[0])
+            orders.append(text_of(jobs, "#summary").split(" · ")[0])
             await pilot.press("s")
-        assert seen == [f"by {order}" for order in ORDERS]
+        assert orders == [f"by {order}" for order in ORDERS]
         await pilot.press("S", "S")
         assert text_of(jobs, "#summary").startswith("by name")
         assert "job00.py" in texts(jobs)[0]

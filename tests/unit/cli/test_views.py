@@ -53,9 +53,9 @@ def test_graph_is_a_tree_of_inputs(run: Run) -> None:
 
 
 def test_both_spellings_mean_the_same(run: Run) -> None:
-    one = run("op", "aa10", "-max_depth", "1", "-order_by", "micros")
-    assert one == run("op", "--max-depth=1", "--order-by", "micros", "aa10")
-    assert one == run("op", "--max_depth", "1", "-order-by=micros", "aa10")
+    result = run("op", "aa10", "-max_depth", "1", "-order_by", "micros")
+    assert result == run("op", "--max-depth=1", "--order-by", "micros", "aa10")
+    assert result == run("op", "--max_depth", "1", "-order-by=micros", "aa10")
 
 
 def test_several_jobs_are_merged_by_names_of_nodes(run: Run) -> None:
@@ -65,8 +65,8 @@ def test_several_jobs_are_merged_by_names_of_nodes(run: Run) -> None:
     assert (alone["traces"], other["traces"], both["traces"]) == (2, 1, 3)
     assert both["jobs"] == ["aa10000000000001", "bb10000000000002"]
     assert (both["job"], alone["job"]) == (None, "aa10000000000001")
-    found = {child["name"]: child for child in both["profile"]["children"]}
-    assert set(found) == {"loss", "net"}
+    children = {child["name"]: child for child in both["profile"]["children"]}
+    assert set(children) == {"loss", "net"}
 
 
 def test_host_and_pid_select_jobs(run: Run) -> None:
@@ -233,7 +233,9 @@ def test_the_code_view_prints_which_option_it_ignores(run: Run) -> None:
         (["aa10", "--foo", "1"], 2, "No such option '--foo'"),
     ],
 )
-def test_bad_input_is_one_line_with_a_slug(run: Run, view: str, words: list[str], status: int, message: str) -> None:
+def test_bad_input_is_reported_in_one_line_with_a_slug(
+    run: Run, view: str, words: list[str], status: int, message: str
+) -> None:
     code, out, err = run(view, *words)
     assert (code, out) == (status, "")
     assert err.startswith("tfprof: ")
@@ -262,7 +264,7 @@ def test_an_unsupported_output_is_refused(run: Run, words: list[str], message: s
 
 
 @pytest.mark.parametrize("output", ["file", "timeline"])
-def test_a_file_that_cannot_be_written_is_one_line(run: Run, output: str) -> None:
+def test_a_file_that_cannot_be_written_is_reported_in_one_line(run: Run, output: str) -> None:
     code, _, err = run("scope", "aa10", "-output", f"{output}:outfile=/nonexistent/x")
     assert code == 1
     assert err.startswith("tfprof: cannot write /nonexistent/x")

@@ -27,8 +27,8 @@ def tables() -> dict[str, Any]:
     samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(30)]
     events = [{"t_ns": START_NS, "slug": "gap", "text": "some are missing", "count": 3}]
     alerts = [{"found_ns": START_NS, "slug": "stall", "kind": layout.BATCH, "step": 40, "before": 5e8, "now": 2e10}]
-    found = {"spans": spans, "samples": samples, "events": events, "alerts": alerts}
-    return {name: rows(name, values) for name, values in found.items()}
+    entries = {"spans": spans, "samples": samples, "events": events, "alerts": alerts}
+    return {name: rows(name, values) for name, values in entries.items()}
 
 
 @pytest.fixture
@@ -85,13 +85,13 @@ def test_show_fits_its_screen(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_show_as_json_has_every_part(run: Run) -> None:
     document = json.loads(run("show", "7f3a", "--json")[1])
-    assert [one["name"] for one in document["phases"]] == ["starting", "fit", "evaluate", "ending"]
+    assert [item["name"] for item in document["phases"]] == ["starting", "fit", "evaluate", "ending"]
     (batch,) = document["step_times"]
     assert (batch["kind"], batch["count"], batch["spread"]["p50_ns"]) == ("batch", 40, 20 * MS)
     assert document["top_ops"]["why"].startswith("no traced steps")
     assert document["job_series"]["cpu_cores"]["mean"] == 2.0
     assert (document["cpus"], document["state"], document["tags"]) == (8, "exited", [])
-    assert [one["slug"] for one in document["warnings"]] == ["gap"]
+    assert [item["slug"] for item in document["warnings"]] == ["gap"]
 
 
 # -- follow ---------------------------------------------------------------------------------------
@@ -111,13 +111,13 @@ def test_follow_prints_the_last_steps_and_the_end(run: Run) -> None:
 
 
 def test_follow_as_json_prints_one_document_per_line(run: Run) -> None:
-    found = [json.loads(line) for line in run("follow", "7f3a", "--all", "--json")[1].splitlines()]
-    assert found[0]["event"] == "job"
-    assert found[-1]["event"] == "end"
-    assert found[-1]["median_ns"] == 20 * MS
-    batches = [one for one in found if one["event"] == "steps" and one["kind"] == "batch"]
-    assert [one["first"] for one in batches] == list(range(1, 41))
-    assert {one["event"] for one in found} == {"job", "steps", "warning", "end"}
+    documents = [json.loads(line) for line in run("follow", "7f3a", "--all", "--json")[1].splitlines()]
+    assert documents[0]["event"] == "job"
+    assert documents[-1]["event"] == "end"
+    assert documents[-1]["median_ns"] == 20 * MS
+    batches = [document for document in documents if document["event"] == "steps" and document["kind"] == "batch"]
+    assert [document["first"] for document in batches] == list(range(1, 41))
+    assert {document["event"] for document in documents} == {"job", "steps", "warning", "end"}
 
 
 def test_follow_of_several_jobs_prefixes_each_line_with_the_job(run: Run) -> None:
@@ -193,7 +193,7 @@ def test_a_pipe_instead_of_the_file_of_tags_does_not_block(run: Run, store: Path
 # -- rm -------------------------------------------------------------------------------------------
 
 
-def left(store: Path) -> list[str]:
+def remaining(store: Path) -> list[str]:
     return sorted(path.name[:4] for path in (store / "jobs").iterdir())
 
 
@@ -201,22 +201,22 @@ def test_rm_removes_ended_jobs_completely(run: Run, store: Path, live: LocalStor
     code, out, err = run("rm", "7f3a")
     assert (code, err) == (0, "")
     assert out.startswith("removed 1 job, ")
-    assert left(store) == ["1234", "7f3b"]
+    assert remaining(store) == ["1234", "7f3b"]
     assert json.loads(run("rm", "7f3b", "--json")[1])["removed"] == [f"{OTHER:016x}"]
 
 
 def test_rm_refuses_a_running_job_and_removes_none(run: Run, store: Path, live: LocalStoreWriter) -> None:
     code, _, err = run("rm", "7f3a", "live.py")
     assert (code, "[job-running]" in err) == (1, True)
-    assert left(store) == ["1234", "7f3a", "7f3b"]
+    assert remaining(store) == ["1234", "7f3a", "7f3b"]
 
 
 def test_rm_removes_the_selected_jobs(run: Run, store: Path, live: LocalStoreWriter) -> None:
     assert run("rm", "--name", "OTH*", "--yes")[0] == 0
-    assert left(store) == ["1234", "7f3a"]
+    assert remaining(store) == ["1234", "7f3a"]
     assert "nothing was removed" in run("rm", "--older-than", "2020-01-01", "--yes")[2]
     assert run("rm", "--older-than", "1d", "--yes")[0] == 0
-    assert left(store) == ["1234"]
+    assert remaining(store) == ["1234"]
     assert "nothing was removed" in run("rm", "--all", "--yes")[2]
 
 
@@ -224,24 +224,24 @@ def test_rm_removes_a_job_whose_collector_ended_unless_its_process_runs(
     run: Run, store: Path, live: LocalStoreWriter
 ) -> None:
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    mine = {"name": "mine.py", "host": socket.gethostname(), "pid": os.getpid(), "started": int(stat[19])}
-    live.job(0x5678 << 48).identity(mine)
+    identity = {"name": "mine.py", "host": socket.gethostname(), "pid": os.getpid(), "started": int(stat[19])}
+    live.job(0x5678 << 48).identity(identity)
     live.close()
     assert run("rm", "--older-than", "1d", "--yes")[0] == 0
-    assert left(store) == ["1234", "5678"]
+    assert remaining(store) == ["1234", "5678"]
     assert run("rm", "--all", "--yes")[0] == 0
-    assert left(store) == ["5678"]
+    assert remaining(store) == ["5678"]
 
 
 def test_rm_of_many_jobs_needs_yes_without_a_terminal(run: Run, store: Path) -> None:
     code, _, err = run("rm", "--all")
     assert (code, "--yes" in err) == (2, True)
-    assert left(store) == ["7f3a", "7f3b"]
+    assert remaining(store) == ["7f3a", "7f3b"]
 
 
 def test_a_stale_job_can_be_removed_unless_its_process_is_alive(run: Run, store: Path) -> None:
-    me = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    for uid, started in ((LIVE, me), (LIVE + 1, me + 1)):
+    own_start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    for uid, started in ((LIVE, own_start), (LIVE + 1, own_start + 1)):
         writer = LocalStoreWriter(store, socket.gethostname())
         writer.job(uid).identity({**IDENTITY, "name": f"{uid & 1}.py", "pid": os.getpid(), "started": started})
         writer.close()
@@ -251,8 +251,8 @@ def test_a_stale_job_can_be_removed_unless_its_process_is_alive(run: Run, store:
 
 
 def test_the_rest_of_an_interrupted_removal_does_no_harm(run: Run, store: Path) -> None:
-    rest = store / "jobs" / f".removed-{TRAIN:016x}"
-    rest.mkdir()
-    (rest / "spans-000000.parquet").write_text("x")
+    leftover = store / "jobs" / f".removed-{TRAIN:016x}"
+    leftover.mkdir()
+    (leftover / "spans-000000.parquet").write_text("x")
     assert run("rm", "7f3a")[0] == 0
-    assert left(store) == ["7f3b"]
+    assert remaining(store) == ["7f3b"]

@@ -54,7 +54,7 @@ def test_a_damaged_status_is_none(tmp_path, text: str) -> None:
     assert daemons.read_status(str(tmp_path), "agent") is None
 
 
-def test_a_status_that_cannot_be_written_leaves_the_old_one_and_no_rubbish(tmp_path, monkeypatch) -> None:
+def test_a_status_that_cannot_be_written_keeps_the_old_one_and_leaves_no_temporary_file(tmp_path, monkeypatch) -> None:
     path = tmp_path / "agent.json"
     private_files.write_json(str(path), {"old": 1})
 
@@ -64,37 +64,37 @@ def test_a_status_that_cannot_be_written_leaves_the_old_one_and_no_rubbish(tmp_p
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="No space"):
         private_files.write_json(str(path), {"new": 1})
-    assert [one.name for one in tmp_path.iterdir()] == ["agent.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["agent.json"]
     assert private_files.read_json(str(path)) == {"old": 1}
 
 
 @pytest.mark.parametrize("kind", sorted(ODD_FILES))
-def test_what_is_no_regular_file_is_neither_read_nor_locked_nor_waited_for(tmp_path, kind: str) -> None:
+def test_an_irregular_file_is_not_read_locked_or_waited_for(tmp_path, kind: str) -> None:
     for name in ("agent.pid", "agent.json"):
         ODD_FILES[kind](tmp_path / name)
     assert private_files.read_json(str(tmp_path / "agent.json")) is None
     assert daemons.running_pid(str(tmp_path), "agent") == 0
     assert daemons.last_pid(str(tmp_path), "agent") == 0
-    if kind not in ("sparse", "deep", "unreadable"):  # to a lock one regular file is as good as another
+    if kind not in ("sparse", "deep", "unreadable"):  # any regular file can be locked
         with pytest.raises(OSError, match=r"."):
             daemons.PidFileLock(str(tmp_path), "agent").acquire()
 
 
-def test_no_more_of_a_file_is_read_than_asked_for(tmp_path) -> None:
+def test_at_most_the_requested_bytes_of_a_file_are_read(tmp_path) -> None:
     path = tmp_path / "log"
     path.write_text("first" + "-" * 100 + "last")
     assert private_files.read_file(str(path), 5) == b"first"
     assert private_files.read_file(str(path), 4, last=True) == b"last"
 
 
-def test_json_is_written_over_whatever_an_earlier_process_left(tmp_path) -> None:
+def test_json_is_written_although_its_temporary_file_exists(tmp_path) -> None:
     path = tmp_path / "agent.json"
     os.mkfifo(f"{path}.{os.getpid()}.tmp")
     private_files.write_json(str(path), {"new": 1})
     assert private_files.read_json(str(path)) == {"new": 1}
 
 
-def test_why_a_daemon_could_not_start_is_told_until_it_starts_again(tmp_path, monkeypatch) -> None:
+def test_the_reason_of_a_failed_start_is_known_until_the_daemon_starts(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     store, place = "/some/store", runtime_dir.instance_dir("/some/store")
 
@@ -114,7 +114,7 @@ def test_why_a_daemon_could_not_start_is_told_until_it_starts_again(tmp_path, mo
     assert daemons.failure(place, "agent", 0) is None
 
 
-def test_a_second_daemon_is_none(tmp_path, monkeypatch, capsys) -> None:
+def test_a_second_daemon_of_a_store_is_refused(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     lock = daemons.PidFileLock(runtime_dir.make_instance("/some/store"), "agent")
     assert lock.acquire()
@@ -124,7 +124,7 @@ def test_a_second_daemon_is_none(tmp_path, monkeypatch, capsys) -> None:
     assert daemons.run("agent", "/some/store", lambda: 7) == 7
 
 
-def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
+def test_a_daemon_gets_only_the_listed_variables() -> None:
     environ = {
         "HOME": "/h",
         "TFPROF_AGENT_IDLE": "5",
@@ -164,24 +164,24 @@ def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(
     subprocess.run([sys.executable, "-c", starter], check=True, timeout=30)
     while not log.read_text().endswith("}\n"):
         time.sleep(0.01)
-    told = json.loads(log.read_text())
-    assert told["session"]
-    assert not told["leader"]
-    assert told["cwd"] == "/"
-    assert told["umask"] == 0o077
-    assert told["stdin"] == "/dev/null"
-    assert told["fds"] == 4  # three, and the one that lists them
-    assert told["hup"]
-    assert told["mask"] == 0
+    state = json.loads(log.read_text())
+    assert state["session"]
+    assert not state["leader"]
+    assert state["cwd"] == "/"
+    assert state["umask"] == 0o077
+    assert state["stdin"] == "/dev/null"
+    assert state["fds"] == 4  # 0, 1, 2, and that of the listed folder
+    assert state["hup"]
+    assert state["mask"] == 0
     assert oct(log.stat().st_mode & 0o777) == "0o600"
 
 
-def test_a_daemon_that_cannot_have_a_log_is_not_started(tmp_path) -> None:
+def test_a_daemon_whose_log_cannot_be_opened_is_not_started(tmp_path) -> None:
     with pytest.raises(daemons.DaemonError, match="No such file"):
         daemons.spawn("probe_daemon", [], str(tmp_path / "nowhere" / "log"))
 
 
-def test_a_large_log_makes_room(tmp_path) -> None:
+def test_a_large_log_is_renamed(tmp_path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"x" * (daemons.LOG_MAX + 1))
     daemons.spawn("this.is.no.module", [], str(log))

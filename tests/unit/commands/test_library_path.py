@@ -22,25 +22,25 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "a lib"
 
 
-def known(loaded: Path, *names: str) -> None:
+def write_cache(loaded: Path, *names: str) -> None:
     (loaded.parent / "cache").write_bytes(b"".join(name.encode() + b"\0" for name in names))
 
 
 def test_a_folder_is_kept_if_a_loaded_library_of_it_is_not_the_systems(loaded: Path) -> None:
-    known(loaded, "libz.so.1", "libstdc++.so.6")
+    write_cache(loaded, "libz.so.1", "libstdc++.so.6")
     assert library_path.needed(f"/usr/local/cuda/lib64:{loaded}:relative:") == str(loaded)
 
 
 def test_a_folder_is_dropped_if_the_system_has_its_libraries_too(loaded: Path) -> None:
-    known(loaded, "libz.so.1", "libstdc++.so.6", "libffi.so.8")
+    write_cache(loaded, "libz.so.1", "libstdc++.so.6", "libffi.so.8")
     assert library_path.needed(str(loaded)) == ""
 
 
-def test_all_is_kept_where_the_systems_libraries_are_unknown(loaded: Path) -> None:
+def test_every_folder_is_kept_if_the_systems_libraries_are_unknown(loaded: Path) -> None:
     assert library_path.needed(f"{loaded}:/elsewhere") == f"{loaded}:/elsewhere"
 
 
-def test_the_folder_of_the_own_libpython_is_kept() -> None:
+def test_the_folder_of_the_interpreters_libpython_is_kept() -> None:
     with open("/proc/self/maps", encoding="utf-8") as file:
         own = {os.path.dirname(line.split(None, 5)[5].rstrip()) for line in file if "/libpython3" in line}
     if not own or any(folder.startswith(("/usr/lib", "/lib")) for folder in own):

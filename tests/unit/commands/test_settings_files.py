@@ -22,16 +22,16 @@ class Files:
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    made = Files(tmp_path)
+    folder_files = Files(tmp_path)
     environ = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
     monkeypatch.setattr(os, "environ", environ | {"XDG_CONFIG_HOME": str(tmp_path / "user")})
-    monkeypatch.setattr(settings_files, "HOST_FILE", str(made.host))
+    monkeypatch.setattr(settings_files, "HOST_FILE", str(folder_files.host))
     monkeypatch.setattr(settings_files, "from_files", {})
-    return made
+    return folder_files
 
 
-def _options(*given):
-    return launcher.parse([*given, "true"])
+def _options(*arguments):
+    return launcher.parse([*arguments, "true"])
 
 
 def test_without_files_nothing_is_set(files):
@@ -54,21 +54,21 @@ def test_an_option_wins_over_the_environment_the_users_file_the_hosts_file_and_t
     assert _options("--ring", "5M").changes == {variable: "5M"}
 
 
-def test_the_launcher_hands_a_jobs_settings_on_and_no_others(files):
+def test_the_launcher_passes_only_the_settings_of_jobs_on(files):
     files.user.write_text('trace = "all"\ndebug = true\nagent-idle = 0.5\nstore = "/data/kept"')
     options = _options()
     assert options.changes == {"TFPROF_TRACE": "all", "TFPROF_DEBUG": "True"}
     assert options.store == "/data/kept"
 
 
-def test_a_daemon_is_not_given_what_files_say(files):
+def test_a_daemon_does_not_get_values_from_files(files):
     files.user.write_text("keep-days = 2")
     settings_files.load_into_environment()
     assert os.environ["TFPROF_KEEP_DAYS"] == "2"
     assert "TFPROF_KEEP_DAYS" not in settings_files.without_file_values(os.environ)
 
 
-def test_an_empty_variable_is_none_and_a_changed_file_counts_anew(files):
+def test_an_empty_variable_counts_as_unset_and_a_changed_file_is_read_again(files):
     os.environ["TFPROF_RING"] = ""
     files.user.write_text('ring = "3M"')
     assert settings_files.load_into_environment() == {"TFPROF_RING": "3M"}
@@ -111,7 +111,7 @@ def test_an_error_names_file_and_key(files, text, key):
 @pytest.mark.parametrize(
     "text", [b"ring", b"ring = ", b"\xff", b"a = " + b"[" * 5000, b"#" * (settings_files.FILE_MAX + 1)]
 )
-def test_what_is_no_toml_is_refused(files, text):
+def test_invalid_toml_is_refused(files, text):
     files.user.write_bytes(text)
     with pytest.raises(SettingsFileError, match=str(files.user)):
         settings_files.load_into_environment()
@@ -135,8 +135,8 @@ def test_only_a_private_regular_file_is_read(files, monkeypatch):
         settings_files.load_into_environment()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
-def test_a_folder_that_may_not_be_searched_holds_no_file(files):
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its user")
+def test_a_file_in_a_folder_without_access_is_ignored(files):
     files.host.write_text("[broken")
     files.host.parent.chmod(0o700)
     pid = os.fork()
@@ -153,9 +153,9 @@ def test_the_launcher_and_the_commands_refuse_a_bad_file(files, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["config"])
     assert ended.value.code == 2
-    said = capsys.readouterr().err.splitlines()
-    assert [line.partition(": ")[0] for line in said] == ["tfprof-run", "tfprof"]
-    assert all(f"{files.user}: rings is not a setting" in line for line in said)
+    messages = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[0] for line in messages] == ["tfprof-run", "tfprof"]
+    assert all(f"{files.user}: rings is not a setting" in line for line in messages)
 
 
 def test_config_says_where_each_value_comes_from(files, tmp_path, capsys):
@@ -178,25 +178,25 @@ def test_the_python_api_opens_the_store_of_the_commands_and_changes_no_environme
     from fakes import asked_store
     from tfprof.collector import open_store
 
-    places = [asked_store.write(tmp_path / name) for name in ("host's", "user's", "environment's", "asked")]
+    stores = [asked_store.write(tmp_path / name) for name in ("host's", "user's", "environment's", "asked")]
 
-    def opened(*given):
+    def opened_path(*arguments):
         before = dict(os.environ)
-        found = open_store(*given)._store.path
+        path = open_store(*arguments)._store.path
         assert dict(os.environ) == before
-        return found
+        return path
 
-    for place, say in (
-        (places[0], lambda: files.host.write_text(f'store = "{places[0]}"\n')),
-        (places[1], lambda: files.user.write_text(f'store = "{places[1]}"\n')),
-        (places[2], lambda: os.environ.update(TFPROF_STORE=str(places[2]))),
+    for store, set_store in (
+        (stores[0], lambda: files.host.write_text(f'store = "{stores[0]}"\n')),
+        (stores[1], lambda: files.user.write_text(f'store = "{stores[1]}"\n')),
+        (stores[2], lambda: os.environ.update(TFPROF_STORE=str(stores[2]))),
     ):
-        say()
-        assert opened() == Path(place) == Path(settings_files.store())
+        set_store()
+        assert opened_path() == Path(store) == Path(settings_files.store())
         for variable in settings_files.from_files:
             del os.environ[variable]
         settings_files.from_files.clear()
-    assert opened(places[3]) == Path(places[3])
+    assert opened_path(stores[3]) == Path(stores[3])
 
 
 def test_the_python_api_says_what_is_wrong_with_a_settings_file(files):

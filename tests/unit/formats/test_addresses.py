@@ -8,11 +8,11 @@ from tfprof.formats.errors import FolderError
 LONGEST = 107
 
 
-def test_an_address_is_that_of_a_socket_in_the_runtime_folder():
+def test_a_collectors_address_is_a_socket_in_the_runtime_folder():
     assert socket_file(collector_address("/run/user/7/tfprof/0123")) == "/run/user/7/tfprof/0123/collector.sock"
 
 
-def test_a_socket_file_is_of_a_local_address_alone():
+def test_only_a_local_address_has_a_socket_file():
     assert socket_file("tcp://host:7000") is None
 
 

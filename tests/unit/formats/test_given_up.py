@@ -12,11 +12,11 @@ def test_the_files_of_several_jobs_are_read_back(tmp_path: Path) -> None:
     assert list(given_up.pending(str(tmp_path))) == []
     for uid in (7, 8):
         given_up.write(str(tmp_path), uid, {"name": "a"}, {"state": "ended"})
-    found = list(given_up.pending(str(tmp_path)))
-    assert [value for _, value in found] == [
+    files = list(given_up.pending(str(tmp_path)))
+    assert [value for _, value in files] == [
         {"uid": uid, "identity": {"name": "a"}, "end": {"state": "ended"}} for uid in (7, 8)
     ]
-    for path, _ in found:
+    for path, _ in files:
         os.unlink(path)
     assert list(given_up.pending(str(tmp_path))) == []
 

@@ -62,8 +62,8 @@ def test_a_varint_has_at_most_ten_bytes():
 @given(st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused(data):
     try:
-        found = list(pb_wire.fields(data))
+        fields = list(pb_wire.fields(data))
     except ValueError:
         return
-    assert b"".join(data[start:end] for _, start, _, end in found) == data
-    assert all(start < content <= end for _, start, content, end in found)
+    assert b"".join(data[start:end] for _, start, _, end in fields) == data
+    assert all(start < content <= end for _, start, content, end in fields)

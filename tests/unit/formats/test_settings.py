@@ -50,7 +50,7 @@ def test_a_job_name_is_printable_and_not_reserved():
             job_name(text)
 
 
-def test_an_error_names_the_variable_and_an_empty_one_counts_as_unset():
+def test_an_error_names_the_variable_and_an_empty_variable_counts_as_unset():
     with pytest.raises(SettingError, match=r"^TFPROF_RING: 'x' is not a size: .* \[usage\]$"):
         SETTINGS["ring"].read({"TFPROF_RING": "x"})
     assert SETTINGS["ring"].read({"TFPROF_RING": ""}) == 16 << 20
