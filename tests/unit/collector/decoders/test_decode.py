@@ -20,11 +20,11 @@ from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
 #: The samples with the name of a GPU's allocator: only its allocation records are decoded.
-ON_GPU = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMPLES]
-BOTH = pytest.mark.parametrize("kind", ["walker", "python"])
+GPU_SAMPLES = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMPLES]
+BOTH_DECODERS = pytest.mark.parametrize("kind", ["walker", "python"])
 
 
-def _all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_max: int = 1 << 20):
+def _decode_all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_max: int = 1 << 20):
     interner = Interner(name_table(names_max, text_max))
     steps = decoder(kind).run_metadata(parts, range(len(parts)), interner)
     steps.ops.validate(full=True)
@@ -32,14 +32,14 @@ def _all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_max: int 
     return steps, interner.new_names()
 
 
-def _one(kind: str, part: bytes) -> tuple[dict[str, int], Decoded]:
-    (batch, _, (decoded,)), _ = _all(kind, [part])
+def _decode_one(kind: str, part: bytes) -> tuple[dict[str, int], Decoded]:
+    (batch, _, (decoded,)), _ = _decode_all(kind, [part])
     return batch.to_pylist()[0], decoded
 
 
 def _assert_equal(parts: list[bytes], **limits: int) -> list[Decoded]:
-    walked, walker_names = _all("walker", parts, **limits)
-    parsed, python_names = _all("python", parts, **limits)
+    walked, walker_names = _decode_all("walker", parts, **limits)
+    parsed, python_names = _decode_all("python", parts, **limits)
     assert walked.parts == parsed.parts
     assert walked.ops.equals(parsed.ops)
     assert walked.allocations.equals(parsed.allocations)
@@ -48,10 +48,10 @@ def _assert_equal(parts: list[bytes], **limits: int) -> list[Decoded]:
 
 
 def _metadata(*nodes: bytes, device: bytes = b"cpu:0") -> bytes:
-    return text(1, text(1, text(1, device) + b"".join(text(2, one) for one in nodes)))
+    return text(1, text(1, text(1, device) + b"".join(text(2, part) for part in nodes)))
 
 
-def _signed(interner: Interner, row: dict[str, int]) -> list[OpOutput]:
+def _outputs(interner: Interner, row: dict[str, int]) -> list[OpOutput]:
     return decoded_outputs(interner.table.get(OUTPUTS, row["outputs"]))
 
 
@@ -71,7 +71,7 @@ def test_damaged_messages_are_decoded_alike(part: bytes) -> None:
 
 
 @settings(FUZZ, max_examples=100)
-@given(st.sampled_from(SAMPLES + ON_GPU).flatmap(step_stats.damaged))
+@given(st.sampled_from(SAMPLES + GPU_SAMPLES).flatmap(step_stats.damaged))
 def test_damaged_samples_are_decoded_alike(part: bytes) -> None:
     _assert_equal([part])
 
@@ -125,33 +125,33 @@ def test_edge_cases_of_the_wire_format_are_decoded_alike(corner: str) -> None:
 
 
 def test_samples_are_decoded_alike() -> None:
-    assert all(part.error is None and part.rows > 100 for part in _assert_equal(SAMPLES + ON_GPU))
-    steps, _ = _all("walker", ON_GPU)
+    assert all(part.error is None and part.rows > 100 for part in _assert_equal(SAMPLES + GPU_SAMPLES))
+    steps, _ = _decode_all("walker", GPU_SAMPLES)
     assert steps.allocations.num_rows > 200
 
 
-@BOTH
+@BOTH_DECODERS
 def test_a_bad_part_leaves_no_rows_and_does_not_affect_others(kind: str) -> None:
     good, bad = run_metadata([b"one", b"two"]), text(1, text(1, text(2, node(b"three", 1)) + text(2, b"\xff")))
-    (batch, _, decoded), names = _all(kind, [good, bad, good, b"\xff", good])
+    (batch, _, decoded), names = _decode_all(kind, [good, bad, good, b"\xff", good])
     assert [part.rows for part in decoded] == [2, 0, 2, 0, 2]
     assert [part.error for part in decoded] == [None, "not a RunMetadata", None, "not a RunMetadata", None]
     assert batch.column("trace").to_pylist() == [0, 0, 2, 2, 4, 4]
     assert [row["text"] for row in names.to_pylist() if row["kind"] == NODE] == [b"one", b"two"]
 
 
-@BOTH
+@BOTH_DECODERS
 @pytest.mark.parametrize(
     "part", [b"", text(1, b""), text(1, text(1, text(1, b"cpu:0"))), text(2, b"a cost graph"), number(7, 5)]
 )
 def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
-    (batch, _, decoded), names = _all(kind, [part])
+    (batch, _, decoded), names = _decode_all(kind, [part])
     assert (batch.num_rows, decoded, names.num_rows) == (0, [Decoded(0, 0, 0, None)], 0)
 
 
-@BOTH
+@BOTH_DECODERS
 def test_times_count_from_the_first_start(kind: str) -> None:
-    (batch, _, (decoded,)), _ = _all(
+    (batch, _, (decoded,)), _ = _decode_all(
         kind, [_metadata(node(b"late", 2000, op_us=7), node(b"early", 1500), node(b"never", 0))]
     )
     assert decoded.base_ns == 1_500_000
@@ -160,40 +160,40 @@ def test_times_count_from_the_first_start(kind: str) -> None:
     assert batch.column("op_end_ns").to_pylist()[0] == 6000
 
 
-@BOTH
+@BOTH_DECODERS
 def test_microseconds_replace_missing_nanoseconds(kind: str) -> None:
-    row, decoded = _one(kind, _metadata(text(1, b"a") + number(2, 5) + number(3, 1) + number(4, 3)))
+    row, decoded = _decode_one(kind, _metadata(text(1, b"a") + number(2, 5) + number(3, 1) + number(4, 3)))
     assert decoded.base_ns == 5000
     assert (row["op_start_ns"], row["op_end_ns"]) == (1000, 2000)
     assert (row["start_us_fix"], row["end_us_fix"]) == (0, 0)
 
 
-@BOTH
+@BOTH_DECODERS
 def test_differences_between_microseconds_and_nanoseconds_are_stored(kind: str) -> None:
     part = text(1, b"a") + number(2, 7) + number(4, 9) + number(13, 5999) + number(15, 2)
-    row, _ = _one(kind, _metadata(part))
+    row, _ = _decode_one(kind, _metadata(part))
     assert (row["start_us_fix"], row["end_us_fix"]) == (2, 8)  # 7 - 5; 9 - (6001 // 1000 - 5999 // 1000)
 
 
-@BOTH
+@BOTH_DECODERS
 def test_microseconds_before_1970_are_rounded_down(kind: str) -> None:
-    row, decoded = _one(kind, _metadata(text(1, b"a") + number(13, (1 << 64) - 1500) + number(15, 200)))
+    row, decoded = _decode_one(kind, _metadata(text(1, b"a") + number(13, (1 << 64) - 1500) + number(15, 200)))
     assert (decoded.base_ns, row["start_ns"]) == (0, -1500)
     assert (row["start_us_fix"], row["end_us_fix"]) == (2, 0)
 
 
-@BOTH
+@BOTH_DECODERS
 def test_numbers_that_do_not_fit_are_saturated(kind: str) -> None:
     most, least = (1 << 63) - 1, 1 << 63
     times = number(2, most) + number(14, least) + number(15, most)
     memory = text(6, number(2, most)) * 2 + text(6, number(3, least)) * 2
-    row, decoded = _one(kind, _metadata(text(1, b"a") + times + memory))
+    row, decoded = _decode_one(kind, _metadata(text(1, b"a") + times + memory))
     assert decoded.base_ns == most
     assert (row["op_start_ns"], row["op_end_ns"]) == (-least, most)
     assert (row["total_bytes"], row["peak_bytes"]) == (most, -least)
 
 
-@BOTH
+@BOTH_DECODERS
 @pytest.mark.parametrize(
     ("name", "label", "node_text", "label_text"),
     [
@@ -213,7 +213,7 @@ def test_a_name_is_cut_at_its_first_colon(kind, name, label, node_text, label_te
     assert (None if row["label"] == NONE_ID else interner.table.get(2, row["label"])) == label_text
 
 
-@BOTH
+@BOTH_DECODERS
 def test_memory_is_summed_and_the_first_allocator_named(kind: str) -> None:
     uses = [(b"cpu", 3, 2, 1, 50), (b"GPU_0_bfc", 30, 20, 10, 70), (b"xGPU", 0, 0, 0, 90), (b"gpu", 0, 0, 0, 95)]
     memory = b"".join(
@@ -229,7 +229,7 @@ def test_memory_is_summed_and_the_first_allocator_named(kind: str) -> None:
     assert interner.table.get(3, row["allocator"]) == b"cpu"
 
 
-@BOTH
+@BOTH_DECODERS
 def test_outputs_are_summed_and_all_described(kind: str) -> None:
     shape = text(2, number(1, 4))
     outputs = [
@@ -246,28 +246,31 @@ def test_outputs_are_summed_and_all_described(kind: str) -> None:
     batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
     first, second, third = batch.to_pylist()
     assert (first["output_bytes"], second["output_bytes"]) == (15, 0)
-    assert _signed(interner, first) == [
+    assert _outputs(interner, first) == [
         OpOutput(0, 9, shape, described=True, allocated=True),
         OpOutput(-7, 3, b"", described=True, allocated=True),
         OpOutput(0, 0, None, described=False, allocated=False),
     ]
-    assert _signed(interner, second) == [OpOutput(4, 0, None, described=True, allocated=False)]
+    assert _outputs(interner, second) == [OpOutput(4, 0, None, described=True, allocated=False)]
     assert third["outputs"] == NONE_ID
 
 
-def _used(name: bytes, *records: tuple[int, int]) -> bytes:
+def _allocator_memory(name: bytes, *records: tuple[int, int]) -> bytes:
     return text(
         6, b"".join(text(6, number(1, us) + number(2, size % (1 << 64))) for us, size in records) + text(1, name)
     )
 
 
-@BOTH
+@BOTH_DECODERS
 def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> None:
     interner = Interner()
     part = _metadata(
-        node(b"a", 5) + _used(b"GPU_0_bfc", (7, 64), (9, -64)) + _used(b"cpu", (8, 1)) + _used(b"xGPU", (3, 2)),
-        node(b"never", 0) + _used(b"GPU_0_bfc", (1, 1)),
-        _used(b"GPU_0_bfc", (11, 32)) + node(b"b:Op", 6),
+        node(b"a", 5)
+        + _allocator_memory(b"GPU_0_bfc", (7, 64), (9, -64))
+        + _allocator_memory(b"cpu", (8, 1))
+        + _allocator_memory(b"xGPU", (3, 2)),
+        node(b"never", 0) + _allocator_memory(b"GPU_0_bfc", (1, 1)),
+        _allocator_memory(b"GPU_0_bfc", (11, 32)) + node(b"b:Op", 6),
         device=b"gpu:0",
     )
     _, allocations, _ = decoder(kind).run_metadata([run_metadata([b"x"]), part], [3, 4], interner)
@@ -280,7 +283,7 @@ def test_allocations_are_decoded_for_gpus_and_started_executions(kind: str) -> N
     ]
 
 
-@BOTH
+@BOTH_DECODERS
 def test_allocation_records_of_cpus_are_ignored(kind: str) -> None:
     broken = text(6, b"\xff")
     for name, error in ((b"cpu", None), (b"GPU_0_bfc", "not a RunMetadata")):
@@ -289,22 +292,23 @@ def test_allocation_records_of_cpus_are_ignored(kind: str) -> None:
         assert decoded.error == error
 
 
-@BOTH
+@BOTH_DECODERS
 def test_a_step_with_too_many_allocations_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = fallback.ROWS_MAX
     if kind == "python":
         limit = 100
         monkeypatch.setattr(fallback, "ROWS_MAX", limit)
-    most = _metadata(
-        node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * limit), node(b"b", 0) + _used(b"GPU", (1, 1))
+    largest = _metadata(
+        node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * limit),
+        node(b"b", 0) + _allocator_memory(b"GPU", (1, 1)),
     )
-    more = _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * (limit + 1)))
-    _, allocations, decoded = decoder(kind).run_metadata([more, most, more, most], range(4), Interner())
+    too_large = _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * (limit + 1)))
+    _, allocations, decoded = decoder(kind).run_metadata([too_large, largest, too_large, largest], range(4), Interner())
     assert [part.error for part in decoded] == [decode.ERRORS[3], None] * 2
     assert allocations["trace"].to_pylist() == [1] * limit + [3] * limit
 
 
-@BOTH
+@BOTH_DECODERS
 @pytest.mark.parametrize(
     ("devices", "expected"),
     [
@@ -321,29 +325,29 @@ def test_a_step_has_the_flags_of_its_accelerators(kind: str, devices: list[bytes
     part = text(1, b"".join(text(1, text(1, device)) for device in devices))
     bad = part + b"\xff"
     _, _, decoded = decoder(kind).run_metadata([part, b"", bad, part], range(4), Interner())
-    assert [one.accelerator for one in decoded] == [expected, 0, 0, expected]
+    assert [step.accelerator for step in decoded] == [expected, 0, 0, expected]
 
 
-@BOTH
+@BOTH_DECODERS
 def test_many_outputs_are_one_name_and_too_much_text_refuses_the_step(kind: str) -> None:
     many = _metadata(node(b"a", 1) + text(7, b"") * 100_000)
-    (_, _, (decoded,)), names = _all(kind, [many])
+    (_, _, (decoded,)), names = _decode_all(kind, [many])
     assert decoded.error is None
     assert [len(row["text"]) for row in names.to_pylist() if row["kind"] == OUTPUTS] == [300_000]
-    (batch, _, parts), _ = _all(kind, [many, run_metadata([b"a"])], text_max=200_000)
+    (batch, _, parts), _ = _decode_all(kind, [many, run_metadata([b"a"])], text_max=200_000)
     assert [part.error for part in parts] == [decode.ERRORS[2], None]
     assert batch.num_rows == 1
 
 
-@BOTH
+@BOTH_DECODERS
 def test_shapes_count_towards_the_limit_of_names(kind: str) -> None:
     parts = [_metadata(node(b"a", 1) + text(7, text(3, text(2, b"%d" % at)))) for at in range(50)]
-    (batch, _, decoded), _ = _all(kind, parts, names_max=20)
+    (batch, _, decoded), _ = _decode_all(kind, parts, names_max=20)
     assert [part.error for part in decoded] == [None] * 20 + [decode.ERRORS[2]] * 30
     assert batch["outputs"].to_pylist() == list(range(20))
 
 
-@BOTH
+@BOTH_DECODERS
 def test_the_name_of_a_device_may_follow_its_nodes(kind: str) -> None:
     interner = Interner()
     part = text(1, text(1, text(2, node(b"a", 1)) + text(1, b"first") + text(2, node(b"b", 2)) + text(1, b"last")))
@@ -351,24 +355,24 @@ def test_the_name_of_a_device_may_follow_its_nodes(kind: str) -> None:
     assert {interner.table.get(1, number) for number in batch.column("device").to_pylist()} == {b"last"}
 
 
-@BOTH
+@BOTH_DECODERS
 def test_step_stats_in_two_fields_are_merged(kind: str) -> None:
-    (batch, _, (decoded,)), _ = _all(kind, [run_metadata([b"a"]) + run_metadata([b"b"])])
+    (batch, _, (decoded,)), _ = _decode_all(kind, [run_metadata([b"a"]) + run_metadata([b"b"])])
     assert (batch.num_rows, decoded.rows) == (2, 2)
 
 
-@BOTH
+@BOTH_DECODERS
 def test_a_step_with_too_many_rows_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fallback.ROWS_MAX == native.walker.ROWS_MAX
     empty = text(2, b"")
-    most = text(1, text(1, empty * fallback.ROWS_MAX))
-    more = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
+    largest = text(1, text(1, empty * fallback.ROWS_MAX))
+    too_large = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
     if kind == "python":  # Python takes seconds for as many rows as the walker accepts
         monkeypatch.setattr(fallback, "ROWS_MAX", 100)
-        most, more = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
-    parts = [most, more, run_metadata([b"a"]), more + b"\xff"]
-    batches, _, found = zip(*(_all(kind, [part])[0] for part in parts), strict=True)
-    decoded = [part for (part,) in found]
+        largest, too_large = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
+    parts = [largest, too_large, run_metadata([b"a"]), too_large + b"\xff"]
+    batches, _, decoded_parts = zip(*(_decode_all(kind, [part])[0] for part in parts), strict=True)
+    decoded = [part for (part,) in decoded_parts]
     assert [part.rows for part in decoded] == [fallback.ROWS_MAX, 0, 1, 0]
     assert decoded[1].error == decode.ERRORS[3]
     assert decoded[3].error == decode.ERRORS[1]
@@ -384,7 +388,7 @@ def test_steps_with_too_many_rows_together_must_be_passed_in_smaller_batches() -
     assert walker.run_metadata([half] * 2, range(2), interner).ops.num_rows == fallback.ROWS_MAX
 
 
-@BOTH
+@BOTH_DECODERS
 def test_parts_may_be_views_of_a_larger_message(kind: str) -> None:
     part = run_metadata([b"a"])
     view = memoryview(b"??" + part + b"??")[2:-2]
@@ -393,7 +397,7 @@ def test_parts_may_be_views_of_a_larger_message(kind: str) -> None:
     assert batch.column("trace").to_pylist() == [3]
 
 
-@BOTH
+@BOTH_DECODERS
 def test_no_parts_give_no_rows(kind: str) -> None:
     batch, _, decoded = decoder(kind).run_metadata([], [], Interner())
     assert (batch.num_rows, batch.schema, decoded) == (0, OPS, [])
@@ -432,12 +436,12 @@ def test_rows_do_not_change_when_more_are_decoded() -> None:
 
 
 def test_a_buffer_that_is_too_small_loses_no_rows() -> None:
-    one = decoder("walker")
+    walker = decoder("walker")
     small, large = _metadata(b""), _metadata(*[b""] * 5_000)  # many rows per byte
     for parts in ([small], [small, large], [SAMPLES[0]], [large, SAMPLES[0], large], [large]):
-        expected = _all("python", parts)
+        expected = _decode_all("python", parts)
         interner = Interner()
-        steps = one.run_metadata(parts, range(len(parts)), interner)
+        steps = walker.run_metadata(parts, range(len(parts)), interner)
         assert (steps, interner.new_names()) == expected
 
 

@@ -50,8 +50,8 @@ def test_first_lines_of_functions_are_stored_if_known() -> None:
 
 
 def test_variables_become_rows_of_the_op_log() -> None:
-    told = {"w": None, "b/resource": [3, -1], "scale/resource": []}
-    _, _, op_log = frames(_json(variables=told, others={"frozen": [7]}, state={"m": None}), 4)
+    variables = {"w": None, "b/resource": [3, -1], "scale/resource": []}
+    _, _, op_log = frames(_json(variables=variables, others={"frozen": [7]}, state={"m": None}), 4)
     assert op_log.schema == OP_LOG
     assert [tuple(row.values()) for row in op_log.to_pylist()] == [
         (4, "w", 0, ["_trainable_variables"], False, []),
@@ -120,8 +120,8 @@ VALUES = st.recursive(
 @given(st.sampled_from([*RECORD, "starts", "variables"]), VALUES)
 def test_random_records_are_read_or_refused(key: str, value: object) -> None:
     try:
-        told = frames(_json(**{key: value}), 0)
+        tables = frames(_json(**{key: value}), 0)
     except DecodeError:
         return
-    for rows in told:
+    for rows in tables:
         rows.validate(full=True)

@@ -28,9 +28,9 @@ def test_large_constants_are_left_out(kind: str) -> None:
     node.attr["small"].CopyFrom(AttrValue(**{kind: bytes(ATTRIBUTE_MAX)}))
     node.attr["dtype"].type = 1
     (row,) = graph_nodes(_graph(node), 0).to_pylist()
-    kept = NodeDef.FromString(row["node_def"])
-    assert set(kept.attr) == {"small", "dtype"}
-    assert kept.attr["small"] == node.attr["small"]
+    stored = NodeDef.FromString(row["node_def"])
+    assert set(stored.attr) == {"small", "dtype"}
+    assert stored.attr["small"] == node.attr["small"]
 
 
 def test_unknown_fields_of_a_node_are_kept() -> None:

@@ -10,7 +10,7 @@ from tfprof.collector.errors import FormatError
 from tfprof.collector.store.schema import DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
 
 TABLES = {"walker": name_table, "python": PythonNames}
-BOTH = pytest.mark.parametrize("kind", list(TABLES))
+BOTH_TABLES = pytest.mark.parametrize("kind", list(TABLES))
 
 
 def _table(kind: str, names_max: int = 1 << 20, text_max: int = 1 << 20):
@@ -26,7 +26,7 @@ def test_the_tables_of_the_walker_and_of_python_are_two_classes() -> None:
     assert type(_table("walker")) is not type(_table("python"))
 
 
-@BOTH
+@BOTH_TABLES
 def test_ids_are_dense_for_each_kind(kind: str) -> None:
     names = Interner(_table(kind))
     assert [names.id(NODE, text) for text in (b"a", b"b", b"a", b"")] == [0, 1, 0, 2]
@@ -36,7 +36,7 @@ def test_ids_are_dense_for_each_kind(kind: str) -> None:
         names.table.get(NODE, 3)
 
 
-@BOTH
+@BOTH_TABLES
 def test_new_names_are_returned_once(kind: str) -> None:
     names = Interner(_table(kind))
     names.id(LABEL, b"x")
@@ -48,16 +48,16 @@ def test_new_names_are_returned_once(kind: str) -> None:
     assert _rows(names.new_names()) == []
 
 
-@BOTH
+@BOTH_TABLES
 def test_an_interner_continues_after_the_stored_names(kind: str) -> None:
     names = Interner(_table(kind))
     for number in range(100):
         names.id(NODE, b"%d" % number)
         names.id(DEVICE, b"%d" % (number % 3))
-    again = Interner.restored(names.new_names(), _table(kind))
-    assert _rows(again.new_names()) == []
-    assert (again.id(NODE, b"57"), again.id(NODE, b"new"), again.id(DEVICE, b"2")) == (57, 100, 2)
-    assert _rows(again.new_names()) == [(NODE, 100, b"new")]
+    restored = Interner.restored(names.new_names(), _table(kind))
+    assert _rows(restored.new_names()) == []
+    assert (restored.id(NODE, b"57"), restored.id(NODE, b"new"), restored.id(DEVICE, b"2")) == (57, 100, 2)
+    assert _rows(restored.new_names()) == [(NODE, 100, b"new")]
 
 
 @pytest.mark.parametrize("rows", [[(NODE, 1, b"a")], [(NODE, 0, b"a"), (NODE, 1, b"a")], [(9, 0, b"a")]])
@@ -67,7 +67,7 @@ def test_stored_names_with_a_gap_are_refused(rows: list[tuple[int, int, bytes]])
         Interner.restored(pa.RecordBatch.from_arrays(columns, schema=NAMES))
 
 
-@BOTH
+@BOTH_TABLES
 def test_a_rollback_removes_unstored_names(kind: str) -> None:
     names = Interner(_table(kind))
     names.id(NODE, b"a")
@@ -75,14 +75,14 @@ def test_a_rollback_removes_unstored_names(kind: str) -> None:
     mark = names.mark()
     names.id(NODE, b"b")
     names.id(LABEL, b"x")
-    lost = _rows(names.new_names())
+    removed = _rows(names.new_names())
     names.rollback(mark)
     assert names.id(NODE, b"b") == 1
     assert names.id(LABEL, b"x") == 0
-    assert _rows(names.new_names()) == lost
+    assert _rows(names.new_names()) == removed
 
 
-@BOTH
+@BOTH_TABLES
 def test_names_not_returned_before_a_mark_are_returned_after_its_rollback(kind: str) -> None:
     names = Interner(_table(kind))
     names.id(NODE, b"a")
@@ -92,7 +92,7 @@ def test_names_not_returned_before_a_mark_are_returned_after_its_rollback(kind: 
     assert _rows(names.new_names()) == [(NODE, 0, b"a")]
 
 
-@BOTH
+@BOTH_TABLES
 def test_a_full_table_finds_its_names_and_refuses_new_ones(kind: str) -> None:
     names = Interner(_table(kind, names_max=2))
     assert [names.id(NODE, text) for text in (b"a", b"b", b"a")] == [0, 1, 0]
@@ -103,7 +103,7 @@ def test_a_full_table_finds_its_names_and_refuses_new_ones(kind: str) -> None:
     assert names.table.add(NODE, b"c") == NONE_ID
 
 
-@BOTH
+@BOTH_TABLES
 def test_text_is_bounded_and_a_cut_frees_room(kind: str) -> None:
     table = _table(kind, text_max=5)
     assert table.add(NODE, b"abc") == 0
@@ -153,7 +153,7 @@ def test_many_names_are_found_again() -> None:
     assert [table.add(NODE, text) for text in texts] == list(range(20_000))
 
 
-@BOTH
+@BOTH_TABLES
 def test_unknown_kinds_are_refused(kind: str) -> None:
     with pytest.raises(IndexError):
         _table(kind).add(5, b"a")

@@ -9,8 +9,8 @@ SECOND = HOST_DEVICE[:-1] + b"1"
 
 
 def nodes(**devices: bytes) -> pa.Table:
-    found = [{"name": name, "device": device.decode(), "node_def": b""} for name, device in devices.items()]
-    return rows("graph_nodes", found)
+    graph_nodes = [{"name": name, "device": device.decode(), "node_def": b""} for name, device in devices.items()]
+    return rows("graph_nodes", graph_nodes)
 
 
 def test_nodes_on_other_cpus_are_stored_and_all_others_are_on_the_first() -> None:

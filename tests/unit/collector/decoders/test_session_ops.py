@@ -11,8 +11,8 @@ def _read(*planes: Plane, began_ns: int = BEGAN_NS, started_ns: int = 0) -> list
     return list(executions(session(*planes, began_ns=began_ns), started_ns))
 
 
-def _own_us(found: list[Execution]) -> dict[str, float]:
-    return {row.node.decode(): row.own_ns / 1000 for row in found}
+def _own_us(rows: list[Execution]) -> dict[str, float]:
+    return {row.node.decode(): row.own_ns / 1000 for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_events_of_the_runtime_are_not_ops(event: bytes) -> None:
 
 
 def test_the_time_of_a_nested_op_is_not_counted_twice() -> None:
-    found = _read(Plane().line((b"outer:MapDefun", 0, 100), (b"a:Mul", 10, 30), (b"b:Mul", 40, 90), (b"c:Mul", 45, 50)))
-    assert _own_us(found) == {"outer": 30, "a": 20, "b": 45, "c": 5}
+    rows = _read(Plane().line((b"outer:MapDefun", 0, 100), (b"a:Mul", 10, 30), (b"b:Mul", 40, 90), (b"c:Mul", 45, 50)))
+    assert _own_us(rows) == {"outer": 30, "a": 20, "b": 45, "c": 5}
 
 
 def test_ops_of_other_threads_are_not_nested() -> None:
@@ -77,14 +77,14 @@ def test_the_time_of_nested_eager_calls_is_subtracted_from_the_enclosing_op() ->
 
 
 def test_iterators_have_their_own_device_and_time() -> None:
-    found = _read(
+    rows = _read(
         Plane().line(
             (b"Iterator::Root", 0, 100), (b"Iterator::Root::Map", 10, 90), (b"Iterator::Root::Map::Range", 20, 30)
         )
     )
-    assert {row.device for row in found} == {ITERATOR_DEVICE}
-    assert {row.label for row in found} == {b"tf.data"}
-    assert _own_us(found) == {"Iterator::Root": 20, "Iterator::Root::Map": 70, "Iterator::Root::Map::Range": 10}
+    assert {row.device for row in rows} == {ITERATOR_DEVICE}
+    assert {row.label for row in rows} == {b"tf.data"}
+    assert _own_us(rows) == {"Iterator::Root": 20, "Iterator::Root::Map": 70, "Iterator::Root::Map::Range": 10}
 
 
 def _start(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGetNext") -> tuple:
@@ -142,11 +142,11 @@ def test_memory_belongs_to_the_innermost_op() -> None:
 
 
 def test_requested_bytes_replace_unknown_allocated_bytes() -> None:
-    asked = {b"requested_bytes": 40, b"addr": 1, b"allocator_name": b"cpu"}
+    unknown = {b"requested_bytes": 40, b"addr": 1, b"allocator_name": b"cpu"}
     rounded = {b"requested_bytes": 40, b"allocation_bytes": 64, b"addr": 1}
     plane = Plane().line(
         (b"a:Mul", 10, 20),
-        (b"MemoryAllocation", 11, 11, {**asked, b"allocation_bytes": 0}),
+        (b"MemoryAllocation", 11, 11, {**unknown, b"allocation_bytes": 0}),
         (b"MemoryDeallocation", 12, 12, {b"addr": 1}),
         (b"b:Mul", 30, 40),
         (b"MemoryAllocation", 31, 31, rounded),
@@ -196,10 +196,10 @@ def _call(number: int, *ops: str, start: int = 0) -> list[tuple[object, ...]]:
     return [process, *((f"{op}:Mul".encode(), start + 2 * at, start + 2 * at + 1) for at, op in enumerate(ops))]
 
 
-def _mixed(caller: int, *more: tuple[object, ...], region: bool = True) -> set[str]:
+def _ops_of_step(caller: int, *other_events: tuple[object, ...], region: bool = True) -> set[str]:
     """Return the ops that belong to the step of thread ``caller``.
 
-    The threads OWN and OTHER call functions at the same time. Thread 11 has the events ``more``,
+    The threads OWN and OTHER call functions at the same time. Thread 11 has ``other_events``,
     too. ``region``: the threads of TensorFlow show where a region starts.
     """
     regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * region
@@ -211,18 +211,18 @@ def _mixed(caller: int, *more: tuple[object, ...], region: bool = True) -> set[s
     plane.line(*_call(3, "called", start=32), *_call(9, "under_way", start=85), thread=9)
     data = (b"InstantiatedCapturedFunction::Run", 1, 99, {b"id": 4})
     plane.line(data, *_call(4, "mapped", start=2), name=b"tf_data_private_threadpool/3", thread=10)
-    plane.line((b"before:Mul", 1, 2), (b"after:Mul", 40, 41), *more, thread=11)
-    found = executions(session(plane), 0, caller)
-    return {row.node.decode() for row in found}
+    plane.line((b"before:Mul", 1, 2), (b"after:Mul", 40, 41), *other_events, thread=11)
+    rows = executions(session(plane), 0, caller)
+    return {row.node.decode() for row in rows}
 
 
 def test_ops_of_calls_by_another_thread_do_not_belong_to_the_step() -> None:
     everything = {"Mine", "a", "b", "called", "under_way", "mapped", "before", "after"}
-    assert _mixed(0) == everything, "whose calls the step is of is not known"
-    assert _mixed(0x70) == everything, "the session does not have the step's thread"
-    assert _mixed(OWN) == {"Mine", "a", "called", "mapped"}
-    assert _mixed(OTHER) == {"Mine", "b", "mapped"}
-    assert _mixed(OWN, region=False) == {"Mine", "a", "called", "mapped", "after"}
+    assert _ops_of_step(0) == everything, "the step does not name its thread"
+    assert _ops_of_step(0x70) == everything, "the session does not have the step's thread"
+    assert _ops_of_step(OWN) == {"Mine", "a", "called", "mapped"}
+    assert _ops_of_step(OTHER) == {"Mine", "b", "mapped"}
+    assert _ops_of_step(OWN, region=False) == {"Mine", "a", "called", "mapped", "after"}
 
 
 def test_a_call_in_progress_belongs_to_another_thread_if_others_call_functions() -> None:
@@ -238,11 +238,11 @@ def test_an_unfinished_executor_is_known_by_the_call_that_it_names_after_each_op
     plane.line((b"FunctionRun", 11, 95, {b"id": 2}), name=b"python", thread=OTHER)
     region = (b"ThreadpoolListener::StartRegion", 20, 20)
     for call, op in ((1, b"mine:Mul"), (2, b"theirs:Mul"), (3, b"earlier:Mul")):
-        named = (b"ExecutorPropagateOutputs", 31, 32, {b"id": call})
-        plane.line(*_call(1, f"of_mine{call}", start=-40), region, (op, 25, 30), named, thread=call)
+        propagation = (b"ExecutorPropagateOutputs", 31, 32, {b"id": call})
+        plane.line(*_call(1, f"of_mine{call}", start=-40), region, (op, 25, 30), propagation, thread=call)
     plane.line(region, (b"last:Mul", 25, 30), thread=4)
     plane.line(region, (b"Iterator::Map", 25, 30), name=b"tf_data_private_threadpool/3", thread=5)
-    mine = {row.node for row in executions(session(plane), 0, OWN)}
-    assert mine == {b"of_mine1", b"of_mine2", b"of_mine3", b"mine", b"Iterator::Map"}
-    theirs = {row.node for row in executions(session(plane), 0, OTHER)}
-    assert theirs == {b"theirs", b"Iterator::Map"}
+    own_ops = {row.node for row in executions(session(plane), 0, OWN)}
+    assert own_ops == {b"of_mine1", b"of_mine2", b"of_mine3", b"mine", b"Iterator::Map"}
+    other_ops = {row.node for row in executions(session(plane), 0, OTHER)}
+    assert other_ops == {b"theirs", b"Iterator::Map"}

@@ -24,12 +24,12 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C compiler")
     program = tmp_path_factory.mktemp("walk") / "walk_fuzz"
     source = [f"-I{ROOT / 'collector' / 'decoders'}", "-o", str(program), str(HERE / "walk_fuzz.c")]
-    built = subprocess.run(
+    compilation = subprocess.run(
         [compiler, *FLAGS, *SANITIZERS, *source], capture_output=True, text=True, timeout=120, check=False
     )
-    if "cannot find" in built.stderr:
+    if "cannot find" in compilation.stderr:
         pytest.skip("no sanitizer libraries")
-    assert built.returncode == 0, built.stderr
+    assert compilation.returncode == 0, compilation.stderr
     return program
 
 
@@ -47,8 +47,8 @@ def test_damaged_steps_are_read_within_their_bounds(fuzzer: Path, tmp_path: Path
     samples = [*SAMPLES, *(_on_gpu(sample, tmp_path) for sample in SAMPLES)]
     command = [str(fuzzer), "300", *map(str, samples)]
     environment = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1"}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
-    assert ran.returncode == 0, ran.stderr
-    decoded, malformed = (int(part.split()[0]) for part in ran.stdout.split(",")[:2])
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    assert process.returncode == 0, process.stderr
+    decoded, malformed = (int(part.split()[0]) for part in process.stdout.split(",")[:2])
     assert decoded + malformed == 300 * len(samples)
     assert min(decoded, malformed) > 100

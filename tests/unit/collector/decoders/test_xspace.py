@@ -20,18 +20,20 @@ SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.xspace"))]
 
 
 def _read(space: XSpace, interner: Interner | None = None, trace: int = 0) -> SessionRows:
-    read = xspace(space.SerializeToString(), 0, trace, interner or Interner())
-    read.ops.validate(full=True)
-    return read
+    session_rows = xspace(space.SerializeToString(), 0, trace, interner or Interner())
+    session_rows.ops.validate(full=True)
+    return session_rows
 
 
 def test_every_op_of_a_session_is_in_its_step() -> None:
     plane = Plane().line(*[(b"n%d:Mul" % at, at, at + 5) for at in (10, 18)])
     interner = Interner()
-    read = _read(session(plane), interner, 4)
-    rows = [(row["trace"], interner.table.get(NODE, row["node"]), row["start_ns"]) for row in read.ops.to_pylist()]
+    session_rows = _read(session(plane), interner, 4)
+    rows = [
+        (row["trace"], interner.table.get(NODE, row["node"]), row["start_ns"]) for row in session_rows.ops.to_pylist()
+    ]
     assert rows == [(4, b"n10", 0), (4, b"n18", 8000)]
-    assert read.step == Decoded(2, BEGAN_NS + 10_000, 0, None)
+    assert session_rows.step == Decoded(2, BEGAN_NS + 10_000, 0, None)
 
 
 def test_a_step_has_the_flags_of_its_accelerators() -> None:
@@ -56,8 +58,8 @@ def test_rows_have_node_device_time_and_memory() -> None:
 
 def test_a_step_without_ops_has_no_rows_and_no_names() -> None:
     interner = Interner()
-    read = _read(session(Plane()), interner)
-    assert (read.ops.num_rows, read.ops.schema, read.step) == (0, OPS, Decoded(0, 0, 0, None))
+    session_rows = _read(session(Plane()), interner)
+    assert (session_rows.ops.num_rows, session_rows.ops.schema, session_rows.step) == (0, OPS, Decoded(0, 0, 0, None))
     assert interner.new_names().num_rows == 0
 
 
@@ -94,9 +96,9 @@ def test_numbers_that_do_not_fit_are_saturated() -> None:
     )
     plane.plane.lines[0].events.append(XEvent(metadata_id=1, offset_ps=20 * 10**6, duration_ps=(1 << 63) - 1))
     plane.plane.lines[0].events.append(XEvent(metadata_id=1, offset_ps=(1 << 63) - 1, duration_ps=-5))
-    read = _read(session(plane))
-    assert max(read.ops.column("total_bytes").to_pylist()) == (1 << 63) - 1
-    assert read.ops.num_rows == 3
+    session_rows = _read(session(plane))
+    assert max(session_rows.ops.column("total_bytes").to_pylist()) == (1 << 63) - 1
+    assert session_rows.ops.num_rows == 3
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
@@ -104,9 +106,9 @@ def test_numbers_that_do_not_fit_are_saturated() -> None:
 def test_damaged_sessions_are_read_or_refused(data: bytes, start_ns: int) -> None:
     interner = Interner()
     try:
-        read = xspace(data, start_ns, 0, interner)
+        session_rows = xspace(data, start_ns, 0, interner)
     except DecodeError:
         assert interner.new_names().num_rows == 0
     else:
-        read.ops.validate(full=True)
-        assert read.step.rows == read.ops.num_rows
+        session_rows.ops.validate(full=True)
+        assert session_rows.step.rows == session_rows.ops.num_rows

@@ -20,7 +20,7 @@ def test_close_points_are_left_out_but_count_for_the_peak() -> None:
     assert memory.peak == 90
 
 
-def test_of_one_moment_the_last_record_counts() -> None:
+def test_the_last_record_of_a_time_counts() -> None:
     memory = GpuMemory()
     memory.add("b", entry({100: 7}), 0)
     memory.add("a", entry({100: 5}), 0)

@@ -14,7 +14,7 @@ NODE = node("a", "Conv2D", runs=1, micros=2, accelerator_micros=3, cpu_micros=4,
 )
 INPUT = node("b", "Const", "", residual_bytes=7, output_bytes=8, params=9, float_ops=10)
 
-OWN = {
+PARENT = {
     "name": "a",
     "run_count": 1,
     "exec_micros": 2,
@@ -29,7 +29,7 @@ OWN = {
         "2": {"dim": [{"size": "1"}]},
     },
 }
-BELOW = {"name": "b", "residual_bytes": 7, "output_bytes": 8, "parameters": 9, "float_ops": 10}
+CHILD = {"name": "b", "residual_bytes": 7, "output_bytes": 8, "parameters": 9, "float_ops": 10}
 DESCRIPTIVE = {"name", "devices", "input_shapes"}
 
 
@@ -48,36 +48,36 @@ def plain(message: object) -> dict[str, object]:
             return [numbers(part) for part in value]
         return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
 
-    found = numbers(MessageToDict(message, preserving_proto_field_name=True))  # type: ignore[arg-type]
-    assert isinstance(found, dict)
-    return found
+    converted = numbers(MessageToDict(message, preserving_proto_field_name=True))  # type: ignore[arg-type]
+    assert isinstance(converted, dict)
+    return converted
 
 
 def test_a_graph_message_nests_shown_children_and_the_root_has_only_totals() -> None:
-    found = plain(tree_message(graph_view([NODE, INPUT], Options())))
-    below = {**BELOW, **totals(BELOW), "total_definition_count": 1}
-    top = {**OWN, **totals(OWN, BELOW), "total_definition_count": 2, "children": [below]}
-    assert found == {"name": "_TFProfRoot", **totals(OWN, BELOW), "total_definition_count": 2, "children": [top]}
+    message = plain(tree_message(graph_view([NODE, INPUT], Options())))
+    below = {**CHILD, **totals(CHILD), "total_definition_count": 1}
+    top = {**PARENT, **totals(PARENT, CHILD), "total_definition_count": 2, "children": [below]}
+    assert message == {"name": "_TFProfRoot", **totals(PARENT, CHILD), "total_definition_count": 2, "children": [top]}
 
 
 def test_an_entry_that_is_not_accounted_has_its_own_numbers() -> None:
     nodes = [node("a", "Conv2D", micros=2), node("a/b", "Const", "", micros=3)]
-    found = tree_message(scope_view(nodes, Options(account_type_regexes=("Const",))))
-    assert (found.children[0].exec_micros, found.children[0].total_exec_micros) == (2, 5)
+    message = tree_message(scope_view(nodes, Options(account_type_regexes=("Const",))))
+    assert (message.children[0].exec_micros, message.children[0].total_exec_micros) == (2, 5)
 
 
 def test_op_types_are_a_chain_with_their_nodes() -> None:
-    found = plain(op_message(op_view([NODE, INPUT], Options())))
-    const = {**BELOW, "name": "Const", **totals(OWN, BELOW)}
-    conv = {**OWN, "name": "Conv2D", **totals(OWN)}
+    message = plain(op_message(op_view([NODE, INPUT], Options())))
+    const = {**CHILD, "name": "Const", **totals(PARENT, CHILD)}
+    conv = {**PARENT, "name": "Conv2D", **totals(PARENT)}
     for entry in (const, conv):
         for field in ("run_count", "total_run_count", "devices", "input_shapes"):
             entry.pop(field, None)
-    const["graph_nodes"] = [{**BELOW, **totals(BELOW), "total_definition_count": 1}]
-    conv["graph_nodes"] = [{**OWN, **totals(OWN), "total_definition_count": 1}]
-    root = {"name": "_TFProfRoot", **totals(OWN, BELOW), "children": [{**const, "children": [conv]}]}
+    const["graph_nodes"] = [{**CHILD, **totals(CHILD), "total_definition_count": 1}]
+    conv["graph_nodes"] = [{**PARENT, **totals(PARENT), "total_definition_count": 1}]
+    root = {"name": "_TFProfRoot", **totals(PARENT, CHILD), "children": [{**const, "children": [conv]}]}
     root.pop("total_run_count")
-    assert found == root
+    assert message == root
 
 
 def test_a_chain_of_ten_thousand_entries_can_be_nested() -> None:

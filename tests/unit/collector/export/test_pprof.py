@@ -31,19 +31,22 @@ Sample = tuple[str, list[int], list[str]]
 
 def profile(nodes: list[Node], select: str = "micros", max_depth: int = 100, **options: object) -> Any:
     """Return the message of a view of ``nodes``."""
-    chosen = Options(max_depth=max_depth, **options)  # type: ignore[arg-type]
-    return message(code_view(nodes, chosen), frozenset({select}))
+    view_options = Options(max_depth=max_depth, **options)  # type: ignore[arg-type]
+    return message(code_view(nodes, view_options), frozenset({select}))
 
 
-def samples(found: Any) -> list[Sample]:
+def samples(pprof_profile: Any) -> list[Sample]:
     """Return label, values and stack of each sample, calls as `function:line`, innermost first."""
-    text = [string.decode() for string in found.string_table]
-    functions = {function.id: text[function.name] for function in found.function}
-    places = {one.id: f"{functions[one.line[0].function_id]}:{one.line[0].line}" for one in found.location}
-    assert all(text[sample.label[0].key] == "graph node:" for sample in found.sample)
+    text = [string.decode() for string in pprof_profile.string_table]
+    functions = {function.id: text[function.name] for function in pprof_profile.function}
+    places = {
+        location.id: f"{functions[location.line[0].function_id]}:{location.line[0].line}"
+        for location in pprof_profile.location
+    }
+    assert all(text[sample.label[0].key] == "graph node:" for sample in pprof_profile.sample)
     return [
         (text[sample.label[0].str], list(sample.value), [places[number] for number in sample.location_id])
-        for sample in found.sample
+        for sample in pprof_profile.sample
     ]
 
 

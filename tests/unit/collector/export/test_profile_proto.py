@@ -44,11 +44,11 @@ def job(tmp_path: Path) -> LocalJob:
     return LocalStore(tmp_path / "s").job("last")
 
 
-def named(profile: ProfileProto) -> dict[bytes, Any]:
+def nodes_by_name(profile: ProfileProto) -> dict[bytes, Any]:
     return {node.name: node for node in profile.nodes.values()}
 
 
-def ran(profile: ProfileProto) -> dict[bytes, list[int]]:
+def steps_by_name(profile: ProfileProto) -> dict[bytes, list[int]]:
     return {node.name: sorted(node.execs) for node in profile.nodes.values()}
 
 
@@ -57,13 +57,13 @@ def test_nodes_are_numbered_by_the_graph_and_then_by_their_first_run(job: LocalJ
     assert [profile.nodes[number].name for number in sorted(profile.nodes)] == [b"w", b"x", b"y", b"_SINK", b"late"]
     assert all(node.id == number for number, node in profile.nodes.items())
     assert list(profile.steps) == [0, 1, 2]
-    assert ran(profile) == {b"w": [0], b"x": [1, 2], b"y": [1], b"_SINK": [0], b"late": [1, 2]}
-    assert named(profile)[b"w"].op == b"VariableV2"
-    assert named(profile)[b"_SINK"].op == b"_SINK"
+    assert steps_by_name(profile) == {b"w": [0], b"x": [1, 2], b"y": [1], b"_SINK": [0], b"late": [1, 2]}
+    assert nodes_by_name(profile)[b"w"].op == b"VariableV2"
+    assert nodes_by_name(profile)[b"_SINK"].op == b"_SINK"
 
 
 def test_inputs_are_node_numbers_and_unknown_inputs_are_left_out(job: LocalJob) -> None:
-    new, old = named(profile_proto(job)), named(profile_proto(job, compat="1.15"))
+    new, old = nodes_by_name(profile_proto(job)), nodes_by_name(profile_proto(job, compat="1.15"))
     assert dict(new[b"x"].inputs) == {0: 0}
     assert dict(new[b"y"].inputs) == {0: 1, 1: 1, 2: 0}
     assert dict(new[b"y"].src_output_index) == {1: 0, 0: 0}
@@ -73,9 +73,9 @@ def test_inputs_are_node_numbers_and_unknown_inputs_are_left_out(job: LocalJob) 
 def test_a_range_of_steps_contains_only_their_executions(job: LocalJob) -> None:
     profile = profile_proto(job, (0, 0))
     assert list(profile.steps) == [0]
-    assert ran(profile) == {b"w": [0], b"x": [], b"y": [], b"_SINK": [0]}
-    assert named(profile)[b"x"].canonical_device == b""
-    assert ran(profile_proto(job, (2, 9)))[b"late"] == [2]
+    assert steps_by_name(profile) == {b"w": [0], b"x": [], b"y": [], b"_SINK": [0]}
+    assert nodes_by_name(profile)[b"x"].canonical_device == b""
+    assert steps_by_name(profile_proto(job, (2, 9)))[b"late"] == [2]
     with pytest.raises(NoSuchStepError):
         profile_proto(job, (3, 9))
 
@@ -89,12 +89,12 @@ def test_the_file_is_the_same_in_one_piece_or_in_several(job: LocalJob, monkeypa
 
 def test_unknown_lines_and_texts_of_a_live_job_are_spelled_like_the_tf_profilers(job: LocalJob) -> None:
     profile = profile_proto(job)
-    (frame,) = named(profile)[b"w"].trace.traces
+    (frame,) = nodes_by_name(profile)[b"w"].trace.traces
     assert (frame.file_id, frame.lineno, frame.function_id, frame.func_start_line, frame.line_id) == (1, -1, 2, -1, 0)
     assert dict(profile.id_to_string) == {0: b"none", 1: b"train.py", 2: b"main"}
     assert profile.has_trace
-    assert not named(profile)[b"x"].HasField("trace")
-    assert list(named(profile)[b"w"].op_types)[-1] == b"_trainable_variables"
+    assert not nodes_by_name(profile)[b"x"].HasField("trace")
+    assert list(nodes_by_name(profile)[b"w"].op_types)[-1] == b"_trainable_variables"
 
 
 def test_an_op_log_has_an_entry_for_each_node_with_facts(job: LocalJob) -> None:
@@ -114,8 +114,10 @@ def test_an_imported_file_is_exported_with_the_same_content() -> None:
 
 
 def test_missing_kernels_of_a_gpu_are_recorded(tmp_path: Path) -> None:
-    for uid, seen in enumerate([(0, 3), (1, 3), (3, 1)], 1):
-        traces = [trace(number, number, 0, 0, accelerator=one) for number, one in enumerate(seen)]
+    for uid, accelerators in enumerate([(0, 3), (1, 3), (3, 1)], 1):
+        traces = [
+            trace(number, number, 0, 0, accelerator=accelerator) for number, accelerator in enumerate(accelerators)
+        ]
         write_job(tmp_path / "s", uid, {"traces": rows("traces", traces)})
     jobs = LocalStore(tmp_path / "s").jobs()
     assert [profile_proto(job).miss_accelerator_stream for job in jobs] == [False, True, True]
@@ -129,10 +131,10 @@ def test_an_untraced_job_cannot_be_exported(tmp_path: Path) -> None:
             write(job)
 
 
-def of_kinds(*steps: tuple[int, int]) -> list[int]:
+def renumbered_steps(*steps: tuple[int, int]) -> list[int]:
     table = rows("traces", [{**trace(number, step, 0, 0), "kind": kind} for number, (kind, step) in enumerate(steps)])
-    found = renumbered(table, [layout.BATCH if layout.BATCH in table["kind"].to_pylist() else layout.RUN])
-    return _by_trace(zip(found["trace"].to_pylist(), found["step"].to_pylist(), strict=True))
+    steps_by_trace = renumbered(table, [layout.BATCH if layout.BATCH in table["kind"].to_pylist() else layout.RUN])
+    return _by_trace(zip(steps_by_trace["trace"].to_pylist(), steps_by_trace["step"].to_pylist(), strict=True))
 
 
 def _by_trace(pairs: Iterable[tuple[int, int]]) -> list[int]:
@@ -140,12 +142,14 @@ def _by_trace(pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def test_steps_of_a_second_kind_follow_the_first() -> None:
-    assert of_kinds((layout.RUN, 4), (layout.RUN, 2)) == [4, 2]
-    assert of_kinds((layout.RUN, 1), (layout.BATCH, 5), (layout.RUN, 3), (layout.FUNCTION, 1), (layout.BATCH, 9)) == [
+    assert renumbered_steps((layout.RUN, 4), (layout.RUN, 2)) == [4, 2]
+    assert renumbered_steps(
+        (layout.RUN, 1), (layout.BATCH, 5), (layout.RUN, 3), (layout.FUNCTION, 1), (layout.BATCH, 9)
+    ) == [
         *(11, 5, 13),
         *(15, 9),
     ]
-    assert of_kinds() == []
+    assert renumbered_steps() == []
 
 
 def test_output_bytes_of_a_live_job_belong_to_the_first_allocated_output(tmp_path: Path) -> None:
@@ -158,9 +162,9 @@ def test_output_bytes_of_a_live_job_belong_to_the_first_allocated_output(tmp_pat
             output.tensor_description.allocation_description.allocated_bytes = size
     graph = GraphDef(node=[{"name": "x", "op": "Split"}])
     tables = traced(graph.SerializeToString(), [message.SerializeToString()])
-    assert "output_memory" not in tables, "a live job has no more than their sum"
+    assert "output_memory" not in tables, "a live job has only the sum"
     write_job(tmp_path / "s", 1, tables)
-    (entry,) = named(profile_proto(LocalStore(tmp_path / "s").job("last")))[b"x"].execs.values()
+    (entry,) = nodes_by_name(profile_proto(LocalStore(tmp_path / "s").job("last")))[b"x"].execs.values()
     (memory,) = entry.memory_execs
     assert memory.output_bytes == 164
     assert {slot: one.bytes for slot, one in memory.output_memory.items()} == {2: 164}

@@ -35,14 +35,18 @@ def node(name: str, device: str = CPU, inputs: tuple[str, ...] = (), micros: int
 def ran(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
     """Return the entry of a node that ran on a device and its stream."""
     starts = [start for start, _ in (*pairs, *kernels)]
-    cpu, accelerator = ({name: list(some)} if some else {} for name, some in ((device, pairs), (STREAM, kernels)))
+    cpu, accelerator = (
+        {name: list(intervals)} if intervals else {} for name, intervals in ((device, pairs), (STREAM, kernels))
+    )
     return Entry(device, min(starts, default=0), 0, len(pairs), accelerator, cpu)
 
 
-def drawn(nodes: Mapping[Node, Entry], options: Options = WHOLE, **kept: int) -> bytes:
+def drawn(nodes: Mapping[Node, Entry], options: Options = WHOLE, **persistent_bytes: int) -> bytes:
     """Return the timeline of a step with some nodes."""
     ordered = sorted(nodes, key=lambda node: node.name)
-    return graph_timeline(graph_view(ordered, options), {node.name: nodes[node] for node in nodes}, kept).data
+    return graph_timeline(
+        graph_view(ordered, options), {node.name: nodes[node] for node in nodes}, persistent_bytes
+    ).data
 
 
 # -- trees -----------------------------------------------------------------------------------------
@@ -86,7 +90,7 @@ def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
     assert bars(data) == [("b", 0, 0, 20, 9), ("b", 1, 0, 10, 5), ("a", 2, 0, 1, 3)]
 
 
-def test_of_bars_with_the_same_start_only_the_first_is_drawn() -> None:
+def test_only_the_first_bar_with_a_given_start_is_drawn() -> None:
     data = drawn({node("a"): ran(CPU, (10, 1), (10, 4)), node("b"): ran(CPU, (10, 50), (11, 2))})
     assert bars(data) == [("a", 0, 0, 10, 1), ("b", 0, 0, 11, 2)]
 

@@ -9,7 +9,7 @@ def body(scope: str) -> list[object]:
     return [node(f"{scope}/{name}", "Placeholder", (), (2, 3)) for name in ("loop_counter", "state")]
 
 
-def test_of_bodies_with_equal_shapes_a_loop_calls_those_in_its_scope() -> None:
+def test_a_loop_calls_the_bodies_in_its_scope_if_shapes_are_equal() -> None:
     loops = [
         *(node(name, "Const", (), (2, 3)) for name in ("counter", "state")),
         *(node(f"model/{name}/while", "While", ["counter", "state"], (2, 3), (2, 3)) for name in ("lstm", "lstm_1")),

@@ -178,24 +178,24 @@ def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
 # -- as TensorFlow's Python layer counts -----------------------------------------------------------
 
 
-def exactly(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
+def exact_counts(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
     """Return the counts of TensorFlow's registry after traces with these output signatures."""
     nodes = Nodes(read(graph))
-    found = with_recorded_shapes({name: each[0] for name, each in nodes.by_name.items()}, first)
-    return {name: counted.one for name, counted in registered(nodes, found, Parity(exact=True)).items()}
+    shapes = with_recorded_shapes({name: each[0] for name, each in nodes.by_name.items()}, first)
+    return {name: counted.one for name, counted in registered(nodes, shapes, Parity(exact=True)).items()}
 
 
 def test_exact_counts_use_the_first_shape_and_do_not_propagate_it() -> None:
     graph = [IMAGES, KERNEL, CONV, RELU, node("sq", "Square", ["conv"], (-1, 6, 6, 4))]
-    seen = [("conv", row("conv", (4, 6, 6, 4)).signature), ("conv", row("conv", (9, 6, 6, 4)).signature)]
-    assert exactly(graph, *seen) == {"sq": 4 * 6 * 6 * 4}
-    assert exactly(graph, ("x", row("x", (4, 8, 8, 6)).signature), *seen) == {"sq": 576, "conv": 4 * EACH}
+    signatures = [("conv", row("conv", (4, 6, 6, 4)).signature), ("conv", row("conv", (9, 6, 6, 4)).signature)]
+    assert exact_counts(graph, *signatures) == {"sq": 4 * 6 * 6 * 4}
+    assert exact_counts(graph, ("x", row("x", (4, 8, 8, 6)).signature), *signatures) == {"sq": 576, "conv": 4 * EACH}
 
 
 def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
     nodes = Nodes(read([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))]))
     first = {name: each[0] for name, each in nodes.by_name.items()}
-    seen = [
+    signatures = [
         ("a", row("a", (2, 4)).signature),
         ("a", row("a", (2,)).signature),
         ("b", row("b", (7,)).signature),
@@ -204,8 +204,8 @@ def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
         ("gone", row("gone", (6,)).signature),
         ("a", row("a", (8, 3)).signature),
     ]
-    found = with_recorded_shapes(first, seen)
-    assert found == {"a": ((8, 3),), "b": ((), (2,)), "c": ((5,),)}
+    shapes = with_recorded_shapes(first, signatures)
+    assert shapes == {"a": ((8, 3),), "b": ((), (2,)), "c": ((5,),)}
 
 
 def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
@@ -225,4 +225,4 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     other = Counting(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
     uneven = kind._replace(rows=(*rows[:2], row("sum", (), runs=3)))
     other.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
-    assert other.count() == Counted({}, 1), "which turn an execution is of is not known"
+    assert other.count() == Counted({}, 1), "the iteration of each execution is unknown"

@@ -9,7 +9,7 @@ from tfprof.collector.tfviews.inlined import inlined
 
 
 @pytest.mark.parametrize(
-    ("label", "said"),
+    ("label", "expected"),
     [
         (
             "x = MatMul(a, b:1, ^c)",
@@ -26,8 +26,8 @@ from tfprof.collector.tfviews.inlined import inlined
         ("", None),
     ],
 )
-def test_labels_are_parsed(label: str, said: LabelInfo | None) -> None:
-    assert parsed_label(label) == said
+def test_labels_are_parsed(label: str, expected: LabelInfo | None) -> None:
+    assert parsed_label(label) == expected
 
 
 def test_names_of_fed_placeholders_are_parsed() -> None:

@@ -26,7 +26,7 @@ def test_a_kernel_has_the_op_type_that_it_implements(kernel: str, op: str) -> No
 
 
 def test_a_label_has_node_and_kernel() -> None:
-    found = split_label("a/b = _MklMatMul(x, y)")
-    assert split_label("[CPU: 3] a/b = _MklMatMul(x, y)") == found == ("a/b", "_MklMatMul", "x, y)")
+    parts = split_label("a/b = _MklMatMul(x, y)")
+    assert split_label("[CPU: 3] a/b = _MklMatMul(x, y)") == parts == ("a/b", "_MklMatMul", "x, y)")
     assert split_label("_MklMatMul") is None
     assert [of_library(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]

@@ -17,18 +17,18 @@ Graph = Sequence[graph_pb2.NodeDef]
 FEED = node("x", "Placeholder", (), (-1, 12, 12, 6))
 
 
-def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **seen: Any) -> dict[str, Any]:
+def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) -> dict[str, Any]:
     """Return the shape of each node's first output by name.
 
-    ``seen`` has the recorded shapes by node. Without it, `x` is recorded, the first node of the
+    ``recorded`` has the recorded shapes by node. Without it, `x` is recorded, the first node of the
     first graph, with the batch size ``batch``. ``examples``: see `solved`.
     """
     nodes = Nodes(read(*graphs))
     first = graphs[0][0].attr["_output_shapes"].list.shape[0]
     feed = (batch, *[dim.size for dim in first.dim][1:])
-    evidence = [RecordedShape(0, name, 0, dims) for name, dims in (seen or {"x": feed}).items()]
-    found = nodes.open.solved(evidence, examples)
-    return {name: found.shape(graph, name, 0) for graph, name in nodes.by_key}
+    evidence = [RecordedShape(0, name, 0, dims) for name, dims in (recorded or {"x": feed}).items()]
+    shapes = nodes.open.solved(evidence, examples)
+    return {name: shapes.shape(graph, name, 0) for graph, name in nodes.by_key}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_function_has_the_shapes_of_its_arguments() -> None:
     assert made["n"] == (-1, 9, 9, 6)
 
 
-def test_of_matching_functions_the_most_specific_one_is_called() -> None:
+def test_the_most_specific_matching_function_is_called() -> None:
     caller = [node("x", "Placeholder", (), (4, 3)), node("c", "PartitionedCall", ["x"], ())]
     general, exact = [node("a", "Placeholder", (), (-1, 3))], [node("b", "Placeholder", (), (4, 3))]
     nodes = Nodes(read(caller, general, exact, [node("d", "Placeholder", (), (5, 3))]))
@@ -210,10 +210,12 @@ numbers = st.lists(st.integers(-5, 5), max_size=5)
     st.lists(dims, max_size=3),
     st.tuples(dims, numbers, numbers, st.integers(-7, 7)),
 )
-def test_random_graphs_raise_no_error(op: str, inputs: list[str], outputs: list[Any], rest: tuple[Any, ...]) -> None:
-    of_x, first, second, number = rest
+def test_random_graphs_raise_no_error(
+    op: str, inputs: list[str], outputs: list[Any], parameters: tuple[Any, ...]
+) -> None:
+    x_shape, first, second, number = parameters
     graph = [
-        node("x", "Placeholder", (), of_x),
+        node("x", "Placeholder", (), x_shape),
         node(
             "y",
             op,
@@ -230,10 +232,10 @@ def test_random_graphs_raise_no_error(op: str, inputs: list[str], outputs: list[
         node("to", "Fill", ["z", "c"], (-1, -1)),
     ]
     nodes = Nodes(read(graph, graph[:1]))
-    found = nodes.open.solved([RecordedShape(0, "x", 0, (2, 3)), RecordedShape(0, "y", 0, (4,))])
-    for (number, name), each in nodes.by_key.items():
-        for slot in range(len(each.outputs) + 1):
-            found.shape(number, name, slot)
+    shapes = nodes.open.solved([RecordedShape(0, "x", 0, (2, 3)), RecordedShape(0, "y", 0, (4,))])
+    for (number, name), graph_node in nodes.by_key.items():
+        for slot in range(len(graph_node.outputs) + 1):
+            shapes.shape(number, name, slot)
 
 
 def test_the_examples_of_a_batch_follow_from_its_bytes() -> None:
@@ -245,7 +247,7 @@ def test_the_examples_of_a_batch_follow_from_its_bytes() -> None:
     assert batch_of_iterator(whole, 48).examples == 0
     assert batch_of_iterator(whole, 36).examples is None
     (texts,) = read([node("next", "IteratorGetNext", ["i"], (-1,), types=(7,))])
-    assert batch_of_iterator(texts, 48).examples is None, "a text has no size of its own"
+    assert batch_of_iterator(texts, 48).examples is None, "the size of a text is unknown"
     (two,) = read([node("next", "IteratorGetNext", ["i"], (-1, -1), types=(FLOAT,))])
     assert batch_of_iterator(two, 48).examples is None
 

@@ -26,8 +26,8 @@ def entry(
     message = BundleEntryProto(
         dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked(crc)
     )
-    for one in shape:
-        message.shape.dim.add(size=one)
+    for dim in shape:
+        message.shape.dim.add(size=dim)
     return message.SerializeToString()
 
 
@@ -61,8 +61,8 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
     )
     skipped: list[Skipped] = []
     first, *rest = values(Checkpoint(prefix), {"a", "h", "p", "s", "other"}, skipped.append)
-    said = [(row["name"], row["types"]) for row in first["op_log"].to_pylist()]
-    assert said == [(name, ["_checkpoint_variables"]) for name in ("a", "h", "p", "s")]
+    types = [(row["name"], row["types"]) for row in first["op_log"].to_pylist()]
+    assert types == [(name, ["_checkpoint_variables"]) for name in ("a", "h", "p", "s")]
     rows = [row for one in rest for row in one["tensors"].to_pylist()]
     assert [(row["name"], row["dtype"], row["shape"], len(row["data"])) for row in rows] == [
         ("a", FLOAT, [4], 16),
@@ -72,7 +72,7 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (entry(FLOAT, 4, size=12), "has 12 bytes for (4,)"),
         (entry(FLOAT, -1, size=4), "has 4 bytes for (-1,)"),
@@ -84,10 +84,10 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         (entry(STRING, 2, size=8), "the checksum of 'a' is wrong"),
     ],
 )
-def test_damaged_tensors_are_refused(tmp_path: Path, data: bytes, said: str) -> None:
+def test_damaged_tensors_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(BadFileError) as caught:
         Checkpoint(write(tmp_path, a=data)).tensor("a")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("header", [BundleHeaderProto(), BundleHeaderProto(num_shards=1, endianness=1)])

@@ -59,7 +59,7 @@ def test_messages_are_read_as_binary_and_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "forms", "said"),
+    ("data", "forms", "message"),
     [
         (b"\x0a\x05abc", (BINARY,), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
         (b"\x0a\x05abc", (TEXT, BINARY), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
@@ -69,6 +69,6 @@ def test_messages_are_read_as_binary_and_as_text() -> None:
     ],
 )
 def test_the_reason_for_a_refusal_depends_on_the_form_of_the_file(
-    data: bytes, forms: tuple[str, ...], said: str
+    data: bytes, forms: tuple[str, ...], message: str
 ) -> None:
-    assert said in refused(data, *forms)
+    assert message in refused(data, *forms)

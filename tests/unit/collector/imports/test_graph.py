@@ -27,8 +27,8 @@ def test_all_attributes_are_kept_however_large(form: str) -> None:
     message = large()
     rows = graph(message.SerializeToString() if form == "binary" else str(message).encode(), "g").to_pylist()
     assert [(row["name"], row["op"]) for row in rows] == [("weights", "Const")]
-    kept = GraphDef.FromString(b"\x0a" + _sized(rows[0]["node_def"])).node[0]
-    assert kept == message.node[0]
+    stored = GraphDef.FromString(b"\x0a" + _sized(rows[0]["node_def"])).node[0]
+    assert stored == message.node[0]
 
 
 def _sized(data: bytes) -> bytes:

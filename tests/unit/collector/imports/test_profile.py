@@ -36,7 +36,7 @@ def times(*pairs: tuple[int, int]) -> dict[str, Any]:
     return {"times": [{"int64_values": pair} for pair in pairs]}
 
 
-def ran(**more: Any) -> dict[str, Any]:
+def entry_of_run(**more: Any) -> dict[str, Any]:
     """Return the entry of a node that ran once on the CPU, from 1000 to 1005."""
     entry = {
         "run_count": 1,
@@ -49,14 +49,14 @@ def ran(**more: Any) -> dict[str, Any]:
     return {**entry, **more}
 
 
-def taken_apart(message: ProfileProto) -> dict[str, list[Any]]:
+def executions(message: ProfileProto) -> dict[str, list[Any]]:
     """Return the executions of the only step, by device."""
     (step,) = ProfileFile(message.SerializeToString(), "p").steps()
     assert step.number == 3
-    return {of.device: list(of.node_stats) for of in step.message.step_stats.dev_stats}
+    return {device.device: list(device.node_stats) for device in step.message.step_stats.dev_stats}
 
 
-def refused(message: ProfileProto, error: type[Exception] = NotRepresentableError) -> str:
+def refusal_text(message: ProfileProto, error: type[Exception] = NotRepresentableError) -> str:
     with pytest.raises(error) as caught:
         read(message)
     return str(caught.value)
@@ -80,7 +80,7 @@ def test_a_run_has_its_time_and_its_memory() -> None:
         "output_bytes": 30,
         "output_memory": {1: {"bytes": 20, "ptr": 7}},
     }
-    (stats,) = taken_apart(profile(**ran(memory_execs=[memory])))[CPU]
+    (stats,) = executions(profile(**entry_of_run(memory_execs=[memory])))[CPU]
     assert (stats.node_name, stats.all_start_micros, stats.op_end_rel_micros) == ("a", 1000, 5)
     assert (stats.memory_stats.temp_memory_size, stats.memory_stats.persistent_memory_size) == (10, 3)
     (used,) = stats.memory
@@ -90,10 +90,12 @@ def test_a_run_has_its_time_and_its_memory() -> None:
 
 
 def test_an_execution_of_0_microseconds_is_rebuilt() -> None:
-    entry = ran(latest_end_micros=1001, cpu_execs={CPU: times((1000, 1))}, memory_execs=[{"memory_micros": 1000}])
-    assert taken_apart(profile(**entry))[CPU][0].op_end_rel_micros == 0
+    entry = entry_of_run(
+        latest_end_micros=1001, cpu_execs={CPU: times((1000, 1))}, memory_execs=[{"memory_micros": 1000}]
+    )
+    assert executions(profile(**entry))[CPU][0].op_end_rel_micros == 0
     entry["memory_execs"] = [{"memory_micros": 1001}]
-    assert taken_apart(profile(**entry))[CPU][0].op_end_rel_micros == 1
+    assert executions(profile(**entry))[CPU][0].op_end_rel_micros == 1
 
 
 def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
@@ -108,13 +110,13 @@ def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
         "allocations": [{"alloc_micros": 1001, "alloc_bytes": 64}, {"alloc_micros": 1004, "alloc_bytes": -64}],
     }
     entry["memory_execs"][0]["allocator_bytes_in_use"] = 4096
-    found = taken_apart(profile(GPU, **entry))
-    (used,) = found[GPU][0].memory
+    stats = executions(profile(GPU, **entry))
+    (used,) = stats[GPU][0].memory
     assert (used.allocator_name, used.total_bytes, used.allocator_bytes_in_use) == ("GPU", 0, 4096)
     assert [record.alloc_bytes for record in used.allocation_records] == [64, -64]
-    assert [(one.all_start_micros, one.op_end_rel_micros) for one in found[STREAM]] == [(1003, 40), (1050, 1)]
-    assert [(one.all_start_micros, one.op_end_rel_micros) for one in found[COPY]] == [(900, 200), (0, 0)]
-    assert [one.all_start_micros for one in found["/host:cpu"]] == [0]
+    assert [(run.all_start_micros, run.op_end_rel_micros) for run in stats[STREAM]] == [(1003, 40), (1050, 1)]
+    assert [(run.all_start_micros, run.op_end_rel_micros) for run in stats[COPY]] == [(900, 200), (0, 0)]
+    assert [run.all_start_micros for run in stats["/host:cpu"]] == [0]
 
 
 def test_inputs_and_attributes_of_nodes_are_rebuilt() -> None:
@@ -138,20 +140,20 @@ def test_inputs_and_attributes_of_nodes_are_rebuilt() -> None:
 
 
 def test_types_operations_and_stacks_make_an_op_log() -> None:
-    message = profile(**ran())
+    message = profile(**entry_of_run())
     message.has_trace = True
     message.id_to_string[1] = b"a.py"
     message.nodes[0].op_types.append(b"_trainable_variables")
     message.nodes[0].float_ops = 9
     message.nodes[1].trace.traces.add(file_id=1, lineno=4)
     rows = ProfileFile(message.SerializeToString(), "p").op_log()
-    found = [(row["name"], row["float_ops"], row["types"], row["code"]) for row in rows["op_log"].to_pylist()]
-    assert found == [("a", 9, ["_trainable_variables"], False), ("b", 0, [], True)]
+    op_log = [(row["name"], row["float_ops"], row["types"], row["code"]) for row in rows["op_log"].to_pylist()]
+    assert op_log == [("a", 9, ["_trainable_variables"], False), ("b", 0, [], True)]
     assert [(row["file"], row["line"]) for row in rows["frames"].to_pylist()] == [("a.py", 4)]
 
 
 def test_a_missing_stream_is_stored_in_the_first_step() -> None:
-    message = profile(**ran())
+    message = profile(**entry_of_run())
     message.steps.append(5)
     message.miss_accelerator_stream = True
     file = ProfileFile(message.SerializeToString(), "p")
@@ -166,13 +168,13 @@ def _entry(**changes: Any) -> Change:
 
     def change(message: ProfileProto) -> None:
         message.steps.append(5)
-        message.nodes[0].execs[5].CopyFrom(ExecProfile(**ran(**changes)))
+        message.nodes[0].execs[5].CopyFrom(ExecProfile(**entry_of_run(**changes)))
 
     return change
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         (lambda p: p.steps.append(-1), "below 0"),
         (lambda p: p.nodes[1].op_types.pop(), "its list of types lacks its own type"),
@@ -207,19 +209,19 @@ def _entry(**changes: Any) -> Change:
         ),
     ],
 )
-def test_entries_that_no_executions_can_give_are_refused(change: Change, said: str) -> None:
-    message = profile(**ran())
+def test_entries_that_no_executions_can_give_are_refused(change: Change, reason: str) -> None:
+    message = profile(**entry_of_run())
     change(message)
-    assert said in refused(message)
-    assert "[not-representable]" in refused(message)
+    assert reason in refusal_text(message)
+    assert "[not-representable]" in refusal_text(message)
 
 
 def test_a_missing_stream_needs_a_step() -> None:
-    assert "has no steps" in refused(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
+    assert "has no steps" in refusal_text(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
 
 
 def test_a_name_with_a_colon_is_kept() -> None:
-    message = profile(**ran())
+    message = profile(**entry_of_run())
     message.nodes[0].name = b"Iterator::Root:7"
     message.nodes[1].inputs.clear()
     message.nodes[1].src_output_index.clear()
@@ -228,7 +230,7 @@ def test_a_name_with_a_colon_is_kept() -> None:
     names = tables.rows(step)["names"].to_pylist()
     assert [row["text"] for row in names if row["kind"] == NODE] == [b"Iterator::Root:7"]
     message.nodes[0].name = COLON.encode()
-    assert "replaces colons" in refused(message)
+    assert "replaces colons" in refusal_text(message)
 
 
 def test_names_in_a_run_metadata_are_not_unescaped() -> None:
@@ -241,7 +243,7 @@ def test_names_in_a_run_metadata_are_not_unescaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         (lambda p: p.nodes.clear(), "is not a valid ProfileProto: it has no nodes"),
         (lambda p: setattr(p.nodes[1], "id", 7), "is not a valid ProfileProto: it has nodes without"),
@@ -254,10 +256,10 @@ def test_names_in_a_run_metadata_are_not_unescaped() -> None:
         (lambda p: p.nodes[0].trace.traces.add(file_id=4), "refers to text 4"),
     ],
 )
-def test_damaged_profiles_are_refused(change: Change, said: str) -> None:
-    message = profile(**ran())
+def test_damaged_profiles_are_refused(change: Change, reason: str) -> None:
+    message = profile(**entry_of_run())
     change(message)
-    assert said in refused(message, BadFileError)
+    assert reason in refusal_text(message, BadFileError)
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,9 @@ def literal(data: bytes) -> bytes:
 
 
 def table(
-    pairs: list[tuple[bytes, bytes]], each: int = 40, kind: int = 0, changed: Callable[[bytes], bytes] = bytes
+    pairs: list[tuple[bytes, bytes]], block_pairs: int = 40, kind: int = 0, changed: Callable[[bytes], bytes] = bytes
 ) -> bytes:
-    """Return a table with ``each`` pairs per block; ``changed`` changes the content of blocks."""
+    """Return a table with ``block_pairs`` pairs a block; ``changed`` alters their content."""
     data, handles = b"", []
 
     def add(content: bytes) -> bytes:
@@ -57,17 +57,17 @@ def table(
         data += content + masked(crc32c(content)).to_bytes(4, "little")
         return handle
 
-    for at in range(0, len(pairs), each):
-        part = pairs[at : at + each]
+    for at in range(0, len(pairs), block_pairs):
+        part = pairs[at : at + block_pairs]
         handles.append((part[-1][0], add(block(part))))
     footer = add(block([])) + add(block(handles))
     return data + footer.ljust(40, b"\0") + (0xDB4775248B80FB57).to_bytes(8, "little")
 
 
-@pytest.mark.parametrize("each", [1, 7, 40, 1000])
+@pytest.mark.parametrize("block_pairs", [1, 7, 40, 1000])
 @pytest.mark.parametrize("kind", [0, 1])
-def test_keys_and_values_are_read_in_order(each: int, kind: int) -> None:
-    assert list(entries(table(PAIRS, each, kind))) == PAIRS
+def test_keys_and_values_are_read_in_order(block_pairs: int, kind: int) -> None:
+    assert list(entries(table(PAIRS, block_pairs, kind))) == PAIRS
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_each_changed_bit_is_detected(kind: int) -> None:
         data = bytearray(whole)
         data[chance.randrange(footer)] ^= 1 << chance.randrange(8)
         try:
-            found = list(entries(bytes(data)))
+            pairs = list(entries(bytes(data)))
         except DamagedTableError as error:
             assert "checksum" in str(error)  # noqa: PT017  # not all changes are errors
         else:
-            assert found == PAIRS  # the change is in the block of the filter, which is not read
+            assert pairs == PAIRS  # the change is in the block of the filter, which is not read
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -127,7 +127,7 @@ def test_each_changed_bit_of_a_block_is_detected(kind: int) -> None:
 
 
 def test_damaged_tables_with_right_checksums_are_refused_or_read_to_an_end() -> None:
-    chance, told = random.Random(4), 0
+    chance, refusals = random.Random(4), 0
 
     def changed(content: bytes) -> bytes:
         data = bytearray(content)
@@ -139,5 +139,5 @@ def test_damaged_tables_with_right_checksums_are_refused_or_read_to_an_end() -> 
         try:
             list(entries(table(PAIRS, 40, chance.randrange(2), changed)))
         except DamagedTableError:
-            told += 1
-    assert told > 50
+            refusals += 1
+    assert refusals > 50

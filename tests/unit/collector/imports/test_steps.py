@@ -14,16 +14,16 @@ CPU, GPU = "/device:CPU:0", "/device:GPU:0"
 
 def metadata(*nodes: str, device: str = CPU, start: int = 1000) -> RunMetadata:
     message = RunMetadata()
-    of_device = message.step_stats.dev_stats.add(device=device)
+    device_stats = message.step_stats.dev_stats.add(device=device)
     for name in nodes:
-        of_device.node_stats.add(node_name=name, all_start_micros=start, op_end_rel_micros=5, all_end_rel_micros=7)
+        device_stats.node_stats.add(node_name=name, all_start_micros=start, op_end_rel_micros=5, all_end_rel_micros=7)
     return message
 
 
 def read(message: RunMetadata, number: int = 0) -> ImportedStep:
-    found = step(number, message.SerializeToString(), "r")
-    assert found is not None
-    return found
+    imported = step(number, message.SerializeToString(), "r")
+    assert imported is not None
+    return imported
 
 
 def test_a_step_is_decoded_as_a_live_one() -> None:
@@ -52,9 +52,9 @@ def test_memory_of_outputs_is_stored_by_execution() -> None:
             memory.requested_bytes, memory.allocated_bytes, memory.ptr = 100 + number, 50, (1 << 64) - 1 - slot
         run.output.add(slot=5)
     rows = StepTables().rows(read(message))["output_memory"].to_pylist()
-    found = [(row["node"], row["execution"], row["slot"], row["bytes"], row["ptr"]) for row in rows]
+    outputs = [(row["node"], row["execution"], row["slot"], row["bytes"], row["ptr"]) for row in rows]
     high = (1 << 64) - 1
-    assert found == [
+    assert outputs == [
         (node, execution, slot, size, high - slot)
         for node, execution, size in ((0, 1, 101), (1, 0, 102), (0, 2, 103))
         for slot in (0, 2)
