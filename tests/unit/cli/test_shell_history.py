@@ -33,7 +33,7 @@ def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
     assert len(kept) <= LINES_MAX
     assert kept[-1] == f"op -step {LINES_MAX + 9}"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert lines.texts == saved == LineHistory(path).texts
+    assert lines.texts == kept == LineHistory(path).texts
 
 
 def test_without_a_file_lines_are_kept_for_the_session(tmp_path: Path) -> None:
