@@ -64,7 +64,7 @@ def array_of(kind: Any, data: Any) -> Any:
 
 
 def columns_of(sums: bytes, rows: int) -> Columns:
-    """Return the columns RESULTS from ``sums``, in which the C part concatenates them."""
+    """Return the columns RESULTS from ``sums``, in which the C extension concatenates them."""
     size = 8 * rows
     words = pa.py_buffer(sums)
     return {
@@ -72,41 +72,41 @@ def columns_of(sums: bytes, rows: int) -> Columns:
     }
 
 
-def by_run(columns: Columns, begins: Any) -> Columns:
+def aggregate_runs(columns: Columns, run_starts: Any) -> Columns:
     """Return the columns RESULTS of ROLLUP, one row per run of rows in ``columns``.
 
     ``columns``: `trace`, `base` (the real time in ns from which `start_ns` counts) and INPUTS. Runs
-    begin at the indexes ``begins``, the first one at 0. Traces ascend within a run. A row without a
-    start time counts in `traces` only.
+    begin at the indexes ``run_starts``, the first one at 0. Traces ascend within a run. A row
+    without a start time counts in `traces` only.
     """
-    first = pc.is_in(row_numbers(len(columns["trace"])).cast(begins.type), value_set=begins)
-    traces = pc.or_(first, changes(columns["trace"])).cast(pa.int64())
-    return {name: run_sums(values, begins) for name, values in ({"traces": traces} | _measured(columns)).items()}
+    is_first = pc.is_in(row_numbers(len(columns["trace"])).cast(run_starts.type), value_set=run_starts)
+    traces = pc.or_(is_first, changes(columns["trace"])).cast(pa.int64())
+    return {name: run_sums(values, run_starts) for name, values in ({"traces": traces} | _summands(columns)).items()}
 
 
-def durations(column: Columns) -> tuple[Any, Any]:
+def durations(columns: Columns) -> tuple[Any, Any]:
     """Return the duration of each execution in µs, and whether it has a start time.
 
-    A duration of 0 counts as 1. ``column``: `base` and the INPUTS of each execution, by name.
+    A duration of 0 counts as 1. ``columns``: `base` and the INPUTS of each execution, by name.
     """
-    start = pc.add(column["base"], column["start_ns"])
-    end = pc.add(start, pc.add(column["op_start_ns"], column["op_end_ns"]))
+    start = pc.add(columns["base"], columns["start_ns"])
+    end = pc.add(start, pc.add(columns["op_start_ns"], columns["op_end_ns"]))
     start_us = floor_divided(start, 1000)
-    lasted = pc.add(pc.subtract(floor_divided(end, 1000), start_us), column["end_us_fix"])
-    started = pc.greater(pc.add(start_us, column["start_us_fix"]), integer(0))
-    return pc.if_else(pc.equal(lasted, integer(0)), integer(1), lasted), started
+    duration_us = pc.add(pc.subtract(floor_divided(end, 1000), start_us), columns["end_us_fix"])
+    has_start = pc.greater(pc.add(start_us, columns["start_us_fix"]), integer(0))
+    return pc.if_else(pc.equal(duration_us, integer(0)), integer(1), duration_us), has_start
 
 
-def _measured(column: Columns) -> Columns:
+def _summands(columns: Columns) -> Columns:
     """Return the values to be summed, by column; 0 if the execution has no start time."""
-    kept = pc.add(column["persistent_bytes"], column["temp_bytes"])
-    duration, started = durations(column)
-    columns = {
+    extra_bytes = pc.add(columns["persistent_bytes"], columns["temp_bytes"])
+    duration, has_start = durations(columns)
+    sums = {
         "runs": integer(1),
         "sum_us": duration,
-        "requested_bytes": pc.add(column["total_bytes"], kept),
-        "peak_bytes": pc.add(column["peak_bytes"], kept),
-        "residual_bytes": pc.add(column["live_bytes"], column["persistent_bytes"]),
-        "output_bytes": column["output_bytes"],
+        "requested_bytes": pc.add(columns["total_bytes"], extra_bytes),
+        "peak_bytes": pc.add(columns["peak_bytes"], extra_bytes),
+        "residual_bytes": pc.add(columns["live_bytes"], columns["persistent_bytes"]),
+        "output_bytes": columns["output_bytes"],
     }
-    return {name: pc.if_else(started, values, integer(0)) for name, values in columns.items()}
+    return {name: pc.if_else(has_start, values, integer(0)) for name, values in sums.items()}

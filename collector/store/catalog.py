@@ -36,7 +36,7 @@ LAST: Final = "last"
 _UID = re.compile(r"[0-9a-f]{16}")
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 #: Maximum number of jobs that an error lists.
-_LISTED = 8
+_LISTED_MAX = 8
 #: Attempts to write a file. A collector that opens the job may remove the temporary file as a
 #: leftover.
 _TRIES: Final = 3
@@ -97,13 +97,13 @@ def load(folder: Path) -> JobInfo:
             uid=int(document["uid"], 16),
             acked={int(about): int(last) for about, last in document["acked"].items()},
             removed=document.get("removed", {}),  # older collectors removed no rows
-            **{name: document[name] for name in _PLAIN},
+            **{name: document[name] for name in _PLAIN_FIELDS},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path} is damaged: {type(error).__name__} {error}", "store-damaged") from None
 
 
-_PLAIN = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("uid", "acked", "removed"))
+_PLAIN_FIELDS = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("uid", "acked", "removed"))
 
 
 def save(folder: Path, info: JobInfo) -> None:
@@ -205,9 +205,9 @@ def check(store: Path) -> int:
     except FileNotFoundError:
         raise StoreError(f"{store} is not a tfprof store: no job was profiled into it yet", "store-missing") from None
     except OSError as error:
-        barred = durable.unread(store, error)
-        missing = StoreError(f"{store} is not a tfprof store: {error.strerror}", "store-missing")
-        raise (barred if barred.slug == "store-unreadable" else missing) from None
+        read_error = durable.unreadable_error(store, error)
+        no_store = StoreError(f"{store} is not a tfprof store: {error.strerror}", "store-missing")
+        raise (read_error if read_error.slug == "store-unreadable" else no_store) from None
     return _checked_version(document, path)
 
 
@@ -218,7 +218,7 @@ def folders(store: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise durable.unread(jobs_folder(store), error) from None
+        raise durable.unreadable_error(jobs_folder(store), error) from None
 
 
 def hosts(store: Path) -> list[str]:
@@ -241,17 +241,17 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     jobs = sorted(infos, key=lambda info: info.opened_ns)
     if not jobs:
         raise NoSuchJobError("no job was profiled into this store yet")
-    found = matching(jobs, selector)
+    matches = matching(jobs, selector)
     if selector == LAST:
-        return found[0]
-    running = [info for info in found if info.state == RUNNING]
-    chosen = found if len(found) == 1 else running
-    if len(chosen) == 1:
-        return chosen[0]
-    if not found:
+        return matches[0]
+    running = [info for info in matches if info.state == RUNNING]
+    candidates = matches if len(matches) == 1 else running
+    if len(candidates) == 1:
+        return candidates[0]
+    if not matches:
         raise NoSuchJobError(f"no job {selector!r}: `tfprof jobs` lists them")
-    listed = ", ".join(f"{info.hex} {info.name} ({info.state})".replace("  ", " ") for info in found[-_LISTED:])
-    raise NoSuchJobError(f"{selector!r} means {len(found)} jobs: {listed}")
+    listed = ", ".join(f"{info.hex} {info.name} ({info.state})".replace("  ", " ") for info in matches[-_LISTED_MAX:])
+    raise NoSuchJobError(f"{selector!r} means {len(matches)} jobs: {listed}")
 
 
 def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
@@ -285,7 +285,7 @@ def _json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise durable.unread(path, error) from None
+        raise durable.unreadable_error(path, error) from None
     except (ValueError, RecursionError):
         raise StoreError(f"{path} is damaged: it is not JSON", "store-damaged") from None
     if not isinstance(document, dict):
@@ -296,7 +296,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _checked_version(document: Mapping[str, Any], path: Path) -> int:
     version = document.get("version")
     if type(version) is not int or version not in READABLE:
-        known = " and ".join(map(str, sorted(READABLE)))
-        message = f"{path} has store version {version}, and this tfprof reads versions {known}"
+        versions = " and ".join(map(str, sorted(READABLE)))
+        message = f"{path} has store version {version}, and this tfprof reads versions {versions}"
         raise StoreError(f"{message}: use the tfprof that wrote it, or another --store", "store-version")
     return version

@@ -85,13 +85,13 @@ def sorted_column(column: Any) -> Any:
 
 def changes(column: Any) -> Any:
     """Return for each element whether it differs from the one before; true for the first."""
-    head = pa.repeat(_TRUE, min(1, len(column)))
-    return pa.concat_arrays([head, pc.not_equal(column.slice(1), column.slice(0, max(0, len(column) - 1)))])
+    first = pa.repeat(_TRUE, min(1, len(column)))
+    return pa.concat_arrays([first, pc.not_equal(column.slice(1), column.slice(0, max(0, len(column) - 1)))])
 
 
-def scattered(at: Any, values: Any, size: int, rest: int) -> Any:
-    """Return ``size`` elements: ``values`` at the distinct indexes ``at``, ``rest`` elsewhere."""
-    return pc.fill_null(values.take(pc.index_in(row_numbers(size).cast(at.type), value_set=at)), rest)
+def scattered(indexes: Any, values: Any, size: int, default: int) -> Any:
+    """Return ``size`` elements: ``values`` at the distinct ``indexes``, ``default`` elsewhere."""
+    return pc.fill_null(values.take(pc.index_in(row_numbers(size).cast(indexes.type), value_set=indexes)), default)
 
 
 def occurrences(column: Any) -> list[tuple[Any, int]]:
@@ -105,8 +105,8 @@ def occurrences(column: Any) -> list[tuple[Any, int]]:
 
 def tallied(index: Any, size: int) -> Any:
     """Return how often each of 0 … ``size`` - 1 occurs in ``index``."""
-    found = pc.value_counts(index)
-    return scattered(found.field("values"), found.field("counts"), size, 0)
+    counts = pc.value_counts(index)
+    return scattered(counts.field("values"), counts.field("counts"), size, 0)
 
 
 def floor_divided(column: Any, divisor: int) -> Any:
@@ -117,16 +117,17 @@ def floor_divided(column: Any, divisor: int) -> Any:
     return pc.subtract(quotient, pc.greater(pc.multiply(quotient, integer(divisor)), column).cast(column.type))
 
 
-def run_sums(column: Any, begins: Any) -> Any:
-    """Return the sum of each run of elements; runs begin at the indexes ``begins``, the first at 0.
+def run_sums(column: Any, run_starts: Any) -> Any:
+    """Return the sum of each run of elements.
 
-    Sums wrap around. Table.group_by would load further modules of pyarrow.
+    Runs begin at the indexes ``run_starts``, the first at 0. Sums wrap around.
+    Table.group_by would load further modules of pyarrow.
     """
-    end = pa.array([len(column)], begins.type)
-    last = pc.subtract(pa.concat_arrays([begins.slice(1), end]), constant(1, begins.type))
-    until = pc.cumulative_sum(column).take(last)
-    before = pa.concat_arrays([repeat(0, 1, column.type), until.slice(0, len(until) - 1)])
-    return pc.subtract(until, before)
+    end = pa.array([len(column)], run_starts.type)
+    last_indexes = pc.subtract(pa.concat_arrays([run_starts.slice(1), end]), constant(1, run_starts.type))
+    sums_to_end = pc.cumulative_sum(column).take(last_indexes)
+    sums_before = pa.concat_arrays([repeat(0, 1, column.type), sums_to_end.slice(0, len(sums_to_end) - 1)])
+    return pc.subtract(sums_to_end, sums_before)
 
 
 _TRUE = pa.scalar(True)

@@ -27,10 +27,10 @@ class Devices:
         rows = device_rows(names)
         pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
         texts = {number: text.lower() for number, text in pairs}
-        first: dict[bytes, int] = {}
+        first_ids: dict[bytes, int] = {}
         for number, text in sorted(texts.items()):
-            first.setdefault(text, number)
-        self._spellings = [(number, first[text]) for number, text in texts.items() if first[text] != number]
+            first_ids.setdefault(text, number)
+        self._spellings = [(number, first_ids[text]) for number, text in texts.items() if first_ids[text] != number]
         self._canonical = pa.array(
             [number for number, text in sorted(texts.items()) if is_canonical(text)], pa.uint32()
         )
@@ -41,9 +41,9 @@ class Devices:
 
         Ids beyond the end count as 0.
         """
-        known: list[Any] = self._canonical.to_pylist()
-        flags = bytearray(max(known, default=-1) + 1)
-        for number in known:
+        canonical_ids: list[Any] = self._canonical.to_pylist()
+        flags = bytearray(max(canonical_ids, default=-1) + 1)
+        for number in canonical_ids:
             flags[number] = 1
         return bytes(flags)
 

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 from ..errors import StoreError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 #: Errors of reading that do not mean that a file is damaged.
-_BARRED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_UNREADABLE_ERRNOS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MODE = 0o600
 #: Flags to open a file for writing: do not follow a symbolic link, do not wait for the reader of a
 #: pipe.
-_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class FileId(NamedTuple):
-    """Id of a file or folder; another one of the same name has another id."""
+    """Id of a file or folder; a new file of the same name has another id."""
 
     device: int
     inode: int
@@ -32,10 +32,10 @@ class FileId(NamedTuple):
     def of(cls, path: Path) -> "FileId | None":
         """Return the id of the file at ``path``, None if there is none."""
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return None
-        return cls(found.st_dev, found.st_ino)
+        return cls(status.st_dev, status.st_ino)
 
 
 def make_folder(path: Path, *, linked: bool = False) -> None:
@@ -47,16 +47,16 @@ def make_folder(path: Path, *, linked: bool = False) -> None:
     """
     with store_errors(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        itself = path.lstat()
-        found = path.stat() if linked else itself
-    if not stat.S_ISDIR(found.st_mode):
+        link = path.lstat()
+        status = path.stat() if linked else link
+    if not stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{path} is a symbolic link: remove it, or use another --store", "store-foreign")
-    owners = {found.st_uid, *([itself.st_uid] if itself.st_uid else [])} - {os.geteuid()}  # root's links are harmless
+    owners = {status.st_uid, *([link.st_uid] if link.st_uid else [])} - {os.geteuid()}  # root's links are harmless
     if owners:
         text = f"{path} belongs to user {min(owners)}, who could make tfprof overwrite other files of yours"
         raise StoreError(f"{text}: use another --store", "store-foreign")
-    others = stat.S_IWOTH | (0 if _is_private(found.st_gid) else stat.S_IWGRP)
-    if found.st_mode & others:
+    foreign_write = stat.S_IWOTH | (0 if _is_private(status.st_gid) else stat.S_IWGRP)
+    if status.st_mode & foreign_write:
         text = f"{path} can be written by others, who could make tfprof overwrite other files of yours"
         raise StoreError(f"{text}: run chmod go-w on it, or use another --store", "store-foreign")
 
@@ -79,9 +79,9 @@ def open_own(path: Path, flags: int) -> int:
     StoreError ``store-foreign`` unless it is a regular file of this user without further hard
     links.
     """
-    descriptor = os.open(path, flags | os.O_CREAT | _SAFELY, _MODE)
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink <= 1:
+    descriptor = os.open(path, flags | os.O_CREAT | _SAFE_FLAGS, _MODE)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink <= 1:
         return descriptor
     os.close(descriptor)
     raise StoreError(f"{path} is not a file of yours: remove it, or use another --store", "store-foreign")
@@ -99,12 +99,12 @@ def read(path: Path) -> bytes:
         return file.read()
 
 
-def unread(path: Path, error: Exception) -> StoreError:
+def unreadable_error(path: Path, error: Exception) -> StoreError:
     """Return the error of a store in which ``path`` is unreadable or damaged."""
-    if isinstance(error, OSError) and error.errno in _BARRED:
+    if isinstance(error, OSError) and error.errno in _UNREADABLE_ERRNOS:
         return StoreError(f"cannot read {path}: {error.strerror}", "store-unreadable")
-    why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-    return StoreError(f"{path} is damaged: {why.splitlines()[0]}", "store-damaged")
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return StoreError(f"{path} is damaged: {reason.splitlines()[0]}", "store-damaged")
 
 
 @contextlib.contextmanager
@@ -116,7 +116,7 @@ def store_errors(path: Path) -> Iterator[None]:
         if error.errno == errno.ELOOP:
             text = f"{path} is a symbolic link: remove it, or use another --store"
             raise StoreError(text, "store-foreign") from error
-        slug = "store-full" if error.errno in _FULL else "store-unwritable"
+        slug = "store-full" if error.errno in _FULL_ERRNOS else "store-unwritable"
         raise StoreError(f"cannot write {path}: {error.strerror or error}", slug) from error
 
 
@@ -126,7 +126,7 @@ def replace(path: Path, data: bytes | memoryview) -> None:
     After an OSError the content is unchanged, and no temporary file is left.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFELY, _MODE)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFE_FLAGS, _MODE)
     try:
         try:
             write_all(descriptor, data)
@@ -141,9 +141,9 @@ def replace(path: Path, data: bytes | memoryview) -> None:
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write all of ``data`` at the descriptor's position, in as many calls as needed."""
-    rest = memoryview(data).cast("B")
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    unwritten = memoryview(data).cast("B")
+    while unwritten:
+        unwritten = unwritten[os.write(descriptor, unwritten) :]
 
 
 def sync_folder(path: Path) -> None:

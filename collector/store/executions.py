@@ -17,31 +17,31 @@ from .trace_ranges import generations
 
 _TRACES: Final = ("trace", "step", "base_ns")
 _STARTS: Final = ("trace", "base_ns")
-_KEPT: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
+_OP_COLUMNS: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
 
 
-def executions(snapshot: Snapshot, wanted: Collection[int], columns: Sequence[str]) -> Executions:
-    """Return the executions of the traces with the numbers ``wanted``.
+def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[str]) -> Executions:
+    """Return the executions of ``traces``.
 
     ``columns``: the columns of `ops` to return.
     """
-    traces = sorted(wanted)
-    numbers = pa.array(traces, pa.uint32())
-    sealed = list(generations(snapshot, traces))
+    ordered = sorted(traces)
+    numbers = pa.array(ordered, pa.uint32())
+    sealed_generations = list(generations(snapshot, ordered))
 
     def rows(name: str, columns: Sequence[str]) -> pa.Table:
         """Return the rows of a table that may belong to the traces.
 
         All rows of the log are included.
         """
-        groups = (snapshot.groups(name, one.generation, one.traces, columns) for one in sealed)
+        groups = (snapshot.groups(name, sealed.generation, sealed.traces, columns) for sealed in sealed_generations)
         return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
 
     allocations, outputs = (
-        _of(rows(name, JOB_TABLES[name].names), numbers) for name in ("allocations", "output_memory")
+        _rows_of_traces(rows(name, JOB_TABLES[name].names), numbers) for name in ("allocations", "output_memory")
     )
-    names, chosen = snapshot.table("names"), _of(snapshot.table("traces", _TRACES), numbers)
-    return Executions(rows("ops", columns), chosen, names, canonical(snapshot, names), allocations, outputs)
+    names, trace_rows = snapshot.table("names"), _rows_of_traces(snapshot.table("traces", _TRACES), numbers)
+    return Executions(rows("ops", columns), trace_rows, names, canonical(snapshot, names), allocations, outputs)
 
 
 def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
@@ -54,24 +54,24 @@ def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
 def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
     """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
     traces = snapshot.table("traces", _STARTS)
-    return [row for ops in _parts(snapshot) for row in _persistent(ops, traces)]
+    return [row for ops in _op_tables(snapshot) for row in _persistent(ops, traces)]
 
 
-def _of(table: pa.Table, numbers: Any) -> pa.Table:
+def _rows_of_traces(table: pa.Table, numbers: Any) -> pa.Table:
     return table.filter(pc.is_in(table["trace"], value_set=numbers))
 
 
-def _parts(snapshot: Snapshot) -> Iterator[pa.Table]:
+def _op_tables(snapshot: Snapshot) -> Iterator[pa.Table]:
     """Yield the ops of each segment, then those of the log."""
     for _, path in snapshot.segments("ops"):
-        yield segment.read(path, "ops", _KEPT)
-    yield snapshot.unsealed("ops", _KEPT)
+        yield segment.read(path, "ops", _OP_COLUMNS)
+    yield snapshot.unsealed("ops", _OP_COLUMNS)
 
 
 def _persistent(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
     ops = ops.filter(pc.not_equal(ops["persistent_bytes"], 0))
-    at = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
-    start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(at), 0), flat(ops["start_ns"]))
-    began = pc.greater(pc.add(floor_divided(start, 1000), flat(ops["start_us_fix"])), 0)
-    taken = ops.filter(began)
-    yield from row_tuples(taken, "trace", "node", "device", "persistent_bytes")
+    indexes = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
+    start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(indexes), 0), flat(ops["start_ns"]))
+    has_start = pc.greater(pc.add(floor_divided(start, 1000), flat(ops["start_us_fix"])), 0)
+    started_ops = ops.filter(has_start)
+    yield from row_tuples(started_ops, "trace", "node", "device", "persistent_bytes")

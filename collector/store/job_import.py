@@ -17,7 +17,7 @@ from .writer import LocalJobWriter
 #: Prefix of folders that readers and collectors ignore.
 _STAGED: Final = ".staged-"
 #: Minimum age of an abandoned folder (seconds); a younger one may not be locked yet.
-_YOUNG_S: Final = 60.0
+_AGE_MIN_S: Final = 60.0
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
     uid = secrets.randbits(64) or 1
     folder = catalog.jobs_folder(store) / f"{_STAGED}{hex_id(uid)}"
     durable.make_folder(folder)
-    lock = _locked(folder)
+    lock_descriptor = _lock(folder)
     try:
         writer = LocalJobWriter(folder, uid, {"host": host, "pid": os.getpid(), "id": ""})
         try:
@@ -44,11 +44,11 @@ def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
             folder.replace(target)
             durable.sync_folder(target.parent)
     finally:
-        os.close(lock)
+        os.close(lock_descriptor)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _locked(folder: Path) -> int:
+def _lock(folder: Path) -> int:
     """Return a descriptor that locks ``folder`` until it is closed."""
     with durable.store_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -60,7 +60,7 @@ def _sweep(store: Path) -> None:
     """Remove the folders of killed imports."""
     for folder in catalog.jobs_folder(store).glob(f"{_STAGED}*"):
         with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime < _YOUNG_S:
+            if time.time() - folder.stat().st_mtime < _AGE_MIN_S:
                 continue
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:

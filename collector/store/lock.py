@@ -54,7 +54,7 @@ def holder(path: Path) -> dict[str, Any] | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _written(descriptor)
+        return _read_holder(descriptor)
     finally:
         os.close(descriptor)
     return None
@@ -68,14 +68,16 @@ def _lock(descriptor: int, path: Path) -> None:
             time.sleep(_PAUSE_S)
         else:
             return
-    who = _written(descriptor)
-    message = f"the collector of process {who.get('pid', '?')} on {who.get('host', '?')} writes {path.parent.parent}"
+    owner = _read_holder(descriptor)
+    message = (
+        f"the collector of process {owner.get('pid', '?')} on {owner.get('host', '?')} writes {path.parent.parent}"
+    )
     raise StoreError(f"{message}: stop it, or use another --store", "store-in-use")
 
 
-def _written(descriptor: int) -> dict[str, Any]:
+def _read_holder(descriptor: int) -> dict[str, Any]:
     try:
-        text = json.loads(os.pread(descriptor, 4096, 0))
+        content = json.loads(os.pread(descriptor, 4096, 0))
     except (OSError, ValueError):
         return {}
-    return text if isinstance(text, dict) else {}
+    return content if isinstance(content, dict) else {}

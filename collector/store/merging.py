@@ -21,16 +21,16 @@ def merge(*rollups: pa.Table) -> pa.Table:
     key = packed(flat(table["node"]), flat(table["device"]))
     order = pc.array_sort_indices(key)
     ordered = key.take(order)
-    starts = changes(ordered)
-    begins, keys = pc.indices_nonzero(starts), ordered.filter(starts)
-    columns: dict[str, Any] = {name: run_sums(flat(table[name]).take(order), begins) for name in RESULTS}
+    is_start = changes(ordered)
+    run_starts, keys = pc.indices_nonzero(is_start), ordered.filter(is_start)
+    columns: dict[str, Any] = {name: run_sums(flat(table[name]).take(order), run_starts) for name in RESULTS}
     columns |= {"node": node_of(keys), "device": device_of(keys)}
-    columns["canonical"] = _oldest(flat(table["canonical"]), key, keys)
+    columns["canonical"] = _oldest_canonical(flat(table["canonical"]), key, keys)
     return pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
 
 
-def _oldest(canonical: Any, key: Any, keys: Any) -> Any:
+def _oldest_canonical(canonical: Any, key: Any, keys: Any) -> Any:
     """Return the first device in ``canonical`` for each of ``keys``, NONE_ID if it has none."""
-    known = pc.not_equal(canonical, _NONE)
-    found = canonical.filter(known).take(pc.index_in(keys, value_set=key.filter(known)))
-    return pc.fill_null(found, _NONE)
+    is_known = pc.not_equal(canonical, _NONE)
+    devices = canonical.filter(is_known).take(pc.index_in(keys, value_set=key.filter(is_known)))
+    return pc.fill_null(devices, _NONE)

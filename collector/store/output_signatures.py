@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from ...formats.pb_wire import encoded, varint
 from ..errors import FormatError
 
+#: Flags of an output (see OpOutput); SHAPED: its shape is known.
 DESCRIBED, SHAPED, ALLOCATED = 1, 2, 4
 
 _WORD: Final = 1 << 32
@@ -39,27 +40,27 @@ def encode(outputs: Iterable[OpOutput]) -> bytes:
 def decode(signature: bytes) -> list[OpOutput]:
     """Return the outputs in ``signature``; FormatError if it is malformed."""
     outputs = []
-    at = 0
+    offset = 0
     try:
-        while at < len(signature):
-            output, at = _output(signature, at)
+        while offset < len(signature):
+            output, offset = _output(signature, offset)
             outputs.append(output)
     except ValueError:
         raise FormatError("an output signature is truncated") from None
     return outputs
 
 
-def _output(signature: bytes, at: int) -> tuple[OpOutput, int]:
-    """Return the output at ``at`` and its end; ValueError if it is truncated."""
-    slot, at = varint(signature, at)
-    dtype, at = varint(signature, at)
-    flags, at = varint(signature, at)
+def _output(signature: bytes, offset: int) -> tuple[OpOutput, int]:
+    """Return the output at ``offset`` and its end; ValueError if it is truncated."""
+    slot, offset = varint(signature, offset)
+    dtype, offset = varint(signature, offset)
+    flags, offset = varint(signature, offset)
     shape = None
     if flags & SHAPED:
-        length, start = varint(signature, at)
-        at = start + length
-        if at > len(signature):
+        length, start = varint(signature, offset)
+        offset = start + length
+        if offset > len(signature):
             raise ValueError
-        shape = signature[start:at]
+        shape = signature[start:offset]
     signed = slot - _WORD if slot >= _WORD // 2 else slot
-    return OpOutput(signed, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)), at
+    return OpOutput(signed, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)), offset

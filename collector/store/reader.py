@@ -52,16 +52,16 @@ class LocalJob:
         """
         if traces is None:
             return self.with_snapshot(trace_ranges.rollup_of_all)
-        wanted = sorted(set(traces))
-        return self.with_snapshot(lambda snapshot: trace_ranges.rollup_of_traces(snapshot, wanted))
+        numbers = sorted(set(traces))
+        return self.with_snapshot(lambda snapshot: trace_ranges.rollup_of_traces(snapshot, numbers))
 
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return the time of each node on each device in each of ``traces``.
 
         The columns are trace, node, device and us.
         """
-        wanted = sorted(set(traces))
-        return self.with_snapshot(lambda snapshot: trace_ranges.times_by_trace(snapshot, wanted))
+        numbers = sorted(set(traces))
+        return self.with_snapshot(lambda snapshot: trace_ranges.times_by_trace(snapshot, numbers))
 
     def tags(self) -> tuple[str, ...]:
         """Return the job's tags."""
@@ -132,7 +132,7 @@ class LocalJob:
         """
         from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
 
-        return self.with_sql(lambda ask: action(LocalOutputs(ask, highest)))
+        return self.with_sql(lambda query: action(LocalOutputs(query, highest)))
 
     def with_sql(self, action: Callable[[SqlQuery], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.
@@ -141,20 +141,20 @@ class LocalJob:
         """
         from .sql import sql_session  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
 
-        def answer(snapshot: Snapshot) -> T:
-            with sql_session(snapshot) as ask:
-                return action(ask)
+        def run_action(snapshot: Snapshot) -> T:
+            with sql_session(snapshot) as query:
+                return action(query)
 
-        return self.with_snapshot(answer)
+        return self.with_snapshot(run_action)
 
     def on_one_snapshot(self, action: Callable[[JobReader], T]) -> T:
         """Return the result of ``action`` on one snapshot of the job.
 
         ``action`` may be called more than once.
         """
-        return self.with_snapshot(lambda snapshot: action(self._at(snapshot)))
+        return self.with_snapshot(lambda snapshot: action(self._job_at(snapshot)))
 
-    def _at(self, snapshot: Snapshot) -> "LocalJob":
+    def _job_at(self, snapshot: Snapshot) -> "LocalJob":
         """Return the job as it is in ``snapshot``; a stale one stays stale."""
         info = snapshot.info
         if info.state == catalog.RUNNING and self.info.state == catalog.STALE:

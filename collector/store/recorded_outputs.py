@@ -12,99 +12,103 @@ from .schema import NONE_ID
 class LocalOutputs:
     """An implementation of ``protocols.RecordedOutputs`` for a job of this store."""
 
-    def __init__(self, ask: Callable[[str], pa.Table], highest: int) -> None:
-        """Query with ``ask``, which runs SQL; ``highest`` is the highest node id."""
-        self._ask = ask
+    def __init__(self, query: Callable[[str], pa.Table], highest: int) -> None:
+        """Query with ``query``, which runs SQL; ``highest`` is the highest node id."""
+        self._query = query
         self._highest = highest
 
     def kinds(self, which: ExecutionFilter, sized: Collection[int] | None) -> dict[int, int]:
         """Return first trace of a kind -> number of traces of that kind; see the protocol."""
-        found = self._ask(f"""
+        rows = self._query(f"""
             SELECT min(trace) AS trace, count(*) AS traces
             FROM (
-                SELECT trace, sum(hash({", ".join(filter(None, ("node", "outputs", self._size(sized))))})) AS kind
-                FROM ops WHERE {self._where(which)} GROUP BY trace
+                SELECT trace, sum(hash({", ".join(filter(None, ("node", "outputs", self._size_sql(sized))))})) AS kind
+                FROM ops WHERE {self._where_sql(which)} GROUP BY trace
             ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and our own names
-        return dict(row_tuples(found, "trace", "traces"))
+        return dict(row_tuples(rows, "trace", "traces"))
 
     def of_traces(
         self, traces: Collection[int], which: ExecutionFilter, sized: Collection[int] | None
     ) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield (trace, node, outputs, size, runs), distinct and sorted; see the protocol."""
-        size = self._size(sized)
-        found = self._ask(f"""
+        size = self._size_sql(sized)
+        rows = self._query(f"""
             SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
-            WHERE trace IN ({_listed(traces)}) AND {self._where(which)}
+            WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(which)}
             GROUP BY trace, node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
-        return row_tuples(found, "trace", "node", "outputs", "size", "runs")
+        return row_tuples(rows, "trace", "node", "outputs", "size", "runs")
 
     def in_order(
         self, traces: Collection[int], which: ExecutionFilter, among: Collection[int] | None
     ) -> Iterator[tuple[int, int, int]]:
         """Yield (trace, node, outputs) of each execution, by start; see the protocol."""
-        found = self._ask(f"""
+        rows = self._query(f"""
             SELECT trace, node, outputs FROM ops
-            WHERE trace IN ({_listed(traces)}) AND {self._where(which)} AND {self._among(among)}
+            WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(which)} AND {self._nodes_sql(among)}
             ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and our own names
-        return row_tuples(found, "trace", "node", "outputs")
+        return row_tuples(rows, "trace", "node", "outputs")
 
     def one_each(self, traces: Collection[int] | None, which: ExecutionFilter) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
-        of_traces = "true" if traces is None else f"trace IN ({_listed(traces)})"
-        found = self._ask(f"""
+        trace_condition = "true" if traces is None else f"trace IN ({_list_sql(traces)})"
+        rows = self._query(f"""
             SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
-            WHERE {of_traces} AND {self._where(which)} GROUP BY node""")  # noqa: S608
-        return row_tuples(found, "node", "outputs", "label")
+            WHERE {trace_condition} AND {self._where_sql(which)} GROUP BY node""")  # noqa: S608
+        return row_tuples(rows, "node", "outputs", "label")
 
     def first_seen(self, which: ExecutionFilter, before: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, first trace with them), by trace; see the protocol."""
-        early = "" if before is None else f" AND trace < {before}"
-        found = self._ask(f"""
+        trace_condition = "" if before is None else f" AND trace < {before}"
+        rows = self._query(f"""
             SELECT node, outputs, min(trace) AS trace FROM ops
-            WHERE {self._where(which)}{early} AND outputs <> {NONE_ID}
+            WHERE {self._where_sql(which)}{trace_condition} AND outputs <> {NONE_ID}
             GROUP BY node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
-        return row_tuples(found, "node", "outputs", "trace")
+        return row_tuples(rows, "node", "outputs", "trace")
 
     def in_trace(self, node: int, trace: int) -> list[int]:
         """Return the outputs of each execution of a node in one trace; see the protocol."""
-        found = self._ask(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
-        return [outputs for (outputs,) in row_tuples(found, "outputs")]
+        rows = self._query(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
+        return [outputs for (outputs,) in row_tuples(rows, "outputs")]
 
-    def _size(self, sized: Collection[int] | None) -> str:
+    def _size_sql(self, sized: Collection[int] | None) -> str:
         """Return the SQL expression of a row's output bytes; '' if ``sized`` is empty.
 
         The bytes are 0 for nodes that are not in ``sized`` (None: all).
         """
         if sized is not None and not sized:
             return ""
-        return f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END"
+        return f"CASE WHEN {self._nodes_sql(sized)} THEN output_bytes ELSE 0 END"
 
-    def _where(self, which: ExecutionFilter) -> str:
+    def _where_sql(self, which: ExecutionFilter) -> str:
         """Return the SQL condition that selects the rows ``which``."""
-        conditions = [self._among(which.nodes)]
+        conditions = [self._nodes_sql(which.nodes)]
         if which.devices is not None:
-            conditions.append(f"device IN ({_listed(which.devices)})" if which.devices else "false")
+            conditions.append(f"device IN ({_list_sql(which.devices)})" if which.devices else "false")
         if which.traces is not None:
-            conditions.append(_within(which.traces))
+            conditions.append(_traces_sql(which.traces))
         return " AND ".join(conditions)
 
-    def _among(self, nodes: Collection[int] | None) -> str:
+    def _nodes_sql(self, nodes: Collection[int] | None) -> str:
         """Return the SQL condition that selects the rows of ``nodes``, None for all.
 
         It tests a bit set, since a list takes twice as long.
         """
-        return "true" if nodes is None else _bit("node", nodes, self._highest)
+        return "true" if nodes is None else _bits_sql("node", nodes, self._highest)
 
 
-def _within(traces: Sequence[int]) -> str:
+def _traces_sql(traces: Sequence[int]) -> str:
     """Return the SQL condition that selects the rows of the ascending ``traces``."""
     if not traces:
         return "false"
-    span = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
-    return span if len(traces) == traces[-1] - traces[0] + 1 else f"{span} AND {_bit('trace', traces, traces[-1])}"
+    in_range = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
+    return (
+        in_range
+        if len(traces) == traces[-1] - traces[0] + 1
+        else f"{in_range} AND {_bits_sql('trace', traces, traces[-1])}"
+    )
 
 
-def _bit(column: str, numbers: Iterable[int], highest: int) -> str:
+def _bits_sql(column: str, numbers: Iterable[int], highest: int) -> str:
     """Return the SQL condition that ``column`` is one of ``numbers``.
 
     ``highest``: the maximum of both; a higher value in ``column`` may match by mistake.
@@ -116,5 +120,5 @@ def _bit(column: str, numbers: Iterable[int], highest: int) -> str:
     return f"get_bit('{bits.decode()}'::BIT, ({column} & {size - 1})::INT) = 1"
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _list_sql(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))

@@ -10,7 +10,8 @@ from ..errors import StoreError
 from . import catalog, durable, lock
 from .catalog import RUNNING
 
-_REMOVED = ".removed-"
+_REMOVED_PREFIX = ".removed-"
+#: Seconds without a write after which a running job of this host counts as ended.
 _ABANDONED_S = 86_400
 #: Time before a job's start for which samples of its host are kept (ns).
 _BEFORE_NS = 60 * 10**9
@@ -38,40 +39,42 @@ class StoredJob:
     uid: int
     last_ns: int
     size: int
-    open: bool
+    is_running: bool
 
 
-def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, others: int = 0) -> list[int]:
+def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_bytes: int = 0) -> list[int]:
     """Return the uids of the ended jobs beyond ``limits`` at ``now_ns``, oldest first.
 
-    ``others``: bytes of the store besides jobs.
+    ``other_bytes``: bytes of the store besides jobs.
     """
     jobs = sorted(jobs, key=lambda job: job.last_ns)
-    excess = others + sum(job.size for job in jobs) - (float("inf") if limits.max_bytes is None else limits.max_bytes)
-    gone = []
+    excess = (
+        other_bytes + sum(job.size for job in jobs) - (float("inf") if limits.max_bytes is None else limits.max_bytes)
+    )
+    uids = []
     for job in jobs:
-        old = limits.max_age_s is not None and now_ns - job.last_ns > limits.max_age_s * 1e9
-        if not job.open and (old or excess > 0):
-            gone.append(job.uid)
+        is_old = limits.max_age_s is not None and now_ns - job.last_ns > limits.max_age_s * 1e9
+        if not job.is_running and (is_old or excess > 0):
+            uids.append(job.uid)
             excess -= job.size
-    return gone
+    return uids
 
 
-def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collection[int] = ()) -> list[int]:
+def retain(store: Path, host: str, limits: Limits, now_ns: int, open_uids: Collection[int] = ()) -> list[int]:
     """Remove expired jobs and return their uids.
 
-    The collector of ``host`` calls it; ``written``: the uids of the jobs that it has open. Running
-    jobs of other hosts and damaged jobs stay. A running job of this host that is not in ``written``
-    counts as ended after a day without a write.
+    The collector of ``host`` calls it; ``open_uids``: the jobs that it has open. Running jobs of
+    other hosts and damaged jobs stay. A running job of this host that is not in ``open_uids``
+    counts as ended after _ABANDONED_S without a write.
     """
     for folder in (catalog.jobs_folder(store), store / "hosts"):
-        for rest in folder.glob(f"{_REMOVED}*"):
-            shutil.rmtree(rest, ignore_errors=True)
-    jobs = [job for folder in catalog.folders(store) for job in _look(folder, host, now_ns, written)]
-    gone = expired(jobs, limits, now_ns, sum(map(_size, catalog.host_folders(store))))
-    for uid in gone:
+        for leftover in folder.glob(f"{_REMOVED_PREFIX}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+    jobs = [job for folder in catalog.folders(store) for job in _stored_job(folder, host, now_ns, open_uids)]
+    uids = expired(jobs, limits, now_ns, sum(map(_size, catalog.host_folders(store))))
+    for uid in uids:
         remove(store, uid)
-    return gone
+    return uids
 
 
 def remove(store: Path, uid: int) -> None:
@@ -112,23 +115,23 @@ def remove_hosts(store: Path, needed: Collection[Path]) -> None:
 
 def _remove(folder: Path) -> None:
     """Remove ``folder``: it first disappears for readers, then its files are deleted."""
-    aside = folder.with_name(_REMOVED + folder.name)
-    shutil.rmtree(aside, ignore_errors=True)  # left by an interrupted removal
+    hidden_folder = folder.with_name(_REMOVED_PREFIX + folder.name)
+    shutil.rmtree(hidden_folder, ignore_errors=True)  # left by an interrupted removal
     with durable.store_errors(folder), contextlib.suppress(FileNotFoundError):  # another process removed it
-        folder.replace(aside)
-    shutil.rmtree(aside, ignore_errors=True)
+        folder.replace(hidden_folder)
+    shutil.rmtree(hidden_folder, ignore_errors=True)
 
 
-def _look(folder: Path, host: str, now_ns: int, written: Collection[int]) -> list[StoredJob]:
+def _stored_job(folder: Path, host: str, now_ns: int, open_uids: Collection[int]) -> list[StoredJob]:
     try:
         info = catalog.load(folder)
         stats = [path.stat() for path in folder.iterdir()]
     except (OSError, StoreError):
         return []
-    last = max(stat.st_mtime_ns for stat in stats)
-    abandoned = info.collector.get("host") == host and now_ns - last > _ABANDONED_S * 1e9
-    going_on = info.uid in written or (info.state == RUNNING and not abandoned)
-    return [StoredJob(info.uid, info.closed_ns or last, sum(stat.st_size for stat in stats), going_on)]
+    last_ns = max(stat.st_mtime_ns for stat in stats)
+    is_abandoned = info.collector.get("host") == host and now_ns - last_ns > _ABANDONED_S * 1e9
+    is_running = info.uid in open_uids or (info.state == RUNNING and not is_abandoned)
+    return [StoredJob(info.uid, info.closed_ns or last_ns, sum(stat.st_size for stat in stats), is_running)]
 
 
 def _size(folder: Path) -> int:

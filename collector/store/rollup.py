@@ -17,7 +17,7 @@ from .schema import NONE_ID, ROLLUP
 EMPTY: Final = ROLLUP.empty_table()
 
 NONE: Final = constant(NONE_ID, pa.uint32())
-_NUMBERS: Final = tuple(name for name in aggregation.RESULTS if name != "traces")
+_SUMS: Final = tuple(name for name in aggregation.RESULTS if name != "traces")
 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
@@ -34,9 +34,9 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     nodes = pc.unique(node_of(seen))
     first = seen.take(pc.index_in(nodes, value_set=node_of(seen)))
     size = max(len(canonical), pc.max(node).as_py() + 1 if len(node) else 0)
-    later = _indexed_by_node(nodes, device_of(first), size)
-    known = pa.concat_arrays([canonical, repeat(NONE_ID, len(later) - len(canonical), pa.uint32())])
-    return pc.if_else(pc.equal(known, NONE), later, known)
+    new_canonical = _indexed_by_node(nodes, device_of(first), size)
+    old_canonical = pa.concat_arrays([canonical, repeat(NONE_ID, len(new_canonical) - len(canonical), pa.uint32())])
+    return pc.if_else(pc.equal(old_canonical, NONE), new_canonical, old_canonical)
 
 
 def sorted_by_node(ops: pa.Table, devices: Devices) -> pa.Table:
@@ -56,30 +56,36 @@ def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any)
     columns = {name: flat(ops[name]) for name in ("node", "trace", *aggregation.INPUTS)}
     columns |= {"device": devices.unified(flat(ops["device"])), "base": bases(columns["trace"], traces)}
     if aggregation.native is not None:
-        return _by_native(aggregation.native, columns, canonical, devices.flags)
-    return _by_python(columns, devices, canonical)
+        return _native_rollup(aggregation.native, columns, canonical, devices.flags)
+    return _python_rollup(columns, devices, canonical)
 
 
-def _by_native(module: ModuleType, columns: aggregation.Columns, canonical: Any, flags: bytes) -> pa.Table:
+def _native_rollup(module: ModuleType, columns: aggregation.Columns, canonical: Any, flags: bytes) -> pa.Table:
     keys = (aggregation.values_of(columns[name]) for name in ("node", "device", "trace"))
     inputs = tuple(aggregation.values_of(columns[name]) for name in ("base", *aggregation.INPUTS))
     *ids, words = module.rollup(*keys, inputs, aggregation.values_of(canonical), flags)
-    found = [aggregation.array_of(pa.uint32(), each) for each in ids]
-    result = aggregation.columns_of(words, len(found[0]))
-    result |= dict(zip(("node", "device", "canonical"), found, strict=True))
+    id_columns = [aggregation.array_of(pa.uint32(), data) for data in ids]
+    result = aggregation.columns_of(words, len(id_columns[0]))
+    result |= dict(zip(("node", "device", "canonical"), id_columns, strict=True))
     return pa.table({name: result[name] for name in ROLLUP.names}, schema=ROLLUP)
 
 
-def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -> pa.Table:
+def _python_rollup(columns: aggregation.Columns, devices: Devices, canonical: Any) -> pa.Table:
     node, device, trace = (columns[name] for name in ("node", "device", "trace"))
-    starts = pc.or_(changes(node), changes(device))
-    begins = pc.indices_nonzero(starts)
-    of_device = {"node": node.take(begins), "device": device.take(begins), **aggregation.by_run(columns, begins)}
-    of_device["canonical"] = repeat(NONE_ID, len(begins), pa.uint32())
+    is_start = pc.or_(changes(node), changes(device))
+    run_starts = pc.indices_nonzero(is_start)
+    device_columns = {
+        "node": node.take(run_starts),
+        "device": device.take(run_starts),
+        **aggregation.aggregate_runs(columns, run_starts),
+    }
+    device_columns["canonical"] = repeat(NONE_ID, len(run_starts), pa.uint32())
     has_entry = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
-    counted = pc.and_(pc.or_(starts, changes(trace)), has_entry)
-    of_node = _of_nodes(node.filter(counted), trace.filter(counted), canonical)
-    table = pa.concat_tables([pa.table({name: of_device[name] for name in ROLLUP.names}, schema=ROLLUP), of_node])
+    counted = pc.and_(pc.or_(is_start, changes(trace)), has_entry)
+    node_rows = _node_rows(node.filter(counted), trace.filter(counted), canonical)
+    table = pa.concat_tables(
+        [pa.table({name: device_columns[name] for name in ROLLUP.names}, schema=ROLLUP), node_rows]
+    )
     return table.take(pc.sort_indices(packed(table["node"], table["device"])))
 
 
@@ -92,7 +98,7 @@ def canonical_of(total: pa.Table) -> Any:
     return _indexed_by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
 
 
-def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
+def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
     """Return the rows with device NONE_ID.
 
     ``node`` and ``trace``: one row for each node, device and trace that counts, sorted by node.
@@ -107,7 +113,7 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     pairs = pc.add(pc.multiply(row, width), trace.cast(pa.int64()))
     if not _all_neighbors(pc.greater, pairs):  # a node may have the same trace on several devices
         pairs = pc.unique(pairs)
-    columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _NUMBERS}
+    columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _SUMS}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32()), "canonical": canonical.take(nodes)}
     columns["traces"] = tallied(pc.divide(pairs, width), len(nodes))
     return pa.table(columns, schema=ROLLUP)
@@ -120,8 +126,8 @@ def bases(trace: Any, traces: pa.Table) -> Any:
 
 def _indexed_by_node(node: Any, device: Any, size: int) -> Any:
     """Return ``device`` by node id, NONE_ID if there is none; at least ``size`` elements."""
-    longest = pc.max(node).as_py() + 1 if len(node) else 0
-    return scattered(node, device, max(size, longest), NONE_ID)
+    length = pc.max(node).as_py() + 1 if len(node) else 0
+    return scattered(node, device, max(size, length), NONE_ID)
 
 
 def _order(node: Any, device: Any, trace: Any) -> Any:

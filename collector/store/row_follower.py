@@ -22,8 +22,8 @@ class _FileVersion(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> "_FileVersion":
-        found = path.stat()
-        return cls(found.st_ino, found.st_mtime_ns, found.st_size)
+        status = path.stat()
+        return cls(status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 class RowFollower:
@@ -43,8 +43,8 @@ class RowFollower:
         self._tables = tuple(tables)
         self._version: _FileVersion | None = None
         self._info: JobInfo | None = None
-        self._taken = dict.fromkeys(self._tables, 0)
-        self._generation, self._end = -1, 0
+        self._row_counts = dict.fromkeys(self._tables, 0)
+        self._generation, self._log_end = -1, 0
 
     @property
     def info(self) -> JobInfo:
@@ -61,31 +61,33 @@ class RowFollower:
         try:
             return self._rows_of_log()
         except FileNotFoundError:  # just sealed, or removed: reading the whole folder decides
-            return self._whole()
+            return self._rows_of_folder()
         except OSError as error:
-            raise durable.unread(self.folder if error.filename is None else Path(error.filename), error) from None
+            raise durable.unreadable_error(
+                self.folder if error.filename is None else Path(error.filename), error
+            ) from None
 
     def _rows_of_log(self) -> dict[str, pa.Table]:
         version = _FileVersion.of(self.folder / catalog.JOB_FILE)
         if version != self._version:
             info = catalog.load(self.folder)
-            if self._is_another(info) or info.sealed + 1 != self._generation:
-                return self._whole()
+            if self._is_new_job(info) or info.sealed + 1 != self._generation:
+                return self._rows_of_folder()
             self._info, self._version = info, version
         path = log_file(self.folder, self._generation)
         try:
             size = path.stat().st_size
         except FileNotFoundError:
-            if self._end:
+            if self._log_end:
                 raise
             return {}
-        if size == self._end:
+        if size == self._log_end:
             return {}
-        if size < self._end:
-            return self._whole()
-        return self._taken_from(read_from(path, self._end))
+        if size < self._log_end:
+            return self._rows_of_folder()
+        return self._rows_of_contents(read_from(path, self._log_end))
 
-    def _whole(self) -> dict[str, pa.Table]:
+    def _rows_of_folder(self) -> dict[str, pa.Table]:
         """Return the new rows, which are found by counting all rows.
 
         Used on the first call, and if the followed log was sealed or replaced.
@@ -93,40 +95,40 @@ class RowFollower:
         version = None
         with contextlib.suppress(OSError):
             version = _FileVersion.of(self.folder / catalog.JOB_FILE)
-        found = with_stable_snapshot(self.folder, self._look)
+        new_rows = with_stable_snapshot(self.folder, self._rows_of_snapshot)
         self._version = version
-        return found
+        return new_rows
 
-    def _is_another(self, info: JobInfo) -> bool:
+    def _is_new_job(self, info: JobInfo) -> bool:
         """Whether the job was removed and stored again since the last call."""
         return self._info is None or info.opened_ns != self._info.opened_ns
 
-    def _look(self, snapshot: Snapshot) -> dict[str, pa.Table]:
+    def _rows_of_snapshot(self, snapshot: Snapshot) -> dict[str, pa.Table]:
         info = snapshot.info
-        new: dict[str, pa.Table] = {}
-        taken = dict.fromkeys(self._tables, 0) if self._is_another(info) else dict(self._taken)
+        new_tables: dict[str, pa.Table] = {}
+        row_counts = dict.fromkeys(self._tables, 0) if self._is_new_job(info) else dict(self._row_counts)
         for name in self._tables:
             removed = info.removed.get(name, 0)
-            if info.rows.get(name, 0) == taken[name]:
+            if info.rows.get(name, 0) == row_counts[name]:
                 table, skipped = snapshot.unsealed(name), 0
             else:
-                table, skipped = snapshot.table(name), max(0, taken[name] - removed)
-                taken[name] = removed
-            taken[name] += table.num_rows
+                table, skipped = snapshot.table(name), max(0, row_counts[name] - removed)
+                row_counts[name] = removed
+            row_counts[name] += table.num_rows
             if table.num_rows > skipped:
-                new[name] = table.slice(skipped)
+                new_tables[name] = table.slice(skipped)
         generation = info.sealed + 1
         ends = [
             contents.end for contents in snapshot.unsealed_logs if contents.path == log_file(self.folder, generation)
         ]
-        self._info, self._taken = info, taken
-        self._generation, self._end = generation, ends[0] if ends else 0
-        return new
+        self._info, self._row_counts = info, row_counts
+        self._generation, self._log_end = generation, ends[0] if ends else 0
+        return new_tables
 
-    def _taken_from(self, contents: Contents) -> dict[str, pa.Table]:
-        present = {name for append in contents.appends for name, _ in append.batches}
-        new = {name: contents.table(name) for name in self._tables if name in present}
-        for name, table in new.items():
-            self._taken[name] += table.num_rows
-        self._end = contents.end
-        return new
+    def _rows_of_contents(self, contents: Contents) -> dict[str, pa.Table]:
+        names = {name for append in contents.appends for name, _ in append.batches}
+        new_tables = {name: contents.table(name) for name in self._tables if name in names}
+        for name, table in new_tables.items():
+            self._row_counts[name] += table.num_rows
+        self._log_end = contents.end
+        return new_tables

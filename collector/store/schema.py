@@ -254,10 +254,10 @@ JOB_TABLES: Final = {
     "alerts": ALERTS,
 }
 
-_AT: Final = OPS.get_field_index("op_end_ns") + 1
+_AFTER_OP_END: Final = OPS.get_field_index("op_end_ns") + 1
 #: The tables in logs of version 1 (tfprof 0.2.0). There `ops` had two more columns: all_end,
 #: relative to op_end, and the time from scheduling to all_start.
 TABLES_OF_LOG_1: Final = {
     **JOB_TABLES,
-    "ops": OPS.insert(_AT, pa.field("wait_ns", _I64)).insert(_AT, pa.field("all_end_ns", _I64)),
+    "ops": OPS.insert(_AFTER_OP_END, pa.field("wait_ns", _I64)).insert(_AFTER_OP_END, pa.field("all_end_ns", _I64)),
 }

@@ -77,19 +77,19 @@ def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> Jo
     """
     generation = info.sealed + 1
     rows = {**info.rows, **{name: info.rows.get(name, 0) + number for name, number in state.rows.items()}}
-    kept = dict(info.parts)
+    generations = dict(info.parts)
     for name in (name for name in state.rows if name != "ops"):
         table = contents.table(name)
         if small_segments.is_merged(name):
-            data, before = small_segments.merged_segment(folder, name, table, info.parts.get(name, ()))
-            kept[name] = [*before, generation]
+            data, earlier = small_segments.merged_segment(folder, name, table, info.parts.get(name, ()))
+            generations[name] = [*earlier, generation]
         else:
             data = segment.encode(name, table)
         _write(folder, name, generation, data)
     total = _write_ops(folder, info, state, contents) if "ops" in state.rows else info.total
     with durable.store_errors(folder):
         durable.sync_folder(folder)
-    sealed = replace(info, sealed=generation, total=total, parts=kept, rows=rows, acked=dict(state.acked))
+    sealed = replace(info, sealed=generation, total=total, parts=generations, rows=rows, acked=dict(state.acked))
     with durable.store_errors(folder):
         durable.replace(folder / catalog.JOB_FILE, sealed.dump())
     return sealed

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import StoreError
-from .durable import unread
+from .durable import unreadable_error
 from .schema import JOB_TABLES, LAST_TRACE, ROLLUP
 
 ROLLUP_NAME: Final = "rollup"
@@ -61,18 +61,18 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     FileNotFoundError if there is none, StoreError if it is damaged.
     """
     schema = SCHEMAS[name]
-    wanted = list(schema.names if columns is None else columns)
+    names = list(schema.names if columns is None else columns)
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:  # reading ahead doubles the time of a small file
-            table = file.read(columns=wanted, use_threads=False).select(wanted)
+            table = file.read(columns=names, use_threads=False).select(names)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise unread(path, error) from None
-    expected = pa.schema([schema.field(column) for column in wanted])
+        raise unreadable_error(path, error) from None
+    expected = pa.schema([schema.field(column) for column in names])
     if not table.schema.equals(_required(expected)):
         raise StoreError(f"{path} is damaged: its columns are not those of {name}", "store-damaged")
-    return _of_schema(table, expected)
+    return _with_schema(table, expected)
 
 
 def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -86,40 +86,40 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
         with pq.ParquetFile(path, pre_buffer=False) as file:
             for groups in _group_lists(file.metadata, SCHEMAS[name].names.index("trace"), traces):
                 table = file.read_row_groups(groups, columns=list(columns), use_threads=False).select(list(columns))
-                yield _of_schema(table, schema)
+                yield _with_schema(table, schema)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise unread(path, error) from None
+        raise unreadable_error(path, error) from None
 
 
-def _group_lists(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
+def _group_lists(file_metadata: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
     """Return lists of the row groups that may have any of ``traces``.
 
     Row groups that may share a trace are in one list.
     """
-    lots: list[list[int]] = []
+    group_lists: list[list[int]] = []
     end = -1
-    for group in range(known.num_row_groups):
-        first, last = _span(known, group, column)
+    for group in range(file_metadata.num_row_groups):
+        first, last = _trace_range(file_metadata, group, column)
         if bisect_left(traces, first) == bisect_right(traces, last):
             continue
         if first > end:
-            lots.append([])
-        lots[-1].append(group)
+            group_lists.append([])
+        group_lists[-1].append(group)
         end = max(end, last)
-    return lots
+    return group_lists
 
 
-def _of_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return ``table`` with the nullable columns of ``schema``; a cast would read every list."""
     return pa.Table.from_arrays(table.columns, schema=schema)
 
 
-def _span(known: pq.FileMetaData, group: int, column: int) -> tuple[int, int]:
+def _trace_range(file_metadata: pq.FileMetaData, group: int, column: int) -> tuple[int, int]:
     """Return the lowest and the highest trace that a row group may have."""
-    found: Any = known.row_group(group).column(column).statistics
-    return (found.min, found.max) if found is not None and found.has_min_max else (0, LAST_TRACE)
+    statistics: Any = file_metadata.row_group(group).column(column).statistics
+    return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else (0, LAST_TRACE)
 
 
 def metadata(path: Path) -> dict[str, int]:
@@ -128,12 +128,12 @@ def metadata(path: Path) -> dict[str, int]:
     FileNotFoundError if there is none, StoreError if it is damaged.
     """
     try:
-        found = pq.read_metadata(path).metadata or {}
-        return {key.decode(): int(value) for key, value in found.items()}
+        pairs = pq.read_metadata(path).metadata or {}
+        return {key.decode(): int(value) for key, value in pairs.items()}
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
-        raise unread(path, error) from None
+        raise unreadable_error(path, error) from None
 
 
 def _required(schema: pa.Schema) -> pa.Schema:
@@ -142,13 +142,15 @@ def _required(schema: pa.Schema) -> pa.Schema:
 
 
 def _settings(schema: pa.Schema) -> dict[str, Any]:
-    plain = {field.name for field in schema if pa.types.is_integer(field.type)}
+    integers = {field.name for field in schema if pa.types.is_integer(field.type)}
     return {
         "compression": "zstd",
         "compression_level": 1,
-        "column_encoding": dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
-        "use_dictionary": [_leaf(field) for field in schema if field.name not in plain and field.type != pa.float64()],
-        "write_statistics": [name for name in _STATISTICS if name in plain],
+        "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+        "use_dictionary": [
+            _leaf(field) for field in schema if field.name not in integers and field.type != pa.float64()
+        ],
+        "write_statistics": [name for name in _STATISTICS if name in integers],
         "store_schema": False,  # the Parquet types suffice; the schema would be most of a small segment
     }
 

@@ -21,7 +21,7 @@ class MergedSegment(NamedTuple):
     """A merged segment, and the earlier generations whose segments stay in force."""
 
     data: memoryview
-    before: tuple[int, ...]
+    earlier_generations: tuple[int, ...]
 
 
 def is_merged(name: str) -> bool:
@@ -52,16 +52,16 @@ def merged_segment(folder: Path, name: str, table: pa.Table, parts: Sequence[int
     damaged segment stays in force; readers report it.
     """
     data = segment.encode(name, table)
-    size, taken, before = len(data), [table], list(parts)
+    size, tables, earlier_generations = len(data), [table], list(parts)
     with contextlib.suppress(OSError, StoreError):
-        while before:
-            path = folder / segment.file_name(name, before[-1])
-            more = path.stat().st_size
-            if more > size or size + more > FULL_BYTES:
+        while earlier_generations:
+            path = folder / segment.file_name(name, earlier_generations[-1])
+            part_size = path.stat().st_size
+            if part_size > size or size + part_size > FULL_BYTES:
                 break
-            taken.append(segment.read(path, name))
-            before.pop()
-            size += more
-    if len(taken) > 1:
-        data = segment.encode(name, pa.concat_tables(reversed(taken)))
-    return MergedSegment(data, tuple(before))
+            tables.append(segment.read(path, name))
+            earlier_generations.pop()
+            size += part_size
+    if len(tables) > 1:
+        data = segment.encode(name, pa.concat_tables(reversed(tables)))
+    return MergedSegment(data, tuple(earlier_generations))

@@ -50,8 +50,8 @@ class Snapshot:
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
         """Return (last generation, path) of each sealed segment of table ``name``, oldest first."""
-        force = small_segments.in_force(self.info, name, self._files.segments.get(name, ()))
-        return [(number, self.folder / segment.file_name(name, number)) for number in force]
+        generations = small_segments.in_force(self.info, name, self._files.segments.get(name, ()))
+        return [(number, self.folder / segment.file_name(name, number)) for number in generations]
 
     def sealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the sealed rows of table ``name``."""
@@ -91,43 +91,43 @@ def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
     deadline = time.monotonic() + _TIMEOUT_S
     failed_tries = 0
     while failed_tries < _TRIES and time.monotonic() < deadline:
-        before = _record(folder)
+        version_before = _record_version(folder)
         try:
             return action(Snapshot(folder))
         except FileNotFoundError:
-            now = _record(folder)
-            if now is None:
+            version_now = _record_version(folder)
+            if version_now is None:
                 raise NoSuchJobError(f"the job {folder.name} is not in the store any more") from None
-            failed_tries += now == before
+            failed_tries += version_now == version_before
         except OSError as error:
             if error.filename is None:
                 raise
-            raise durable.unread(Path(error.filename), error) from None
+            raise durable.unreadable_error(Path(error.filename), error) from None
     raise StoreError(f"{folder} lacks files that its {catalog.JOB_FILE} names", "store-damaged")
 
 
-def _record(folder: Path) -> tuple[int, int] | None:
+def _record_version(folder: Path) -> tuple[int, int] | None:
     """Return inode and time of a job's record, None if there is none.
 
     They change when the record is replaced.
     """
     try:
-        found = (folder / catalog.JOB_FILE).stat()
+        status = (folder / catalog.JOB_FILE).stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def files(folder: Path) -> Files:
     """Return the files of ``folder``, by their names; FileNotFoundError if it does not exist."""
-    found = Files({}, {})
+    folder_files = Files({}, {})
     for path in folder.iterdir():
         log, parsed = _LOG.fullmatch(path.name), segment.parse_name(path.name)
         if log:
-            found.logs[int(log[1])] = path
+            folder_files.logs[int(log[1])] = path
         elif parsed:
-            found.segments.setdefault(parsed[0], {})[parsed[1]] = path
-    return found
+            folder_files.segments.setdefault(parsed[0], {})[parsed[1]] = path
+    return folder_files
 
 
 def log_file(folder: Path, generation: int) -> Path:

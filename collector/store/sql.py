@@ -21,22 +21,22 @@ def sql_session(snapshot: Snapshot) -> Iterator[Callable[[str], pa.Table]]:
     of them takes longer than most queries.
     """
     with duckdb.connect() as connection:
-        offered: set[str] = set()
+        open_tables: set[str] = set()
 
-        def ask(sql: str) -> pa.Table:
+        def query(sql: str) -> pa.Table:
             try:
-                for name in JOB_TABLES.keys() - offered:
+                for name in JOB_TABLES.keys() - open_tables:
                     if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
-                        offered.add(name)
-                        _offer(connection, snapshot, name)
+                        open_tables.add(name)
+                        _open_table(connection, snapshot, name)
                 result: pa.Table = connection.sql(sql).to_arrow_table()
             except duckdb.Error as error:
-                _check_files(snapshot, offered)
+                _check_files(snapshot, open_tables)
                 message = f"{snapshot.folder} is damaged: {str(error).splitlines()[0]}"
                 raise StoreError(message, "store-damaged") from None
             return result
 
-        yield ask
+        yield query
 
 
 def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
@@ -49,12 +49,12 @@ def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
             path.stat()
 
 
-def _offer(connection: Any, snapshot: Snapshot, name: str) -> None:
+def _open_table(connection: Any, snapshot: Snapshot, name: str) -> None:
     """Define table ``name`` of the job as a view of the connection."""
     connection.register(f"tail_{name}", snapshot.unsealed(name))
     paths = [str(path) for _, path in snapshot.segments(name)]
     parts = [f"FROM tail_{name}"]
-    if paths:  # those of older releases may have more columns
+    if paths:  # segments of older releases may have more columns
         columns = ", ".join(f'"{column}"' for column in JOB_TABLES[name].names)
         parts.append(f"FROM read_parquet({_literal(paths)}) SELECT {columns}")
     connection.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(parts)}")

@@ -48,11 +48,11 @@ def timeline(query: SqlQuery, traces: Collection[int]) -> list[tuple[int, int, i
 
     See the protocol.
     """
-    found = query(
+    rows = query(
         f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
         FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
     )
-    return list(row_tuples(found))
+    return list(row_tuples(rows))
 
 
 def window_labels(query: SqlQuery) -> dict[int, int]:
@@ -67,5 +67,5 @@ def identical_graphs(query: SqlQuery) -> list[tuple[int, int, str, int]]:
 
 def graph_names(query: SqlQuery, graph: int) -> set[str]:
     """Return the names of the nodes of one graph."""
-    found = query(f"SELECT name FROM graph_nodes WHERE graph = {graph}")  # noqa: S608  # a number
-    return {name for (name,) in row_tuples(found)}
+    rows = query(f"SELECT name FROM graph_nodes WHERE graph = {graph}")  # noqa: S608  # a number
+    return {name for (name,) in row_tuples(rows)}

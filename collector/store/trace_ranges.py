@@ -42,16 +42,18 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
         return segment.SCHEMAS[segment.ROLLUP_NAME].empty_table()
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(device_rows(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
-    known = snapshot.table("traces", _TRACES)
-    numbers = sorted(column_list(known, "trace"))
+    trace_rows = snapshot.table("traces", _TRACES)
+    numbers = sorted(column_list(trace_rows, "trace"))
     parts = []
-    for one in generations(snapshot, traces):
-        if set(one.traces).issuperset(_within(numbers, one.first, one.last)):
-            parts.append(segment.read(one.rollup, segment.ROLLUP_NAME))
+    for sealed in generations(snapshot, traces):
+        if set(sealed.traces).issuperset(_within(numbers, sealed.first, sealed.last)):
+            parts.append(segment.read(sealed.rollup, segment.ROLLUP_NAME))
         else:
-            groups = snapshot.groups("ops", one.generation, one.traces, _OPS)
-            parts += [rollup_of(_of(group, one.traces), known, devices, canonical) for group in groups]
-    parts.append(rollup_of(sorted_by_node(_of(ops, traces), devices), known, devices, canonical))
+            groups = snapshot.groups("ops", sealed.generation, sealed.traces, _OPS)
+            parts += [
+                rollup_of(_ops_of_traces(group, sealed.traces), trace_rows, devices, canonical) for group in groups
+            ]
+    parts.append(rollup_of(sorted_by_node(_ops_of_traces(ops, traces), devices), trace_rows, devices, canonical))
     return _with_canonical(merge(*parts), canonical)
 
 
@@ -60,22 +62,25 @@ def times_by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
 
     The columns are trace, node, device and us.
     """
-    known, devices = snapshot.table("traces", _TRACES), Devices(device_rows(snapshot.table("names")))
-    groups = [_of(snapshot.unsealed("ops", _TIMES), traces)]
-    for one in generations(snapshot, traces) if traces else ():
-        groups += [_of(group, one.traces) for group in snapshot.groups("ops", one.generation, one.traces, _TIMES)]
-    return pa.concat_tables([_times(group, known, devices) for group in groups])
+    trace_rows, devices = snapshot.table("traces", _TRACES), Devices(device_rows(snapshot.table("names")))
+    groups = [_ops_of_traces(snapshot.unsealed("ops", _TIMES), traces)]
+    for sealed in generations(snapshot, traces) if traces else ():
+        groups += [
+            _ops_of_traces(group, sealed.traces)
+            for group in snapshot.groups("ops", sealed.generation, sealed.traces, _TIMES)
+        ]
+    return pa.concat_tables([_times(group, trace_rows, devices) for group in groups])
 
 
-def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
+def _times(ops: pa.Table, trace_rows: pa.Table, devices: Devices) -> pa.Table:
     columns = {name: flat(ops[name]) for name in _TIMES}
-    columns["base"] = bases(columns["trace"], known)
-    us, started = durations(columns)
+    columns["base"] = bases(columns["trace"], trace_rows)
+    us, has_start = durations(columns)
     table = pa.table(
         {"trace": columns["trace"], "node": columns["node"], "device": devices.unified(columns["device"]), "us": us}
     )
     keys = ["trace", "node", "device"]
-    summed = table.filter(started).group_by(keys, use_threads=False).aggregate([("us", "sum")])
+    summed = table.filter(has_start).group_by(keys, use_threads=False).aggregate([("us", "sum")])
     return summed.select([*keys, "us_sum"]).rename_columns([*keys, "us"])
 
 
@@ -84,8 +89,8 @@ def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
 
     A node may get its canonical device in a later generation.
     """
-    of_node = pc.equal(flat(rollup["device"]), NONE)
-    column = pc.if_else(of_node, canonical.take(flat(rollup["node"])), NONE)
+    is_node_row = pc.equal(flat(rollup["device"]), NONE)
+    column = pc.if_else(is_node_row, canonical.take(flat(rollup["node"])), NONE)
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
@@ -105,20 +110,20 @@ def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[SealedGen
     Later generations have higher trace numbers.
     """
     segments = snapshot.segments(segment.ROLLUP_NAME)
-    begin = bisect_left(segments, traces[0], key=lambda each: segment.metadata(each[1])["last_trace"])
-    for generation, path in segments[begin:]:
-        span = segment.metadata(path)
-        if span["first_trace"] > traces[-1]:
+    first_index = bisect_left(segments, traces[0], key=lambda entry: segment.metadata(entry[1])["last_trace"])
+    for generation, path in segments[first_index:]:
+        trace_range = segment.metadata(path)
+        if trace_range["first_trace"] > traces[-1]:
             return
-        mine = _within(traces, span["first_trace"], span["last_trace"])
-        if mine:
-            yield SealedGeneration(generation, path, span["first_trace"], span["last_trace"], mine)
+        selected = _within(traces, trace_range["first_trace"], trace_range["last_trace"])
+        if selected:
+            yield SealedGeneration(generation, path, trace_range["first_trace"], trace_range["last_trace"], selected)
 
 
 def _within(traces: Sequence[int], first: int, last: int) -> Sequence[int]:
     return traces[bisect_left(traces, first) : bisect_right(traces, last)]
 
 
-def _of(ops: pa.Table, traces: Sequence[int]) -> pa.Table:
-    wanted: Any = pa.array(traces, pa.uint32())
-    return ops.filter(pc.is_in(ops["trace"], value_set=wanted)) if ops.num_rows else ops
+def _ops_of_traces(ops: pa.Table, traces: Sequence[int]) -> pa.Table:
+    numbers: Any = pa.array(traces, pa.uint32())
+    return ops.filter(pc.is_in(ops["trace"], value_set=numbers)) if ops.num_rows else ops

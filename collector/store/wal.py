@@ -19,11 +19,14 @@ MAGIC: Final = b"TFPWAL"
 HEADER: Final = struct.Struct("<6sH")
 #: Length of the payload, CRC-32 of everything after the CRC, table, flags, reserved, about, last.
 FRAME: Final = struct.Struct("<IIHHIQQ")
+#: Flag of every frame of an append but the last one.
 MORE: Final = 1
+#: In place of a table, in the frame of an append without rows.
 NO_TABLE: Final = 0xFFFF
 
 _HEAD = HEADER.pack(MAGIC, WAL_VERSION)
-_CRC_FROM = 8
+#: Offset in a frame of the bytes that the CRC covers.
+_CRC_START = 8
 _TABLES: Final = tuple(JOB_TABLES)
 _IDS: Final = {name: number for number, name in enumerate(_TABLES)}
 #: Message of the schema that begins an Arrow stream, by version of the log and by table. Messages
@@ -40,7 +43,7 @@ _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
 #: Minimum bytes of a compressed batch: a smaller one hardly shrinks, and compression takes six
 #: times as long.
-_COMPRESSED_FROM: Final = 4096
+_COMPRESSED_MIN: Final = 4096
 #: Bytes of payloads that are decoded together: about a thousand rows, or one append.
 _GROUP_BYTES: Final = 64 << 10
 #: Maximum buffers of one writev.
@@ -58,8 +61,8 @@ class Append(NamedTuple):
 class Contents(NamedTuple):
     """The valid content of the log at ``path``.
 
-    ``appends``: its appends in order. ``end``: the end of the last one. ``version``: that of the
-    log.
+    ``appends``: its appends in order. ``end``: the end of the last one. ``version``: the version
+    of the log.
     """
 
     path: Path
@@ -80,14 +83,14 @@ class Contents(NamedTuple):
         Each piece consists of whole appends. The last piece may have fewer rows.
         """
         parts: list[pa.Table] = []
-        found = 0
+        row_count = 0
         for appends in self._groups(name):
             parts.append(self._decoded(name, appends))
-            found += parts[-1].num_rows
-            if found >= rows:
+            row_count += parts[-1].num_rows
+            if row_count >= rows:
                 yield pa.concat_tables(parts)
-                parts, found = [], 0
-        if found:
+                parts, row_count = [], 0
+        if row_count:
             yield pa.concat_tables(parts)
 
     def _groups(self, name: str) -> Iterator[list[Append]]:
@@ -116,8 +119,8 @@ class Contents(NamedTuple):
             raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
         if len(batches) != len(payloads):
             raise StoreError(f"{self.path} is damaged: a payload is not a batch of {name}", "store-damaged")
-        form = JOB_TABLES[name]
-        return pa.Table.from_batches([batch.select(form.names) for batch in batches], form)
+        schema = JOB_TABLES[name]
+        return pa.Table.from_batches([batch.select(schema.names) for batch in batches], schema)
 
 
 def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | memoryview]:
@@ -127,9 +130,9 @@ def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | me
         return [_frame(NO_TABLE, 0, about, last, b"")]
     pieces: list[bytes | memoryview] = []
     for position, (number, payload) in enumerate(payloads, 1):
-        done = position == len(payloads)
-        words = (0, about, last) if done else (MORE, 0, 0)
-        pieces += (_frame(number, *words, payload), payload)
+        is_last = position == len(payloads)
+        fields = (0, about, last) if is_last else (MORE, 0, 0)
+        pieces += (_frame(number, *fields, payload), payload)
     return pieces
 
 
@@ -155,8 +158,8 @@ def read_from(path: Path, start: int) -> Contents:
             return decode(file.read(), path)
         version = _version(file.read(HEADER.size), path)
         file.seek(start)
-        found = _appends(memoryview(file.read()), 0, path, version)
-    return found._replace(end=start + found.end)
+        contents = _appends(memoryview(file.read()), 0, path, version)
+    return contents._replace(end=start + contents.end)
 
 
 def _appends(data: memoryview, start: int, path: Path, version: int) -> Contents:
@@ -177,18 +180,18 @@ class Log:
     def __init__(self, path: Path, size: int = 0) -> None:
         """Open ``path`` and truncate it to ``size`` bytes; 0 starts a new log."""
         self.path = path
-        self.dirty = self._unlisted = True
+        self.dirty = self._is_unlisted = True
         with store_errors(path):
             self._descriptor = open_own(path, os.O_RDWR)
             self.size = size
             try:
                 if not size:
-                    self._put([_HEAD])
+                    self._write([_HEAD])
                 os.ftruncate(self._descriptor, self.size)
             except OSError:
                 os.close(self._descriptor)
                 raise
-        self._rest = False
+        self._has_leftover = False
 
     @property
     def is_gone(self) -> bool:
@@ -198,13 +201,13 @@ class Log:
     def append(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Write ``pieces`` at the end; after a StoreError the log is unchanged."""
         with store_errors(self.path):
-            if self._rest:
-                self._cut()
+            if self._has_leftover:
+                self._truncate()
             try:
-                self._put(pieces)
+                self._write(pieces)
             except OSError:
-                self._rest = True
-                self._cut()
+                self._has_leftover = True
+                self._truncate()
                 raise
         self.dirty = True
 
@@ -214,9 +217,9 @@ class Log:
             if self.dirty:
                 os.fdatasync(self._descriptor)
                 self.dirty = False
-            if self._unlisted:
+            if self._is_unlisted:
                 sync_folder(self.path.parent)
-                self._unlisted = False
+                self._is_unlisted = False
 
     def read(self) -> Contents:
         """Return the content of this log."""
@@ -227,30 +230,30 @@ class Log:
         """Close the file."""
         os.close(self._descriptor)
 
-    def _cut(self) -> None:
+    def _truncate(self) -> None:
         os.ftruncate(self._descriptor, self.size)
-        self._rest = False
+        self._has_leftover = False
 
-    def _put(self, pieces: Sequence[bytes | memoryview]) -> None:
-        at = self.size
+    def _write(self, pieces: Sequence[bytes | memoryview]) -> None:
+        offset = self.size
         for start in range(0, len(pieces), _IOV_MAX):
-            at = _put_whole(self._descriptor, pieces[start : start + _IOV_MAX], at)
-        self.size = at
+            offset = _write_all(self._descriptor, pieces[start : start + _IOV_MAX], offset)
+        self.size = offset
 
 
-def _put_whole(descriptor: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
-    """Write ``pieces`` at offset ``at``, and return their end.
+def _write_all(descriptor: int, pieces: Sequence[bytes | memoryview], offset: int) -> int:
+    """Write ``pieces`` at ``offset``, and return their end.
 
     One call suffices if the kernel accepts all bytes.
     """
-    wanted = sum(len(piece) for piece in pieces)
-    written = os.pwritev(descriptor, pieces, at)
-    if written < wanted:
-        rest = memoryview(b"".join(pieces))[written:]
-        while rest:
-            count = os.pwrite(descriptor, rest, at + wanted - len(rest))
-            rest = rest[count:]
-    return at + wanted
+    size = sum(len(piece) for piece in pieces)
+    written = os.pwritev(descriptor, pieces, offset)
+    if written < size:
+        unwritten = memoryview(b"".join(pieces))[written:]
+        while unwritten:
+            count = os.pwrite(descriptor, unwritten, offset + size - len(unwritten))
+            unwritten = unwritten[count:]
+    return offset + size
 
 
 def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
@@ -258,7 +261,7 @@ def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
     for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
         if not batch.num_rows:
             continue
-        if batch.get_total_buffer_size() >= _COMPRESSED_FROM:
+        if batch.get_total_buffer_size() >= _COMPRESSED_MIN:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
                 writer.write_batch(batch)
@@ -269,24 +272,24 @@ def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
 
 def _frame(number: int, flags: int, about: int, last: int, payload: bytes | memoryview) -> bytes:
     frame = FRAME.pack(len(payload), 0, number, flags, 0, about, last)
-    crc = zlib.crc32(payload, zlib.crc32(frame[_CRC_FROM:]))
-    return frame[:4] + crc.to_bytes(4, "little") + frame[_CRC_FROM:]
+    crc = zlib.crc32(payload, zlib.crc32(frame[_CRC_START:]))
+    return frame[:4] + crc.to_bytes(4, "little") + frame[_CRC_START:]
 
 
-def _frames(data: memoryview, at: int) -> Iterator[tuple[int, Append, int]]:
-    """Yield flags, content and end of each frame from ``at`` up to the first incomplete one."""
-    while at + FRAME.size <= len(data):
-        length, crc, number, flags, _, about, last = FRAME.unpack_from(data, at)
-        end = at + FRAME.size + length
-        if end > len(data) or zlib.crc32(data[at + _CRC_FROM : end]) != crc:
+def _frames(data: memoryview, offset: int) -> Iterator[tuple[int, Append, int]]:
+    """Yield flags, content and end of each frame from ``offset`` up to the first incomplete one."""
+    while offset + FRAME.size <= len(data):
+        length, crc, number, flags, _, about, last = FRAME.unpack_from(data, offset)
+        end = offset + FRAME.size + length
+        if end > len(data) or zlib.crc32(data[offset + _CRC_START : end]) != crc:
             return
         if number == NO_TABLE:
             yield flags, Append([], about, last), end
         elif number < len(_TABLES):
-            yield flags, Append([(_TABLES[number], data[at + FRAME.size : end])], about, last), end
+            yield flags, Append([(_TABLES[number], data[offset + FRAME.size : end])], about, last), end
         else:
             return
-        at = end
+        offset = end
 
 
 def _version(head: bytes, path: Path) -> int:
@@ -295,7 +298,7 @@ def _version(head: bytes, path: Path) -> int:
         raise StoreError(f"{path} is not a write-ahead log of tfprof", "store-damaged")
     version: int = HEADER.unpack(head)[1]
     if version not in _SCHEMAS:
-        known = " and ".join(map(str, _SCHEMAS))
-        message = f"{path} is a log of version {version}, and this tfprof reads versions {known}"
+        versions = " and ".join(map(str, _SCHEMAS))
+        message = f"{path} is a log of version {version}, and this tfprof reads versions {versions}"
         raise StoreError(f"{message}: use the tfprof that wrote it", "store-version")
     return version

@@ -53,9 +53,9 @@ class LocalJobWriter:
         self._identity = durable.FileId.of(folder)
         self._log: Log | None = None
         self._is_old_log = False  # whether the log has appends of an older version
-        self.synced = self._retry = -math.inf
-        self._since: float | None = None
-        self._stale_record = False
+        self.synced = self._retry_at = -math.inf
+        self._log_since: float | None = None
+        self._is_record_stale = False
         try:
             self.info = replace(catalog.load(folder), collector=collector)
         except FileNotFoundError:
@@ -73,7 +73,7 @@ class LocalJobWriter:
         stored, and the append can be retried. StoreError ``store-removed``: every further append
         fails, too.
         """
-        log = self._opened()
+        log = self._open_log()
         log.append(encode(tables, about, last))
         if self.is_gone:
             raise StoreError(f"{self.folder} was removed or moved away", "store-removed")
@@ -111,7 +111,7 @@ class LocalJobWriter:
     def counters(self, counters: Mapping[str, Any]) -> None:
         """Keep the body of COUNTERS for the next ``sync_if_due``."""
         self.info = replace(self.info, counters=dict(counters))
-        self._stale_record = True
+        self._is_record_stale = True
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
         """Seal everything and store the job's end: its state and the body of CLOSE.
@@ -123,15 +123,15 @@ class LocalJobWriter:
 
     def seal(self) -> None:
         """Seal the current generation, if it has any rows."""
-        log, before = self._log, self.info
+        log, info_before = self._log, self.info
         if log is None or not self._log_state.appends:
             return
         pa.default_memory_pool().release_unused()  # sealing briefly needs much memory
-        self.info = seal(self.folder, before, self._log_state, log.read())
+        self.info = seal(self.folder, info_before, self._log_state, log.read())
         self._log = None
         self._log_state.clear()
         log.close()
-        tidy(self.folder, before, self.info, log.path)
+        tidy(self.folder, info_before, self.info, log.path)
         pa.default_memory_pool().release_unused()
 
     def remove_before(self, name: str, before_ns: int) -> None:
@@ -139,57 +139,57 @@ class LocalJobWriter:
 
         The last segment and the log stay. A damaged segment stays, and so do all later ones.
         """
-        kept, gone, rows = list(self.info.parts.get(name, ())), [], 0
+        numbers, removed_numbers, rows = list(self.info.parts.get(name, ())), [], 0
         with contextlib.suppress(OSError, StoreError):
-            while kept[1:]:
-                times = segment.read(self.folder / segment.file_name(name, kept[0]), name, ["t_ns"])["t_ns"]
+            while numbers[1:]:
+                times = segment.read(self.folder / segment.file_name(name, numbers[0]), name, ["t_ns"])["t_ns"]
                 if pc.max(times).as_py() >= before_ns:
                     break
-                gone.append(kept.pop(0))
+                removed_numbers.append(numbers.pop(0))
                 rows += len(times)
-        if not gone:
+        if not removed_numbers:
             return
         removed = {**self.info.removed, name: self.info.removed.get(name, 0) + rows}
-        self._save(replace(self.info, parts={**self.info.parts, name: kept}, removed=removed))
+        self._save(replace(self.info, parts={**self.info.parts, name: numbers}, removed=removed))
         with durable.store_errors(self.folder):
-            for number in gone:
+            for number in removed_numbers:
                 (self.folder / segment.file_name(name, number)).unlink(missing_ok=True)
 
     def seal_if_due(self, now: float) -> bool:
         """Seal the generation if it is large or old enough; ``now``: monotonic clock in seconds."""
         if self._log is None or not self._log_state.appends:
             return False
-        if self._since is None:
-            self._since = now
+        if self._log_since is None:
+            self._log_since = now
         state = self._log_state
-        many = state.rows.get("ops", 0) >= SEAL_ROWS or state.appends >= SEAL_APPENDS
-        large = many or self._log.size >= SEAL_BYTES
-        if now < self._retry or (not large and now - self._since < SEAL_SECONDS):
+        has_many_rows = state.rows.get("ops", 0) >= SEAL_ROWS or state.appends >= SEAL_APPENDS
+        is_large = has_many_rows or self._log.size >= SEAL_BYTES
+        if now < self._retry_at or (not is_large and now - self._log_since < SEAL_SECONDS):
             return False
-        self._retry = now + RETRY_SECONDS
+        self._retry_at = now + RETRY_SECONDS
         self.seal()
-        self._retry = -math.inf
+        self._retry_at = -math.inf
         return True
 
     def sync_if_due(self, now: float) -> bool:
-        """Fsync the log and write counters if that is due; return whether it was.
+        """Fsync the log and write counters if that is due; return whether it was due.
 
-        It is due every `SYNC_SECONDS` at most.
+        It is due at most once in SYNC_SECONDS.
         """
-        dirty = self._log is not None and self._log.dirty
-        if now - self.synced < SYNC_SECONDS or not (dirty or self._stale_record):
+        is_log_dirty = self._log is not None and self._log.dirty
+        if now - self.synced < SYNC_SECONDS or not (is_log_dirty or self._is_record_stale):
             return False
         self.synced = now
         if self._log is not None:
             self._log.sync()
-        if self._stale_record:
+        if self._is_record_stale:
             self._save(self.info)
         return True
 
     def release(self) -> None:
         """Write pending data and close the files; the job's state is unchanged."""
         try:
-            if self._stale_record:
+            if self._is_record_stale:
                 self._save(self.info)
             if self._log is not None:
                 self._log.sync()
@@ -201,16 +201,16 @@ class LocalJobWriter:
     def _save(self, info: JobInfo) -> None:
         catalog.save(self.folder, info)
         self.info = info
-        self._stale_record = False
+        self._is_record_stale = False
 
-    def _opened(self) -> Log:
+    def _open_log(self) -> Log:
         """Return a log of this version, which takes appends."""
         if self._is_old_log:
             self.seal()
             self._is_old_log = False
         if self._log is None:
             self._log = Log(log_file(self.folder, self.info.sealed + 1))
-            self._since = None
+            self._log_since = None
         return self._log
 
     def _recover(self) -> None:
@@ -224,14 +224,14 @@ class LocalJobWriter:
 
     def _clean(self) -> None:
         """Remove the leftovers of an interrupted sealing."""
-        found = files(self.folder)
-        left = [path for number, path in found.logs.items() if number <= self.info.sealed]
-        for name, generations in found.segments.items():
-            force = set(in_force(self.info, name, generations))
-            left += [path for number, path in generations.items() if number not in force]
-        left += self.folder.glob(".*.tmp")
+        folder_files = files(self.folder)
+        leftovers = [path for number, path in folder_files.logs.items() if number <= self.info.sealed]
+        for name, generations in folder_files.segments.items():
+            in_force_numbers = set(in_force(self.info, name, generations))
+            leftovers += [path for number, path in generations.items() if number not in in_force_numbers]
+        leftovers += self.folder.glob(".*.tmp")
         with durable.store_errors(self.folder):
-            for path in left:
+            for path in leftovers:
                 path.unlink(missing_ok=True)
 
 
@@ -273,9 +273,9 @@ class LocalStoreWriter:
         StoreError as on opening.
         """
         catalog.make(self.path)
-        held = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
+        new_lock = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
         self._lock.release()
-        self._lock = held
+        self._lock = new_lock
         self._identity = durable.FileId.of(self.path)
 
     def forget(self, writer: LocalJobWriter) -> None:

@@ -326,7 +326,7 @@ def test_the_table_of_a_job_is_an_arrow_table(job):
 
 @pytest.mark.parametrize("when", ["before it is opened", "before it is read"])
 def test_sql_is_repeated_if_its_files_were_merged_away(job, writer, monkeypatch, when):
-    offered = sql._offer
+    offered = sql._open_table
     merges = iter([writer.job(UID).seal])
 
     def offer(connection, *rest):
@@ -338,7 +338,7 @@ def test_sql_is_repeated_if_its_files_were_merged_away(job, writer, monkeypatch,
             offered(connection, *rest)
             merge()
 
-    monkeypatch.setattr(sql, "_offer", offer)
+    monkeypatch.setattr(sql, "_open_table", offer)
     assert asked(job, "SELECT count(*) AS n FROM traces").to_pylist() == [{"n": COUNT}]
     assert asked(job, "SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
 

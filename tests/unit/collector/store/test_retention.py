@@ -13,22 +13,22 @@ DAY_NS = 86_400 * 10**9
 
 
 def test_without_limits_everything_stays():
-    assert expired([StoredJob(1, 0, 10**15, open=False)], Limits(), 10**18) == []
+    assert expired([StoredJob(1, 0, 10**15, is_running=False)], Limits(), 10**18) == []
 
 
 def test_jobs_older_than_the_limit_are_removed():
-    jobs = [StoredJob(1, 0, 5, open=False), StoredJob(2, 50 * 10**9, 5, open=False)]
+    jobs = [StoredJob(1, 0, 5, is_running=False), StoredJob(2, 50 * 10**9, 5, is_running=False)]
     assert expired(jobs, Limits(max_age_s=60), 100 * 10**9) == [1]
 
 
 def test_the_oldest_jobs_are_removed_until_the_rest_fits():
-    jobs = [StoredJob(uid, uid, 10, open=False) for uid in (3, 1, 2, 4)]
+    jobs = [StoredJob(uid, uid, 10, is_running=False) for uid in (3, 1, 2, 4)]
     assert expired(jobs, Limits(max_bytes=20), 100) == [1, 2]
     assert expired(jobs, Limits(max_bytes=40), 100) == []
 
 
 def test_open_jobs_are_never_removed():
-    jobs = [StoredJob(1, 0, 10, open=True), StoredJob(2, 1, 10, open=False)]
+    jobs = [StoredJob(1, 0, 10, is_running=True), StoredJob(2, 1, 10, is_running=False)]
     assert expired(jobs, Limits(max_age_s=0, max_bytes=0), 10**18) == [2]
 
 
