@@ -6,8 +6,8 @@
 #include "rollup.h"
 
 /* Return (node, device, canonical, RESULTS columns); the latter are concatenated. */
-static PyObject *columns_of(const table *of) {
-    size_t size = of->size;
+static PyObject *columns_of(const table *rollup) {
+    size_t size = rollup->size;
     PyObject *ids[3] = {NULL}, *words = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(sums)));
     PyObject *result = NULL;
     for (int i = 0; i < 3; i++) ids[i] = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(uint32_t)));
@@ -17,13 +17,13 @@ static PyObject *columns_of(const table *of) {
         uint32_t *canonical = (uint32_t *)(void *)PyBytes_AsString(ids[2]);
         uint64_t *word = (uint64_t *)(void *)PyBytes_AsString(words);
         for (size_t i = 0; i < size; i++) {
-            const row *from = &of->rows[i];
+            const row *entry = &rollup->rows[i];
             uint64_t values[RESULTS];
-            memcpy(values, &from->sums, sizeof values);
+            memcpy(values, &entry->sums, sizeof values);
             for (size_t column = 0; column < RESULTS; column++) word[column * size + i] = values[column];
-            node[i] = from->node;
-            device[i] = from->device;
-            canonical[i] = from->canonical;
+            node[i] = entry->node;
+            device[i] = entry->device;
+            canonical[i] = entry->canonical;
         }
         result = Py_BuildValue("(OOOO)", ids[0], ids[1], ids[2], words);
     }
@@ -32,21 +32,22 @@ static PyObject *columns_of(const table *of) {
     return result;
 }
 
-static PyObject *roll_up(const ops *from, const known *of) {
-    for (size_t i = 0; i < from->length; i++)
-        if (from->node[i] >= of->nodes)
-            return PyErr_Format(PyExc_ValueError, "the columns lack the canonical device of node %u", from->node[i]);
-    table made = {.rows = NULL};
-    size_t at = 0;
-    bool whole = true;
-    while (whole && at < from->length) {
-        at = add_node(&made, from, of, at);
-        whole = at > 0;
+static PyObject *roll_up(const ops *executions, const device_facts *facts) {
+    for (size_t i = 0; i < executions->length; i++)
+        if (executions->node[i] >= facts->nodes)
+            return PyErr_Format(PyExc_ValueError, "the columns lack the canonical device of node %u",
+                                executions->node[i]);
+    table rollup = {.rows = NULL};
+    size_t index = 0;
+    bool ok = true;
+    while (ok && index < executions->length) {
+        index = add_node(&rollup, executions, facts, index);
+        ok = index > 0;
     }
-    PyObject *result = whole ? columns_of(&made) : PyErr_NoMemory();
-    free(made.rows);
-    free(made.seen);
-    free(made.more);
+    PyObject *result = ok ? columns_of(&rollup) : PyErr_NoMemory();
+    free(rollup.rows);
+    free(rollup.seen);
+    free(rollup.merge_buffer);
     return result;
 }
 
@@ -55,22 +56,22 @@ static PyObject *rollup_function(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_buffer node, device, trace, canonical, flags, views[INPUTS];
     if (!PyArg_ParseTuple(args, "y*y*y*O!y*y*", &node, &device, &trace, &PyTuple_Type, &columns, &canonical, &flags))
         return NULL;
-    ops from = {(size_t)node.len / 4, node.buf, device.buf, trace.buf, {NULL}};
-    known of = {canonical.buf, (size_t)canonical.len / 4, flags.buf, (size_t)flags.len};
-    bool whole = device.len == node.len && trace.len == node.len && PyTuple_Size(columns) == INPUTS;
-    Py_ssize_t taken = 0;
-    for (; whole && taken < INPUTS; taken++) {
-        if (PyObject_GetBuffer(PyTuple_GetItem(columns, taken), &views[taken], PyBUF_SIMPLE)) goto done;
-        from.in[taken] = views[taken].buf;
-        whole = (size_t)views[taken].len == from.length * sizeof(int64_t);
+    ops executions = {(size_t)node.len / 4, node.buf, device.buf, trace.buf, {NULL}};
+    device_facts facts = {canonical.buf, (size_t)canonical.len / 4, flags.buf, (size_t)flags.len};
+    bool ok = device.len == node.len && trace.len == node.len && PyTuple_Size(columns) == INPUTS;
+    Py_ssize_t view_count = 0;
+    for (; ok && view_count < INPUTS; view_count++) {
+        if (PyObject_GetBuffer(PyTuple_GetItem(columns, view_count), &views[view_count], PyBUF_SIMPLE)) goto done;
+        executions.in[view_count] = views[view_count].buf;
+        ok = (size_t)views[view_count].len == executions.length * sizeof(int64_t);
     }
-    if (whole) {
-        result = roll_up(&from, &of);
+    if (ok) {
+        result = roll_up(&executions, &facts);
     } else {
         PyErr_SetString(PyExc_ValueError, "the columns are not those of one table");
     }
 done:
-    while (taken) PyBuffer_Release(&views[--taken]);
+    while (view_count) PyBuffer_Release(&views[--view_count]);
     PyBuffer_Release(&flags);
     PyBuffer_Release(&canonical);
     PyBuffer_Release(&trace);
@@ -82,11 +83,11 @@ done:
 /* canonical(node, device, known, flags): the first device of each node, in order of arrival, that
  * can be canonical. A node that has a canonical device in `known` keeps it. */
 static PyObject *canonical_function(PyObject *Py_UNUSED(module), PyObject *args) {
-    Py_buffer node, device, before, flags;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*", &node, &device, &before, &flags)) return NULL;
-    known of = {before.buf, (size_t)before.len / 4, flags.buf, (size_t)flags.len};
+    Py_buffer node, device, known, flags;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*", &node, &device, &known, &flags)) return NULL;
+    device_facts facts = {known.buf, (size_t)known.len / 4, flags.buf, (size_t)flags.len};
     const uint32_t *nodes = node.buf, *devices = device.buf;
-    size_t length = (size_t)node.len / 4, size = of.nodes;
+    size_t length = (size_t)node.len / 4, size = facts.nodes;
     PyObject *result = NULL;
     if (device.len != node.len) {
         PyErr_SetString(PyExc_ValueError, "the columns are not those of one table");
@@ -98,12 +99,13 @@ static PyObject *canonical_function(PyObject *Py_UNUSED(module), PyObject *args)
     if (result) {
         uint32_t *canonical = (uint32_t *)(void *)PyBytes_AsString(result);
         memset(canonical, 0xff, size * 4);
-        if (of.nodes) memcpy(canonical, of.canonical, of.nodes * 4);
+        if (facts.nodes) memcpy(canonical, facts.canonical, facts.nodes * 4);
         for (size_t i = 0; i < length; i++)
-            if (canonical[nodes[i]] == NONE_ID && can_be_canonical(&of, devices[i])) canonical[nodes[i]] = devices[i];
+            if (canonical[nodes[i]] == NONE_ID && can_be_canonical(&facts, devices[i]))
+                canonical[nodes[i]] = devices[i];
     }
     PyBuffer_Release(&flags);
-    PyBuffer_Release(&before);
+    PyBuffer_Release(&known);
     PyBuffer_Release(&device);
     PyBuffer_Release(&node);
     return result;
