@@ -7,28 +7,28 @@ from .nodes import Node
 from .options import Matcher
 
 #: Facts of a node that determine its op types.
-_Kind = tuple[str, tuple[str, ...], tuple[str, ...]]
+_Key = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
-def _by_kind(row_filter: Callable[[Node], Any]) -> Callable[[Node], Any]:
-    """Return ``row_filter``, cached by op types."""
-    known: dict[_Kind, Any] = {}
+def _cached_by_op_types(function: Callable[[Node], Any]) -> Callable[[Node], Any]:
+    """Return ``function``, cached by op types."""
+    results: dict[_Key, Any] = {}
 
-    def judged(node: Node) -> Any:
-        kind = node.op, node.devices, node.facts.types
-        if kind not in known:
-            known[kind] = row_filter(node)
-        return known[kind]
+    def cached(node: Node) -> Any:
+        key = node.op, node.devices, node.facts.types
+        if key not in results:
+            results[key] = function(node)
+        return results[key]
 
-    return judged
+    return cached
 
 
-def accounts(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
+def account_filter(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
     """Return a predicate: whether some pattern matches an op type of a node."""
     matches = Matcher(patterns)
     if matches.everything:
         return lambda _node: True
-    return _by_kind(lambda node: any(map(matches, node.op_types)))
+    return _cached_by_op_types(lambda node: any(map(matches, node.op_types)))
 
 
 def match_counts(patterns: tuple[str, ...]) -> Callable[[Node], int]:
@@ -38,5 +38,5 @@ def match_counts(patterns: tuple[str, ...]) -> Callable[[Node], int]:
     """
     if Matcher(patterns).everything:
         return lambda _node: 1
-    singles = [Matcher((pattern,)) for pattern in patterns]
-    return _by_kind(lambda node: sum(any(map(single, node.op_types)) for single in singles))
+    matchers = [Matcher((pattern,)) for pattern in patterns]
+    return _cached_by_op_types(lambda node: sum(any(map(matcher, node.op_types)) for matcher in matchers))

@@ -39,20 +39,20 @@ def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node],
 
     ``linked``: make the merged nodes inputs of a node called ADDED, which the graph view needs.
     """
-    kept = [node for node in nodes if not is_added(node)]
-    kinds: dict[str, list[Node]] = {}
+    user_nodes = [node for node in nodes if not is_added(node)]
+    groups: dict[str, list[Node]] = {}
     for node in nodes:
         if is_added(node):
-            kinds.setdefault(f"{ADDED}/{node.op}", []).append(node)
-    found = [_together(name, parts) for name, parts in kinds.items()]
-    if linked and found:
-        inputs = tuple(sorted(kinds))
-        found.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
-    names = {node.name: name for name, parts in kinds.items() for node in parts}
-    return sorted([*kept, *found], key=bytewise), names
+            groups.setdefault(f"{ADDED}/{node.op}", []).append(node)
+    merged = [_merged_node(name, parts) for name, parts in groups.items()]
+    if linked and merged:
+        inputs = tuple(sorted(groups))
+        merged.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
+    names = {node.name: name for name, parts in groups.items() for node in parts}
+    return sorted([*user_nodes, *merged], key=bytewise), names
 
 
-def _together(name: str, parts: Sequence[Node]) -> Node:
+def _merged_node(name: str, parts: Sequence[Node]) -> Node:
     devices = tuple(sorted({device for node in parts for device in node.devices}))
     return parts[0]._replace(
         name=name, devices=devices, stats=sum_of([node.stats for node in parts]), facts=NodeFacts()

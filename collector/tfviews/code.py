@@ -20,15 +20,19 @@ from .tree import AccountedNode, TreeView, root_of, sum_of, tree_view
 #: Ending of the name of a call in the tree of gradients.
 GRADIENT: Final = " (gradient)"
 #: Length in bytes from which a function's name is truncated, and the length that remains.
-_LONG, _CUT = 20, 17
-_BEFORE, _AFTER = "gradients/", "_grad/"
+_TRUNCATED_FROM, _TRUNCATED_LENGTH = 20, 17
+_GRADIENT_PREFIX, _GRADIENT_SUFFIX = "gradients/", "_grad/"
 _HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
 
 
 class CallSite:
-    """A call in the tree: the first frame with its text below this caller, and its nodes."""
+    """A call in the tree, with its nodes.
 
-    __slots__ = ("below", "frame", "gradient", "kept", "nodes", "text")
+    `frame`: the first frame below the caller that has this text. `call`: the accounted call, if
+    there is one.
+    """
+
+    __slots__ = ("below", "call", "frame", "gradient", "nodes", "text")
 
     def __init__(self, text: str = "", frame: Frame | None = None, *, gradient: bool = False) -> None:
         self.text = text
@@ -36,11 +40,11 @@ class CallSite:
         self.gradient = gradient
         self.below: dict[str, CallSite] = {}
         self.nodes: list[Node] = []
-        self.kept: Call | None = None
+        self.call: Call | None = None
 
-    def kept_below(self) -> list["Call"]:
+    def calls_below(self) -> list["Call"]:
         """Return the accounted calls below, in order of first use."""
-        return [site.kept for site in self.below.values() if site.kept is not None]
+        return [site.call for site in self.below.values() if site.call is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +67,16 @@ class Call(AccountedNode):
     __slots__ = ("site",)
 
     def __init__(
-        self, site: CallSite, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
+        self, site: CallSite, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, accounts_all: bool
     ) -> None:
         """Count each picked node with its weight.
 
-        ``whole``: account calls without picked nodes, too.
+        ``accounts_all``: account calls without picked nodes, too.
         """
-        stats = [node.stats for node, times in picked for _ in range(times)]
+        stats = [node.stats for node, weight in picked for _ in range(weight)]
         own = NOTHING if not stats else stats[0] if len(stats) == 1 else sum_of(stats)
         nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
-        super().__init__(site.text, own, tuple(nodes), below, accounted=whole or bool(picked))
+        super().__init__(site.text, own, tuple(nodes), below, accounted=accounts_all or bool(picked))
         self.site = site
 
 
@@ -94,18 +98,18 @@ def frame_text(frame: Frame) -> str:
     A long function name is truncated, even within a character.
     """
     function = frame.function
-    if len(raw := octets(function)) >= _LONG:
-        function = raw[:_CUT].decode("utf-8", "surrogateescape") + "..."
+    if len(raw := octets(function)) >= _TRUNCATED_FROM:
+        function = raw[:_TRUNCATED_LENGTH].decode("utf-8", "surrogateescape") + "..."
     return f"{basename(frame.file)}:{frame.line}:{function}"
 
 
 def forward_name(name: str) -> str | None:
     """Return the forward op of the gradient node ``name``, None if it is not a gradient."""
-    before, after = name.find(_BEFORE), name.find(_AFTER)
-    start = before + len(_BEFORE)
-    if before < 0 or after < 0 or after == start:
+    prefix_at, suffix_at = name.find(_GRADIENT_PREFIX), name.find(_GRADIENT_SUFFIX)
+    start = prefix_at + len(_GRADIENT_PREFIX)
+    if prefix_at < 0 or suffix_at < 0 or suffix_at == start:
         return None
-    return name[start:after] if after > start else name[start:]  # in the TF profiler, the length underflows
+    return name[start:suffix_at] if suffix_at > start else name[start:]  # in the TF profiler, the length underflows
 
 
 class _Builder:
@@ -114,12 +118,12 @@ class _Builder:
     def __init__(self) -> None:
         self.sites = [CallSite()]
         self._texts: dict[int, str] = {}  # by identity, which is faster: nodes share their stacks and keep them alive
-        self._known: dict[tuple[int, bool], CallSite] = {}
+        self._sites_by_stack: dict[tuple[int, bool], CallSite] = {}
 
     def site_of(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> CallSite:
         """Return the innermost call of ``stack``, creating missing calls."""
         key = id(stack), gradient
-        if key not in self._known:
+        if key not in self._sites_by_stack:
             site = self.sites[0]
             for frame in stack:
                 text = self._text(frame) + GRADIENT if gradient else self._text(frame)
@@ -127,8 +131,8 @@ class _Builder:
                     site.below[text] = CallSite(text, frame, gradient=gradient)
                     self.sites.append(site.below[text])
                 site = site.below[text]
-            self._known[key] = site
-        return self._known[key]
+            self._sites_by_stack[key] = site
+        return self._sites_by_stack[key]
 
     def _text(self, frame: Frame) -> str:
         if id(frame) not in self._texts:
@@ -139,25 +143,25 @@ class _Builder:
 def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
     """Build the tree from nodes in name order; nodes without a stack are left out."""
     builder = _Builder()
-    forward: dict[str, tuple[Frame, ...]] = {}
+    forward_stacks: dict[str, tuple[Frame, ...]] = {}
     gradients: dict[str, list[Node]] = {}
     follows_inlining = parity.follows_inlining
     for node in nodes:
         stack = node.facts.stack
         if not stack:
             continue
-        of = forward_name(inlined(node.name) if follows_inlining else node.name)
-        if of is None:
-            forward[node.name] = stack
+        forward_op = forward_name(inlined(node.name) if follows_inlining else node.name)
+        if forward_op is None:
+            forward_stacks[node.name] = stack
             builder.site_of(stack).nodes.append(node)
         else:
-            gradients.setdefault(of, []).append(node)
+            gradients.setdefault(forward_op, []).append(node)
     without_forward = {}
-    for of in sorted(gradients, key=octets):
-        if of in forward:
-            builder.site_of(forward[of], gradient=True).nodes += gradients[of]
+    for forward_op in sorted(gradients, key=octets):
+        if forward_op in forward_stacks:
+            builder.site_of(forward_stacks[forward_op], gradient=True).nodes += gradients[forward_op]
         else:
-            without_forward[of] = gradients[of]
+            without_forward[forward_op] = gradients[forward_op]
     return CallTree(builder.sites, without_forward)
 
 
@@ -167,24 +171,24 @@ def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedN
     ``patterns`` decide which nodes are picked. A caller without picked nodes is accounted only if
     they match everything.
     """
-    whole, count_of = Matcher(patterns).everything, match_counts(patterns)
+    accounts_all, weight_of = Matcher(patterns).everything, match_counts(patterns)
     for site in reversed(sites[1:]):  # callees before callers
-        picked = [(node, times) for node in site.nodes if (times := count_of(node))]
-        below = site.kept_below()
-        # True for all calls if `whole`: then all nodes are picked, and innermost calls have nodes.
+        picked = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
+        below = site.calls_below()
+        # Always true if `accounts_all`: then all nodes are picked, and innermost calls have nodes.
         if picked or below:
-            site.kept = Call(site, picked, below, whole=whole)
-    return root_of(sites[0].kept_below())
+            site.call = Call(site, picked, below, accounts_all=accounts_all)
+    return root_of(sites[0].calls_below())
 
 
-def _shows(options: Options) -> Callable[[AccountedNode], bool]:
+def _entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
     """Return the filter: minima apply to totals, and -min_occurrence has no effect."""
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     minima = dict(options.minima)
-    least = tuple(minima[counter] for counter in NOTHING._fields[1:])
+    lower_bounds = tuple(minima[counter] for counter in NOTHING._fields[1:])
 
     def shown(entry: AccountedNode) -> bool:
-        if any(map(lt, entry.total[1:], least)):
+        if any(map(lt, entry.total[1:], lower_bounds)):
             return False
         return show(entry.name) and not hide(entry.name)
 
@@ -199,15 +203,15 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
     callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
     """
     traced = [node for node in nodes if node.facts.stack]
-    tree, picked = call_tree(traced, parity), match_counts(options.account_type_regexes)
+    tree, weight_of = call_tree(traced, parity), match_counts(options.account_type_regexes)
     return tree_view(
         _account(tree.sites, options.account_type_regexes),
         options,
         parity,
         nodes=len(traced),
-        accounted=frozenset(node.name for node in traced if picked(node)),
+        accounted=frozenset(node.name for node in traced if weight_of(node)),
         unreached=sum(map(len, tree.without_forward.values())),
-        shown=_shows(options),
+        shown=_entry_filter(options),
         occurrence=True,
         displayed_only=False,
         prunes=True,

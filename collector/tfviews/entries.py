@@ -108,7 +108,7 @@ class _Row(NamedTuple):
     node: int
     device: int
     start: int
-    lasted: int
+    duration: int
     requested: int
     peak: int
     residual: int
@@ -129,57 +129,57 @@ def entries(
 ) -> dict[str, EntriesByStep]:
     """Return the TF profiler's entries by node name and step.
 
-    They are made from the rows of ``ops`` with a trace in ``traces``. ``ops`` has COLUMNS of OPS in
-    stored order. ``traces`` has at least `trace`, `step` and `base_ns`; traces of one step add up.
+    Only rows of ``ops`` whose trace is in ``traces`` are used. ``ops`` has COLUMNS of OPS in stored
+    order. ``traces`` has at least `trace`, `step` and `base_ns`; traces of one step are combined.
     ``canonical`` maps node ids to device ids in the whole job (nodes.canonical_devices). A node
     that ran only on CPUs or GPUs other than its canonical device has no entry.
     """
     devices = _devices(names)
-    own = {node: devices[device].name for node, device in canonical.items() if device in devices}
+    canonical_names = {node: devices[device].name for node, device in canonical.items() if device in devices}
     steps: dict[int, int] = dict(row_tuples(traces, "trace", "step"))
-    found: dict[int, EntriesByStep] = {}
+    by_node: dict[int, EntriesByStep] = {}
     outputs = _outputs(output_memory)
-    seen: dict[tuple[int, int, int], int] = {}
+    execution_counts: dict[tuple[int, int, int], int] = {}
     for row in _rows(ops, traces):
-        device, mine = devices[row.device], own.get(row.node)
+        device, canonical_name = devices[row.device], canonical_names.get(row.node)
         index = 0
         if outputs:
             key = row[:3]
-            index = seen.get(key, 0)
-            seen[key] = index + 1
-        if device.canonical and device.name != mine:
+            index = execution_counts.get(key, 0)
+            execution_counts[key] = index + 1
+        if device.canonical and device.name != canonical_name:
             continue
-        of_node = found.setdefault(row.node, {})
+        by_step = by_node.setdefault(row.node, {})
         step = steps[row.trace]
-        entry = of_node.get(step)
+        entry = by_step.get(step)
         if entry is None:
-            entry = of_node[step] = Entry(mine or "")
+            entry = by_step[step] = Entry(canonical_name or "")
         entry.devices.add(device.name)
         if row.start > 0:
             _add_time(entry, device, row)
-            if device.name == mine:
+            if device.name == canonical_name:
                 entry.memory.append(_record(device, row, outputs.get((*row[:3], index), _NOTHING)))
-    _add_allocations(found, allocations, steps, devices, own)
-    known = texts(names, NODE)
-    return {known[node]: of_node for node, of_node in found.items()}
+    _add_allocations(by_node, allocations, steps, devices, canonical_names)
+    node_names = texts(names, NODE)
+    return {node_names[node]: by_step for node, by_step in by_node.items()}
 
 
 def _add_time(entry: Entry, device: _Device, row: _Row) -> None:
-    lasted = row.lasted or 1
+    duration = row.duration or 1
     entry.start_us = min(entry.start_us or row.start, row.start)
-    entry.end_us = max(entry.end_us, row.start + lasted)
+    entry.end_us = max(entry.end_us, row.start + duration)
     if device.stream:
-        entry.accelerator.setdefault(device.name, []).append((row.start, lasted))
+        entry.accelerator.setdefault(device.name, []).append((row.start, duration))
     elif device.canonical:
-        entry.cpu.setdefault(device.name, []).append((row.start, lasted))
+        entry.cpu.setdefault(device.name, []).append((row.start, duration))
         entry.runs += 1
 
 
 def _record(device: _Device, row: _Row, outputs: Mapping[int, Output]) -> MemoryRecord:
-    kept = (row.temp, row.persistent)
-    host, accelerator = (kept, (0, 0)) if device.cpu else ((0, 0), kept)
-    sizes = (row.requested, row.peak, row.residual, row.output, row.in_use)
-    return MemoryRecord(row.start + row.lasted, *host, *accelerator, *sizes, outputs, row.outputs)
+    sizes = (row.temp, row.persistent)
+    host, accelerator = (sizes, (0, 0)) if device.cpu else ((0, 0), sizes)
+    totals = (row.requested, row.peak, row.residual, row.output, row.in_use)
+    return MemoryRecord(row.start + row.duration, *host, *accelerator, *totals, outputs, row.outputs)
 
 
 def _devices(names: pa.Table) -> dict[int, _Device]:
@@ -190,21 +190,21 @@ def _devices(names: pa.Table) -> dict[int, _Device]:
 
 def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
     """Yield the executions of ``traces`` in order; sums wrap like the rollup's."""
-    at = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
-    taken = ops.select(list(COLUMNS)).filter(pc.is_valid(at))
-    column = {name: flat(taken[name]) for name in COLUMNS}
-    start_ns = pc.add(flat(traces["base_ns"]).take(at.drop_null()), column["start_ns"])
+    positions = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
+    selected = ops.select(list(COLUMNS)).filter(pc.is_valid(positions))
+    column = {name: flat(selected[name]) for name in COLUMNS}
+    start_ns = pc.add(flat(traces["base_ns"]).take(positions.drop_null()), column["start_ns"])
     end_ns = pc.add(start_ns, pc.add(column["op_start_ns"], column["op_end_ns"]))
     start_us = floor_divided(start_ns, 1000)
-    kept = pc.add(column["persistent_bytes"], column["temp_bytes"])
+    held_bytes = pc.add(column["persistent_bytes"], column["temp_bytes"])
     values: Iterable[Any] = (
         column["trace"],
         column["node"],
         column["device"],
         pc.add(start_us, column["start_us_fix"]),
         pc.add(pc.subtract(floor_divided(end_ns, 1000), start_us), column["end_us_fix"]),
-        pc.add(column["total_bytes"], kept),
-        pc.add(column["peak_bytes"], kept),
+        pc.add(column["total_bytes"], held_bytes),
+        pc.add(column["peak_bytes"], held_bytes),
         pc.add(column["live_bytes"], column["persistent_bytes"]),
         column["output_bytes"],
         column["in_use_bytes"],
@@ -220,21 +220,21 @@ def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Outpu
 
     If a slot has several rows, the last one is used.
     """
-    found: dict[tuple[int, int, int, int], dict[int, Output]] = {}
+    outputs: dict[tuple[int, int, int, int], dict[int, Output]] = {}
     rows = row_tuples(table, "trace", "node", "device", "execution", "slot", "bytes", "ptr")
     for *key, slot, size, pointer in rows:
-        found.setdefault(tuple(key), {})[slot] = (size, pointer)
-    return found
+        outputs.setdefault(tuple(key), {})[slot] = (size, pointer)
+    return outputs
 
 
 def _add_allocations(
-    found: Mapping[int, EntriesByStep],
+    by_node: Mapping[int, EntriesByStep],
     table: pa.Table,
     steps: Mapping[int, int],
     devices: Mapping[int, _Device],
-    own: Mapping[int, str],
+    canonical_names: Mapping[int, str],
 ) -> None:
     """Add to each entry the allocations of its node on its canonical device."""
-    for trace, node, device, at, size in row_tuples(table, "trace", "node", "device", "t_us", "bytes"):
-        if trace in steps and devices[device].name == own.get(node):
-            found[node][steps[trace]].allocations.append((at, size))
+    for trace, node, device, t_us, size in row_tuples(table, "trace", "node", "device", "t_us", "bytes"):
+        if trace in steps and devices[device].name == canonical_names.get(node):
+            by_node[node][steps[trace]].allocations.append((t_us, size))

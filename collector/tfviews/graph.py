@@ -5,7 +5,7 @@ A node appears once, where a walk from the outputs first meets it.
 
 from collections.abc import Sequence
 
-from .account_filter import accounts
+from .account_filter import account_filter
 from .nodes import Node
 from .options import Options
 from .parity import DEFAULT, Parity
@@ -18,14 +18,14 @@ def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
     Also return for each node the position of the consumer through which the walk met it, -1 for a
     start.
     """
-    known = {node.name: node for node in nodes}
+    unvisited = {node.name: node for node in nodes}
     consumed = {name for node in nodes for name in node.facts.inputs}
-    ahead = [(name, -1) for name in reversed(known) if name not in consumed]
+    ahead = [(name, -1) for name in reversed(unvisited) if name not in consumed]
     walked: list[Node] = []
     consumers: list[int] = []
     while ahead:
         name, consumer = ahead.pop()
-        node = known.pop(name, None)
+        node = unvisited.pop(name, None)
         if node is None:  # already met, or not a node
             continue
         if inputs := node.facts.inputs:
@@ -42,21 +42,21 @@ def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     Nodes that are not accounted are dropped; accounted ones below them move up to the consumer.
     """
     walked, consumers = _walked(nodes)
-    counted = list(map(accounts(options.account_type_regexes), walked))
+    is_accounted = list(map(account_filter(options.account_type_regexes), walked))
     above: list[int] = []  # the nearest accounted consumer
     for consumer in consumers:
-        above.append(consumer if consumer < 0 or counted[consumer] else above[consumer])
+        above.append(consumer if consumer < 0 or is_accounted[consumer] else above[consumer])
     below: dict[int, list[AccountedNode]] = {}
     for at in range(len(walked) - 1, -1, -1):  # descendants come after their ancestors
-        if counted[at]:
+        if is_accounted[at]:
             node = walked[at]
             inputs = below.pop(at, [])
             inputs.reverse()
             below.setdefault(above[at], []).append(
                 AccountedNode(node.name, node.stats, (node,), inputs, accounted=True)
             )
-    top = below.pop(-1, [])
-    top.reverse()
-    names = frozenset(node.name for node, counts in zip(walked, counted, strict=True) if counts)
+    roots = below.pop(-1, [])
+    roots.reverse()
+    names = frozenset(node.name for node, accounted in zip(walked, is_accounted, strict=True) if accounted)
     unreached = len(nodes) - len(walked)
-    return tree_view(root_of(top), options, parity, nodes=len(nodes), accounted=names, unreached=unreached)
+    return tree_view(root_of(roots), options, parity, nodes=len(nodes), accounted=names, unreached=unreached)

@@ -11,11 +11,11 @@ from .encoding import octets
 #: The list that matches everything, without being compiled.
 ALL: Final = (".*",)
 #: Maximum number of cached patterns.
-_KNOWN: Final = 256
+_CACHED_MAX: Final = 256
 
 
-@lru_cache(_KNOWN)
-def _compiled(pattern: str) -> tuple[Any, str]:
+@lru_cache(_CACHED_MAX)
+def _compile(pattern: str) -> tuple[Any, str]:
     """Return the compiled ``pattern`` and '', or None and the error."""
     import re2  # noqa: PLC0415  # 10 ms of a command's start, and most queries name no pattern
 
@@ -24,13 +24,13 @@ def _compiled(pattern: str) -> tuple[Any, str]:
     try:
         return re2.compile(octets(pattern), options), ""
     except re2.error as error:
-        why = error.args[0]
-        return None, why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+        message = error.args[0]
+        return None, message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
 
-def wrong(pattern: str) -> str:
+def regex_error(pattern: str) -> str:
     """Return the error in ``pattern``, '' if it is a regular expression."""
-    return _compiled(pattern)[1]
+    return _compile(pattern)[1]
 
 
 class Matcher:
@@ -44,7 +44,9 @@ class Matcher:
 
     def __init__(self, patterns: tuple[str, ...], *, shortcut: bool = True) -> None:
         self.everything = shortcut and patterns == ALL
-        self.patterns = () if self.everything else tuple(one for text in patterns if (one := _compiled(text)[0]))
+        self.patterns = (
+            () if self.everything else tuple(compiled for text in patterns if (compiled := _compile(text)[0]))
+        )
 
     def __call__(self, name: str) -> bool:
         """Return whether a pattern matches all of ``name``."""

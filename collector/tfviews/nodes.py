@@ -20,8 +20,8 @@ from .parity import DEFAULT, Parity
 #: Part of the name of a device with the kernels of an accelerator.
 STREAM: Final = "stream:all"
 #: Names that are nodes only if a graph has them.
-_NEVER: Final = frozenset({"RecvTensor", "_SOURCE"})
-_COPY: Final = "MEMCPY"
+_NOT_NODES: Final = frozenset({"RecvTensor", "_SOURCE"})
+_COPY_MARK: Final = "MEMCPY"
 
 _WRAP: Final = 1 << 64
 _SIGN: Final = 1 << 63
@@ -118,7 +118,7 @@ class Node(NamedTuple):
 def average(total: int, entries: int) -> int:
     """Divide ``total`` by ``entries`` like the TF profiler, as unsigned integers of 64 bits.
 
-    A negative total of several entries wraps. Return 0 without entries.
+    A negative total of several entries wraps. Return 0 if ``entries`` is not positive.
     """
     if entries <= 0:
         return 0
@@ -137,8 +137,8 @@ class _Sums:
 
     def stats(self, devices: Mapping[int, str], device: str) -> Stats:
         """Return the sums over the rows of ``device`` and of accelerator streams."""
-        taken = [fields for number, fields in self.cpu if devices[number] == device]
-        fields = taken[0] if len(taken) == 1 else [sum(column) for column in zip(_NO_FIELDS, *taken, strict=True)]
+        rows = [fields for number, fields in self.cpu if devices[number] == device]
+        fields = rows[0] if len(rows) == 1 else [sum(column) for column in zip(_NO_FIELDS, *rows, strict=True)]
         runs, cpu, *sizes = fields
         return Stats(runs, self.accelerator + cpu, self.accelerator, cpu, *sizes)
 
@@ -161,8 +161,8 @@ def raw(names: pa.Table, kind: int) -> dict[int, bytes]:
     """Return the interned bytes of one kind by id."""
     rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
     ids: list[Any] = rows["id"].to_pylist()
-    known: list[Any] = rows["text"].to_pylist()
-    return dict(zip(ids, known, strict=True))
+    contents: list[Any] = rows["text"].to_pylist()
+    return dict(zip(ids, contents, strict=True))
 
 
 def texts(names: pa.Table, kind: int) -> dict[int, str]:
@@ -198,8 +198,8 @@ def _ops(table: pa.Table) -> dict[str, str]:
 
 
 def is_node(name: str) -> bool:
-    """Return whether an execution called ``name`` is of a node, as the TF profiler decides."""
-    return name not in _NEVER and _COPY not in name
+    """Return whether ``name`` is the name of a node, by the rules of the TF profiler."""
+    return name not in _NOT_NODES and _COPY_MARK not in name
 
 
 def canonical_devices(total: pa.Table) -> dict[int, int]:
@@ -229,22 +229,22 @@ def nodes_from_rollup(
     Conv2D runs under the name of its last op, a Relu.
     """
     devices = device_names(names)
-    known, types, known_facts = _ops(graph), op_types or {}, facts or {}
-    ran = _fold(rollup, devices)
+    graph_ops, types, known_facts = _ops(graph), op_types or {}, facts or {}
+    sums_by_node = _fold(rollup, devices)
     canonical = canonical_devices(rollup if total is None else total)
     nodes: dict[str, Node] = {}
     for number, name in texts(names, NODE).items():
-        if name not in known and not is_node(name):
+        if name not in graph_ops and not is_node(name):
             continue
         device = devices.get(canonical.get(number, NONE_ID), "")
-        mine = ran.get(number)
-        stats = mine.stats(devices, device) if mine else NOTHING
-        op = types.get(number) or known.get(name, name)
-        entries = (mine.entries if mine else 0) if number in canonical else None
-        in_graph = name in known or not known
-        found = known_facts.get(name, NO_FACTS)
-        nodes[name] = Node(name, op, (device,) if device else (), stats, found, entries, in_graph)
-    for name, op in known.items():
+        sums = sums_by_node.get(number)
+        stats = sums.stats(devices, device) if sums else NOTHING
+        op = types.get(number) or graph_ops.get(name, name)
+        entries = (sums.entries if sums else 0) if number in canonical else None
+        in_graph = name in graph_ops or not graph_ops
+        node_facts = known_facts.get(name, NO_FACTS)
+        nodes[name] = Node(name, op, (device,) if device else (), stats, node_facts, entries, in_graph)
+    for name, op in graph_ops.items():
         if name not in nodes:
             nodes[name] = Node(name, op, (), NOTHING, known_facts.get(name, NO_FACTS))
     return sorted(nodes.values(), key=bytewise)
@@ -257,18 +257,18 @@ def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
     """
     nodes: dict[str, Node] = {}
     for node in chain.from_iterable(jobs):
-        known = nodes.get(node.name)
-        nodes[node.name] = node if known is None else _together(known, node)
+        earlier = nodes.get(node.name)
+        nodes[node.name] = node if earlier is None else _merge_pair(earlier, node)
     return sorted(nodes.values(), key=bytewise)
 
 
-def _together(first: Node, second: Node) -> Node:
-    some = [entries for entries in (first.entries, second.entries) if entries is not None]
+def _merge_pair(first: Node, second: Node) -> Node:
+    counts = [entries for entries in (first.entries, second.entries) if entries is not None]
     devices = tuple(sorted({*first.devices, *second.devices}))
     facts = second.facts if first.facts is NO_FACTS else first.facts
     stats = first.stats.plus(second.stats)
     in_graph = first.in_graph or second.in_graph
-    return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None, in_graph)
+    return Node(first.name, first.op, devices, stats, facts, sum(counts) if counts else None, in_graph)
 
 
 def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
@@ -278,13 +278,13 @@ def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity 
     nodes have their float_ops already. Otherwise these are computed: those of one execution times
     the number of runs, or once for a node that never ran.
     """
-    counted = parity.counts_by_step
+    counts_by_step = parity.counts_by_step
     return [
         Node(
             node.name,
             node.op,
             node.devices,
-            _final_stats(node, averaged=averaged, counted=counted),
+            _final_stats(node, averaged=averaged, counts_by_step=counts_by_step),
             node.facts,
             node.entries,
             node.in_graph,
@@ -293,7 +293,7 @@ def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity 
     ]
 
 
-def _final_stats(node: Node, *, averaged: bool, counted: bool) -> Stats:
+def _final_stats(node: Node, *, averaged: bool, counts_by_step: bool) -> Stats:
     stats, facts, entries = node.stats, node.facts, node.entries
     if averaged and entries is not None and entries != 1:
         positive = entries > 0  # in this usual case, `average` need not be called
@@ -302,7 +302,7 @@ def _final_stats(node: Node, *, averaged: bool, counted: bool) -> Stats:
         return stats
     if facts.parameter_shape:
         stats = stats._replace(params=parameters(facts.parameter_shape))
-    if counted:
+    if counts_by_step:
         return stats
     return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
 

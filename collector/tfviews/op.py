@@ -71,9 +71,9 @@ def _entries(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
 def _ordered(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[OpTypeEntry]:
     """Return ``entries`` sorted by their own numbers; occurrence is the number of nodes."""
     key: Callable[[OpTypeEntry], Any]
-    at = counter_of(order_by)
-    if at is not None:
-        key = lambda entry: entry.own[at]  # noqa: E731  # one of two functions
+    position = counter_of(order_by)
+    if position is not None:
+        key = lambda entry: entry.own[position]  # noqa: E731  # one of two functions
     elif order_by == "occurrence":
         key = lambda entry: len(entry.nodes)  # noqa: E731
     else:
@@ -81,15 +81,15 @@ def _ordered(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[
     return ordered(entries, key, descending=True, parity=parity)
 
 
-def _chained(entries: Sequence[OpTypeEntry]) -> list[OpTypeEntry]:
-    """Return the entries with running totals: each one's own numbers and those of all after it."""
+def _with_running_totals(entries: Sequence[OpTypeEntry]) -> list[OpTypeEntry]:
+    """Return the entries with running totals: the sums of each entry and all entries after it."""
     running = NOTHING
-    chained = []
+    with_totals = []
     for entry in reversed(entries):
         running = entry.own.plus(running)
-        chained.append(replace(entry, running=running))
-    chained.reverse()
-    return chained
+        with_totals.append(replace(entry, running=running))
+    with_totals.reverse()
+    return with_totals
 
 
 def _start(entries: Sequence[OpTypeEntry], patterns: tuple[str, ...]) -> int:
@@ -105,12 +105,12 @@ def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
     Minima apply to running totals; that of occurrence applies to the number of nodes. Older
     versions compare this number as unsigned, so a negative minimum hides everything.
     """
-    fewest = options.min_occurrence % (1 << 64) if parity.compares_unsigned else options.min_occurrence
+    min_nodes = options.min_occurrence % (1 << 64) if parity.compares_unsigned else options.min_occurrence
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
 
     def shown(entry: OpTypeEntry) -> bool:
-        if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < fewest:
+        if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < min_nodes:
             return False
         return show(entry.name) and not hide(entry.name)
 
@@ -120,15 +120,15 @@ def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
 def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> OpView:
     """Fold nodes in name order into the op view."""
     entries = _ordered(_entries(nodes, options), options.order_by, parity)
-    accounted = _chained([entry for entry in entries if entry.nodes])
+    accounted = _with_running_totals([entry for entry in entries if entry.nodes])
     whole = accounted[0].running if accounted else NOTHING
     trims, shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, parity)
     start = _start(accounted, options.start_name_regexes)
     ends = (at for at in range(start, len(accounted)) if at - start > options.max_depth or trims(accounted[at].name))
     end = next(ends, len(accounted))
-    kept = [entry for entry in accounted[start:end] if shown(entry)]
-    after, hidden = len(accounted) - end, end - start - len(kept)
+    shown_entries = [entry for entry in accounted[start:end] if shown(entry)]
+    after, hidden = len(accounted) - end, end - start - len(shown_entries)
     if options.account_displayed_op_only:
-        kept = _chained(kept)
-        whole = kept[0].running if kept else NOTHING
-    return OpView(tuple(kept), whole, len(accounted), start, after, hidden, len(entries))
+        shown_entries = _with_running_totals(shown_entries)
+        whole = shown_entries[0].running if shown_entries else NOTHING
+    return OpView(tuple(shown_entries), whole, len(accounted), start, after, hidden, len(entries))

@@ -78,7 +78,7 @@ def _regexes(_name: str, value: str) -> tuple[str, ...]:
     return tuple(pieces(value))
 
 
-def _truth(name: str, value: str) -> bool:
+def _boolean(name: str, value: str) -> bool:
     word = value.lower()
     if word not in TRUE_WORDS | FALSE_WORDS:
         raise invalid(name, value, "true or false")
@@ -131,7 +131,7 @@ def text_of(name: str, value: Any) -> str:
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise invalid(name, value, "a list of strings")
-    return tuple(text_of(name, one) for one in value)
+    return tuple(text_of(name, item) for item in value)
 
 
 def _words(name: str, value: Any) -> frozenset[str]:
@@ -146,13 +146,13 @@ class Kind(NamedTuple):
     """A kind of value: its parsers from text and from Python, and its default in Python."""
 
     parse: Callable[[str, str], object]
-    take: Callable[[str, Any], object]
+    from_python: Callable[[str, Any], object]
     python_default: object = None
 
 
 NUMBER: Final = Kind(_number, _integer)
 ORDER: Final = Kind(_order, text_of)
 REGEXES: Final = Kind(_regexes, _texts, ())
-BOOLEAN: Final = Kind(_truth, _flag)
+BOOLEAN: Final = Kind(_boolean, _flag)
 SELECT: Final = Kind(_select, _words, frozenset())
 OUTPUT: Final = Kind(_output, _output_choice)

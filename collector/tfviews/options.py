@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
-from .matcher import ALL, Matcher, wrong
+from .matcher import ALL, Matcher, regex_error
 from .option_values import BOOLEAN, NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, Kind, invalid, text_of
-from .output_option import FILE, SPELLED, OutputChoice, explained
+from .output_option import FILE, SPELLINGS, OutputChoice, output_help
 from .parity import DEFAULT, Parity
 
 __all__ = [
@@ -75,7 +75,7 @@ class Options:
     def minima(self) -> list[tuple[str, int]]:
         """Counters with their minima.
 
-        As in the TF profiler, a minimum of 0 hides totals that wrapped to negative numbers.
+        As in the TF profiler, a minimum of 0 hides a total that wrapped to a negative number.
         """
         return [(counter, getattr(self, option)) for option, counter in MINIMA.items()]
 
@@ -100,7 +100,7 @@ class Option(NamedTuple):
         return {"op": self.op, "code": self.code}.get(view) or self.help
 
 
-_ORDERED: Final = " (the first column; with --exact-tf, --json or a file by name)."
+_ORDER_DEFAULT: Final = " (the first column; name with --exact-tf, --json or a file)."
 
 #: In the order of the table that the TF profiler prints.
 TABLE: Final = (
@@ -159,9 +159,9 @@ TABLE: Final = (
         "order_by",
         ORDER,
         "WHAT",
-        "Sort siblings by " + ", ".join(ORDERS[:-1]) + _ORDERED,
-        op="Sort by " + ", ".join(ORDERS) + _ORDERED,
-        code="Sort siblings by " + ", ".join(ORDERS) + _ORDERED,
+        "Sort siblings by " + ", ".join(ORDERS[:-1]) + _ORDER_DEFAULT,
+        op="Sort by " + ", ".join(ORDERS) + _ORDER_DEFAULT,
+        code="Sort siblings by " + ", ".join(ORDERS) + _ORDER_DEFAULT,
     ),
     Option("account_type_regexes", REGEXES, "R,R", "Count nodes with a matching op type, device or label (.*)."),
     Option(
@@ -199,9 +199,9 @@ TABLE: Final = (
         "output",
         OUTPUT,
         "WHERE",
-        explained("scope"),
-        op=explained("op"),
-        code=explained("code"),
+        output_help("scope"),
+        op=output_help("op"),
+        code=output_help("code"),
     ),
 )
 
@@ -211,8 +211,8 @@ def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
     for option in TABLE:
         if option.kind is REGEXES:
             for pattern in getattr(options, option.name):
-                if pattern != ALL[0] and (why := wrong(pattern)):
-                    yield option.name, pattern, why
+                if pattern != ALL[0] and (error := regex_error(pattern)):
+                    yield option.name, pattern, error
 
 
 def _senseless(options: Options) -> Iterator[UsageError]:
@@ -224,58 +224,58 @@ def _senseless(options: Options) -> Iterator[UsageError]:
         value = getattr(options, option.name)
         if option.kind is NUMBER and value < option.minimum:
             yield invalid(option.name, value, f"a whole number from {option.minimum}")
-    for name, pattern, why in _wrong_regexes(options):
-        yield invalid(name, pattern, f"not a regular expression: {why}")
+    for name, pattern, error in _wrong_regexes(options):
+        yield invalid(name, pattern, f"not a regular expression: {error}")
 
 
 def warnings(options: Options) -> list[str]:
     """Return a warning for each invalid regex of ``options``, which matches nothing."""
-    return [f"-{name} '{pattern}' matches nothing: {why}" for name, pattern, why in _wrong_regexes(options)]
+    return [f"-{name} '{pattern}' matches nothing: {error}" for name, pattern, error in _wrong_regexes(options)]
 
 
 def from_texts(texts: Mapping[str, str | None], base: Options | None = None, parity: Parity = DEFAULT) -> Options:
     """Build options from strings by option name; options that are None are taken from ``base``.
 
-    Raises UsageError on the first bad value. If parity does not check options, these values are
-    accepted, as in the TF profiler: negative numbers, invalid regexes (they match nothing), and an
-    empty `output`.
+    Raises UsageError on the first bad value. If ``parity`` does not check options, negative
+    numbers, invalid regexes (they match nothing) and an empty `output` are accepted, as in the TF
+    profiler.
     """
-    known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
+    base_values = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
     if parity.checks_options and texts.get("output") == "":
-        raise invalid("output", "", SPELLED)
+        raise invalid("output", "", SPELLINGS)
     values = {
         option.name: option.kind.parse(option.name, text)
         for option in TABLE
         if (text := texts.get(option.name)) is not None
     }
     given = frozenset(values) | (base.given if base else frozenset())
-    options = Options(**{**known, **values}, given=given)
+    options = Options(**{**base_values, **values}, given=given)
     if parity.checks_options:
         for error in _senseless(options):
             raise error
     return options
 
 
-def from_dict(given: Mapping[str, Any]) -> Options:
+def from_dict(python_options: Mapping[str, Any]) -> Options:
     """Build options from the dict of a ProfileOptionBuilder.
 
-    The defaults are those of TensorFlow's Python: unlike in Options, the default of lists is empty.
+    The defaults are those of TensorFlow's Python: unlike in Options, lists are empty by default.
     Unknown keys are ignored; orders, columns and regexes are not checked. `dump_to_file`, the older
     form of `output`, takes precedence over it. Raises UsageError on a value of the wrong type, and
     on a bad `output`.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(python_options, Mapping):
         raise UsageError(
-            f"options are a dict, as ProfileOptionBuilder().build() returns it, not {type(given).__name__}"
+            f"options are a dict, as ProfileOptionBuilder().build() returns it, not {type(python_options).__name__}"
         )
     values = {
-        option.name: option.kind.take(option.name, given[option.name])
-        if option.name in given
+        option.name: option.kind.from_python(option.name, python_options[option.name])
+        if option.name in python_options
         else option.kind.python_default
         for option in TABLE
-        if option.name in given or option.kind.python_default is not None
+        if option.name in python_options or option.kind.python_default is not None
     }
-    outfile = text_of("dump_to_file", given.get("dump_to_file", ""))
+    outfile = text_of("dump_to_file", python_options.get("dump_to_file", ""))
     if outfile:
         values["output"] = OutputChoice(FILE, outfile)
     return Options(**values)  # type: ignore[arg-type]

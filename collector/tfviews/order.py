@@ -22,23 +22,23 @@ def ordered(
     entries: Iterable[T], key: Callable[[T], Any], *, descending: bool = False, parity: Parity = DEFAULT
 ) -> list[T]:
     """Return ``entries`` sorted by ``key``; entries of equal keys are in TensorFlow's order."""
-    given = list(entries)
-    if not parity.sorts_unstably or len(given) <= _THRESHOLD:
-        return sorted(given, key=key, reverse=descending)
-    pairs = [(key(entry), entry) for entry in given]
+    unsorted = list(entries)
+    if not parity.sorts_unstably or len(unsorted) <= _THRESHOLD:
+        return sorted(unsorted, key=key, reverse=descending)
+    pairs = [(key(entry), entry) for entry in unsorted]
     in_order = sorted(pairs, key=itemgetter(0), reverse=descending)
-    if any(one[0] == other[0] for one, other in pairwise(in_order)):
-        _sort(pairs, _above if descending else _below)
+    if any(left[0] == right[0] for left, right in pairwise(in_order)):
+        _sort(pairs, _is_greater if descending else _is_less)
         in_order = pairs
     return [entry for _, entry in in_order]
 
 
-def _below(one: Any, other: Any) -> bool:
-    return bool(one[0] < other[0])
+def _is_less(left: Any, right: Any) -> bool:
+    return bool(left[0] < right[0])
 
 
-def _above(one: Any, other: Any) -> bool:
-    return bool(one[0] > other[0])
+def _is_greater(left: Any, right: Any) -> bool:
+    return bool(left[0] > right[0])
 
 
 def _sort(items: list[Any], less: _Less) -> None:

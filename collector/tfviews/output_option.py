@@ -21,9 +21,9 @@ class File(NamedTuple):
 class OutputFile(NamedTuple):
     """A type of `-output` that writes files.
 
-    The exporter of that name (collector/exporters/NAME.py) makes the files. ``views``: the views
-    that support it; ``refusal``: the message about other views, the TF profiler's if it has one;
-    ``about``: a remark for the help.
+    The exporter collector/exporters/NAME.py makes the files. ``views``: the views that support this
+    type; ``refusal``: the message for other views, the TF profiler's if it has one; ``about``: a
+    remark for the help.
     """
 
     name: str
@@ -32,7 +32,7 @@ class OutputFile(NamedTuple):
     about: str = ""
 
     @property
-    def spelled(self) -> str:
+    def spelling(self) -> str:
         """The spelling of the option's value."""
         return f"{self.name}:{_OUTFILE}=F"
 
@@ -48,20 +48,20 @@ OUTPUT_FILES: Final = (
     ),
     OutputFile(PPROF, frozenset({"code"}), "Only 'code' view supports pprof output now."),
 )
-#: Types that write a file, and need its name.
-_WITH_FILE: Final = frozenset(row.name for row in OUTPUT_FILES)
+#: Types that write a file and need its name.
+_FILE_TYPES: Final = frozenset(row.name for row in OUTPUT_FILES)
 #: All types, and those of the TF profiler in the order of its error message.
-TYPES: Final = frozenset({STDOUT, NONE} | _WITH_FILE)
-_OF_TF: Final = (FILE, NONE, PPROF, STDOUT, TIMELINE)
+TYPES: Final = frozenset({STDOUT, NONE} | _FILE_TYPES)
+_TF_TYPES: Final = (FILE, NONE, PPROF, STDOUT, TIMELINE)
 #: All spellings of the option's value, for an error message.
-SPELLED: Final = (
-    f"{', '.join((STDOUT, NONE, *(row.spelled for row in OUTPUT_FILES[:-1])))} or {OUTPUT_FILES[-1].spelled}"
+SPELLINGS: Final = (
+    f"{', '.join((STDOUT, NONE, *(row.spelling for row in OUTPUT_FILES[:-1])))} or {OUTPUT_FILES[-1].spelling}"
 )
 
 
-def explained(view: str) -> str:
+def output_help(view: str) -> str:
     """Return the help of `-output` in ``view``."""
-    *most, last = (STDOUT, NONE, *(row.spelled + row.about for row in OUTPUT_FILES if view in row.views))
+    *most, last = (STDOUT, NONE, *(row.spelling + row.about for row in OUTPUT_FILES if view in row.views))
     return f"{', '.join(most)}, or {last} ({STDOUT})."
 
 
@@ -90,7 +90,7 @@ def _outfile(kind: str, text: str) -> str:
         key, _, value = piece.partition("=")
         if not key or not value:
             raise InvalidOutputError("Visualize format: -output timeline:key=value,key=value,...")
-        if key != _OUTFILE or kind not in _WITH_FILE:
+        if key != _OUTFILE or kind not in _FILE_TYPES:
             raise InvalidOutputError(f"Unrecognized options {key} for output_type: {kind}\n")
         outfile = value
     return outfile
@@ -100,10 +100,10 @@ def parse(text: str) -> OutputChoice:
     """Parse ``text``; InvalidOutputError with the TF profiler's message if it is invalid."""
     if not text:
         return OutputChoice()
-    kind, _, rest = text.partition(":")
+    kind, _, options_text = text.partition(":")
     if kind not in TYPES:
-        raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(_OF_TF)}\n")
-    outfile = _outfile(kind, rest)
-    if kind in _WITH_FILE and not outfile:
+        raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(_TF_TYPES)}\n")
+    outfile = _outfile(kind, options_text)
+    if kind in _FILE_TYPES and not outfile:
         raise InvalidOutputError(f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n")
     return OutputChoice(kind, outfile)

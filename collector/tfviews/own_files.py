@@ -29,8 +29,8 @@ def own_files(nodes: Iterable[Node]) -> list[str]:
 def stacks_of(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
     """Return a function that looks up the stack of one of ``nodes``.
 
-    A gradient gets the stack of its forward op: the line that requested all gradients is not
-    specific.
+    A gradient gets the stack of its forward op, since its own stack only shows the line that
+    requested all gradients.
     """
     stacks = {node.name: node.facts.stack for node in nodes if node.facts.stack}
     return lambda node: stacks.get(forward_name(inlined(node.name)) or "") or node.facts.stack
@@ -49,11 +49,10 @@ def _is_own_file(file: str) -> bool:
 def own_frame(stack: tuple[Frame, ...] | None) -> Frame | None:
     """Return the innermost of the user's calls in ``stack``.
 
-    If there is none, return the outermost call at the top level of a script; if there is none
-    either, return None.
+    If there is none, return the outermost call at the top level of a script, or None.
     """
-    inside = next(filter(is_own, reversed(stack or ())), None)
-    return inside or next((frame for frame in stack or () if frame.function == _SCRIPT and frame.file[:1] != "<"), None)
+    own = next(filter(is_own, reversed(stack or ())), None)
+    return own or next((frame for frame in stack or () if frame.function == _SCRIPT and frame.file[:1] != "<"), None)
 
 
 def own_line(stack: tuple[Frame, ...] | None) -> str:

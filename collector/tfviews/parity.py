@@ -23,43 +23,43 @@ class Parity(NamedTuple):
     # -- rules of a version ------------------------------------------------------------------------
 
     @property
-    def _old(self) -> bool:
+    def _is_old(self) -> bool:
         return self.compat == "1.15"
 
     @property
     def sorts_unstably(self) -> bool:
         """Whether entries with equal keys have the order of std::sort, which is not stable."""
-        return self._old
+        return self._is_old
 
     @property
     def reads_slots(self) -> bool:
         """Whether an input's shape is that of the output slot, not of the source's first output."""
-        return self._old
+        return self._is_old
 
     @property
     def compares_unsigned(self) -> bool:
         """Whether a negative minimum of occurrences hides everything."""
-        return self._old
+        return self._is_old
 
     @property
     def prints_all_digits(self) -> bool:
         """Whether sizes in a timeline have all digits of the number."""
-        return self._old
+        return self._is_old
 
     @property
     def lacks_newer_formulas(self) -> bool:
         """Whether the formulas that TensorFlow 2 has added are missing."""
-        return self._old
+        return self._is_old
 
     @property
     def contact(self) -> str:
         """What to do if accelerator time is missing, as the version words it."""
-        return "consider filing a bug to xprof-dev@!" if self._old else "consider to post to discuss@tensorflow.org!"
+        return "consider filing a bug to xprof-dev@!" if self._is_old else "consider to post to discuss@tensorflow.org!"
 
     @property
     def invalid_argument(self) -> str:
         """The name of the status of a bad option."""
-        return "Invalid argument" if self._old else "INVALID_ARGUMENT"
+        return "Invalid argument" if self._is_old else "INVALID_ARGUMENT"
 
     # -- rules of tfprof, which the TF profiler does not have --------------------------------------
 

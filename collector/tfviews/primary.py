@@ -1,4 +1,4 @@
-"""The counter that rows are sorted by and shares refer to."""
+"""The counter by which rows are sorted, and to which shares refer."""
 
 from typing import Final
 

@@ -12,10 +12,10 @@ from .op import OpTypeEntry, OpView
 from .own_files import is_own, own_line, stacks_of
 from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 
-#: An entry is shown if it has at least one part in this many of the whole: 0.5 %.
-PARTS: Final = 200
-#: A scope and its only child share a row if at most one part in this many of the scope's numbers is
-#: not in the child.
+#: An entry is shown if its share of the whole is at least 1 / SHARE_DIVISOR: 0.5 %.
+SHARE_DIVISOR: Final = 200
+#: A scope and its only child share a row if at most 1 / _REST_DIVISOR of the scope's numbers
+#: are not in the child.
 _REST_DIVISOR: Final = 20
 
 #: Times in µs by node, one for each selected step.
@@ -60,7 +60,7 @@ class VisibleRows:
 
 
 class Limit(NamedTuple):
-    """The limit for a row: an entry needs a share of 1/PARTS in any of `counters`.
+    """The limit for a row: an entry needs a share of 1 / SHARE_DIVISOR in any of `counters`.
 
     Without counters, there is no limit.
     """
@@ -68,21 +68,21 @@ class Limit(NamedTuple):
     counters: tuple[int, ...]
     whole: Stats
 
-    def nothing(self, stats: Stats) -> bool:
+    def is_empty(self, stats: Stats) -> bool:
         """Return whether all selected counters of an entry are 0."""
         return bool(self.counters) and not any(stats[at] > 0 for at in self.counters)
 
-    def small(self, stats: Stats) -> bool:
+    def is_small(self, stats: Stats) -> bool:
         """Return whether an entry is below the limit."""
         return bool(self.counters) and not any(
-            stats[at] > 0 and stats[at] * PARTS >= self.whole[at] for at in self.counters
+            stats[at] > 0 and stats[at] * SHARE_DIVISOR >= self.whole[at] for at in self.counters
         )
 
 
 # -- descriptions of entries -----------------------------------------------------------------------
 
 
-class _Weights:
+class _TimeBreakdown:
     """The time of an entry by op type, by line and by step."""
 
     __slots__ = ("lines", "ops", "times")
@@ -92,15 +92,15 @@ class _Weights:
         self.lines: dict[str, int] = {}
         self.times: list[int] = []
 
-    def merge(self, other: "_Weights") -> None:
-        """Add ``other``, an entry below; it must not be used afterwards."""
+    def merge(self, other: "_TimeBreakdown") -> None:
+        """Add ``other``, the times of an entry below; ``other`` must not be used afterwards."""
         if len(other.ops) > len(self.ops):
             self.ops, other.ops = other.ops, self.ops
         if len(other.lines) > len(self.lines):
             self.lines, other.lines = other.lines, self.lines
-        for mine, theirs in ((self.ops, other.ops), (self.lines, other.lines)):
-            for key, micros in theirs.items():
-                mine[key] = mine.get(key, 0) + micros
+        for sums, other_sums in ((self.ops, other.ops), (self.lines, other.lines)):
+            for key, micros in other_sums.items():
+                sums[key] = sums.get(key, 0) + micros
         self._add(other.times)
 
     def add(self, nodes: Iterable[Node], times: Times, line: Line) -> None:
@@ -132,13 +132,13 @@ def lines_of(nodes: Iterable[Node]) -> Line:
     A gradient gets the line of its forward op.
     """
     stack_of = stacks_of(nodes)
-    known: dict[int, str] = {}  # by identity: nodes share their stacks and keep them alive
+    lines: dict[int, str] = {}  # by identity: nodes share their stacks and keep them alive
 
     def line(node: Node) -> str:
         stack = stack_of(node)
-        if id(stack) not in known:
-            known[id(stack)] = own_line(stack)
-        return known[id(stack)]
+        if id(stack) not in lines:
+            lines[id(stack)] = own_line(stack)
+        return lines[id(stack)]
 
     return line
 
@@ -147,28 +147,28 @@ def lines_of(nodes: Iterable[Node]) -> Line:
 
 
 def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> VisibleRows:
-    """Return a row for each op type above the limit, and a last one for all others.
+    """Return a row for each op type above the limit, and a last row for all others.
 
     Op types whose selected counters are all 0 get no row. A single op type below the limit keeps
     its own row.
     """
-    nothing = [entry for entry in view.entries if limit.nothing(entry.own)]
-    small = [entry for entry in view.entries if limit.small(entry.own) and not limit.nothing(entry.own)]
+    nothing = [entry for entry in view.entries if limit.is_empty(entry.own)]
+    small = [entry for entry in view.entries if limit.is_small(entry.own) and not limit.is_empty(entry.own)]
     if len(small) == 1:
         small = []  # its own row takes no more space than a row for the others
-    left = {id(entry) for entry in (*nothing, *small)}
-    rows = [_op_row(entry.name, [entry], times, line) for entry in view.entries if id(entry) not in left]
+    hidden = {id(entry) for entry in (*nothing, *small)}
+    rows = [_op_row(entry.name, [entry], times, line) for entry in view.entries if id(entry) not in hidden]
     if small:
         rows.append(_op_row(f"({len(small)} others)", small, times, line)._replace(line="", op=""))
     return VisibleRows(tuple(rows), view.total, len(nothing), len(small))
 
 
 def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line: Line) -> Row:
-    weights = _Weights()
+    breakdown = _TimeBreakdown()
     nodes = tuple(node for entry in entries for node in entry.nodes)
-    weights.add(nodes, times, line)
+    breakdown.add(nodes, times, line)
     own = sum_of([NOTHING, *[entry.own for entry in entries]])
-    return Row(name, name, 0, own, own, nodes, len(nodes), True, *weights.summary())
+    return Row(name, name, 0, own, own, nodes, len(nodes), True, *breakdown.summary())
 
 
 # -- trees ----------------------------------------------------------------------------------------
@@ -189,17 +189,17 @@ class RowFilter(NamedTuple):
     limit: Limit
     own: bool = False
 
-    def nothing(self, branch: Branch) -> bool:
+    def is_empty(self, branch: Branch) -> bool:
         """Return whether all selected counters of an entry are 0."""
-        return self.limit.nothing(self._numbers(branch))
+        return self.limit.is_empty(self._numbers(branch))
 
-    def library(self, branch: Branch) -> bool:
+    def is_library_call(self, branch: Branch) -> bool:
         """Return whether an entry is hidden because it is a call in a library."""
         return self.own and not _is_own(branch)
 
     def keeps(self, branch: Branch) -> bool:
         """Return whether an entry gets a row."""
-        return not self.limit.small(self._numbers(branch)) and not self.library(branch)
+        return not self.limit.is_small(self._numbers(branch)) and not self.is_library_call(branch)
 
     def joins(self, top: Branch, child: Branch) -> bool:
         """Return whether nearly all of ``top`` is in ``child``, so that one row can show both."""
@@ -238,27 +238,28 @@ class _Tree:
             for children in self.below:
                 children.sort(key=lambda at: key(self.branches[at]), reverse=True)
 
-    def weighed(self, times: Times, line: Line) -> list[tuple[str, str, Sequence[int]]]:
-        """Return the description of each entry with all below it."""
-        weights = [_Weights() for _ in self.branches]
-        summary: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
+    def summaries(self, times: Times, line: Line) -> list[tuple[str, str, Sequence[int]]]:
+        """Return op type, line and times of each entry, including all entries below it."""
+        breakdowns = [_TimeBreakdown() for _ in self.branches]
+        summaries: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
         shown = {id(branch.entry) for branch in self.branches}
         for at in range(len(self.branches) - 1, -1, -1):
-            mine = weights[at]
-            mine.add(self.branches[at].nodes, times, line)
+            breakdown = breakdowns[at]
+            breakdown.add(self.branches[at].nodes, times, line)
             for entry in _hidden_below(self.branches[at], shown):
-                mine.add(entry.nodes, times, line)
+                breakdown.add(entry.nodes, times, line)
             if self.kept[at]:
-                summary[at] = mine.summary()
+                summaries[at] = breakdown.summary()
             if self.parents[at] >= 0:
-                weights[self.parents[at]].merge(mine)
-        return summary
+                breakdowns[self.parents[at]].merge(breakdown)
+        return summaries
 
 
 def _hidden_below(branch: Branch, shown: Collection[int]) -> Iterator[AccountedNode]:
     """Yield the entries in the total of ``branch`` that options such as -max_depth hide.
 
-    Those below a shown entry belong to that one. ``shown``: ids of the shown entries.
+    Entries below another shown entry are in the total of that entry. ``shown``: ids of the shown
+    entries.
     """
     if branch.entry is None or branch.total != branch.entry.total:  # the total covers shown entries only
         return
@@ -273,12 +274,12 @@ def _hidden_below(branch: Branch, shown: Collection[int]) -> Iterator[AccountedN
 def tree_rows(view: TreeView, times: Times, row_filter: RowFilter, order_by: str, line: Line) -> VisibleRows:
     """Return the rows of a tree, and the counts of hidden entries."""
     tree = _Tree(view.root, row_filter, order_by)
-    summary, rows = tree.weighed(times, line), []
+    summaries, rows = tree.summaries(times, line), []
     ahead = [(at, 0, "") for at in reversed(tree.below[0])]
     while ahead:
         at, depth, above = ahead.pop()
         top = tree.branches[at]
-        summary_of_top = summary[at]
+        top_summary = summaries[at]
         while len(tree.below[at]) == 1 and row_filter.joins(top, tree.branches[tree.below[at][0]]):
             at = tree.below[at][0]
         branch, below = tree.branches[at], tree.below[at]
@@ -292,27 +293,27 @@ def tree_rows(view: TreeView, times: Times, row_filter: RowFilter, order_by: str
                 branch.nodes,
                 branch.definitions,
                 not below,
-                *(_of_node(branch, summary_of_top, line) if row_filter.view == "graph" else summary_of_top),
+                *(_node_description(branch, top_summary, line) if row_filter.view == "graph" else top_summary),
             )
         )
-        inside = f"{branch.name}/" if row_filter.view == "scope" else ""
-        ahead.extend((child, depth + 1, inside) for child in reversed(below))
-    left = [branch for branch, kept in zip(tree.branches, tree.kept, strict=True) if not kept]
-    libraries = sum(map(row_filter.library, left))
-    nothing = sum(row_filter.nothing(branch) and not row_filter.library(branch) for branch in left)
-    return VisibleRows(tuple(rows), view.root.total, nothing, len(left) - nothing - libraries, libraries)
+        prefix = f"{branch.name}/" if row_filter.view == "scope" else ""
+        ahead.extend((child, depth + 1, prefix) for child in reversed(below))
+    hidden = [branch for branch, kept in zip(tree.branches, tree.kept, strict=True) if not kept]
+    libraries = sum(map(row_filter.is_library_call, hidden))
+    nothing = sum(row_filter.is_empty(branch) and not row_filter.is_library_call(branch) for branch in hidden)
+    return VisibleRows(tuple(rows), view.root.total, nothing, len(hidden) - nothing - libraries, libraries)
 
 
-def _of_node(
-    branch: Branch, summary_of_top: tuple[str, str, Sequence[int]], line: Line
+def _node_description(
+    branch: Branch, summary: tuple[str, str, Sequence[int]], line: Line
 ) -> tuple[str, str, Sequence[int]]:
     """Return op type, line and times of an entry of the graph view.
 
     Op type and line are the node's own; the row of all added nodes has none.
     """
     if not branch.nodes or branch.name == ADDED:
-        return "", "", summary_of_top[2]
-    return branch.nodes[0].op, line(branch.nodes[0]), summary_of_top[2]
+        return "", "", summary[2]
+    return branch.nodes[0].op, line(branch.nodes[0]), summary[2]
 
 
 def with_rest(rows: VisibleRows, whole: Stats, limit: Limit) -> VisibleRows:
@@ -320,8 +321,8 @@ def with_rest(rows: VisibleRows, whole: Stats, limit: Limit) -> VisibleRows:
 
     There is no such row if these nodes do not reach the limit.
     """
-    rest = Stats(*map(sub, whole, rows.whole))
-    if limit.small(rest) or not any(rest):
+    remainder = Stats(*map(sub, whole, rows.whole))
+    if limit.is_small(remainder) or not any(remainder):
         return replace(rows, whole=whole)
     name = "(no line of Python)"
-    return replace(rows, rows=(*rows.rows, Row(name, name, 0, rest, rest, (), 0)), whole=whole)
+    return replace(rows, rows=(*rows.rows, Row(name, name, 0, remainder, remainder, (), 0)), whole=whole)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from .account_filter import accounts
+from .account_filter import account_filter
 from .encoding import octets
 from .nodes import NOTHING, Node
 from .options import Options
@@ -31,22 +31,26 @@ def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
 
     An entry is kept if it, or one below it, is accounted; its own numbers count in both cases.
     """
-    counted = accounts(options.account_type_regexes)
-    known = {node.name: node for node in nodes}
-    scopes, plain = _scopes(known), all(map(str.isascii, known))
-    scope_counted = counted(Node("", SCOPE_TYPE, (), NOTHING))
+    is_accounted = account_filter(options.account_type_regexes)
+    nodes_by_name = {node.name: node for node in nodes}
+    scopes, ascii_only = _scopes(nodes_by_name), all(map(str.isascii, nodes_by_name))
+    scopes_accounted = is_accounted(Node("", SCOPE_TYPE, (), NOTHING))
     below: dict[str | None, list[AccountedNode]] = {}
     names = []
-    for name in sorted(scopes, key=None if plain else octets, reverse=True):  # a scope sorts before its descendants
-        node = known.get(name)
-        accounted = counted(node) if node else scope_counted
+    for name in sorted(
+        scopes, key=None if ascii_only else octets, reverse=True
+    ):  # a scope sorts before its descendants
+        node = nodes_by_name.get(name)
+        accounted = is_accounted(node) if node else scopes_accounted
         children = below.pop(name, [])
         if node and accounted:
             names.append(name)
         if accounted or children:
             children.reverse()
-            own, of = (node.stats, (node,)) if node else (NOTHING, ())
-            below.setdefault(scopes[name], []).append(AccountedNode(name, own, of, children, accounted=accounted))
-    top = below.pop(None, [])
-    top.reverse()
-    return tree_view(root_of(top), options, parity, nodes=len(nodes), accounted=frozenset(names))
+            own, own_nodes = (node.stats, (node,)) if node else (NOTHING, ())
+            below.setdefault(scopes[name], []).append(
+                AccountedNode(name, own, own_nodes, children, accounted=accounted)
+            )
+    roots = below.pop(None, [])
+    roots.reverse()
+    return tree_view(root_of(roots), options, parity, nodes=len(nodes), accounted=frozenset(names))

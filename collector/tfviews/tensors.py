@@ -10,7 +10,7 @@ from ...formats.pb_wire import varint
 FLOAT, DOUBLE, INT32, STRING, INT64 = 1, 2, 3, 7, 9
 #: Bytes of a number, by type.
 SIZES: Final = {FLOAT: 4, DOUBLE: 8, INT32: 4, INT64: 8}
-_FORMS: Final[dict[int, Any]] = {FLOAT: "f", DOUBLE: "d", INT32: "i", INT64: "q"}
+_FORMATS: Final[dict[int, Any]] = {FLOAT: "f", DOUBLE: "d", INT32: "i", INT64: "q"}
 #: Maximum characters of a tensor's text.
 TEXT_MAX: Final = 10_000
 _OMITTED: Final = "...omitted from display\n\n"
@@ -31,9 +31,9 @@ class Tensor:
         if self.dtype == STRING:
             yield from _texts(self.data, prod(self.shape))
         elif self.dtype in (FLOAT, DOUBLE):
-            yield from (float(f"{number:g}") for number in memoryview(self.data).cast(_FORMS[self.dtype]))
+            yield from (float(f"{number:g}") for number in memoryview(self.data).cast(_FORMATS[self.dtype]))
         else:
-            yield from memoryview(self.data).cast(_FORMS[self.dtype])
+            yield from memoryview(self.data).cast(_FORMATS[self.dtype])
 
     def text(self) -> str:
         """Return the text below a node's row."""
@@ -60,14 +60,14 @@ def _pieces(shape: tuple[int, ...], depth: int, values: Iterator[Value]) -> Iter
     yield "["
     if depth == len(shape) - 1 or not shape:
         for _ in range(shape[-1] if shape else 1):
-            yield _shown(next(values))
+            yield _element_text(next(values))
         return
     for _ in range(shape[depth]):
         yield from _pieces(shape, depth + 1, values)
         yield "],\n"
 
 
-def _shown(value: Value) -> str:
+def _element_text(value: Value) -> str:
     return f"{value:.2f} " if isinstance(value, float) else f"{value} " if isinstance(value, int) else f"'{value}' "
 
 

@@ -98,42 +98,42 @@ def sum_of(stats: Sequence[Stats]) -> Stats:
     """Return the sums of one or more Stats, wrapped to 64 bits."""
     columns = list(
         map(add, *stats) if len(stats) == 2 else map(sum, zip(*stats, strict=True))
-    )  # two is the usual case, and faster this way
+    )  # usually there are two, which `map` adds faster
     if min(columns) < -_LIMIT or max(columns) >= _LIMIT:
         columns = list(map(signed, columns))
     return Stats._make(columns)
 
 
-def started(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -> Sequence[AccountedNode]:
+def start_entries(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -> Sequence[AccountedNode]:
     """Return the topmost entries with matching names; entries below a match are not searched."""
     matches = Matcher(patterns)
     if matches.everything:
         return entries
-    found, ahead = [], list(reversed(entries))
+    matching, ahead = [], list(reversed(entries))
     while ahead:
         entry = ahead.pop()
         if matches(entry.name):
-            found.append(entry)
+            matching.append(entry)
         else:
             ahead.extend(reversed(entry.children))
-    return found
+    return matching
 
 
-def shows(options: Options) -> Callable[[AccountedNode], bool]:
+def entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
     """Return the filter of the scope view and the graph view.
 
     Minima of runs, parameters and float_ops apply to own numbers, the others to totals.
     """
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
-    named = not show.everything or bool(options.hide_name_regexes)
+    filters_names = not show.everything or bool(options.hide_name_regexes)
     minima = dict(options.minima) | {"runs": options.min_occurrence}
-    least = tuple(minima[counter] for counter in Stats._fields)
+    lower_bounds = tuple(minima[counter] for counter in Stats._fields)
 
     def shown(entry: AccountedNode) -> bool:
         own, total = entry.own, entry.total
-        if any(map(lt, own[:1] + total[1:-2] + own[-2:], least)):
+        if any(map(lt, own[:1] + total[1:-2] + own[-2:], lower_bounds)):
             return False
-        return not named or (show(entry.name) and not hide(entry.name))
+        return not filters_names or (show(entry.name) and not hide(entry.name))
 
     return shown
 
@@ -153,12 +153,12 @@ def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | No
     return None
 
 
-def _bytes(branch: Branch) -> bytes:
+def _name_bytes(branch: Branch) -> bytes:
     return octets(branch.name)
 
 
 class _Walk:
-    """The shown entries of a tree in preorder, each with the position in `shown` of its parent."""
+    """The shown entries of a tree in preorder; `above`: the position in `shown` of each parent."""
 
     def __init__(
         self, root: AccountedNode, options: Options, shown: Callable[[AccountedNode], bool], *, prunes: bool
@@ -166,20 +166,20 @@ class _Walk:
         self.shown: list[AccountedNode] = [root]
         self.above: list[int] = [-1]
         self.below = self.hidden = 0
-        trims, deepest, trimmed = (
+        matches_trim, max_depth, has_trims = (
             Matcher(options.trim_name_regexes, shortcut=False),
             options.max_depth,
             bool(options.trim_name_regexes),
         )
-        starts = started(root.children, options.start_name_regexes)
+        starts = start_entries(root.children, options.start_name_regexes)
         self.started = sum(entry.definitions for entry in starts)
-        if trimmed and trims(root.name):
+        if has_trims and matches_trim(root.name):
             self.below, starts = self.started, ()
         ahead = [(entry, 2, 0) for entry in reversed(starts)]
         while ahead:
             entry, depth, above = ahead.pop()
-            cut = trimmed and trims(entry.name)
-            if depth > deepest or (prunes and cut):
+            is_trimmed = has_trims and matches_trim(entry.name)
+            if depth > max_depth or (prunes and is_trimmed):
                 self.below += entry.definitions
                 continue
             if shown(entry):
@@ -188,7 +188,7 @@ class _Walk:
                 self.shown.append(entry)
             else:
                 self.hidden += 1
-            if cut:
+            if is_trimmed:
                 self.below += entry.definitions - 1
             elif entry.children:
                 ahead.extend([(child, depth + 1, above) for child in reversed(entry.children)])
@@ -211,10 +211,10 @@ def tree_view(
 
     ``shown``: the filter, by default that of scope and graph view. ``occurrence``: whether
     -order_by occurrence is supported. ``displayed_only``: whether totals cover shown entries only;
-    by default as in the options. ``prunes``: remove trimmed and too deep entries with all below
-    them, as in the code view.
+    the default is -account_displayed_op_only. ``prunes``: remove trimmed and too deep entries with
+    all below them, as in the code view.
     """
-    walk = _Walk(root, options, shown or shows(options), prunes=prunes)
+    walk = _Walk(root, options, shown or entry_filter(options), prunes=prunes)
     key, unsorted = sort_key(options.order_by, occurrence=occurrence), not options.order_by
     recounts = options.account_displayed_op_only if displayed_only is None else displayed_only
     below: dict[int, list[Branch]] = {}
@@ -227,7 +227,7 @@ def tree_view(
             total = sum_of([entry.own, *[child.total for child in children]]) if children else entry.own
             definitions = 1 + sum(child.definitions for child in children)
         if len(children) > 1 and not unsorted:
-            children = ordered(children, key or _bytes, descending=key is not None, parity=parity)
+            children = ordered(children, key or _name_bytes, descending=key is not None, parity=parity)
         branch = Branch(entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, tuple(children), entry)
         below.setdefault(walk.above[at], []).append(branch)
     assert branch is not None

@@ -138,7 +138,7 @@ def _own_numbers_of_accounted(known: Any) -> Any:
 
 def _by_totals(_known: Any) -> Any:
     def shows(options: Any) -> Any:
-        known = code._shows(options)
+        known = code._entry_filter(options)
         return lambda entry: known(entry) and entry.own.runs >= options.min_occurrence
 
     return shows
@@ -193,7 +193,7 @@ def _picked_once(known: Any) -> Any:
 def _by_running(known: Any) -> Any:
     def in_order(given: Any, *how: Any) -> Any:
         entries_by_name = {entry.name: entry for entry in given}
-        sorted_ones = known([replace(entry, own=entry.running) for entry in op._chained(given)], *how)
+        sorted_ones = known([replace(entry, own=entry.running) for entry in op._with_running_totals(given)], *how)
         return [entries_by_name[entry.name] for entry in sorted_ones]
 
     return in_order
@@ -305,10 +305,14 @@ BREAKS: Final = (
         put(code, "tree_view", lambda known: lambda *what, **how: known(*what, **{**how, "prunes": False})),
         views=("code",),
     ),
-    Break("shown nodes start at the topmost match", put(tree, "started", _starting_anywhere), views=("scope", "graph")),
+    Break(
+        "shown nodes start at the topmost match",
+        put(tree, "start_entries", _starting_anywhere),
+        views=("scope", "graph"),
+    ),
     Break(
         "minima of parameters and operations apply to own numbers",
-        put(tree, "shows", _by_totals),
+        put(tree, "entry_filter", _by_totals),
         views=("scope", "graph"),
     ),
     Break(
@@ -324,7 +328,7 @@ BREAKS: Final = (
     ),
     Break(
         "nodes that are not accounted are dropped",
-        instead(graph, "accounts", lambda _: lambda _: True),
+        instead(graph, "account_filter", lambda _: lambda _: True),
         views=("graph",),
     ),
     Break("a shared input is below its first consumer", put(graph, "_walked", _inputs_backwards), views=("graph",)),
@@ -336,13 +340,13 @@ BREAKS: Final = (
         "gradients are next to the calls of their ops", instead(code, "forward_name", lambda _: None), views=("code",)
     ),
     Break("function names of twenty bytes and more are cut", instead(code, "frame_text", _cut_at(21)), views=("code",)),
-    Break("a minimum of executions hides no call", instead(code, "_shows", tree.shows), views=("code",)),
+    Break("a minimum of executions hides no call", instead(code, "_entry_filter", tree.entry_filter), views=("code",)),
     Break(
         "a duration of 0 is drawn as 1",
         put(
             entries,
             "_add_time",
-            lambda known: lambda entry, device, row: known(entry, device, row) if row.lasted else None,
+            lambda known: lambda entry, device, row: known(entry, device, row) if row.duration else None,
         ),
         ("graph",),
         "timeline",

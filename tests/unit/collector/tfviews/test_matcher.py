@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tfprof.collector.tfviews.matcher import Matcher, wrong
+from tfprof.collector.tfviews.matcher import Matcher, regex_error
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_regex_matches_whole_names_as_re2_does(pattern: str, name: str, matche
 
 @pytest.mark.parametrize("pattern", ["((", "*", r"(a)\1", "(?=a)b", "(?<!a)b", "a{1001}", "\\", "\udcff"])
 def test_an_invalid_regex_matches_nothing_and_has_an_error(pattern: str) -> None:
-    assert wrong(pattern)
+    assert regex_error(pattern)
     assert not Matcher((pattern,))("a")
     assert not Matcher((pattern,))(pattern)
 

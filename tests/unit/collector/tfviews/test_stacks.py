@@ -46,7 +46,7 @@ def test_frames_that_differ_in_any_field_are_not_shared() -> None:
 
 
 def test_many_files_lines_and_functions_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfprof.collector.tfviews.stacks._ROOM", 4)
+    monkeypatch.setattr("tfprof.collector.tfviews.stacks._PACKED_MAX", 4)
     made = [Frame(f"{n % 2}.py", n % 3, f"f{n % 5}") for n in range(30)]
     assert stacks(rows("frames", framed(0, made, made[::-1])), rows("stacks", noded(0, x=0, y=1))) == {
         "x": tuple(made),
