@@ -62,36 +62,36 @@ def facts(definitions: Iterable[tuple[str, bytes]], *, by_slot: bool = False) ->
     """Return the facts about each node by name.
 
     ``definitions``: pairs of name and serialized NodeDef. If several nodes have one name, the first
-    is used. ``by_slot``: as for `input_shapes`.
+    is used. ``by_slot``: see `input_shapes`.
     """
-    read: dict[str, tuple[bytes, Attributes]] = {}
+    parsed: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:
-        if name not in read:
-            read[name] = node_def, attributes(node_def)
-    outputs = {name: of.output_shapes for name, (_, of) in read.items()}
+        if name not in parsed:
+            parsed[name] = node_def, attributes(node_def)
+    outputs = {name: node.output_shapes for name, (_, node) in parsed.items()}
     return {
         name: NodeFacts(
             node_def=node_def,
-            parameter_shape=of.parameter_shape,
-            inputs=of.inputs,
-            input_shapes=input_shapes(of, outputs, by_slot=by_slot),
-            output_shapes=of.output_shapes,
-            data_format=of.data_format,
+            parameter_shape=node.parameter_shape,
+            inputs=node.inputs,
+            input_shapes=input_shapes(node, outputs, by_slot=by_slot),
+            output_shapes=node.output_shapes,
+            data_format=node.data_format,
         )
-        for name, (node_def, of) in read.items()
+        for name, (node_def, node) in parsed.items()
     }
 
 
-def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], *, by_slot: bool) -> tuple[Shape, ...]:
+def input_shapes(node: Attributes, outputs: Mapping[str, tuple[Shape, ...]], *, by_slot: bool) -> tuple[Shape, ...]:
     """Return the shape of each input, as the TF profiler determines it.
 
     It is the shape of the source's first output. With ``by_slot``, it is the shape of the output
     slot that the input names; if several inputs come from one source, the slot of the last one
     counts for all. An unknown shape is ().
     """
-    slots = dict(zip(of.inputs, of.slots, strict=True)) if by_slot else {}
+    slots = dict(zip(node.inputs, node.slots, strict=True)) if by_slot else {}
     shapes = []
-    for source in of.inputs:
-        known, slot = outputs.get(source, ()), slots.get(source, 0)
-        shapes.append(known[slot] if slot < len(known) else ())
+    for source in node.inputs:
+        source_shapes, slot = outputs.get(source, ()), slots.get(source, 0)
+        shapes.append(source_shapes[slot] if slot < len(source_shapes) else ())
     return tuple(shapes)

@@ -13,8 +13,7 @@ from .registry import Dims
 #: Ops that return the batches of a data set.
 ITERATORS: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 
-#: Bytes of an element by number of its DataType, then the types of handles, which have no fixed
-#: size.
+#: Bytes of an element by number of its DataType; the types of handles, which have no fixed size.
 _WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
 _RESOURCE, _VARIANT = 20, 21
 
@@ -57,8 +56,8 @@ def _batch(
     graph: int, sources: Sequence[InputSource], kinds: Sequence[int], shapes: Sequence[Dims | None], size: int
 ) -> BatchCandidate:
     parts = [(source, dims) for source, dims in zip(sources, shapes, strict=True) if dims is not None]
-    known = len(parts) == len(kinds) == len(sources) and all(kind in _WIDTHS for kind in kinds)
-    return BatchCandidate(graph, parts, _examples(kinds, [dims for _, dims in parts], size) if known else None)
+    is_countable = len(parts) == len(kinds) == len(sources) and all(kind in _WIDTHS for kind in kinds)
+    return BatchCandidate(graph, parts, _examples(kinds, [dims for _, dims in parts], size) if is_countable else None)
 
 
 def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
@@ -67,15 +66,19 @@ def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | 
     A first size may be open: it is the number of examples. Return 0 if all sizes are fixed. Return
     None if the bytes do not fit the shapes, or if another size is unknown.
     """
-    fixed = example = 0
+    fixed_bytes = example_bytes = 0
     for kind, dims in zip(kinds, shapes, strict=True):
-        rest = dims[1:] if dims[:1] == (-1,) else dims
-        if min(rest, default=0) < 0:
+        sized_dims = dims[1:] if dims[:1] == (-1,) else dims
+        if min(sized_dims, default=0) < 0:
             return None
-        if rest is dims:
-            fixed += math.prod(rest) * _WIDTHS[kind]
+        if sized_dims is dims:
+            fixed_bytes += math.prod(sized_dims) * _WIDTHS[kind]
         else:
-            example += math.prod(rest) * _WIDTHS[kind]
-    if not example:
-        return 0 if size == fixed else None
-    return (size - fixed) // example if size > fixed and (size - fixed) % example == 0 else None
+            example_bytes += math.prod(sized_dims) * _WIDTHS[kind]
+    if not example_bytes:
+        return 0 if size == fixed_bytes else None
+    return (
+        (size - fixed_bytes) // example_bytes
+        if size > fixed_bytes and (size - fixed_bytes) % example_bytes == 0
+        else None
+    )

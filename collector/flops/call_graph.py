@@ -46,8 +46,10 @@ class CallGraph:
         compatible.
         """
         self._nodes = nodes
-        functions = _functions(nodes.values())
-        self._targets = {key: self._found(node, functions) for key, node in nodes.items() if node.op in _CALLS}
+        functions_by_arity = _functions(nodes.values())
+        self._targets = {
+            key: self._callees(node, functions_by_arity) for key, node in nodes.items() if node.op in _CALLS
+        }
 
     def passed(self, key: Key) -> Iterator[tuple[int, Key]]:
         """Yield (position of the data input, placeholder) for each argument of a call.
@@ -68,34 +70,34 @@ class CallGraph:
         Graphs whose placeholders have a scope are excluded: they are bodies of loops and branches.
         """
         called = {target[0][0] for targets in self._targets.values() for target in targets if target}
-        functions = (each for some in _functions(self._nodes.values()).values() for each in some)
-        return [each for each in functions if each[0][0] not in called and "/" not in each[0][1]]
+        functions = (function for group in _functions(self._nodes.values()).values() for function in group)
+        return [function for function in functions if function[0][0] not in called and "/" not in function[0][1]]
 
     def reached(self, graphs: Iterable[int]) -> frozenset[int]:
         """Return ``graphs`` and all graphs that they call, directly or indirectly."""
         ahead = list(graphs)
         reached = set(ahead)
         while ahead:
-            new = self._called(ahead.pop()) - reached
-            reached |= new
-            ahead.extend(new)
+            added = self._called(ahead.pop()) - reached
+            reached |= added
+            ahead.extend(added)
         return frozenset(reached)
 
     def _called(self, graph: int) -> set[int]:
         called = (target for (caller, _), targets in self._targets.items() if caller == graph for target in targets)
         return {target[0][0] for target in called if target}
 
-    def _found(self, node: Definition, functions: Mapping[int, Sequence[Sequence[Key]]]) -> list[Sequence[Key]]:
+    def _callees(self, node: Definition, functions: Mapping[int, Sequence[Sequence[Key]]]) -> list[Sequence[Key]]:
         call = _CALLS[node.op]
-        given = [self._output(node.graph, source.name, source.slot) for source in node.inputs if not source.control]
-        given = given[call.skipped :]
+        arguments = [self._output(node.graph, source.name, source.slot) for source in node.inputs if not source.control]
+        arguments = arguments[call.skipped :]
         ranked = []
-        for function in functions.get(len(given), ()):
-            taken = [self._output(*key, 0) for key in function]
-            if function and function[0][0] != node.graph and all(map(_takes, taken, given)):
-                likeness = sum(map(_equals, taken, given))
-                common = _common(node.name, function[0][1])
-                ranked.append(((likeness, common, -abs(function[0][0] - node.graph)), function))
+        for function in functions.get(len(arguments), ()):
+            placeholders = [self._output(*key, 0) for key in function]
+            if function and function[0][0] != node.graph and all(map(_accepts, placeholders, arguments)):
+                equal_count = sum(map(_is_equal, placeholders, arguments))
+                shared_scopes = _shared_scopes(node.name, function[0][1])
+                ranked.append(((equal_count, shared_scopes, -abs(function[0][0] - node.graph)), function))
         return [function for _, function in sorted(ranked, reverse=True)[: call.graphs]]
 
     def _output(self, graph: int, name: str, slot: int) -> Dims | None:
@@ -103,28 +105,30 @@ class CallGraph:
         return node.outputs[slot] if node is not None and slot < len(node.outputs) else None
 
 
-def _takes(taken: Dims | None, given: Dims | None) -> bool:
-    """Return whether a placeholder of shape ``taken`` accepts a tensor of shape ``given``.
+def _accepts(placeholder: Dims | None, argument: Dims | None) -> bool:
+    """Return whether a placeholder of shape ``placeholder`` accepts a tensor of shape ``argument``.
 
     The shape of the placeholder may be less specific.
     """
-    if taken is None or given is None:
-        return taken is None
-    return len(taken) == len(given) and all(one in {-1, other} for one, other in zip(taken, given, strict=True))
+    if placeholder is None or argument is None:
+        return placeholder is None
+    return len(placeholder) == len(argument) and all(
+        size in {-1, argument_size} for size, argument_size in zip(placeholder, argument, strict=True)
+    )
 
 
-def _common(one: str, other: str) -> int:
+def _shared_scopes(left: str, right: str) -> int:
     """Return the number of scopes that two names share."""
-    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    pairs = zip(left.split("/"), right.split("/"), strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
-def _equals(taken: Dims | None, given: Dims | None) -> bool:
-    return taken == given
+def _is_equal(placeholder: Dims | None, argument: Dims | None) -> bool:
+    return placeholder == argument
 
 
 def _functions(nodes: Iterable[Definition]) -> dict[int, list[list[Key]]]:
-    """Return the placeholders of each graph, grouped by the number of placeholders."""
+    """Return the placeholders of each graph, by number of placeholders."""
     placeholders: dict[int, list[Key]] = {}
     for node in nodes:
         if node.op == _PLACEHOLDER:

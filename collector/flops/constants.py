@@ -62,74 +62,74 @@ class KnownValues:
         return self._constants[key]
 
     def value(self, graph: int, source: InputSource, depth: int = 0) -> Sizes | None:
-        """Return the sizes in a tensor; None if its value is not a known shape.
+        """Return the elements of a tensor that contains a shape; None if they are unknown.
 
         Open sizes are numbers below -1, unknown sizes are -1.
         """
         key = graph, source
         if key not in self._values:
             self._values[key] = None  # ends the recursion if the value depends on itself
-            self._values[key] = self._found(graph, source, depth)
+            self._values[key] = self._evaluate(graph, source, depth)
         return self._values[key]
 
-    def _found(self, graph: int, source: InputSource, depth: int) -> Sizes | None:
-        node = self._nodes.get((graph, source.name))
+    def _evaluate(self, graph: int, output: InputSource, depth: int) -> Sizes | None:
+        node = self._nodes.get((graph, output.name))
         if node is None or depth > _DEPTH_MAX:
             return None
-        data = [each for each in node.inputs if not each.control]
-        if node.op in _SHAPES:
-            of = data[source.slot] if source.slot < len(data) else None
-            return None if of is None else self._shape(graph, of.name, of.slot)
+        data = [source for source in node.inputs if not source.control]
+        if node.op in _SHAPE_OPS:
+            shaped = data[output.slot] if output.slot < len(data) else None
+            return None if shaped is None else self._shape(graph, shaped.name, shaped.slot)
         if node.op == "Const":
-            numbers = self.constant(graph, source)
+            numbers = self.constant(graph, output)
             return None if numbers is None else tuple(number if number >= 0 else -1 for number in numbers)
-        read = _READERS.get(node.op)
-        if read is None:
+        evaluate = _EVALUATORS.get(node.op)
+        if evaluate is None:
             return None
-        values = [self.value(graph, each, depth + 1) for each in data]
+        values = [self.value(graph, source, depth + 1) for source in data]
         try:
-            return read(_OpInputs(node, values, [self.constant(graph, each) for each in data]))
+            return evaluate(_OpInputs(node, values, [self.constant(graph, source) for source in data]))
         except IndexError:  # a malformed node that lacks inputs
             return None
 
 
-def _same(given: _OpInputs) -> Sizes | None:
-    return given.values[0] if given.values else None
+def _first_input(op: _OpInputs) -> Sizes | None:
+    return op.values[0] if op.values else None
 
 
-def _joined(given: _OpInputs) -> Sizes | None:
-    parts = [(-1,) if value is None else value for value in given.values]
+def _pack(op: _OpInputs) -> Sizes | None:
+    parts = [(-1,) if value is None else value for value in op.values]
     return tuple(size for part in parts for size in part) if all(len(part) == 1 for part in parts) else None
 
 
-def _concatenated(given: _OpInputs) -> Sizes | None:
-    parts = given.values[:-1]
+def _concat(op: _OpInputs) -> Sizes | None:
+    parts = op.values[:-1]
     return None if None in parts else tuple(size for part in parts if part is not None for size in part)
 
 
-def _strided(given: _OpInputs) -> Sizes | None:
-    whole, (begin, end, stride) = given.values[0], (given.constant(at) for at in (1, 2, 3))
-    if whole is None or begin is None or end is None or not stride:
+def _strided_slice(op: _OpInputs) -> Sizes | None:
+    sizes, (begin, end, stride) = op.values[0], (op.constant(at) for at in (1, 2, 3))
+    if sizes is None or begin is None or end is None or not stride:
         return None
-    if given.mask("shrink_axis_mask"):
-        return whole[begin : begin + 1 or None]
-    return whole[None if given.mask("begin_mask") else begin : None if given.mask("end_mask") else end : stride]
+    if op.mask("shrink_axis_mask"):
+        return sizes[begin : begin + 1 or None]
+    return sizes[None if op.mask("begin_mask") else begin : None if op.mask("end_mask") else end : stride]
 
 
-def _gathered(given: _OpInputs) -> Sizes | None:
-    whole, indices = given.values[0], given.constants[1] if len(given.constants) > 1 else None
-    if whole is None or indices is None or not all(-len(whole) <= index < len(whole) for index in indices):
+def _gather(op: _OpInputs) -> Sizes | None:
+    sizes, indices = op.values[0], op.constants[1] if len(op.constants) > 1 else None
+    if sizes is None or indices is None or not all(-len(sizes) <= index < len(sizes) for index in indices):
         return None
-    return tuple(whole[index] for index in indices)
+    return tuple(sizes[index] for index in indices)
 
 
-_SHAPES: Final = frozenset({"Shape", "ShapeN"})
-_READERS: Final[Mapping[str, Callable[[_OpInputs], Sizes | None]]] = {
-    **dict.fromkeys(("Identity", "Cast", "StopGradient", "EnsureShape", "ExpandDims", "Squeeze"), _same),
-    "Pack": _joined,
-    "ConcatV2": _concatenated,
-    "StridedSlice": _strided,
-    **dict.fromkeys(("Gather", "GatherV2"), _gathered),
+_SHAPE_OPS: Final = frozenset({"Shape", "ShapeN"})
+_EVALUATORS: Final[Mapping[str, Callable[[_OpInputs], Sizes | None]]] = {
+    **dict.fromkeys(("Identity", "Cast", "StopGradient", "EnsureShape", "ExpandDims", "Squeeze"), _first_input),
+    "Pack": _pack,
+    "ConcatV2": _concat,
+    "StridedSlice": _strided_slice,
+    **dict.fromkeys(("Gather", "GatherV2"), _gather),
 }
 
 

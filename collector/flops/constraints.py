@@ -39,11 +39,11 @@ class Op(NamedTuple):
         """Return the sizes in the value of an input."""
         return self.values[position] if position < len(self.values) else None
 
-    def truth(self, name: str) -> bool:
+    def boolean(self, name: str) -> bool:
         """Return a boolean attribute."""
         return bool(self.attrs[name].b) if name in self.attrs else False
 
-    def number(self, name: str) -> int:
+    def integer(self, name: str) -> int:
         """Return an integer attribute."""
         return int(self.attrs[name].i) if name in self.attrs else 0
 
@@ -55,7 +55,11 @@ def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
     """Yield the constraints that two shapes are equal, if they have the same rank."""
     if left is not None and right is not None and len(left) == len(right):
         pairs = zip(left, right, strict=True)
-        yield from (((one,), (other,)) for one, other in pairs if one != other and -1 not in (one, other))
+        yield from (
+            ((size,), (other_size,))
+            for size, other_size in pairs
+            if size != other_size and -1 not in (size, other_size)
+        )
 
 
 def equal_first_sizes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
@@ -70,11 +74,11 @@ def shapes(*pairs: tuple[int, int]) -> Relation:
     Positions from 0 are inputs; -1, -2, … are outputs.
     """
 
-    def of(op: Op) -> Iterator[Equal]:
+    def relation(op: Op) -> Iterator[Equal]:
         for pair in pairs:
             yield from equal_shapes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
-    return of
+    return relation
 
 
 def batches(*pairs: tuple[int, int]) -> Relation:
@@ -83,11 +87,11 @@ def batches(*pairs: tuple[int, int]) -> Relation:
     Positions are as in `shapes`.
     """
 
-    def of(op: Op) -> Iterator[Equal]:
+    def relation(op: Op) -> Iterator[Equal]:
         for pair in pairs:
             yield from equal_first_sizes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
-    return of
+    return relation
 
 
 def shape_in_value(position: int) -> Relation:
@@ -98,8 +102,8 @@ def shape_in_value(position: int) -> Relation:
 def all_of(*relations: Relation) -> Relation:
     """Return the union of several rules."""
 
-    def of(op: Op) -> Iterator[Equal]:
+    def union(op: Op) -> Iterator[Equal]:
         for relation in relations:
             yield from relation(op)
 
-    return of
+    return union

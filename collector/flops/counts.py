@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..tfviews.parity import DEFAULT, Parity
 from .definitions import Definition, InputSource, Outputs
-from .executed import EquivalentSteps, LabelInfo, Sample, parsed_label, recorded
+from .executed import EquivalentSteps, LabelInfo, Sample, parsed_label, recorded_shapes
 from .flops import float_ops, formula
 from .fusions import COMPOSED, Fusions
 from .kernels import op_type
@@ -43,14 +43,11 @@ class ExecutedNodes:
         self._infos: dict[str, LabelInfo | None] = {}
 
     def info(self, name: str) -> LabelInfo | None:
-        """Return op type and inputs of the execution called ``name``.
-
-        Return None if its op has no formula.
-        """
+        """Return op type and inputs of the execution called ``name``; None without a formula."""
         if name not in self._infos:
             info = parsed_label(self.samples[name].label) if name in self.samples else None
-            known = self.nodes.candidates(name)
-            op = info.op if info else known[0].op if known else ""
+            candidates = self.nodes.candidates(name)
+            op = info.op if info else candidates[0].op if candidates else ""
             counts = formula(op, self._parity) is not None
             self._infos[name] = LabelInfo(op_type(op), info.inputs if info else None) if counts else None
         return self._infos[name]
@@ -65,7 +62,7 @@ class Counting:
         """Count the executions of the nodes in ``executed``.
 
         ``op_log``: counts of one execution by node, which take precedence. ``varying``: the nodes
-        whose executions are passed to `add`; of all other nodes, the sample execution is counted.
+        whose executions are passed to `add`; for all other nodes, the sample is counted.
         """
         self._executed = executed
         self._nodes = executed.nodes
@@ -82,18 +79,18 @@ class Counting:
         """Add the operations of some traces."""
         for name, signature, _, runs in steps.rows:
             if not self._op_log.get(name) and self._executed.info(name) is not None:
-                separate = self._by_execution(name, signature, runs, steps, shapes)
-                for there, times in [(shapes, runs)] if separate is None else separate:
-                    number = self._known(name, self._number(name, signature, there))
+                executions = self._by_execution(name, signature, runs, steps, shapes)
+                for execution_shapes, times in [(shapes, runs)] if executions is None else executions:
+                    number = self._zero_if_unknown(name, self._number(name, signature, execution_shapes))
                     self._ones.setdefault(name, set()).add(number)
                     self._totals[name] = self._totals.get(name, 0) + number * times * steps.traces
 
     def _by_execution(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
-        """Return (shapes, 1) for each execution with ``signature``; 1 is its number of executions.
+        """Return (shapes, number of executions) for each execution with ``signature``.
 
-        Return None if the shapes do not differ between executions.
+        The number is 1. Return None if the shapes do not differ between executions.
         """
         info = self._executed.info(name)
         if not any(
@@ -101,7 +98,11 @@ class Counting:
         ):
             return None
         order = steps.orders.get(name, (signature,) * runs)
-        return [(shapes.at(execution, len(order)), 1) for execution, each in enumerate(order) if each == signature]
+        return [
+            (shapes.for_execution(execution, len(order)), 1)
+            for execution, other in enumerate(order)
+            if other == signature
+        ]
 
     def count(self) -> Counted:
         """Return the counts; nodes without a formula or without operations are left out."""
@@ -114,10 +115,10 @@ class Counting:
         static_shapes = StepShapes(self._nodes, ())
         for name, sample in self._executed.samples.items():
             if name not in self._varying and name not in counts and self._executed.info(name) is not None:
-                counts[name] = Count(self._known(name, self._number(name, sample.signature, static_shapes)))
+                counts[name] = Count(self._zero_if_unknown(name, self._number(name, sample.signature, static_shapes)))
         return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
 
-    def _known(self, name: str, number: int | None) -> int:
+    def _zero_if_unknown(self, name: str, number: int | None) -> int:
         """Return ``number``; if it is None, return 0 and count ``name`` as unknown."""
         if number is None:
             self._unknown.add(name)
@@ -128,19 +129,21 @@ class Counting:
         info = self._executed.info(name)
         if info is None:
             return None
-        seen = recorded(signature)
-        known = shapes.candidates(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, info.op)
-        for node in known or [Definition(-1, name, info.op, {})]:
+        output_shapes = recorded_shapes(signature)
+        candidates = shapes.candidates(name.removesuffix(COMPOSED)) or self._nodes.replaced_by(name, info.op)
+        for node in candidates or [Definition(-1, name, info.op, {})]:
             outputs = tuple(
                 shapes.output(node.graph, InputSource(node.name, slot)) if dims is None else dims
-                for slot, dims in enumerate(seen or (None,) * len(node.outputs))
+                for slot, dims in enumerate(output_shapes or (None,) * len(node.outputs))
             )
-            number = self._of(node, name, info, outputs, shapes)
+            number = self._operations(node, name, info, outputs, shapes)
             if number is not None:
                 return number
         return None
 
-    def _of(self, node: Definition, name: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
+    def _operations(
+        self, node: Definition, name: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
+    ) -> int | None:
         scope = name.removesuffix(COMPOSED).removesuffix(node.name)
         count = self._fusions.count(node, scope, info, outputs, shapes)
         if count is not None:
@@ -161,20 +164,20 @@ class Counting:
 
 
 def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:
-    """Return the operations of one execution of each node that TensorFlow's registry can count.
+    """Return the operations of one execution of each node for which there is a formula.
 
     ``outputs``: shapes by node, as TensorFlow's Python layer knows them. If several nodes have one
     name, the first is used.
     """
 
-    def of(source: InputSource) -> Dims | None:
+    def shape_of(source: InputSource) -> Dims | None:
         shapes = outputs.get(source.name, ())
         return shapes[source.slot] if source.slot < len(shapes) else None
 
     counts = {}
     for name, (node, *_) in nodes.by_name.items():
         if formula(node.op, parity):
-            number = float_ops(node.op, node.attrs, tuple(map(of, node.inputs)), outputs[name], parity)
+            number = float_ops(node.op, node.attrs, tuple(map(shape_of, node.inputs)), outputs[name], parity)
             if number:
                 counts[name] = Count(number)
     return counts

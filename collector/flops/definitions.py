@@ -44,7 +44,7 @@ def dims_of(proto: Any) -> Dims | None:
     return None if proto.unknown_rank else tuple(dim.size for dim in proto.dim)
 
 
-def source(text: str) -> InputSource:
+def parse_input(text: str) -> InputSource:
     """Parse an input of a NodeDef."""
     name, _, slot = text.partition(":")
     return InputSource(name.removeprefix("^"), int(slot) if slot.isdecimal() else 0, text.startswith("^"))
@@ -64,4 +64,4 @@ def _definition(graph: int, name: str, op: str, node_def: bytes) -> Definition:
     except DecodeError:
         return Definition(graph, name, op, {})
     shapes = node.attr[OUTPUT_SHAPES].list.shape if OUTPUT_SHAPES in node.attr else ()
-    return Definition(graph, name, op, node.attr, tuple(map(source, node.input)), tuple(map(dims_of, shapes)))
+    return Definition(graph, name, op, node.attr, tuple(map(parse_input, node.input)), tuple(map(dims_of, shapes)))

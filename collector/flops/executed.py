@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from ..decoders.proto import graph_pb2
 from ..errors import FormatError
 from ..store.output_signatures import OpOutput, decode
-from .definitions import InputSource, Outputs, dims_of, source
+from .definitions import InputSource, Outputs, dims_of, parse_input
 from .kernels import split_label
 from .registry import Dims
 
@@ -53,7 +53,7 @@ class EquivalentSteps(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 16)
-def recorded(signature: bytes) -> Outputs:
+def recorded_shapes(signature: bytes) -> Outputs:
     """Return the shapes in an output signature by slot, None for an output without a shape.
 
     Outputs after a missing slot are left out.
@@ -66,12 +66,12 @@ def recorded(signature: bytes) -> Outputs:
 
 
 @lru_cache(maxsize=1 << 16)
-def by_slot(signature: bytes) -> Mapping[int, Dims | None]:
+def shapes_by_slot(signature: bytes) -> Mapping[int, Dims | None]:
     """Return the shapes in an output signature by slot; slots may be missing, as after a switch."""
     return {output.slot: _dims(output.shape) for output in _outputs(signature)}
 
 
-def in_order(signature: bytes) -> list[Dims]:
+def shapes_in_order(signature: bytes) -> list[Dims]:
     """Return the shapes in an output signature by position, as TensorFlow's Python layer does.
 
     A missing shape is ().
@@ -97,7 +97,7 @@ def _dims(shape: bytes | None) -> Dims | None:
 
 
 @lru_cache(maxsize=1 << 16)
-def fed(name: str) -> InputSource | None:
+def fed_placeholder(name: str) -> InputSource | None:
     """Return the output of the placeholder that the feed node ``name`` replaces.
 
     Return None if ``name`` is not the name of a feed node.
@@ -106,7 +106,7 @@ def fed(name: str) -> InputSource | None:
     return InputSource(match[1], int(match[2])) if match else None
 
 
-def originals(name: str) -> list[str]:
+def original_names(name: str) -> list[str]:
     """Return possible names of the node that TensorFlow's graph optimizer replaced by ``name``.
 
     The list is empty if ``name`` is not the name of such a replacement.
@@ -114,12 +114,12 @@ def originals(name: str) -> list[str]:
     match = _OPTIMIZED.fullmatch(name) if "Optimizer/" in name else None
     if match is None:
         return []
-    parts = match["rest"].split("_")
-    return [match["scope"] + "_".join(parts[first:]) for first in range(1, len(parts))]
+    words = match["rest"].split("_")
+    return [match["scope"] + "_".join(words[first:]) for first in range(1, len(words))]
 
 
 class LabelInfo(NamedTuple):
-    """The op in a timeline label, and its inputs; they are None if the label lacks them."""
+    """The op in a timeline label, and its inputs; None if the label does not list them."""
 
     op: str
     inputs: tuple[InputSource, ...] | None
@@ -130,8 +130,8 @@ def parsed_label(label: str) -> LabelInfo | None:
 
     TensorFlow's executor writes `name = Op(inputs)`, a profiler window only the op.
     """
-    found = split_label(label)
-    if found is not None:
-        inputs = _INPUTS.fullmatch(found.rest)
-        return inputs and LabelInfo(found.kernel, tuple(source(text) for text in inputs[1].split(", ") if text))
+    parts = split_label(label)
+    if parts is not None:
+        inputs = _INPUTS.fullmatch(parts.rest)
+        return inputs and LabelInfo(parts.kernel, tuple(parse_input(text) for text in inputs[1].split(", ") if text))
     return LabelInfo(label, None) if label.isidentifier() else None

@@ -1,7 +1,7 @@
 """Counts the operations of one execution of an op from its attributes and shapes.
 
-Parity selects the formulas: those of TensorFlow's registry, or tfprof's own. The latter correct the
-ones that count wrongly, and cover ops that the registry lacks.
+Parity selects the formulas: those of TensorFlow's registry, or tfprof's own. tfprof's formulas
+correct wrong ones of the registry, and cover ops that the registry lacks.
 """
 
 import math
@@ -44,11 +44,11 @@ def float_ops(
     ``inputs`` and ``outputs``: shapes by position; control inputs are None. Return None if ``op``
     has no formula, or if a necessary shape or attribute is unknown.
     """
-    found = formula(op, parity)
-    if found is None:
+    count = formula(op, parity)
+    if count is None:
         return None
     try:
-        return found(FormulaArguments(attrs, inputs, outputs))
+        return count(FormulaArguments(attrs, inputs, outputs))
     except (UnknownError, IndexError, ValueError, ZeroDivisionError):
         return None
 
@@ -58,22 +58,22 @@ def formula(op: str, parity: Parity) -> Formula | None:
     if not parity.has_own_formulas:
         return None if parity.lacks_newer_formulas and op in NEWER else REGISTRY.get(op)
     op = op_type(op)
-    return BETTER.get(op) or _quantized(op)
+    return OWN_FORMULAS.get(op) or _quantized(op)
 
 
 def _per_element(times: int) -> Formula:
     """Return a formula for element-wise ops: ``times`` operations per element.
 
-    Output and first input have the same shape, so one of them suffices.
+    The output and the first input have the same shape, so one known shape suffices.
     """
 
-    def of(call: FormulaArguments) -> int:
+    def count(call: FormulaArguments) -> int:
         try:
             return size(call.output()) * times
         except UnknownError:
             return size(call.input(0)) * times
 
-    return of
+    return count
 
 
 def _reduction(call: FormulaArguments) -> int:
@@ -84,7 +84,7 @@ def _reduction(call: FormulaArguments) -> int:
     return number
 
 
-def _terms(call: FormulaArguments) -> int:
+def _add_n(call: FormulaArguments) -> int:
     """Count AddN by its number of terms."""
     terms = call.attrs["N"].i if "N" in call.attrs else len(call.inputs)
     return size(call.output()) * max(0, terms - 1)
@@ -94,75 +94,79 @@ def _contraction(call: FormulaArguments) -> int:
     """Count a matrix product, also a batch of them.
 
     The summed dimension is the size of one matrix divided by the dimension that it shares with the
-    result. This holds for transposed and adjoint matrices, too. One of the two matrices suffices.
+    result. This holds for transposed and adjoint matrices, too. One known matrix suffices.
     """
     result = call.output()
-    found = set()
+    inner_sizes = set()
     for matrix, side in ((0, -2), (1, -1)):
         dims = call.inputs[matrix]
         if dims is not None and len(dims) > 1 and min(dims[-2:]) >= 0 and result[side]:
             if result[side] not in dims[-2:]:
                 raise UnknownError  # the shapes are of different executions
-            found.add(dims[-2] * dims[-1] // result[side])
-    if len(found) == 1:
-        return found.pop() * size(result) * 2
+            inner_sizes.add(dims[-2] * dims[-1] // result[side])
+    if len(inner_sizes) == 1:
+        return inner_sizes.pop() * size(result) * 2
     if size(result) == 0:
         return 0
     raise UnknownError
 
 
-def _forward(taken: int) -> Formula:
-    return lambda call: window(call, taken)
+def _forward(axes: int) -> Formula:
+    return lambda call: window(call, axes)
 
 
-def _gradient(taken: int, kernel: Callable[[FormulaArguments], Dims], otherwise: Formula | None = None) -> Formula:
+def _gradient(axes: int, kernel: Callable[[FormulaArguments], Dims], fallback: Formula | None = None) -> Formula:
     """Return a formula for the gradient of a convolution: the count of the forward convolution.
 
     Input 2 is the gradient of the convolution's output. The count does not depend on padding and
-    data format, unlike that of TensorFlow's formula ``otherwise``, which is used if the shape of
+    data format, unlike that of TensorFlow's formula ``fallback``, which is used if the shape of
     input 2 is unknown.
     """
 
-    def of(call: FormulaArguments) -> int:
+    def count(call: FormulaArguments) -> int:
         try:
-            return size(call.input(2)) * math.prod(kernel(call)[:taken]) * 2
+            return size(call.input(2)) * math.prod(kernel(call)[:axes]) * 2
         except UnknownError:
-            if otherwise is None:
+            if fallback is None:
                 raise
-            return otherwise(call)
+            return fallback(call)
 
-    return of
+    return count
 
 
 def _normalization(call: FormulaArguments) -> int:
-    """Count a batch normalization: in training Mean, SquaredDifference, Mean; then Mul, Add."""
-    return size(call.output()) * (6 if call.truth("is_training", default=True) else 2)
+    """Count a batch normalization: Mul, Add; in training also Mean, SquaredDifference, Mean."""
+    return size(call.output()) * (6 if call.boolean("is_training", default=True) else 2)
 
 
 def _normalization_gradient(call: FormulaArguments) -> int:
     """Count the gradient of a batch normalization; it has more operations in training.
 
-    It consists of two sums, the normalized input, and the product of the latter with the gradient.
+    It consists of two sums, the normalized input, and the product of that input and the gradient.
     """
-    return size(call.output()) * (9 if call.truth("is_training", default=True) else 6)
+    return size(call.output()) * (9 if call.boolean("is_training", default=True) else 6)
 
 
-def _normalization_and_more(call: FormulaArguments) -> int:
-    """Count a batch normalization, the addition of a further input if there is one, and a Relu."""
+def _normalization_with_relu(call: FormulaArguments) -> int:
+    """Count a batch normalization, a Relu, and the addition of a further input if there is one."""
     return _normalization(call) + size(call.output()) * (1 + max(0, len(call.inputs) - 5))
 
 
-def _fused(contraction: Formula, others: int = 2) -> Formula:
+def _fused(contraction: Formula, other_inputs: int = 2) -> Formula:
     """Return a formula for ``contraction`` fused with element-wise ops on its outputs.
 
-    ``others``: number of inputs that the element-wise ops do not use.
+    ``other_inputs``: number of inputs that the element-wise ops do not use.
     """
 
-    def of(call: FormulaArguments) -> int:
-        more = len(call.attrs["fused_ops"].list.s) if "fused_ops" in call.attrs else max(0, len(call.inputs) - others)
-        return contraction(call) + more * size(call.output())
+    def count(call: FormulaArguments) -> int:
+        fused_ops = (
+            len(call.attrs["fused_ops"].list.s)
+            if "fused_ops" in call.attrs
+            else max(0, len(call.inputs) - other_inputs)
+        )
+        return contraction(call) + fused_ops * size(call.output())
 
-    return of
+    return count
 
 
 def _with_bias_gradient(call: FormulaArguments) -> int:
@@ -170,7 +174,7 @@ def _with_bias_gradient(call: FormulaArguments) -> int:
 
     The gradient of the bias is a sum over all dimensions but the last.
     """
-    return BETTER["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
+    return OWN_FORMULAS["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
 
 
 def _unary_composition(call: FormulaArguments) -> int:
@@ -208,21 +212,21 @@ _UNARY: Final = (
     *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SigmoidGrad"),
     *("SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
 )
-#: Ops with one input, of which TensorFlow's optimizer fuses chains into one op.
+#: Ops with one input; TensorFlow's optimizer fuses chains of them into one op.
 ELEMENT_WISE: Final = frozenset({*_UNARY, "Log", "Neg", "Reciprocal", "Rsqrt", "Square"})
 _BINARY: Final = (
     *("Atan2", "Div", "DivNoNan", "FloorDiv", "FloorMod", "Mod", "MulNoNan", "TruncateDiv", "TruncateMod"),
     *("Igamma", "IgammaGradA", "Igammac", "NextAfter", "Polygamma", "Xdivy", "Xlog1py", "Xlogy", "Zeta"),
 )
 #: Ops whose count depends on the size of the output only.
-OF_OUTPUT: Final = ELEMENT_WISE | {*_BINARY, "Add", "AddV2", "Maximum", "Minimum", "Mul", "Pow", "RealDiv", "Sub"}
+OUTPUT_SIZE_OPS: Final = ELEMENT_WISE | {*_BINARY, "Add", "AddV2", "Maximum", "Minimum", "Mul", "Pow", "RealDiv", "Sub"}
 _POOLS: Final = (
     *("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D", "MaxPoolWithArgmax"),
     *("QuantizedAvgPool", "QuantizedMaxPool", "_QuantizedMaxPool3D"),
 )
 _MATRIX_PRODUCTS: Final = ("MatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 
-BETTER: Final[Mapping[str, Formula]] = {
+OWN_FORMULAS: Final[Mapping[str, Formula]] = {
     **REGISTRY,
     **dict.fromkeys(("Reciprocal", "Square", "Log", "Neg", "AssignSub", "AssignAdd"), _per_element(1)),
     **dict.fromkeys(("BiasAdd", "BiasAddV1"), _per_element(1)),
@@ -247,7 +251,7 @@ BETTER: Final[Mapping[str, Formula]] = {
     **{f"Conv3DBackpropFilter{version}": _gradient(4, _kernel_output) for version in ("", "V2")},
     "DepthwiseConv2dNativeBackpropInput": _gradient(2, _kernel_input),
     "DepthwiseConv2dNativeBackpropFilter": _gradient(2, _kernel_output),
-    "AddN": _terms,
+    "AddN": _add_n,
     **dict.fromkeys(_MATRIX_PRODUCTS, _contraction),
     "Conv2D": _forward(3),
     "Conv3D": _forward(4),
@@ -255,7 +259,7 @@ BETTER: Final[Mapping[str, Formula]] = {
     **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), _normalization),
     **{f"FusedBatchNormGrad{version}": _normalization_gradient for version in ("", "V2", "V3")},
     "BatchNormWithGlobalNormalization": of_output(2),
-    "_FusedBatchNormEx": _normalization_and_more,
+    "_FusedBatchNormEx": _normalization_with_relu,
     "_FusedBatchNormGradEx": lambda call: _normalization_gradient(call) + size(call.output()),
     **dict.fromkeys(("LayerNorm", "FusedInstanceNorm"), of_output(6)),
     "Swish": of_output(2),
@@ -264,7 +268,7 @@ BETTER: Final[Mapping[str, Formula]] = {
     "Einsum": _einsum,
     "Conv": _forward(-1),
     "PadWithConv2D": _forward(3),
-    "PadWithFusedConv2D": _fused(_forward(3), others=3),
+    "PadWithFusedConv2D": _fused(_forward(3), other_inputs=3),
     "Conv2DWithBias": lambda call: _forward(3)(call) + size(call.output()),
     "Conv2DBackpropFilterWithBias": _with_bias_gradient,
     "FusedPadConv2D": _convolution_of(2),
@@ -288,7 +292,7 @@ _OF_QUANTIZED: Final[Mapping[str, Formula]] = {
 def _quantized(op: str) -> Formula | None:
     """Return the formula of a quantized op, None for another op.
 
-    It is the formula of the contraction; fused element-wise ops are ignored.
+    It is the formula of the same op without quantization; fused element-wise ops are ignored.
     """
     match = _QUANTIZED.fullmatch(op)
     return _OF_QUANTIZED[match[2]] if match else None

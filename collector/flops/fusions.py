@@ -10,22 +10,21 @@ from .kernels import FUSED
 from .registry import size
 from .shapes import Nodes, StepShapes
 
-#: Ending of the name of a fused chain of element-wise ops; the name begins with that of the last
-#: op.
+#: Ending of the name of a fused chain of element-wise ops, after the name of the chain's last op.
 COMPOSED: Final = "/unary_ops_composition"
 
 _COMPOSITION: Final = "_UnaryOpsComposition"
 _NORMALIZATION: Final = "FusedBatchNorm"
-_WITH_RELU: Final = "_FusedBatchNormEx"
+_NORMALIZATION_WITH_RELU: Final = "_FusedBatchNormEx"
 _PADDED: Final = "PadWithFusedConv2D"
 #: Fused ops whose parts have outputs of different sizes.
 _LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
 #: Fused ops whose parts are counted one by one.
-_SEVERAL: Final = (FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"}) - {"_FusedBatchNormGradEx"}
-#: Number of inputs of the first op in a fused op; 2 for other ops.
-_OWN_INPUTS: Final = {_WITH_RELU: 5, _PADDED: 3}
-#: Ops that a fused op may replace. A search from the last op towards the inputs ends at an op of
-#: _BULK, which does most of the work.
+_COUNTED_BY_PART: Final = (FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"}) - {"_FusedBatchNormGradEx"}
+#: Number of inputs of the first op in a fused op; it is 2 in other fused ops.
+_OWN_INPUTS: Final = {_NORMALIZATION_WITH_RELU: 5, _PADDED: 3}
+#: Ops that a fused op may replace. Ops of _BULK do most of the work; a search from the last op
+#: towards the inputs ends at them.
 _BULK: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
 _ABSORBED: Final = _BULK | {
     *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
@@ -36,7 +35,7 @@ _IN_LAYERS: Final = (_ABSORBED - _BULK) | {
     *("Squeeze", "StopGradient", "Transpose"),
 }
 #: Ops that may run under the name of a node that was fused into another; they return their input.
-_PASSING: Final = frozenset({"Identity", "Squeeze"})
+_PASS_THROUGH: Final = frozenset({"Identity", "Squeeze"})
 
 _Formula = Callable[[Definition, str, Outputs, Outputs], int | None]
 
@@ -56,7 +55,7 @@ class Fusions:
         self._formula = formula
 
     def count(self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of all nodes fused into ``node``.
+        """Return the count of ``node`` and all nodes fused into it.
 
         ``scope``: prefix of the names in the node's function body; ``info`` and ``outputs``: the op
         that ran, and its output shapes. Return None if ``node`` is not fused, if the graph lacks
@@ -64,34 +63,34 @@ class Fusions:
         """
         if info.op == _COMPOSITION:
             return self._composition(node, scope, outputs, shapes)
-        if info.op not in _SEVERAL or node.op == info.op:
+        if info.op not in _COUNTED_BY_PART or node.op == info.op:
             return None
         if node.op in _BULK or node.op.startswith(_NORMALIZATION):
-            return self._from_first(node, scope, info, outputs, shapes)
-        return self._from_last(node, scope, info, outputs, shapes)
+            return self._count_from_first(node, scope, info, outputs, shapes)
+        return self._count_from_last(node, scope, info, outputs, shapes)
 
-    def _from_first(
+    def _count_from_first(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
         """Return the count of a fused op that has the name of its first node.
 
         The other parts are element-wise ops on the outputs of this node.
         """
-        number = self._part(node, shapes.inputs(node, info), outputs)
+        number = self._count_part(node, shapes.inputs(node, info), outputs)
         if number is None or not outputs or not is_fully_known(outputs[0]):
             return None
         if info.inputs is None:
-            more = len(list(self._after(node, scope)))
+            element_wise = len(list(self._fused_after(node, scope)))
         else:
-            more = sum(not source.control for source in info.inputs) - _OWN_INPUTS.get(info.op, 2)
-        if info.op == _WITH_RELU:
-            more = 1 + (more > 0 if info.inputs is not None else self._adds(node, scope))
-        return number + more * size(outputs[0] or ())
+            element_wise = sum(not source.control for source in info.inputs) - _OWN_INPUTS.get(info.op, 2)
+        if info.op == _NORMALIZATION_WITH_RELU:
+            element_wise = 1 + (element_wise > 0 if info.inputs is not None else self._adds(node, scope))
+        return number + element_wise * size(outputs[0] or ())
 
     def _adds(self, node: Definition, scope: str) -> bool:
-        return any(part.op in {"Add", "AddV2"} for part in self._after(node, scope))
+        return any(part.op in {"Add", "AddV2"} for part in self._fused_after(node, scope))
 
-    def _after(self, node: Definition, scope: str) -> Iterator[Definition]:
+    def _fused_after(self, node: Definition, scope: str) -> Iterator[Definition]:
         """Yield the nodes after ``node`` that may be fused into it.
 
         They did not run, or ran as an op that only returns its input.
@@ -100,17 +99,17 @@ class Fusions:
         ahead = [node]
         while ahead:
             for part in self._nodes.consumers.get((node.graph, ahead.pop().name), ()):
-                if part.name in seen or part.op not in _ABSORBED | _PASSING or part.op in _BULK:
+                if part.name in seen or part.op not in _ABSORBED | _PASS_THROUGH or part.op in _BULK:
                     continue
                 seen.add(part.name)
-                label = self._samples.get(scope + part.name)
-                info = None if label is None else parsed_label(label.label)
-                if label is None or (info is not None and info.op in _PASSING):
+                sample = self._samples.get(scope + part.name)
+                info = None if sample is None else parsed_label(sample.label)
+                if sample is None or (info is not None and info.op in _PASS_THROUGH):
                     ahead.append(part)
-                    if part.op not in _PASSING:
+                    if part.op not in _PASS_THROUGH:
                         yield part
 
-    def _from_last(
+    def _count_from_last(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
         """Return the count of a fused op that has the name of its last node.
@@ -118,41 +117,47 @@ class Fusions:
         Return None if no node was fused into it, or if the count of an op of _BULK is unknown.
         """
         layer = info.op in _LAYERS
-        parts = self._before(node, scope, _IN_LAYERS if layer else _ABSORBED)
+        parts = self._fused_before(node, scope, _IN_LAYERS if layer else _ABSORBED)
         if not parts or not (layer or any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts)):
             return None
         total = 0
         for part in (node, *parts):
-            number = self._own(part, shapes) if layer else self._same(part, info, outputs, shapes)
+            number = (
+                self._count_with_own_shapes(part, shapes)
+                if layer
+                else self._count_with_output_shape(part, info, outputs, shapes)
+            )
             if number is None and part.op in _BULK:
                 return None
             total += number or 0
         return total
 
-    def _same(self, part: Definition, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of a part whose output has the shape of the fused op's output."""
+    def _count_with_output_shape(
+        self, part: Definition, info: LabelInfo, outputs: Outputs, shapes: StepShapes
+    ) -> int | None:
+        """Return the count of a part, assuming that its output has the shape of the fused op's."""
         inputs = shapes.inputs(part, info) if part.op in _BULK else outputs[:1] * len(part.inputs)
-        return self._part(part, inputs, outputs)
+        return self._count_part(part, inputs, outputs)
 
-    def _own(self, part: Definition, shapes: StepShapes) -> int | None:
+    def _count_with_own_shapes(self, part: Definition, shapes: StepShapes) -> int | None:
         """Return the count of a part from its own shapes."""
         outputs = tuple(shapes.output(part.graph, InputSource(part.name, slot)) for slot in range(len(part.outputs)))
-        return self._part(part, shapes.inputs(part), outputs)
+        return self._count_part(part, shapes.inputs(part), outputs)
 
     def _composition(self, node: Definition, scope: str, outputs: Outputs, shapes: StepShapes) -> int | None:
         """Return the count of the chain of element-wise ops that ends with ``node``."""
         if node.op not in ELEMENT_WISE:
             return None
-        parts = self._before(node, scope, ELEMENT_WISE)
+        parts = self._fused_before(node, scope, ELEMENT_WISE)
         if len(outputs) != 1 or not is_fully_known(outputs[0]):
             outputs = (shapes.output(node.graph, InputSource(node.name, 0)),)
-        numbers = [self._part(part, outputs, outputs) for part in (node, *parts)]
+        numbers = [self._count_part(part, outputs, outputs) for part in (node, *parts)]
         return None if None in numbers else sum(number or 0 for number in numbers)
 
-    def _part(self, part: Definition, inputs: Outputs, outputs: Outputs) -> int | None:
+    def _count_part(self, part: Definition, inputs: Outputs, outputs: Outputs) -> int | None:
         return self._op_log.get(part.name) or self._formula(part, part.op, inputs, outputs)
 
-    def _before(self, node: Definition, scope: str, kinds: Collection[str]) -> list[Definition]:
+    def _fused_before(self, node: Definition, scope: str, kinds: Collection[str]) -> list[Definition]:
         """Return the nodes of ``kinds`` before ``node`` that did not run."""
         parts: dict[str, Definition] = {}
         ahead = [node]

@@ -3,11 +3,12 @@
 import re
 from typing import Final, NamedTuple
 
-#: oneDNN's kernels: `_MklMatMul` is a MatMul, `_MklNativeFusedConv2D` TensorFlow's `_FusedConv2D`.
+#: Names of oneDNN's kernels: `_MklMatMul` implements MatMul, `_MklNativeFusedConv2D` implements
+#: TensorFlow's `_FusedConv2D`.
 _ONEDNN: Final = re.compile("_?_Mkl(?:Native|Dummy)?(.+)")
 #: An executor's timeline label: memory in use (optional), node, op, inputs.
 _LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(\S+) = (\w+)\((.*)", re.DOTALL)
-#: Ops that TensorFlow's optimizer creates, independent of libraries; their names begin with `_`.
+#: Fused ops that TensorFlow's optimizer also creates without oneDNN; their names begin with `_`.
 FUSED: Final = frozenset(
     {
         *("_FusedConv2D", "_FusedConv3D", "_FusedDepthwiseConv2dNative", "_FusedMatMul", "_FusedBatchMatMulV2"),

@@ -23,15 +23,15 @@ from .constraints import (
 )
 
 
-def equal_products(op: str, of: Op) -> Iterator[Equal]:
+def equal_products(op_type: str, op: Op) -> Iterator[Equal]:
     """Yield the equal products of sizes of one op.
 
-    For a malformed op, yield only those that do not need a missing input.
+    For a malformed op, yield only the products before the first one that needs a missing input.
     """
-    relation = TABLE.get(op)
+    relation = TABLE.get(op_type)
     if relation is not None:
         with suppress(IndexError):
-            yield from relation(of)
+            yield from relation(op)
 
 
 def _all_equal(op: Op) -> Iterator[Equal]:
@@ -49,19 +49,19 @@ def _spread(shapes: Sequence[Sizes | None], output: Sizes | None) -> Iterator[Eq
         return
     for axis in range(1, len(output) + 1):
         sizes = [shape[-axis] for shape in shapes if shape is not None and len(shape) >= axis]
-        known = any(size > 1 for size in sizes)
+        has_larger = any(size > 1 for size in sizes)
         for size in sizes:
-            if size > 1 or (size < 0 and not known):
+            if size > 1 or (size < 0 and not has_larger):
                 yield (size,), (output[-axis],)
 
 
 def _matmul(op: Op) -> Iterator[Equal]:
-    yield from _product(op, op.truth("transpose_a"), op.truth("transpose_b"))
+    yield from _product(op, op.boolean("transpose_a"), op.boolean("transpose_b"))
 
 
 def _batch_matmul(op: Op) -> Iterator[Equal]:
     left, right, output = op.input(0), op.input(1), op.output()
-    yield from _product(op, op.truth("adj_x"), op.truth("adj_y"))
+    yield from _product(op, op.boolean("adj_x"), op.boolean("adj_y"))
     if left is not None and right is not None and output is not None:
         yield from _spread([left[:-2], right[:-2]], output[:-2])
 
@@ -81,16 +81,16 @@ def _reshape(op: Op) -> Iterator[Equal]:
     """Yield that a reshape keeps the number of elements.
 
     The output also has the shape in the value of input 1. If the products of the known sizes are
-    equal, the open sizes are equal, too, in order.
+    equal, the open sizes are assumed to be equal, too, in order.
     """
     before, after = op.input(0), op.output()
     yield from equal_shapes(op.value(1), after)
     if before is None or after is None:
         return
     open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
-    rests = [math.prod(size for size in shape if size >= 0) for shape in (before, after)]
-    if len(open_before) == len(open_after) and rests[0] == rests[1]:
-        yield from (((one,), (other,)) for one, other in zip(open_before, open_after, strict=True))
+    known_products = [math.prod(size for size in shape if size >= 0) for shape in (before, after)]
+    if len(open_before) == len(open_after) and known_products[0] == known_products[1]:
+        yield from (((size,), (new_size,)) for size, new_size in zip(open_before, open_after, strict=True))
     else:
         yield before, after
 
@@ -117,11 +117,11 @@ def _reduce(op: Op) -> Iterator[Equal]:
     if before is None or after is None:
         return
     if axes is not None:
-        dropped = {axis % len(before) for axis in axes} if before else set()
-        kept = [size for axis, size in enumerate(before) if axis not in dropped]
+        reduced = {axis % len(before) for axis in axes} if before else set()
+        remaining = [size for axis, size in enumerate(before) if axis not in reduced]
         if len(after) == len(before):
-            after = tuple(size for axis, size in enumerate(after) if axis not in dropped)
-        yield from equal_shapes(tuple(kept), after)
+            after = tuple(size for axis, size in enumerate(after) if axis not in reduced)
+        yield from equal_shapes(tuple(remaining), after)
     else:
         open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
         if len(open_before) == len(open_after) == 1:
@@ -139,23 +139,23 @@ def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator
             yield from equal_shapes(shape[:axis] + shape[axis + 1 :], output[:axis] + output[axis + 1 :])
 
 
-def _only(values: Sizes | None) -> int | None:
+def _single(values: Sizes | None) -> int | None:
     return values[0] if values is not None and len(values) == 1 else None
 
 
 def _concat(op: Op) -> Iterator[Equal]:
-    yield from _along(op, _only(op.constant(len(op.inputs) - 1)), op.inputs[:-1])
+    yield from _along(op, _single(op.constant(len(op.inputs) - 1)), op.inputs[:-1])
 
 
 def _split(op: Op) -> Iterator[Equal]:
-    yield from _along(op, _only(op.constant(0)), [op.input(1)])
+    yield from _along(op, _single(op.constant(0)), [op.input(1)])
     yield from (pair for other in op.outputs[1:] for pair in equal_shapes(op.output(), other))
 
 
 def _pack(op: Op) -> Iterator[Equal]:
     output = op.output()
     if output:
-        axis = op.number("axis") % len(output)
+        axis = op.integer("axis") % len(output)
         for shape in op.inputs:
             yield from equal_shapes(shape, output[:axis] + output[axis + 1 :])
 
@@ -163,7 +163,7 @@ def _pack(op: Op) -> Iterator[Equal]:
 def _unpack(op: Op) -> Iterator[Equal]:
     whole = op.input(0)
     if whole:
-        axis = op.number("axis") % len(whole)
+        axis = op.integer("axis") % len(whole)
         for shape in op.outputs:
             yield from equal_shapes(whole[:axis] + whole[axis + 1 :], shape)
 
@@ -171,7 +171,7 @@ def _unpack(op: Op) -> Iterator[Equal]:
 def _gather(op: Op) -> Iterator[Equal]:
     table, indices, output = op.input(0), op.input(1), op.output()
     first = len(op.inputs) < 3 or op.constant(2) == (0,)  # the third input is the axis
-    if indices is not None and output is not None and first and not op.number("batch_dims"):
+    if indices is not None and output is not None and first and not op.integer("batch_dims"):
         yield from equal_shapes(indices, output[: len(indices)])
         if table:
             yield from equal_shapes(table[1:], output[len(indices) :])
@@ -191,15 +191,15 @@ def _pad(op: Op) -> Iterator[Equal]:
         and widths is not None
         and len(widths) == 2 * len(before) == 2 * len(after)
     ):
-        bare = [axis for axis in range(len(before)) if not widths[2 * axis] and not widths[2 * axis + 1]]
-        yield from equal_shapes(tuple(before[axis] for axis in bare), tuple(after[axis] for axis in bare))
+        unpadded = [axis for axis in range(len(before)) if not widths[2 * axis] and not widths[2 * axis + 1]]
+        yield from equal_shapes(tuple(before[axis] for axis in unpadded), tuple(after[axis] for axis in unpadded))
 
 
 def _tile(op: Op) -> Iterator[Equal]:
     before, after, times = op.input(0), op.output(), op.value(1)
     if before is not None and after is not None and times is not None and len(before) == len(after) == len(times):
         pairs = zip(before, times, after, strict=True)
-        yield from (((size, many), (made,)) for size, many, made in pairs if many != -1)
+        yield from (((size, repeats), (new_size,)) for size, repeats, new_size in pairs if repeats != -1)
 
 
 def _loop(op: Op) -> Iterator[Equal]:
@@ -210,9 +210,9 @@ def _loop(op: Op) -> Iterator[Equal]:
 
 def _slice(op: Op) -> Iterator[Equal]:
     """Yield that a strided slice over the whole first axis keeps the size of that axis."""
-    whole = op.number("begin_mask") & op.number("end_mask") & 1
-    others = op.number("ellipsis_mask") | op.number("new_axis_mask") | op.number("shrink_axis_mask")
-    if whole and not others & 1 and (op.constant(3) or (1,))[0] == 1:
+    keeps_first_axis = op.integer("begin_mask") & op.integer("end_mask") & 1
+    changes_axes = op.integer("ellipsis_mask") | op.integer("new_axis_mask") | op.integer("shrink_axis_mask")
+    if keeps_first_axis and not changes_axes & 1 and (op.constant(3) or (1,))[0] == 1:
         yield from equal_first_sizes(op.input(0), op.output())
 
 
@@ -222,10 +222,12 @@ def _einsum(op: Op) -> Iterator[Equal]:
     terms, shapes = [*left.split(","), right], [*op.inputs, op.output()]
     if "." in equation or len(terms) != len(shapes):
         return
-    known: dict[str, int] = {}
+    sizes_by_label: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         if shape is not None and len(term) == len(shape):
-            yield from (((size,), (known.setdefault(label, size),)) for label, size in zip(term, shape, strict=True))
+            yield from (
+                ((size,), (sizes_by_label.setdefault(label, size),)) for label, size in zip(term, shape, strict=True)
+            )
 
 
 _SAME: Final = shapes((0, -1))

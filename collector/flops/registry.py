@@ -27,11 +27,11 @@ class FormulaArguments(NamedTuple):
 
     def input(self, position: int) -> Dims:
         """Return the shape of an input; UnknownError unless it is fully known."""
-        return _whole(self.inputs, position)
+        return _known_shape(self.inputs, position)
 
     def output(self, position: int = 0) -> Dims:
         """Return the shape of an output; UnknownError unless it is fully known."""
-        return _whole(self.outputs, position)
+        return _known_shape(self.outputs, position)
 
     def ints(self, name: str) -> list[int]:
         """Return an attribute that is a list of integers; UnknownError without it."""
@@ -39,7 +39,7 @@ class FormulaArguments(NamedTuple):
             raise UnknownError(name)
         return list(self.attrs[name].list.i)
 
-    def truth(self, name: str, *, default: bool = False) -> bool:
+    def boolean(self, name: str, *, default: bool = False) -> bool:
         """Return a boolean attribute."""
         return bool(self.attrs[name].b) if name in self.attrs else default
 
@@ -56,7 +56,7 @@ def size(dims: Dims) -> int:
     return math.prod(dims)
 
 
-def _whole(shapes: Sequence[Dims | None], position: int) -> Dims:
+def _known_shape(shapes: Sequence[Dims | None], position: int) -> Dims:
     dims = shapes[position] if position < len(shapes) else None
     if dims is None or min(dims, default=0) < 0:
         raise UnknownError
@@ -83,15 +83,15 @@ def reduction(call: FormulaArguments) -> int:
     return size(call.input(0)) - size(call.output())
 
 
-def _nhwc(counted: Formula) -> Formula:
-    """Return the formula ``counted``, restricted to the data format NHWC."""
+def _nhwc(formula: Formula) -> Formula:
+    """Return the formula ``formula``, restricted to the data format NHWC."""
 
-    def of(call: FormulaArguments) -> int:
+    def count(call: FormulaArguments) -> int:
         if call.text("data_format", "NHWC") != "NHWC":
             raise UnknownError
-        return counted(call)
+        return formula(call)
 
-    return of
+    return count
 
 
 def pool(call: FormulaArguments) -> int:
@@ -116,19 +116,19 @@ def max_pool_gradient(call: FormulaArguments) -> int:
 def _convolution_gradient(
     image: Callable[[FormulaArguments], Dims], kernel: Callable[[FormulaArguments], Dims]
 ) -> Formula:
-    """Return TensorFlow's formula for a gradient, from forward image and kernel.
+    """Return TensorFlow's formula for the gradient of a convolution, from its image and kernel.
 
     The formula assumes an output of the size image / strides.
     """
 
-    def of(call: FormulaArguments) -> int:
+    def count(call: FormulaArguments) -> int:
         dims = image(call)
         channels, first = (1, 2) if call.text("data_format", "NHWC").startswith("NC") else (-1, 1)
         strides = call.ints("strides")
         # TensorFlow, too, divides floats.
         return int(2 * size(dims) * size(kernel(call)) / (dims[channels] * (strides[first] * strides[first + 1])))
 
-    return of
+    return count
 
 
 CONV2D_INPUT: Final = _convolution_gradient(lambda call: call.output(), lambda call: call.input(1))
@@ -136,7 +136,7 @@ CONV2D_FILTER: Final = _convolution_gradient(lambda call: call.input(0), lambda 
 
 
 def _matmul(call: FormulaArguments) -> int:
-    rows = 0 if call.truth("transpose_a") else 1
+    rows = 0 if call.boolean("transpose_a") else 1
     return call.input(0)[rows] * size(call.output()) * 2
 
 
@@ -145,29 +145,29 @@ def _batch_matmul(call: FormulaArguments) -> int:
 
     TensorFlow reads `transpose_a`, an attribute that only MatMul has.
     """
-    rows = -2 if call.truth("transpose_a") else -1
+    rows = -2 if call.boolean("transpose_a") else -1
     return call.input(0)[rows] * size(call.output()) * 2
 
 
-def _convolution(taken: int) -> Formula:
+def _convolution(axes: int) -> Formula:
     """Return TensorFlow's formula for a forward convolution.
 
-    Each output reads the first ``taken`` dimensions of the kernel.
+    Each output reads the first ``axes`` dimensions of the kernel.
     """
 
-    def of(call: FormulaArguments) -> int:
+    def count(call: FormulaArguments) -> int:
         call.input(0)  # must be known, although the formula does not use it
-        return window(call, taken)
+        return window(call, axes)
 
-    return of
+    return count
 
 
-def window(call: FormulaArguments, taken: int) -> int:
+def window(call: FormulaArguments, axes: int) -> int:
     """Count a multiply-add for each output and each element of the kernel that it reads.
 
-    An output reads the first ``taken`` dimensions of the kernel.
+    An output reads the first ``axes`` dimensions of the kernel.
     """
-    return size(call.output()) * math.prod(call.input(1)[:taken]) * 2
+    return size(call.output()) * math.prod(call.input(1)[:axes]) * 2
 
 
 REGISTRY: Final[Mapping[str, Formula]] = {

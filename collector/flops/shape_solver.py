@@ -11,7 +11,7 @@ from .definitions import Definition
 from .op_rules import equal_products
 from .registry import Dims
 
-#: Maximum rounds of inference; more are not needed, since chains of dependencies are short.
+#: Maximum number of rounds of inference; chains of dependencies are shorter.
 _ROUNDS: Final = 16
 
 
@@ -31,40 +31,41 @@ class OpenSizes:
         """Number the open sizes of ``nodes``, and collect their constraints."""
         self._nodes = nodes
         self._calls = calls
-        self._same: list[int] = [0, -1]  # -1 means unknown
+        self._parents: list[int] = [0, -1]  # of sets of equal sizes, by negated number; -1 means unknown
         self._sizes: dict[int, int] = {}
         self._products: list[Equal] = []
-        self._outputs = {key: tuple(map(self._numbered, node.outputs)) for key, node in self._nodes.items()}
+        self._outputs = {key: tuple(map(self._with_numbers, node.outputs)) for key, node in self._nodes.items()}
         bodies = calls.bodies()
         shapes = (
             shape for (graph, _), outputs in self._outputs.items() if graph in bodies for shape in outputs if shape
         )
-        self._firsts = [shape[0] for shape in shapes if shape[0] < 0]
+        self._loop_batch_sizes = [shape[0] for shape in shapes if shape[0] < 0]
         for pair in self._relations():
             self._relate(*pair)
 
-    def solved(self, seen: Iterable[RecordedShape], examples: int = 0) -> "Solved":
+    def solve(self, recorded: Iterable[RecordedShape], examples: int = 0) -> "InferredSizes":
         """Return the sizes that follow from recorded shapes.
 
-        If shapes contradict each other, the first is used. ``examples``: default for first sizes in
-        the bodies of loops, since tensors that pass through lists have no recorded shapes.
+        If shapes contradict each other, the first is used. ``examples``: default for the first size
+        of a shape in the body of a loop, since tensors that pass through lists have no recorded
+        shapes.
         """
         sizes = dict(self._sizes)
-        for graph, name, slot, dims in seen:
+        for graph, name, slot, dims in recorded:
             known = self._shape(graph, name, slot)
             if known is not None and len(known) == len(dims):
-                for one, size in zip(known, dims, strict=True):
-                    if one < 0 <= size:
-                        sizes.setdefault(self._root(one), size)
-        self._follow(sizes)
+                for number, size in zip(known, dims, strict=True):
+                    if number < 0 <= size:
+                        sizes.setdefault(self._root(number), size)
+        self._propagate(sizes)
         if examples:
-            sizes = {**dict.fromkeys(map(self._root, self._firsts), examples), **sizes}
-            self._follow(sizes)
-        return Solved(self, sizes)
+            sizes = {**dict.fromkeys(map(self._root, self._loop_batch_sizes), examples), **sizes}
+            self._propagate(sizes)
+        return InferredSizes(self, sizes)
 
-    def _follow(self, sizes: dict[int, int]) -> None:
+    def _propagate(self, sizes: dict[int, int]) -> None:
         for _ in range(_ROUNDS):
-            if not sum(self._follows(pair, sizes) for pair in self._products):
+            if not sum(self._infer_size(pair, sizes) for pair in self._products):
                 break
 
     def shape(self, graph: int, name: str, slot: int, sizes: Mapping[int, int]) -> Dims | None:
@@ -78,18 +79,18 @@ class OpenSizes:
         outputs = self._outputs.get((graph, name), ())
         return outputs[slot] if slot < len(outputs) else None
 
-    def _numbered(self, dims: Dims | None) -> Sizes | None:
-        return None if dims is None else tuple(size if size >= 0 else self._new() for size in dims)
+    def _with_numbers(self, dims: Dims | None) -> Sizes | None:
+        return None if dims is None else tuple(size if size >= 0 else self._new_number() for size in dims)
 
-    def _new(self) -> int:
-        self._same.append(-len(self._same))
-        return self._same[-1]
+    def _new_number(self) -> int:
+        self._parents.append(-len(self._parents))
+        return self._parents[-1]
 
     def _root(self, number: int) -> int:
-        same = self._same
-        while same[-number] != number:
-            same[-number] = same[-same[-number]]
-            number = same[-number]
+        parents = self._parents
+        while parents[-number] != number:
+            parents[-number] = parents[-parents[-number]]
+            number = parents[-number]
         return number
 
     # -- relations -------------------------------------------------------------------------------
@@ -104,26 +105,26 @@ class OpenSizes:
                 for position, (callee, placeholder) in self._calls.passed((graph, name)):
                     yield from equal_shapes(inputs[position], self._shape(callee, placeholder, 0))
                 constants = [values.constant(graph, source) for source in data]
-                known = [values.value(graph, source) for source in data]
-                yield from equal_products(node.op, Op(node.attrs, inputs, outputs, constants, known))
+                input_values = [values.value(graph, source) for source in data]
+                yield from equal_products(node.op, Op(node.attrs, inputs, outputs, constants, input_values))
 
     def _relate(self, left: Sizes, right: Sizes) -> None:
         if len(left) != 1 or len(right) != 1:
             self._products.append((left, right))
             return
-        one, other = left[0], right[0]
-        if one >= 0 <= other:
+        size, other_size = left[0], right[0]
+        if size >= 0 <= other_size:
             return
-        if one < 0 and other < 0:
-            first, second = self._root(one), self._root(other)
+        if size < 0 and other_size < 0:
+            first, second = self._root(size), self._root(other_size)
             if first != second:
-                self._same[-second] = first
+                self._parents[-second] = first
                 if second in self._sizes:
                     self._sizes.setdefault(first, self._sizes[second])
         else:
-            self._sizes.setdefault(self._root(min(one, other)), max(one, other))
+            self._sizes.setdefault(self._root(min(size, other_size)), max(size, other_size))
 
-    def _follows(self, pair: Equal, sizes: dict[int, int]) -> bool:
+    def _infer_size(self, pair: Equal, sizes: dict[int, int]) -> bool:
         """Set the only open size of two equal products; return whether a size was set."""
         (left, left_open), (right, right_open) = (self._factors(side, sizes) for side in pair)
         for root in set(left_open) & set(right_open):
@@ -143,12 +144,12 @@ class OpenSizes:
         return math.prod(size for size in known if size >= 0), [self._root(size) for size in known if size < 0]
 
 
-class Solved(NamedTuple):
-    """The inferred sizes of one traced step, or of several equivalent ones."""
+class InferredSizes(NamedTuple):
+    """The inferred sizes of one traced step, or of several equivalent steps."""
 
-    open: OpenSizes
+    open_sizes: OpenSizes
     sizes: Mapping[int, int]
 
     def shape(self, graph: int, name: str, slot: int) -> Dims | None:
         """Return the shape of a node's output, -1 for unknown sizes."""
-        return self.open.shape(graph, name, slot, self.sizes)
+        return self.open_sizes.shape(graph, name, slot, self.sizes)

@@ -15,14 +15,14 @@ from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
 from .call_graph import CallGraph
 from .definitions import Definition, InputSource, Outputs, is_fully_known
-from .executed import ExecutionRow, LabelInfo, by_slot, fed, in_order, originals
-from .flops import OF_OUTPUT, formula
+from .executed import ExecutionRow, LabelInfo, fed_placeholder, original_names, shapes_by_slot, shapes_in_order
+from .flops import OUTPUT_SIZE_OPS, formula
 from .registry import Dims
-from .shape_solver import OpenSizes, RecordedShape, Solved
+from .shape_solver import InferredSizes, OpenSizes, RecordedShape
 
 #: Two ops replace a batch normalization in inference: one keeps the name, the other gets this
 #: ending.
-_SCALED: Final = "/Mul"
+_SCALING_SUFFIX: Final = "/Mul"
 _NORMALIZATIONS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
@@ -43,21 +43,24 @@ class Nodes:
     def candidates(self, name: str) -> list[Definition]:
         """Return the nodes that an execution called ``name`` may belong to.
 
-        If no node has this name, they are the nodes in function bodies that were inlined under it.
+        If no node has this name, they are the nodes of function bodies that were inlined under this
+        name.
         """
         return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
 
-    def rewritten(self, name: str, op: str) -> list[Definition]:
+    def replaced_by(self, name: str, op: str) -> list[Definition]:
         """Return the nodes that an optimizer replaced by node ``name``, which runs ``op``.
 
-        Only nodes that can be counted with the shapes of the replacement are returned: the count of
-        ``op`` depends only on the output, or the node has the same op. For the second op of a batch
-        normalization in inference, the normalization is returned.
+        Only nodes that can be counted with the shapes of the replacement are returned: those with
+        the same op, or all if the count of ``op`` depends only on the output. For the second op of
+        a batch normalization in inference, the normalization is returned.
         """
-        found = next(filter(None, (self.by_name.get(original) for original in originals(name))), None)
-        if found is None:
-            return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
-        return [node for node in found if op in OF_OUTPUT or node.op == op]
+        replaced = next(filter(None, (self.by_name.get(original) for original in original_names(name))), None)
+        if replaced is None:
+            return [
+                node for node in self.by_name.get(name.removesuffix(_SCALING_SUFFIX), ()) if node.op in _NORMALIZATIONS
+            ]
+        return [node for node in replaced if op in OUTPUT_SIZE_OPS or node.op == op]
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of an output according to the graph."""
@@ -71,24 +74,24 @@ class Nodes:
     def batches(self, name: str, size: int) -> list[BatchCandidate]:
         """Return candidates for a batch of ``size`` bytes.
 
-        They are the outputs of the iterators called ``name``. If ``name`` is the op type of an
-        iterator and none of them fits, they are also the arguments of functions that no graph
-        calls.
+        They are the outputs of the iterators called ``name``. If none of them fits and ``name`` is
+        the op type of an iterator, the arguments of functions that no graph calls are candidates,
+        too.
         """
-        found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
-        if any(batch.examples is not None for batch in found) or name not in ITERATORS:
-            return found
+        candidates = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
+        if any(batch.examples is not None for batch in candidates) or name not in ITERATORS:
+            return candidates
         functions = ([self.by_key[key] for key in function] for function in self.calls.roots())
-        return [*found, *(batch_of_arguments(function, size) for function in functions)]
+        return [*candidates, *(batch_of_arguments(function, size) for function in functions)]
 
     @cached_property
     def consumers(self) -> Mapping[tuple[int, str], list[Definition]]:
         """The consumers of each node's data, by graph and name."""
-        found: dict[tuple[int, str], list[Definition]] = {}
+        consumers: dict[tuple[int, str], list[Definition]] = {}
         for node in self.by_key.values():
             for name in {source.name for source in node.inputs if not source.control}:
-                found.setdefault((node.graph, name), []).append(node)
-        return found
+                consumers.setdefault((node.graph, name), []).append(node)
+        return consumers
 
     @cached_property
     def calls(self) -> CallGraph:
@@ -96,34 +99,34 @@ class Nodes:
         return CallGraph(self.by_key)
 
     @cached_property
-    def open(self) -> OpenSizes:
+    def open_sizes(self) -> OpenSizes:
         """The open sizes of the graphs and their constraints."""
         return OpenSizes(self.by_key, self.calls)
 
 
 def open_nodes(nodes: Nodes, ran_names: Iterable[str], parity: Parity = DEFAULT) -> list[str]:
-    """Return the executed nodes whose shapes may vary by step, or from which such shapes follow."""
+    """Return the executed nodes whose shapes may vary by step, or determine such shapes."""
     return [name for name in ran_names if _is_open(nodes, name, parity)]
 
 
 def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that return batches.
+    """Return those of ``names`` whose outputs are batches.
 
-    The bytes of their outputs determine the batch size.
+    The bytes of these outputs determine the batch size.
     """
     return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.candidates(name))]
 
 
 def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
-    known = nodes.candidates(name)
-    if not known:
+    candidates = nodes.candidates(name)
+    if not candidates:
         return True
-    shapes = [nodes.shapes(node) for node in known]
+    shapes = [nodes.shapes(node) for node in candidates]
     if not all(map(is_fully_known, shapes[0][1])):
         return True
-    if formula(known[0].op, parity) is None and known[0].op not in ITERATORS:
+    if formula(candidates[0].op, parity) is None and candidates[0].op not in ITERATORS:
         return False
-    return not all(map(is_fully_known, shapes[0][0])) or any(each != shapes[0] for each in shapes[1:])
+    return not all(map(is_fully_known, shapes[0][0])) or any(other != shapes[0] for other in shapes[1:])
 
 
 class StepShapes:
@@ -132,24 +135,26 @@ class StepShapes:
     def __init__(
         self, nodes: Nodes, rows: Sequence[ExecutionRow], orders: Mapping[str, Sequence[bytes]] | None = None
     ) -> None:
-        """Take the recorded shapes from ``rows``, the outputs of nodes with open shapes.
+        """Take the recorded shapes from ``rows``, the executions of nodes with open shapes.
 
         ``orders``: see EquivalentSteps.
         """
         self._nodes = nodes
         self.execution = -1, 0  # current execution, number of executions
         self._varying = _shapes_by_execution(orders or {})
-        self._seen: dict[InputSource, Dims | None] = {}
+        self._recorded: dict[InputSource, Dims | None] = {}
         for row in rows:
-            placeholder = fed(row.node)
-            for slot, dims in by_slot(row.signature).items():
-                self._seen.setdefault(InputSource(row.node, slot), dims)
+            placeholder = fed_placeholder(row.node)
+            for slot, dims in shapes_by_slot(row.signature).items():
+                self._recorded.setdefault(InputSource(row.node, slot), dims)
                 if placeholder is not None and slot == 0:
-                    self._seen.setdefault(placeholder, dims)
+                    self._recorded.setdefault(placeholder, dims)
         self._batches = [
             batch for row in rows if row.output_bytes for batch in nodes.batches(row.node, row.output_bytes)
         ]
-        self._ran = nodes.calls.reached(batch.graph for batch in self._batches if batch.examples is not None)
+        self._graphs_with_batch = nodes.calls.reached(
+            batch.graph for batch in self._batches if batch.examples is not None
+        )
 
     def candidates(self, name: str) -> list[Definition]:
         """Return the nodes that an execution called ``name`` may belong to.
@@ -157,22 +162,26 @@ class StepShapes:
         If several nodes have the name, only those in graphs that ran with the batch of this step
         are returned, if there are any.
         """
-        known = self._nodes.candidates(name)
-        return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
+        candidates = self._nodes.candidates(name)
+        return (
+            [node for node in candidates if node.graph in self._graphs_with_batch] or candidates
+            if len(candidates) > 1
+            else candidates
+        )
 
     def varies_by_iteration(self, node: Definition, info: LabelInfo | None = None) -> bool:
         """Return whether the shapes of a node's inputs differ between iterations of a loop."""
         return bool(self._varying) and not self._varying.keys().isdisjoint(self._sources(node, info))
 
-    def at(self, execution: int, executions: int) -> "StepShapes":
-        """Return the shapes for one execution, by its number, of a node in a loop.
+    def for_execution(self, execution: int, executions: int) -> "StepShapes":
+        """Return the shapes for execution number ``execution`` of a node in a loop.
 
-        A node with the same number of executions is assumed to run in the same iterations. Another
-        node gets the sizes that are equal in all of its executions.
+        A node with the same number of executions is assumed to run in the same iterations. Any
+        other node gets the sizes that are equal in all of its executions.
         """
-        there = copy(self)
-        there.execution = execution, executions
-        return there
+        shapes = copy(self)
+        shapes.execution = execution, executions
+        return shapes
 
     @staticmethod
     def _sources(node: Definition, info: LabelInfo | None) -> Sequence[InputSource]:
@@ -187,53 +196,53 @@ class StepShapes:
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
-        """Return the shape of a node's output, as far as it is known."""
+        """Return the shape of a node's output; unknown sizes are -1, None is an unknown rank."""
         executions = self._varying.get(source)
         if executions is not None:
-            execution, of = self.execution
+            execution, count = self.execution
             return (
                 executions[execution]
-                if len(executions) == of
+                if len(executions) == count
                 else common_shape([dims for dims in executions if dims is not None])
             )
-        seen = self._seen.get(source)
-        if seen is not None:
-            return seen
-        known = self._nodes.output(graph, source)
-        return known if is_fully_known(known) else self._solved.shape(graph, source.name, source.slot)
+        recorded = self._recorded.get(source)
+        if recorded is not None:
+            return recorded
+        declared = self._nodes.output(graph, source)
+        return declared if is_fully_known(declared) else self._inferred.shape(graph, source.name, source.slot)
 
     @cached_property
-    def _solved(self) -> Solved:
+    def _inferred(self) -> InferredSizes:
         examples = {batch.examples for batch in self._batches if batch.examples}
-        return self._nodes.open.solved(self._evidence(), examples.pop() if len(examples) == 1 else 0)
+        return self._nodes.open_sizes.solve(self._evidence(), examples.pop() if len(examples) == 1 else 0)
 
     def _evidence(self) -> Iterator[RecordedShape]:
-        for source, dims in self._seen.items():
+        for source, dims in self._recorded.items():
             if dims is not None and source not in self._varying:
                 for node in self.candidates(source.name):
                     yield RecordedShape(node.graph, node.name, source.slot, dims)
         for batch in self._batches:
             if batch.examples is not None:
                 for source, dims in batch.parts:
-                    known = tuple(batch.examples if size < 0 else size for size in dims)
-                    yield RecordedShape(batch.graph, source.name, source.slot, known)
+                    sizes = tuple(batch.examples if size < 0 else size for size in dims)
+                    yield RecordedShape(batch.graph, source.name, source.slot, sizes)
 
 
 def _shapes_by_execution(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
     """Return the shapes of outputs that vary within one step, by output and execution."""
-    found: dict[InputSource, list[Dims | None]] = {}
+    by_output: dict[InputSource, list[Dims | None]] = {}
     for name, order in orders.items():
         for signature in order:
-            for slot, dims in by_slot(signature).items():
-                found.setdefault(InputSource(name, slot), []).append(dims)
-    return {source: shapes for source, shapes in found.items() if len(set(shapes)) > 1}
+            for slot, dims in shapes_by_slot(signature).items():
+                by_output.setdefault(InputSource(name, slot), []).append(dims)
+    return {source: shapes for source, shapes in by_output.items() if len(set(shapes)) > 1}
 
 
 class CommonShapes:
     """The shapes of outputs that graphs leave open; sizes that differ between steps are -1."""
 
     def __init__(self, nodes: Nodes) -> None:
-        self._wanted = {
+        self._open_sources = {
             (node.graph, InputSource(source.name, source.slot))
             for node in nodes.by_key.values()
             for source in node.inputs
@@ -243,15 +252,15 @@ class CommonShapes:
 
     def add(self, shapes: StepShapes) -> None:
         """Add the shapes of a step."""
-        for graph, source in self._wanted:
+        for graph, source in self._open_sources:
             dims = shapes.output(graph, source)
             if dims is not None:
                 self._shapes.setdefault(source, {})[dims] = None
 
     def outputs(self) -> dict[InputSource, Dims]:
         """Return the shapes, with the sizes that are equal in all steps."""
-        found = {source: common_shape(list(shapes)) for source, shapes in self._shapes.items()}
-        return {source: dims for source, dims in found.items() if dims is not None}
+        common = {source: common_shape(list(shapes)) for source, shapes in self._shapes.items()}
+        return {source: dims for source, dims in common.items() if dims is not None}
 
 
 # -- as TensorFlow's Python layer completes shapes -------------------------------------------------
@@ -266,29 +275,31 @@ def merged(known: Dims | None, other: Dims) -> Dims:
     return tuple(_merged(*pair) for pair in zip(known, other, strict=True))
 
 
-def _merged(one: int, other: int) -> int:
-    if -1 not in (one, other) and one != other:
+def _merged(size: int, other_size: int) -> int:
+    if -1 not in (size, other_size) and size != other_size:
         raise ValueError
-    return max(one, other)
+    return max(size, other_size)
 
 
-def with_recorded_shapes(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> dict[str, Outputs]:
+def with_recorded_shapes(
+    graph: Mapping[str, Definition], signatures: Iterable[tuple[str, bytes]]
+) -> dict[str, Outputs]:
     """Return the output shapes of a graph's nodes; partly known ones are merged with recorded ones.
 
-    ``first``: (node, output signature) in the order of their first appearance. Merged shapes are
-    not propagated to consumers. A size, once set, is never changed.
+    ``signatures``: (node, output signature) in the order of their first appearance. Merged shapes
+    are not propagated to consumers. A known size is never changed.
     """
     outputs = {name: definition.outputs for name, definition in graph.items()}
-    for name, signature in first:
-        known, shapes = outputs.get(name, ()), in_order(signature)
+    for name, signature in signatures:
+        known, shapes = outputs.get(name, ()), shapes_in_order(signature)
         if not shapes or len(shapes) != len(known):
             continue
-        after = list(known)
+        completed = list(known)
         for slot, dims in enumerate(shapes):
             if not is_fully_known(known[slot]):
                 with suppress(ValueError):  # a contradicting shape is ignored
-                    after[slot] = merged(known[slot], dims)
-        outputs[name] = tuple(after)
+                    completed[slot] = merged(known[slot], dims)
+        outputs[name] = tuple(completed)
     return outputs
 
 

@@ -6,7 +6,7 @@ import pytest
 from fakes.graphs import attributes
 from hypothesis import given
 from hypothesis import strategies as st
-from tfprof.collector.flops.flops import BETTER, float_ops
+from tfprof.collector.flops.flops import OWN_FORMULAS, float_ops
 from tfprof.collector.flops.registry import NEWER, REGISTRY
 from tfprof.collector.tfviews.parity import Parity
 
@@ -165,7 +165,7 @@ shapes = st.lists(st.none() | st.lists(sizes, max_size=5).map(tuple), max_size=5
 
 
 @given(
-    st.sampled_from(sorted({*REGISTRY, *BETTER})),
+    st.sampled_from(sorted({*REGISTRY, *OWN_FORMULAS})),
     shapes,
     shapes,
     st.sampled_from([{}, {"ksize": [2, 2], "strides": [1, 0], "equation": "ij->k", "data_format": "NCHW", "N": 7}]),

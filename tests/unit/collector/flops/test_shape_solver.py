@@ -27,7 +27,7 @@ def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) ->
     first = graphs[0][0].attr["_output_shapes"].list.shape[0]
     feed = (batch, *[dim.size for dim in first.dim][1:])
     evidence = [RecordedShape(0, name, 0, dims) for name, dims in (recorded or {"x": feed}).items()]
-    shapes = nodes.open.solved(evidence, examples)
+    shapes = nodes.open_sizes.solve(evidence, examples)
     return {name: shapes.shape(graph, name, 0) for graph, name in nodes.by_key}
 
 
@@ -159,7 +159,7 @@ def test_the_first_of_contradicting_shapes_counts() -> None:
 def test_a_size_that_the_graph_has_elsewhere_needs_no_recorded_shape() -> None:
     graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddN", ["x", "z"], (-1, 3)), node("z", "V", (), (4, 3))]
     nodes = Nodes(read(graph))
-    assert nodes.open.solved(()).shape(0, "x", 0) == (4, 3)
+    assert nodes.open_sizes.solve(()).shape(0, "x", 0) == (4, 3)
 
 
 def test_a_size_that_is_broadcast_may_be_one() -> None:
@@ -232,7 +232,7 @@ def test_random_graphs_raise_no_error(
         node("to", "Fill", ["z", "c"], (-1, -1)),
     ]
     nodes = Nodes(read(graph, graph[:1]))
-    shapes = nodes.open.solved([RecordedShape(0, "x", 0, (2, 3)), RecordedShape(0, "y", 0, (4,))])
+    shapes = nodes.open_sizes.solve([RecordedShape(0, "x", 0, (2, 3)), RecordedShape(0, "y", 0, (4,))])
     for (number, name), graph_node in nodes.by_key.items():
         for slot in range(len(graph_node.outputs) + 1):
             shapes.shape(number, name, slot)
