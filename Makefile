@@ -39,8 +39,8 @@ venv:
 .venvs/tf2:
 	@tools/venv .venvs/tf2 "$(PYTHONS) 3.10" 'tensorflow==2.21.*' tf_keras
 
-# The examples need scikit-learn. It has its own environment, since Keras imports it if it is
-# installed, which makes the import of TensorFlow a quarter longer.
+# The examples need scikit-learn. It is only in this environment: Keras imports it if it is
+# installed, and then the import of TensorFlow takes a quarter longer.
 .venvs/digits: .venvs/tf2
 	@ON=.venvs/tf2 tools/venv $@ "$(PYTHONS) 3.10" scikit-learn
 
@@ -78,8 +78,8 @@ picture: venv .venv/.docs .venvs/digits
 
 # The tests of a file share a worker, since agents under test see each other's channels in /proc.
 # Files run in order: the unit tests come last, since they are short and balance the workers. One of
-# three workers begins with the files that mostly wait (tests/fakes/scheduling.py). The base folder
-# has a short name, since paths of sockets have a maximum length.
+# three workers begins with the files whose tests mostly wait (tests/fakes/scheduling.py). The base
+# folder has a short name, since paths of sockets have a maximum length.
 define run-tests
 @folder=$$(mktemp -d); status=0; \
 $(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \
@@ -106,8 +106,8 @@ lint: venv
 check: lint
 	$(PYTHON) -m pytest tests/house
 
-# mypy cannot follow an editable install, so it checks a copy. The copy is always new, so that it
-# has no deleted modules.
+# mypy cannot follow an editable install, so it checks a copy. The copy is always new, since an old
+# one may contain deleted modules.
 types: venv
 	@rm -rf build/types
 	@$(PYTHON) setup.py --quiet build_py --build-lib build/types

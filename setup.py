@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from setuptools import Extension, setup  # first: it brings distutils
+from setuptools import Extension, setup  # first, since it provides distutils
 
 from distutils.ccompiler import new_compiler  # isort: skip
 from distutils.command.build_scripts import build_scripts  # isort: skip

@@ -30,27 +30,27 @@ class Core:
 
     def __init__(self, step: bytes) -> None:
         self._step, self._nodes = step, nodes_of(step)
-        self._parsed, self._used_s, self._due = 0, 0.0, 0.0
+        self._parsed_nodes, self._cpu_s, self._due_s = 0, 0.0, 0.0
 
     def sample(self) -> None:
         """Take a sample, unless the last one is younger than PAUSE_S."""
-        if time.monotonic() < self._due:
+        if time.monotonic() < self._due_s:
             return
         RunMetadata.FromString(self._step)  # fills the caches
         before = time.thread_time()
         for _ in range(PARSES):
             RunMetadata.FromString(self._step)
-        self._used_s += time.thread_time() - before
-        self._parsed += PARSES * self._nodes
-        self._due = time.monotonic() + PAUSE_S
+        self._cpu_s += time.thread_time() - before
+        self._parsed_nodes += PARSES * self._nodes
+        self._due_s = time.monotonic() + PAUSE_S
 
     @property
     def speed(self) -> float:
         """The mean speed so far; 1 is the speed of the reference core."""
-        return self._parsed / self._used_s / REFERENCE
+        return self._parsed_nodes / self._cpu_s / REFERENCE
 
     def __str__(self) -> str:
-        rate = self._parsed / self._used_s / 1e6
+        rate = self._parsed_nodes / self._cpu_s / 1e6
         return (
             f"core      protobuf parses {rate:.2f} M executions / CPU-s on this core,"
             f" {self.speed:.2f} of the reference core"

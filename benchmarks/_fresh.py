@@ -1,4 +1,4 @@
-"""Shared by the benchmarks of reading: a job is written once, and read by new processes."""
+"""Shared by the benchmarks of reading: a job is written once, and several processes read it."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 
-def measured(
+def run_in_processes(
     script: str,
     parser: argparse.ArgumentParser,
     write: Callable[[Path, argparse.Namespace], None],
@@ -34,6 +34,6 @@ def measured(
         return args, [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
 
 
-def share(took_ms: float, limit_ms: float) -> str:
+def limit_ratio(time_ms: float, limit_ms: float) -> str:
     """Return the ratio of a time to its limit, as text."""
-    return f"{took_ms / limit_ms:5.2f} of the limit of {limit_ms:.0f} ms"
+    return f"{time_ms / limit_ms:5.2f} of the limit of {limit_ms:.0f} ms"

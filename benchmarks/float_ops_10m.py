@@ -1,4 +1,4 @@
-"""Operation counts of a job of 10 M node executions: their time beyond that of the op view.
+"""Operation counts of a job of 10 M node executions: the time that they add to the op view.
 
 Each measurement is in a new process. The batch size of the graph is unknown.
 
@@ -62,9 +62,9 @@ def graph(batches: int) -> dict[str, pa.Table]:
         encode([OpOutput(0, FLOAT, shape(32 + batch, WIDTH).SerializeToString(), True, True)])
         for batch in range(batches)
     ]
-    seen = {"kind": [schema.OUTPUTS] * batches, "id": range(batches), "text": signatures}
+    signature_names = {"kind": [schema.OUTPUTS] * batches, "id": range(batches), "text": signatures}
     return {
-        "names": pa.concat_tables([tables["names"], pa.table(seen, schema=schema.NAMES)]),
+        "names": pa.concat_tables([tables["names"], pa.table(signature_names, schema=schema.NAMES)]),
         "graph_nodes": pa.table(columns, schema=schema.GRAPH_NODES),
     }
 
@@ -90,12 +90,12 @@ def write(store: Path, args: argparse.Namespace) -> None:
 def measure(store: str) -> dict[str, float]:
     """Return the additional time of operation counts (ms), and the number of operations."""
     job = LocalStore(store).job("last")
-    took = []
+    times_ms = []
     for needs in ((), {FLOAT_OPS}):
         before = time.perf_counter()
-        found = profile(job, needs=needs, averaged=False)
-        took.append((time.perf_counter() - before) * 1000)
-    return {"ms": took[1] - took[0], "ops": sum(node.stats.float_ops for node in found.nodes)}
+        job_profile = profile(job, needs=needs, averaged=False)
+        times_ms.append((time.perf_counter() - before) * 1000)
+    return {"ms": times_ms[1] - times_ms[0], "ops": sum(node.stats.float_ops for node in job_profile.nodes)}
 
 
 def main() -> None:
@@ -103,10 +103,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--batches", type=int, default=1)
-    args, found = _fresh.measured(__file__, parser, write, measure)
-    took = statistics.median(one["ms"] for one in found)
-    print(f"operation counts of {args.rows:,} executions, {args.batches} batch sizes: {found[0]['ops']:,} operations")
-    print(f"more than the op view  {took:6.1f} ms   {_fresh.share(took, LIMIT_MS)}")
+    args, results = _fresh.run_in_processes(__file__, parser, write, measure)
+    median_ms = statistics.median(result["ms"] for result in results)
+    print(f"operation counts of {args.rows:,} executions, {args.batches} batch sizes: {results[0]['ops']:,} operations")
+    print(f"more than the op view  {median_ms:6.1f} ms   {_fresh.limit_ratio(median_ms, LIMIT_MS)}")
 
 
 if __name__ == "__main__":

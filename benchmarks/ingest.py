@@ -1,8 +1,8 @@
 """Receive → decode → durable columns: executions per CPU-second of the collector, bytes on disk.
 
 usage: benchmarks/ingest.py [--rows 4000000] [--decoder auto|walker|python]
-Steps of a real graph of some 1,500 nodes, with different times, are sent to a real daemon over
-ZeroMQ, in messages of a few MiB.
+Traced steps of a real graph of about 1,500 nodes are sent to a real collector over ZeroMQ, in
+messages of a few MiB. Their times differ.
 Limits: at least 1 M executions a CPU-second with the walker, on a core like the reference core of
 _core.py; at most 13 bytes an execution.
 """
@@ -36,20 +36,20 @@ UID = 1
 def send(agent: WireAgent, steps: list[bytes], count: int, core: Core) -> None:
     """Send ``count`` traced steps until all are acked; at most IN_FLIGHT messages are not acked."""
     acked = sequence = 0
-    flying: list[int] = []
+    in_flight: list[int] = []
     source = itertools.cycle(steps)
     while acked < count:
         core.sample()
-        while sequence < count and len(flying) < IN_FLIGHT:
+        while sequence < count and len(in_flight) < IN_FLIGHT:
             first, body = sequence + 1, bytearray()
             while sequence < count and len(body) < BATCH_BYTES:
                 sequence += 1
                 body += record(sequence, layout.RUN_METADATA, next(source), step=sequence, start_ns=time.time_ns())
             agent.send(Head(wire.RECORDS, UID, 0, first, sequence), bytes(body))
-            flying.append(sequence)
+            in_flight.append(sequence)
         head, _ = agent.expect(wire.ACK, wire.RECORDS, timeout_s=60)
         acked = head.last
-        flying = [last for last in flying if last > acked]
+        in_flight = [last for last in in_flight if last > acked]
 
 
 def measure(store: Path, rows: int, decoder: str) -> None:
@@ -66,26 +66,28 @@ def measure(store: Path, rows: int, decoder: str) -> None:
         send(agent, steps, count, core)
         agent.finish(UID)
         agent.expect(wire.ACK, wire.CLOSE, timeout_s=60)
-        used, took = cpu_s(process) - before, time.monotonic() - began
+        used_s, elapsed_s = cpu_s(process) - before, time.monotonic() - began
         resident = process.memory_info().rss
         status = collector.await_status(lambda status: status["rows"] == count * nodes)
     finally:
         agent.close()
         collector.stop()
     size = sum(path.stat().st_size for path in (store / "jobs").rglob("*") if path.is_file())
-    print(f"{count * nodes:,} node executions, {nodes:,} a step, decoder {status['decoder']}, {took:.1f} s,", end=" ")
-    print(f"{resident / 1e6:.0f} MB resident")
-    report(count * nodes / used, size / (count * nodes), core)
+    print(f"{count * nodes:,} node executions, {nodes:,} a step, decoder {status['decoder']},", end=" ")
+    print(f"{elapsed_s:.1f} s, {resident / 1e6:.0f} MB resident")
+    report(count * nodes / used_s, size / (count * nodes), core)
 
 
-def report(rate: float, each: float, core: Core) -> None:
+def report(rate: float, bytes_per_execution: float, core: Core) -> None:
     print(f"ingest  {rate / 1e6:5.2f} M executions / CPU-s of this core")
     print(core)
-    there = rate / core.speed
+    reference_rate = rate / core.speed
     print(
-        f"        = {there / 1e6:5.2f} M on the reference core  {there / RATE_LIMIT:5.2f} of the limit of at least 1 M"
+        f"        = {reference_rate / 1e6:5.2f} M on the reference core"
+        f"  {reference_rate / RATE_LIMIT:5.2f} of the limit of at least 1 M"
     )
-    print(f"stored  {each:5.2f} bytes an execution       {each / BYTES_LIMIT:5.2f} of the limit of at most 13")
+    ratio = bytes_per_execution / BYTES_LIMIT
+    print(f"stored  {bytes_per_execution:5.2f} bytes an execution       {ratio:5.2f} of the limit of at most 13")
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Memory and processor time of agent and collector with fifty concurrent jobs.
 
 usage: benchmarks/many_jobs.py [--jobs 50] [--seconds 65] [--blocks 8]
-Each job is a process with a real channel that writes one traced step a second (about 190 node
-executions a block) and ten spans. The agent and the collector are real. With 8 blocks, one
+Each job is a process with a real channel. In each second it writes ten spans and one traced step,
+with about 190 node executions a block. The agent and the collector are real. With 8 blocks, one
 generation of each job is sealed within the time, as often as in real jobs, and all of them within a
 few seconds. Memory is the peak resident memory of a process. Limits: collector 128 MB, agent 64 MB,
 together 15 % of a core like the reference core of _core.py.
@@ -38,11 +38,11 @@ DISTINCT_STEPS, SPANS_A_SECOND = 20, 10
 WARM_UP_S = 5
 
 
-def job(place: str, launch: int, steps: list[bytes], number: int) -> None:
+def job(runtime_folder: str, launch: int, steps: list[bytes], number: int) -> None:
     """Run one job until it is killed; the steps of different jobs begin at different moments."""
     writer = ChannelWriter(launch, hello={"name": f"job-{number}", "framework": "tensorflow"}, ring=4 * layout.RING_MIN)
-    writer.announce(place)
-    source, ordinal = number, 0
+    writer.announce(runtime_folder)
+    next_step, ordinal = number, 0
     due = time.monotonic() + (number % 50) / 50
     while True:
         for part in range(SPANS_A_SECOND):
@@ -51,18 +51,18 @@ def job(place: str, launch: int, steps: list[bytes], number: int) -> None:
             ordinal += 1
             writer.put_span(ordinal)
             if part == 0:
-                source += 1
-                writer.put(steps[source % len(steps)], kind=layout.RUN_METADATA, step=ordinal)
+                next_step += 1
+                writer.put(steps[next_step % len(steps)], kind=layout.RUN_METADATA, step=ordinal)
 
 
-def start_jobs(count: int, place: str, launch: int, steps: list[bytes]) -> list[int]:
+def start_jobs(count: int, runtime_folder: str, launch: int, steps: list[bytes]) -> list[int]:
     """Start ``count`` jobs and return their pids."""
     pids = []
     for number in range(count):
         pid = os.fork()
         if pid == 0:
             try:
-                job(place, launch, steps, number)
+                job(runtime_folder, launch, steps, number)
             finally:
                 os._exit(1)
         pids.append(pid)
@@ -74,21 +74,22 @@ def begin_launch(store: Path) -> tuple[str, int]:
 
     The folder is that of ``store``.
     """
-    place, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
-    about = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
-    launches.write(place, about)
-    return place, launch
+    runtime_folder, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
+    record = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
+    launches.write(runtime_folder, record)
+    return runtime_folder, launch
 
 
 def watch(processes: dict[str, psutil.Process], seconds: float, core: Core) -> dict[str, tuple[float, float]]:
     """Return for each process its share of a core in percent, and its peak memory in MB."""
-    began, before = time.monotonic(), {name: cpu_s(process) for name, process in processes.items()}
-    while time.monotonic() < began + seconds:
+    start, before = time.monotonic(), {name: cpu_s(process) for name, process in processes.items()}
+    while time.monotonic() < start + seconds:
         time.sleep(0.5)
         core.sample()
-    took = time.monotonic() - began
+    elapsed_s = time.monotonic() - start
     return {
-        name: (100 * (cpu_s(process) - before[name]) / took, peak_mb(process)) for name, process in processes.items()
+        name: (100 * (cpu_s(process) - before[name]) / elapsed_s, peak_mb(process))
+        for name, process in processes.items()
     }
 
 
@@ -101,18 +102,18 @@ def peak_mb(process: psutil.Process) -> float:
 def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     steps = model_steps(DISTINCT_STEPS, blocks)
     core = Core(steps[0])
-    place, launch = begin_launch(store)
+    runtime_folder, launch = begin_launch(store)
     collector = CollectorProcess(store).start()
     collector.await_status(lambda status: status["alive"])  # otherwise the agent starts another one
     agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
-    pids = start_jobs(jobs, place, launch, steps)
+    pids = start_jobs(jobs, runtime_folder, launch, steps)
     try:
         collector.await_status(lambda status: status["jobs"] == jobs, timeout_s=60)
         time.sleep(WARM_UP_S)
         watched = {"collector": psutil.Process(collector.process.pid), "agent": psutil.Process(agent.pid)}
-        found = watch(watched, seconds, core)
+        usage = watch(watched, seconds, core)
         lag_s = collector.status()["lag_s"]
-        dropped = sum(job["dropped_records"] for job in daemons.read_status(place, "agent")["jobs"].values())
+        dropped = sum(job["dropped_records"] for job in daemons.read_status(runtime_folder, "agent")["jobs"].values())
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
@@ -126,16 +127,17 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     print(f"{jobs} jobs, a step of {nodes_of(steps[0]):,} node executions a second each, for {seconds:.0f} s")
     print(f"{stored:,} traced steps stored, {dropped} records dropped, lag {lag_s:.1f} s")
     for name, limit in (("collector", COLLECTOR_MB), ("agent", AGENT_MB)):
-        share, resident = found[name]
+        share, resident = usage[name]
         print(
             f"{name:9} {resident:5.0f} MB resident  {resident / limit:5.2f} of the limit of {limit} MB"
             f"   {share:5.1f} % of a core"
         )
-    share = sum(share for share, _ in found.values())
+    share = sum(share for share, _ in usage.values())
     print(f"together  {share:5.1f} % of this core")
     print(core)
-    there = share * core.speed
-    print(f"    = {there:5.1f} % of the reference core  {there / CORE_PERCENT:5.2f} of the limit of {CORE_PERCENT} %")
+    reference_percent = share * core.speed
+    ratio = reference_percent / CORE_PERCENT
+    print(f"    = {reference_percent:5.1f} % of the reference core  {ratio:5.2f} of the limit of {CORE_PERCENT} %")
 
 
 def main() -> None:

@@ -1,11 +1,11 @@
 """The op view of a job of 10 M node executions: time from the store to the view's entries.
 
-The job is read in a new process. After the op view come its scope view, the executions of one
-traced step, and the sum of most of its steps.
+The job is read in a new process. The scope view, the executions of one traced step, and the sums
+over most steps are measured after the op view.
 
 usage: benchmarks/op_view_10m.py [--rows 10000000] [--processes 5]
 The job is written through the collector's own writer; a tenth of a generation stays in its log.
-Each process has the imports of the command, and reads and aggregates once. The median counts.
+Each process imports what the command imports, and reads and aggregates once. The median counts.
 Limits: 100 ms, without the start of the interpreter; 400 ms for a range of steps.
 """
 
@@ -29,7 +29,7 @@ from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.scope import scope_view
 
 #: The measured times: name, key of the result, limit in ms.
-MEASURED = (
+TIMES = (
     ("op view", "ms", 100.0),
     ("scope view", "scope_ms", 100.0),
     ("one step", "step_ms", 100.0),
@@ -49,9 +49,9 @@ def one_append() -> pa.Table:
     for trace in range(TRACES_AN_APPEND):
         start = 0
         for node in range(NODES):
-            lasted = int(typical[node] * source.lognormvariate(0, 0.3))
-            start += lasted // 3 + source.randrange(500)
-            rows.append((trace, node, source.randrange(8), start, source.randrange(200, 3000), lasted, sizes[node]))
+            duration = int(typical[node] * source.lognormvariate(0, 0.3))
+            start += duration // 3 + source.randrange(500)
+            rows.append((trace, node, source.randrange(8), start, source.randrange(200, 3000), duration, sizes[node]))
     names = ("trace", "node", "thread", "start_ns", "op_start_ns", "op_end_ns", "total_bytes")
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns |= {"label": columns["node"], "output_bytes": columns["total_bytes"], "peak_bytes": columns["total_bytes"]}
@@ -73,11 +73,11 @@ def graph() -> dict[str, pa.Table]:
     kinds = [schema.DEVICE, *[schema.NODE] * NODES]
     texts = ["/job:localhost/replica:0/task:0/device:CPU:0", *nodes]
     ids = [0, *range(NODES)]
-    known = {"graph": [0] * NODES, "name": nodes, "op": [f"Op{node % OP_TYPES}" for node in range(NODES)]}
-    known |= {"device": [""] * NODES, "node_def": [b""] * NODES}
+    columns = {"graph": [0] * NODES, "name": nodes, "op": [f"Op{node % OP_TYPES}" for node in range(NODES)]}
+    columns |= {"device": [""] * NODES, "node_def": [b""] * NODES}
     return {
         "names": pa.table({"kind": kinds, "id": ids, "text": [text.encode() for text in texts]}, schema=schema.NAMES),
-        "graph_nodes": pa.table(known, schema=schema.GRAPH_NODES),
+        "graph_nodes": pa.table(columns, schema=schema.GRAPH_NODES),
     }
 
 
@@ -89,52 +89,57 @@ def write(store: Path, args: argparse.Namespace) -> None:
     job = writer.job(UID)
     job.identity({"name": "benchmark"})
     job.append(graph())
-    used = 0.0
+    cpu_s = 0.0
     for number in range(appends):
         first = number * TRACES_AN_APPEND
         ops = template.set_column(0, "trace", pc.add(template["trace"], pa.scalar(first, pa.uint32())))
         before = time.process_time()
         job.append({"ops": ops, "traces": traces(first)}, 3, number + 1)
         job.seal_if_due(time.monotonic())
-        used += time.process_time() - before
+        cpu_s += time.process_time() - before
     count = appends * template.num_rows
     writer.close()
-    print(f"wrote {count:,} rows in {job.info.sealed + 1} generations, {count / used / 1e6:.2f} M rows / CPU-s")
+    print(f"wrote {count:,} rows in {job.info.sealed + 1} generations, {count / cpu_s / 1e6:.2f} M rows / CPU-s")
 
 
 def measure(store: str) -> dict[str, float]:
     """Return the times (ms), and the resident memory after the op view (MB)."""
     before = time.perf_counter()
     job = LocalStore(store).job("last")
-    found = profile(job, needs=())
-    view = op_view(found.nodes, Options())
-    took = time.perf_counter() - before
-    runs = sum(node.stats.runs for node in found.nodes)
+    job_profile = profile(job, needs=())
+    view = op_view(job_profile.nodes, Options())
+    op_view_s = time.perf_counter() - before
+    runs = sum(node.stats.runs for node in job_profile.nodes)
     resident = psutil.Process().memory_info().rss / 1e6
     before = time.perf_counter()
     scope_view(profile(job, needs=()).nodes, Options())
-    scope = time.perf_counter() - before
+    scope_s = time.perf_counter() - before
     before = time.perf_counter()
-    assert len(read(job, [found.traces // 2])) == NODES
-    step = time.perf_counter() - before
-    most = range(37, found.traces * 3 // 4)
+    assert len(read(job, [job_profile.traces // 2])) == NODES
+    step_s = time.perf_counter() - before
+    most_steps = range(37, job_profile.traces * 3 // 4)
     before = time.perf_counter()
-    assert sum(job.rollup(most)["runs"].to_pylist()) == len(most) * NODES
-    steps = time.perf_counter() - before
-    found_ms = {"ms": took * 1000, "scope_ms": scope * 1000, "step_ms": step * 1000, "steps_ms": steps * 1000}
-    return found_ms | {"mb": resident, "runs": runs, "entries": len(view.entries), "traces": found.traces}
+    assert sum(job.rollup(most_steps)["runs"].to_pylist()) == len(most_steps) * NODES
+    steps_s = time.perf_counter() - before
+    times_ms = {
+        "ms": op_view_s * 1000,
+        "scope_ms": scope_s * 1000,
+        "step_ms": step_s * 1000,
+        "steps_ms": steps_s * 1000,
+    }
+    return times_ms | {"mb": resident, "runs": runs, "entries": len(view.entries), "traces": job_profile.traces}
 
 
 def main() -> None:
     """Write a job and read it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    _, found = _fresh.measured(__file__, parser, write, measure)
-    most = max(one["mb"] for one in found)
-    print(f"op view of {found[0]['traces']:,} traces, {found[0]['entries']} entries, {most:.0f} MB resident")
-    for what, key, limit in MEASURED:
-        took = statistics.median(one[key] for one in found)
-        print(f"{what:14} {took:6.1f} ms   {_fresh.share(took, limit)}")
+    _, results = _fresh.run_in_processes(__file__, parser, write, measure)
+    peak_mb = max(result["mb"] for result in results)
+    print(f"op view of {results[0]['traces']:,} traces, {results[0]['entries']} entries, {peak_mb:.0f} MB resident")
+    for name, key, limit in TIMES:
+        median_ms = statistics.median(result[key] for result in results)
+        print(f"{name:14} {median_ms:6.1f} ms   {_fresh.limit_ratio(median_ms, limit)}")
 
 
 if __name__ == "__main__":

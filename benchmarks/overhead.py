@@ -4,16 +4,16 @@ All modes of a job are started at once, each with its own agent and collector. T
 of half a second on the last core. In a mode's turn only its job and its daemons run on that core,
 which is the worst case for the job. At other times its daemons are on the first core. Other load of
 the machine changes more slowly than the turns, so it affects all modes equally. Two processes of
-the same program can differ permanently, because of the position of their memory. Therefore all
-processes are started several times.
+the same program can differ in speed permanently, because of the position of their memory. Therefore
+all processes are started several times.
 
 For each mode the script prints its overhead over the bare job in percent: the mean of all turns,
 the mean of the middle half of the turns (also for each start), and the overhead of its best start
 over the best start of the bare job. If two processes of the same program differ by more than the
 limits, the ratio "within" is more reliable: it compares the turns of a process with turns of the
 same process without hooks and with its daemons on the first core. The page faults of a step (in the
-median turn of each start) identify a process with badly placed memory: it takes thousands, others
-take none.
+median turn of each start) identify a process with badly placed memory: it has thousands of them,
+other processes have none.
 
 With --apart the daemons are on the first core in all turns, as on a machine with free cores.
 
@@ -45,7 +45,7 @@ JOBS = {
     "tf2-session": ("tf2", "session_cnn.py"),
     "tf2-keras": ("tf2", "keras_fit.py"),
 }
-#: mode: how the job is started, limit of its overhead in percent
+#: By mode: how the job is started, and the limit of its overhead in percent.
 MODES: dict[str, tuple[list[str], float | None]] = {
     "bare": ([], None),
     "bare again": ([], None),  # the noise of this machine
@@ -64,13 +64,13 @@ class Runner:
     Between the turns its launcher and daemons are on the first core.
     """
 
-    beside = CORE  # core of the launcher and the daemons during turns
+    turn_core = CORE  # core of the launcher and the daemons during turns
 
-    def __init__(self, prefix: list[str], job: str, folder: str, *more: str) -> None:
+    def __init__(self, prefix: list[str], job: str, folder: str, *arguments: str) -> None:
         venv, script = JOBS[job]
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         self._folder, self._environment = folder, environment
-        command = [*prefix, str(VENVS / venv / "bin/python"), str(HERE / "jobs" / script), *more]
+        command = [*prefix, str(VENVS / venv / "bin/python"), str(HERE / "jobs" / script), *arguments]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             ["taskset", "-c", str(CORE), *command],
@@ -81,11 +81,13 @@ class Runner:
             env=environment,
         )
         self.faults: list[float] = []  # page faults a step, for each turn
-        self._ask(f"{WARM_UP}")
+        self._request(f"{WARM_UP}")
         script_path = str(HERE / "jobs" / script)
-        mine = [each for each in psutil.process_iter() if self._belongs(each)]
-        self._helpers = [each for each in mine if script_path not in each.cmdline()[:2] and each.pid != os.getpid()]
-        self._place(0)
+        processes = [process for process in psutil.process_iter() if self._belongs(process)]
+        self._helpers = [
+            process for process in processes if script_path not in process.cmdline()[:2] and process.pid != os.getpid()
+        ]
+        self._move_helpers(0)
 
     def _belongs(self, process: psutil.Process) -> bool:
         try:
@@ -93,12 +95,12 @@ class Runner:
         except psutil.Error:
             return False
 
-    def _place(self, core: int) -> None:
+    def _move_helpers(self, core: int) -> None:
         for thread in (thread for helper in self._helpers for thread in helper.threads()):
             with suppress(ProcessLookupError):
                 os.sched_setaffinity(thread.id, {core})
 
-    def _ask(self, line: str) -> dict:
+    def _request(self, line: str) -> dict:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{line}\n")
@@ -109,27 +111,27 @@ class Runner:
         return json.loads(answer)
 
     def turn(self, steps: int) -> float:
-        """Run ``steps`` steps with the daemons on core ``beside``; return the seconds a step."""
-        return self._each(self.steps(steps), steps)
+        """Run ``steps`` steps with the daemons on core ``turn_core``; return the seconds a step."""
+        return self._step_time(self.steps(steps), steps)
 
-    def _each(self, answer: dict, steps: int) -> float:
+    def _step_time(self, answer: dict, steps: int) -> float:
         self.faults.append(answer["faults"] / steps)
         return answer["s"] / steps
 
     def steps(self, count: int) -> dict:
-        """Run ``count`` steps with the daemons on core ``beside``; return the job's answer."""
-        self._place(self.beside)
+        """Run ``count`` steps with the daemons on core ``turn_core``; return the job's answer."""
+        self._move_helpers(self.turn_core)
         try:
-            return self._ask(f"{count}")
+            return self._request(f"{count}")
         finally:
-            self._place(0)
+            self._move_helpers(0)
 
     def bare_turn(self, steps: int) -> float:
         """Run ``steps`` steps without hooks; return the seconds a step.
 
         The daemons stay on the first core.
         """
-        return self._each(self._ask(f"{steps} bare"), steps)
+        return self._step_time(self._request(f"{steps} bare"), steps)
 
     def end(self) -> None:
         """End the job and its daemons."""
@@ -140,38 +142,45 @@ class Runner:
 
 
 @contextmanager
-def runner(prefix: list[str], job: str, *more: str) -> Iterator[Runner]:
+def runner(prefix: list[str], job: str, *arguments: str) -> Iterator[Runner]:
     """Start a job that takes turns, with a private store and private daemons."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o700)
-        started = Runner(prefix, job, folder, *more)
+        job_runner = Runner(prefix, job, folder, *arguments)
         try:
-            yield started
+            yield job_runner
         finally:
-            started.end()
+            job_runner.end()
 
 
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
     """Print the ratio of each mode to the bare job, and to its own turns without hooks."""
-    found = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
-    took = [start for start, _, _ in found]
-    best = {mode: min(statistics.median(start[mode]) for start in took) for mode in modes}
+    results = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
+    with_hooks = [start for start, _, _ in results]
+    best = {mode: min(statistics.median(start[mode]) for start in with_hooks) for mode in modes}
     for mode in modes[1:]:
-        of_starts = [[ours / bare for ours, bare in zip(start[mode], start["bare"], strict=True)] for start in took]
+        start_ratios = [
+            [ours / bare for ours, bare in zip(start[mode], start["bare"], strict=True)] for start in with_hooks
+        ]
         limit = MODES[mode][1]
         bound = f"limit {limit:.1f} %" if limit is not None else ""
-        each = " ".join(f"{middle(of_start):+.2f}" for of_start in of_starts)
-        every = [ratio for of_start in of_starts for ratio in of_start]
-        mean = 100 * (statistics.fmean(every) - 1)
-        within = [[a / b for a, b in zip(start[mode], without[mode], strict=True)] for start, without, _ in found]
-        each_within = " ".join(f"{middle(of_start):+.2f}" for of_start in within)
-        means = f"{mean:+6.2f} %, middle {middle(every):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
-        print(f"{job:12} {mode:11} {means}  (starts: {each})  {bound}", flush=True)
-        inner = f"within {middle([ratio for of_start in within for ratio in of_start]):+6.2f} %"
-        print(f"{'':24} {inner}  (starts: {each_within})", flush=True)
+        per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in start_ratios)
+        all_ratios = [ratio for ratios in start_ratios for ratio in ratios]
+        mean = 100 * (statistics.fmean(all_ratios) - 1)
+        within = [
+            [hooked / bare for hooked, bare in zip(start[mode], without_hooks[mode], strict=True)]
+            for start, without_hooks, _ in results
+        ]
+        within_per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in within)
+        means = (
+            f"{mean:+6.2f} %, middle {middle(all_ratios):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
+        )
+        print(f"{job:12} {mode:11} {means}  (starts: {per_start})  {bound}", flush=True)
+        inner = f"within {middle([ratio for ratios in within for ratio in ratios]):+6.2f} %"
+        print(f"{'':24} {inner}  (starts: {within_per_start})", flush=True)
     for mode in modes:
-        each = " ".join(f"{faults[mode]:.0f}" for _, _, faults in found)
-        print(f"{job:12} {mode:11} page faults a step: {each}", flush=True)
+        per_start = " ".join(f"{faults[mode]:.0f}" for _, _, faults in results)
+        print(f"{job:12} {mode:11} page faults a step: {per_start}", flush=True)
 
 
 def middle(ratios: list[float]) -> float:
@@ -189,18 +198,22 @@ def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[T
     The costs are, by mode: the seconds a step in each turn with hooks, the same in each turn
     without hooks, and the page faults a step in the median turn.
     """
-    took: Turns = {mode: [] for mode in modes}
-    without: Turns = {mode: [] for mode in modes}
+    with_hooks: Turns = {mode: [] for mode in modes}
+    without_hooks: Turns = {mode: [] for mode in modes}
     with ExitStack() as stack:
         runners = {mode: stack.enter_context(runner(MODES[mode][0], job)) for mode in modes}
         steps = max(2, round(turn_s / runners["bare"].turn(WARM_UP)))
         for number in range(rounds):
             first = number % len(modes)
             for mode in modes[first:] + modes[:first]:
-                turns = [(took, runners[mode].turn), (without, runners[mode].bare_turn)]
-                for kept, turn in turns[:: 1 if number % 2 else -1]:
-                    kept[mode].append(turn(steps))
-        return took, without, {mode: statistics.median(each.faults) for mode, each in runners.items()}
+                turns = [(with_hooks, runners[mode].turn), (without_hooks, runners[mode].bare_turn)]
+                for times, turn in turns[:: 1 if number % 2 else -1]:
+                    times[mode].append(turn(steps))
+        return (
+            with_hooks,
+            without_hooks,
+            {mode: statistics.median(job_runner.faults) for mode, job_runner in runners.items()},
+        )
 
 
 def traced_step(job: str, turn_s: float) -> None:
@@ -208,12 +221,12 @@ def traced_step(job: str, turn_s: float) -> None:
 
     One run is traced by tfprof, the other by the job itself with FULL_TRACE.
     """
-    ways = {"FULL_TRACE by hand": ([], ["full"]), "tfprof-run every=2": ([*RUN, "--trace", "every=2"], [])}
-    for name, (prefix, more) in ways.items():
-        with runner(prefix, job, *more) as started:
-            steps = max(100, round(4 * turn_s / started.turn(WARM_UP)) // 2 * 2)
-            times = started.steps(steps)["steps_s"]
-        halves = sorted(statistics.median(times[i::2]) for i in (0, 1))
+    methods = {"FULL_TRACE by hand": ([], ["full"]), "tfprof-run every=2": ([*RUN, "--trace", "every=2"], [])}
+    for name, (prefix, arguments) in methods.items():
+        with runner(prefix, job, *arguments) as job_runner:
+            steps = max(100, round(4 * turn_s / job_runner.turn(WARM_UP)) // 2 * 2)
+            times = job_runner.steps(steps)["steps_s"]
+        halves = sorted(statistics.median(times[parity::2]) for parity in (0, 1))
         print(f"{job:12} {name}: a traced step takes {100 * (halves[1] / halves[0] - 1):+.1f} %", flush=True)
 
 
@@ -227,7 +240,7 @@ def main() -> None:
     parser.add_argument("--modes", default=",".join(list(MODES)[1:]))
     parser.add_argument("--apart", action="store_true")
     args = parser.parse_args()
-    Runner.beside = 0 if args.apart else CORE
+    Runner.turn_core = 0 if args.apart else CORE
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # this also ends the started processes
     for job in args.jobs.split(","):
         compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)

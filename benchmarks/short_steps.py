@@ -3,7 +3,7 @@
 One process alternates between blocks of steps with hooks and without them, since two processes of
 the same program can differ permanently. The launcher and the daemons are on the first core, the job
 is on the last one. Each turn has one block with hooks and two blocks without them. For each path,
-version, length and mode the script prints the median overhead of the hooks, in percent and for a
+version, length and mode the script prints the median overhead of the hooks, in percent and in µs a
 step, and the median difference between the two blocks without hooks (the noise). If a path cannot
 have steps as short as requested, its shortest steps are measured.
 
@@ -27,8 +27,8 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
 STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
-#: Paths that each version can measure: TF 1.15 has no annotation around functions, and its Keras
-#: runs callables.
+#: Paths that can be measured with each version: TF 1.15 has no annotation around functions, and its
+#: Keras runs callables.
 PATHS = {
     "tf1": ("session", "callable", "train"),
     "tf2": ("session", "callable", "function", "concrete", "tape", "train", "fit"),
@@ -42,7 +42,7 @@ def one_start(version: str, path: str, length: int, mode: str, turns: int, secon
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         job = [str(VENVS / version / "bin/python"), str(HERE / "jobs/short_steps.py"), path, str(length), str(turns)]
         try:
-            done = subprocess.run(
+            run = subprocess.run(
                 ["taskset", "-c", "0", *MODES[mode], *job, str(seconds)],
                 env=environment,
                 stdout=subprocess.PIPE,
@@ -53,8 +53,8 @@ def one_start(version: str, path: str, length: int, mode: str, turns: int, secon
         finally:
             stop = [*STOP, "--store", f"{folder}/tfprof"]
             subprocess.run(stop, env=environment, capture_output=True, check=False)
-        found: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
-        return found
+        times: dict[str, list[float]] = json.loads(run.stdout.splitlines()[-1])
+        return times
 
 
 def compare(version: str, path: str, length: int, mode: str, args: argparse.Namespace) -> None:
@@ -64,16 +64,17 @@ def compare(version: str, path: str, length: int, mode: str, args: argparse.Name
         name: [100 * (a / b - 1) for start in starts for a, b in zip(start[name], start["bare"], strict=True)]
         for name in ("armed", "again")
     }
-    more = [a - b for start in starts for a, b in zip(start["armed"], start["bare"], strict=True)]
-    each = " ".join(
+    difference = [a - b for start in starts for a, b in zip(start["armed"], start["bare"], strict=True)]
+    per_start = " ".join(
         f"{statistics.median(100 * (a / b - 1) for a, b in zip(start['armed'], start['bare'], strict=True)):+.2f}"
         for start in starts
     )
-    took = statistics.median(time for start in starts for time in start["bare"])
+    bare_us = statistics.median(time for start in starts for time in start["bare"])
     print(
-        f"{version} {path:9} {length:5} µs {mode:8} bare {took:7.1f} µs  {statistics.median(ratios['armed']):+6.2f} %"
-        f" ({statistics.median(more):+5.2f} µs)  noise {statistics.median(ratios['again']):+5.2f} %"
-        f"  (starts: {each})  limit {LIMIT} %",
+        f"{version} {path:9} {length:5} µs {mode:8} bare {bare_us:7.1f} µs"
+        f"  {statistics.median(ratios['armed']):+6.2f} %"
+        f" ({statistics.median(difference):+5.2f} µs)  noise {statistics.median(ratios['again']):+5.2f} %"
+        f"  (starts: {per_start})  limit {LIMIT} %",
         flush=True,
     )
 

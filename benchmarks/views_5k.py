@@ -4,9 +4,9 @@ Each measurement is in a new process.
 
 usage: benchmarks/views_5k.py [--nodes 5000] [--processes 5]
 Each node has two inputs and a stack of twelve frames. The ten outer frames are the same for all
-nodes. Below them each layer of 40 nodes has a frame of its own, and three lines. Ten steps are
-traced. Each process imports what the command imports, and reads and aggregates each view once, the
-code view first. The median counts. Limit: 300 ms for the code view.
+nodes. The next frame is the same for a layer of 40 nodes, and the innermost frame is one of three
+lines. Ten steps are traced. Each process imports what the command imports, and reads and aggregates
+each view once, the code view first. The median counts. Limit: 300 ms for the code view.
 """
 
 import argparse
@@ -34,15 +34,15 @@ def name(number: int) -> str:
 
 
 def node_def(number: int) -> bytes:
-    inputs = [name(each) for each in (number - 1, number - LAYER) if each >= 0]
+    inputs = [name(source) for source in (number - 1, number - LAYER) if source >= 0]
     return graph_pb2.NodeDef(name=name(number), op=f"Op{number % 60}", input=inputs).SerializeToString()
 
 
 def stack(number: int) -> list[tuple[str, int, str]]:
     """Return the frames of stack ``number``, outermost first.
 
-    First come the frames that all stacks share, then one for each layer, then one for each of the
-    three lines of a layer.
+    First come the frames that all stacks share, then the frame of the layer, then one of the three
+    lines of a layer.
     """
     outer = [(f"train_{depth}.py", 10 * depth, f"run_{depth}") for depth in range(DEPTH - 2)]
     return [*outer, ("model.py", 100 + number // 3, f"block_{number // 3}"), ("layers.py", 5 + number % 3, "call")]
@@ -56,20 +56,24 @@ def tables(nodes: int) -> dict[str, pa.Table]:
     frames = [(number, at, *frame) for number in range(stacks) for at, frame in enumerate(stack(number))]
     columns = dict(zip(("stack", "position", "file", "line", "function"), zip(*frames, strict=True), strict=True))
     columns |= {"graph": [0] * len(frames), "start_line": [1] * len(frames), "text": [""] * len(frames)}
-    known = {
+    graph_columns = {
         "graph": [0] * nodes,
         "name": names,
         "op": [f"Op{number % 60}" for number in numbers],
         "device": [""] * nodes,
     }
     kinds = [schema.DEVICE, *[schema.NODE] * nodes]
-    texts = [b"/job:localhost/replica:0/task:0/device:CPU:0", *(each.encode() for each in names)]
-    of_node = {"graph": [0] * nodes, "name": names, "stack": [3 * (each // LAYER) + each % 3 for each in numbers]}
+    texts = [b"/job:localhost/replica:0/task:0/device:CPU:0", *(text.encode() for text in names)]
+    stack_columns = {
+        "graph": [0] * nodes,
+        "name": names,
+        "stack": [3 * (number // LAYER) + number % 3 for number in numbers],
+    }
     return {
         "names": pa.table({"kind": kinds, "id": [0, *numbers], "text": texts}, schema=schema.NAMES),
-        "graph_nodes": pa.table({**known, "node_def": [*map(node_def, numbers)]}, schema=schema.GRAPH_NODES),
-        "frames": pa.table({each: columns[each] for each in schema.FRAMES.names}, schema=schema.FRAMES),
-        "stacks": pa.table(of_node, schema=schema.STACKS),
+        "graph_nodes": pa.table({**graph_columns, "node_def": [*map(node_def, numbers)]}, schema=schema.GRAPH_NODES),
+        "frames": pa.table({key: columns[key] for key in schema.FRAMES.names}, schema=schema.FRAMES),
+        "stacks": pa.table(stack_columns, schema=schema.STACKS),
     }
 
 
@@ -77,13 +81,13 @@ def step(trace: int, nodes: int) -> dict[str, pa.Table]:
     """Return the rows of one traced step, in which each node runs once."""
     numbers = range(nodes)
     columns = {"trace": [trace] * nodes, "node": numbers, "label": numbers, "start_ns": range(0, nodes * 1000, 1000)}
-    columns |= {"op_end_ns": [20_000 + each % 977 * 1000 for each in numbers], "outputs": [schema.NONE_ID] * nodes}
+    columns |= {"op_end_ns": [20_000 + number % 977 * 1000 for number in numbers], "outputs": [schema.NONE_ID] * nodes}
     zeros = [0] * nodes
-    ops = pa.table({each: columns.get(each, zeros) for each in schema.OPS.names}, schema=schema.OPS)
-    known = {"trace": trace, "step": trace, "base_ns": BASE_NS, "rows": nodes}
+    ops = pa.table({key: columns.get(key, zeros) for key in schema.OPS.names}, schema=schema.OPS)
+    trace_row = {"trace": trace, "step": trace, "base_ns": BASE_NS, "rows": nodes}
     return {
         "ops": ops,
-        "traces": pa.table({each: [known.get(each, 0)] for each in schema.TRACES.names}, schema=schema.TRACES),
+        "traces": pa.table({key: [trace_row.get(key, 0)] for key in schema.TRACES.names}, schema=schema.TRACES),
     }
 
 
@@ -101,24 +105,24 @@ def write(store: Path, args: argparse.Namespace) -> None:
 
 def measure(store: str) -> dict[str, tuple[float, int]]:
     """Return the time (ms) and the number of entries of each view."""
-    found = {}
+    results = {}
     for view in ORDER:
         before = time.perf_counter()
         answer = QueryEngine().ask(Selection((LocalStore(store).job("last"),)), view, Options())
-        took = (time.perf_counter() - before) * 1000
-        found[view] = took, len(answer.folded.entries) if view == "op" else answer.tree.kept
-    return found
+        view_ms = (time.perf_counter() - before) * 1000
+        results[view] = view_ms, len(answer.folded.entries) if view == "op" else answer.tree.kept
+    return results
 
 
 def main() -> None:
     """Write a job and read it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
-    _, found = _fresh.measured(__file__, parser, write, measure)
+    _, results = _fresh.run_in_processes(__file__, parser, write, measure)
     for view in ORDER:
-        took = statistics.median(one[view][0] for one in found)
-        share = f"   {_fresh.share(took, LIMITS_MS[view])}" if view in LIMITS_MS else ""
-        print(f"{view:5} view {took:6.1f} ms of {found[0][view][1]:,} entries{share}")
+        median_ms = statistics.median(result[view][0] for result in results)
+        share = f"   {_fresh.limit_ratio(median_ms, LIMITS_MS[view])}" if view in LIMITS_MS else ""
+        print(f"{view:5} view {median_ms:6.1f} ms of {results[0][view][1]:,} entries{share}")
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 
 
 class Turn:
-    """A turn of ``steps`` steps; at its end, ``faults`` is its number of page faults.
+    """A turn of ``steps`` steps; at its end, ``faults`` is the number of page faults in it.
 
-    They are the page faults of the whole process.
+    All page faults of the process count.
     """
 
     def __init__(self, steps):
         self.steps = steps
-        self.faults = -taken()
+        self.faults = -page_faults()
 
 
-def taken():
+def page_faults():
     """Return the number of page faults without I/O of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
@@ -32,18 +32,18 @@ def turn(line):
     """
     steps, *words = line.split()
     with bare("bare" in words):
-        run = Turn(int(steps))
+        current_turn = Turn(int(steps))
         try:
-            yield run
+            yield current_turn
         finally:
-            run.faults += taken()
+            current_turn.faults += page_faults()
 
 
 @contextmanager
-def bare(out):
-    """Remove the hooks within the block if ``out``."""
+def bare(active):
+    """Remove the hooks within the block if ``active``."""
     core = sys.modules.get("_tfprof.shim.core")
-    replaced = core.state().replaced if core is not None and out else []
+    replaced = core.state().replaced if core is not None and active else []
     for owner, name, original, _ in replaced:
         setattr(owner, name, original)
     try:

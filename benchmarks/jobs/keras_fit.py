@@ -1,8 +1,8 @@
 """A Keras fit on random images for each line of the input.
 
-A line has the number of batches. With `bare` as its second word, the fit runs without the
+A line contains the number of batches. With `bare` as its second word, the fit runs without the
 profiler's hooks. The answer to each line is a line of JSON: total seconds, page faults, and an
-empty list in place of the seconds of each step.
+empty list, since the seconds of each step are not measured.
 """
 
 import json

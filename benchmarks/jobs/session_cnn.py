@@ -1,8 +1,8 @@
 """A Session.run convolutional network on random images, TF 1.15 to 2.21.
 
-Each line of the input has a number of steps to run. The answer to it is a line of JSON: total
-seconds, seconds of each step, and page faults. With `bare` as the second word of the line, the
-steps run without the profiler's hooks. With the argument `full`, the script itself traces every
+Each line of the input contains the number of steps to run. The answer to it is a line of JSON:
+total seconds, seconds of each step, and page faults. With `bare` as the second word of the line,
+the steps run without the profiler's hooks. With the argument `full`, the script itself traces every
 second step.
 """
 

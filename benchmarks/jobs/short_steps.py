@@ -39,35 +39,35 @@ def config():
 def session(length):
     """Session.run with one feed and one fetch."""
     with tf.Graph().as_default() as graph:
-        given = v1.placeholder(tf.float32, [])
-        result = chain(given, length)
-    running = v1.Session(graph=graph, config=config())
-    return lambda: running.run(result, {given: 1.0})
+        feed = v1.placeholder(tf.float32, [])
+        result = chain(feed, length)
+    tf_session = v1.Session(graph=graph, config=config())
+    return lambda: tf_session.run(result, {feed: 1.0})
 
 
 def callable_(length):
     """A callable of Session.make_callable."""
     with tf.Graph().as_default() as graph:
         variable = v1.get_variable("given", [], use_resource=True)
-        result, start = chain(variable.read_value(), length), variable.initializer
-    running = v1.Session(graph=graph, config=config())
-    running.run(start)
-    return running.make_callable(result)
+        result, initializer = chain(variable.read_value(), length), variable.initializer
+    tf_session = v1.Session(graph=graph, config=config())
+    tf_session.run(initializer)
+    return tf_session.make_callable(result)
 
 
 def function(length):
     """A call of a tf.function."""
     step = tf.function(lambda value: chain(value, length))
-    given = tf.constant(1.0)
-    return lambda: step(given)
+    argument = tf.constant(1.0)
+    return lambda: step(argument)
 
 
 def concrete(length):
     """A direct call of a concrete function."""
     step = tf.function(lambda value: chain(value, length))
-    given = tf.constant(1.0)
-    called = step.get_concrete_function(given)
-    return lambda: called(given)
+    argument = tf.constant(1.0)
+    concrete_function = step.get_concrete_function(argument)
+    return lambda: concrete_function(argument)
 
 
 def tape(length):
@@ -75,9 +75,9 @@ def tape(length):
     variable = tf.Variable(1.0)
 
     def step():
-        with tf.GradientTape() as recorded:
+        with tf.GradientTape() as gradient_tape:
             loss = chain(variable * variable, length)
-        variable.assign_sub(0.01 * recorded.gradient(loss, variable))
+        variable.assign_sub(0.01 * gradient_tape.gradient(loss, variable))
 
     return step
 
@@ -113,48 +113,48 @@ PATHS = {
 }
 
 
-def block(step, steps):
+def block_time(step, steps):
     """Return the mean of the middle half of the times of ``steps`` steps, in microseconds."""
-    clock, took = time.perf_counter, []
+    clock, times = time.perf_counter, []
     for _ in range(steps):
-        began = clock()
+        start = clock()
         step()
-        took.append(clock() - began)
-    took.sort()
-    middle = took[steps // 4 : steps - steps // 4] or took
+        times.append(clock() - start)
+    times.sort()
+    middle = times[steps // 4 : steps - steps // 4] or times
     return 1e6 * sum(middle) / len(middle)
 
 
-def batches(step, calls):
+def batch_time(step, calls):
     """Return the microseconds a batch in ``calls`` calls of fit."""
-    return block(step, calls) / STEPS
+    return block_time(step, calls) / STEPS
 
 
-def length_of(path, wanted):
-    """Return the number of operations for a step of about ``wanted`` microseconds."""
-    measure, steps = (batches, 3) if path == "fit" else (block, WARM_UP)
-    shortest, longer = (measure(PATHS[path](length), steps) for length in (0, 40))
-    return min(LONGEST, max(0, int((wanted - shortest) / max(longer - shortest, 1) * 40)))
+def chain_length(path, target_us):
+    """Return the number of operations for a step of about ``target_us`` microseconds."""
+    measure, steps = (batch_time, 3) if path == "fit" else (block_time, WARM_UP)
+    shortest, with_chain = (measure(PATHS[path](length), steps) for length in (0, 40))
+    return min(LONGEST, max(0, int((target_us - shortest) / max(with_chain - shortest, 1) * 40)))
 
 
 def main():
     """Run the turns."""
-    path, wanted, turns, seconds = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    path, target_us, turns, seconds = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     with bare(True):
-        step = PATHS[path](length_of(path, wanted))
-        block(step, 3 if path == "fit" else WARM_UP)
-    measure, steps, before = (batches, 1, 1) if path == "fit" else (block, STEPS, STEPS // 5)
-    block(step, 3 if path == "fit" else WARM_UP)
-    took = {"armed": [], "bare": [], "again": []}
-    names = list(took)
+        step = PATHS[path](chain_length(path, target_us))
+        block_time(step, 3 if path == "fit" else WARM_UP)
+    measure, steps, warm_up_steps = (batch_time, 1, 1) if path == "fit" else (block_time, STEPS, STEPS // 5)
+    block_time(step, 3 if path == "fit" else WARM_UP)
+    times = {"armed": [], "bare": [], "again": []}
+    names = list(times)
     end = time.monotonic() + seconds
-    while len(took["bare"]) < turns and time.monotonic() < end:
-        first = len(took["bare"]) % 3
+    while len(times["bare"]) < turns and time.monotonic() < end:
+        first = len(times["bare"]) % 3
         for name in names[first:] + names[:first]:
             with bare(name != "armed"):
-                block(step, before)
-                took[name].append(measure(step, steps))
-    print(json.dumps(took), flush=True)
+                block_time(step, warm_up_steps)
+                times[name].append(measure(step, steps))
+    print(json.dumps(times), flush=True)
 
 
 main()

@@ -1,5 +1,5 @@
-// Replacements for the old browser interfaces that the viewer of chrome://tracing uses: version 0 of custom elements
-// (document.registerElement) and of shadow roots, and HTML imports.
+// Replacements for the old browser interfaces that the viewer of chrome://tracing uses: custom elements v0
+// (document.registerElement), shadow DOM v0, and HTML imports.
 (function () {
   const kinds = {};
   const create = document.createElement.bind(document);
@@ -73,23 +73,26 @@ window.openTrace = function (text) {
 
 // Returns the warnings, flows and processes of the trace in the viewer; times are in µs from the first event.
 window.summary = function () {
-  const at = (ms) => Math.round(ms * 1000);
+  const micros = (ms) => Math.round(ms * 1000);
   const flows = model.flowEvents.map((flow) => ({
     title: flow.title,
     from: flow.startSlice && flow.startSlice.title,
     to: flow.endSlice && flow.endSlice.title,
-    start: at(flow.start),
-    end: at(flow.start + flow.duration),
+    start: micros(flow.start),
+    end: micros(flow.start + flow.duration),
   }));
   const processes = model.getAllProcesses().map((process) => ({
     name: process.name,
     lanes: Object.values(process.threads).map((thread) => ({
       lane: thread.tid,
-      slices: thread.sliceGroup.slices.map((slice) => [slice.title, at(slice.start), at(slice.duration), slice.args]),
+      slices: thread.sliceGroup.slices.map((slice) => [slice.title, micros(slice.start), micros(slice.duration), slice.args]),
     })),
     counters: Object.values(process.counters).map((counter) => ({
       name: counter.name,
-      series: counter.series.map((series) => [series.name, series.samples.map((one) => [at(one.timestamp), one.value])]),
+      series: counter.series.map((series) => [
+        series.name,
+        series.samples.map((sample) => [micros(sample.timestamp), sample.value]),
+      ]),
     })),
   }));
   return {warnings: model.importWarnings.map((warning) => warning.message), flows, processes};
