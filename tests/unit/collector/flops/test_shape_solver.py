@@ -21,7 +21,7 @@ def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) ->
     """Return the shape of each node's first output by name.
 
     ``recorded`` has the recorded shapes by node. Without it, `x` is recorded, the first node of the
-    first graph, with the batch size ``batch``. ``examples``: see `solved`.
+    first graph, with the batch size ``batch``. ``examples``: see `solve`.
     """
     nodes = Nodes(read(*graphs))
     first = graphs[0][0].attr["_output_shapes"].list.shape[0]
@@ -164,7 +164,7 @@ def test_a_size_that_the_graph_has_elsewhere_needs_no_recorded_shape() -> None:
 
 def test_a_size_that_is_broadcast_may_be_one() -> None:
     graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddV2", ["x", "z"], (4, 3)), node("z", "V", (), (4, 3))]
-    assert Nodes(read(graph)).open.solved(()).shape(0, "x", 0) == (-1, 3)
+    assert Nodes(read(graph)).open_sizes.solve(()).shape(0, "x", 0) == (-1, 3)
 
 
 def test_a_function_has_the_shapes_of_its_arguments() -> None:
