@@ -3,13 +3,13 @@
 import pytest
 from fakes.graphs import signature
 from tfprof.collector.flops.definitions import InputSource
-from tfprof.collector.flops.executed import LabelInfo, fed, in_order, parsed_label, recorded
+from tfprof.collector.flops.executed import LabelInfo, fed_placeholder, parsed_label, recorded_shapes, shapes_in_order
 from tfprof.collector.store.output_signatures import OpOutput, encode
 from tfprof.collector.tfviews.inlined import inlined
 
 
 @pytest.mark.parametrize(
-    ("label", "expected"),
+    ("label", "info"),
     [
         (
             "x = MatMul(a, b:1, ^c)",
@@ -26,15 +26,15 @@ from tfprof.collector.tfviews.inlined import inlined
         ("", None),
     ],
 )
-def test_labels_are_parsed(label: str, expected: LabelInfo | None) -> None:
-    assert parsed_label(label) == expected
+def test_labels_are_parsed(label: str, info: LabelInfo | None) -> None:
+    assert parsed_label(label) == info
 
 
 def test_names_of_fed_placeholders_are_parsed() -> None:
-    assert fed("_arg_model/images_0_12") == InputSource("model/images", 0)
-    assert fed("_arg_split_2_0") == InputSource("split", 2)
-    assert fed("images") is None
-    assert fed("_arg_images") is None
+    assert fed_placeholder("_arg_model/images_0_12") == InputSource("model/images", 0)
+    assert fed_placeholder("_arg_split_2_0") == InputSource("split", 2)
+    assert fed_placeholder("images") is None
+    assert fed_placeholder("_arg_images") is None
 
 
 def test_names_of_nodes_in_inlined_functions_are_parsed() -> None:
@@ -44,20 +44,20 @@ def test_names_of_nodes_in_inlined_functions_are_parsed() -> None:
 
 
 def test_shapes_by_slot() -> None:
-    assert recorded(signature((2, 3), (), None)) == ((2, 3), (), None)
-    assert recorded(b"") == ()
+    assert recorded_shapes(signature((2, 3), (), None)) == ((2, 3), (), None)
+    assert recorded_shapes(b"") == ()
     outputs = [OpOutput(1, 1, b"", True, True), OpOutput(0, 1, b"", True, True)]
-    assert recorded(encode(outputs)) == ((),), "a slot is ignored if lower slots are missing"
+    assert recorded_shapes(encode(outputs)) == ((),), "a slot is ignored if lower slots are missing"
     twice = [OpOutput(0, 1, b"", True, True), OpOutput(0, 1, None, True, True)]
-    assert recorded(encode(twice)) == (None,), "the last one counts"
+    assert recorded_shapes(encode(twice)) == (None,), "the last output counts"
 
 
 def test_shapes_by_position_as_in_tensorflows_python() -> None:
-    assert in_order(signature((2, 3), None)) == [(2, 3), ()], "a missing shape counts as a scalar"
+    assert shapes_in_order(signature((2, 3), None)) == [(2, 3), ()], "a missing shape counts as a scalar"
 
 
 def test_invalid_signatures_have_no_shapes() -> None:
-    assert recorded(b"\x00\x01\x02\x7f") == ()
-    assert in_order(b"\x80") == []
+    assert recorded_shapes(b"\x00\x01\x02\x7f") == ()
+    assert shapes_in_order(b"\x80") == []
     broken = encode([OpOutput(0, 1, b"\xff\xff", True, True)])
-    assert recorded(broken) == (None,)
+    assert recorded_shapes(broken) == (None,)
