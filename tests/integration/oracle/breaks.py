@@ -72,7 +72,7 @@ def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.
 
         return measured
 
-    return _without_c(put(aggregation, "_measured", made))
+    return _without_c(put(aggregation, "_summands", made))
 
 
 def _average_over_all(known: Any) -> Any:
