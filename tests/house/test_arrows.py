@@ -128,7 +128,7 @@ ALLOWED = {
     ),
 }
 #: Packages whose rooms may import each other in circles.
-ONE_PIECE = ("shim",)
+CIRCULAR = ("shim",)
 GENERATED = {"collector.proto", "collector.decoders.proto"}
 #: File -> the modules that it names in strings, to start processes with them.
 STARTED = {
@@ -137,7 +137,7 @@ STARTED = {
     "agent/launcher/report.py": {"cli.report"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
-#: File -> the names (`module:name`) that it imports on first use by collector/loader.py.
+#: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.
 LOADED = {
     "collector/api.py": {"collector.export.messages:advice_message", "collector.exporters.profile_proto:pieces"},
     "collector/forms.py": {
@@ -190,7 +190,7 @@ LOADED = {
 LOADABLE = re.compile(r"tfprof(\.\w+)+:\w*\Z")
 #: Packages that the shim may import in a job, since TensorFlow has loaded them before any patch
 #: runs.
-JOB_BRINGS = ("tensorflow", "tf_keras", "keras", "wrapt")
+JOB_PACKAGES = ("tensorflow", "tf_keras", "keras", "wrapt")
 
 
 @cache
@@ -242,15 +242,16 @@ def _imported(path: Path) -> Iterator[str]:
 @cache
 def _arrows() -> dict[str, set[str]]:
     """Return the modules of other rooms that each room imports."""
-    found: dict[str, set[str]] = {}
+    arrows: dict[str, set[str]] = {}
     for path in sources():
         room = _room(_module(path))
-        found.setdefault(room, set()).update(name for name in _imported(path) if _room(name) not in {room, *GENERATED})
-    return found
+        modules = {name for name in _imported(path) if _room(name) not in {room, *GENERATED}}
+        arrows.setdefault(room, set()).update(modules)
+    return arrows
 
 
-def _is_in(module: str, names: set[str]) -> bool:
-    return module in names or _room(module) in names
+def _is_allowed(module: str, allowed: set[str]) -> bool:
+    return module in allowed or _room(module) in allowed
 
 
 def test_every_room_is_in_the_table() -> None:
@@ -259,21 +260,19 @@ def test_every_room_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_a_room_imports_only_what_its_row_allows(room: str) -> None:
-    may = set(ALLOWED[room].split())
-    assert not {module for module in _arrows().get(room, ()) if not _is_in(module, may)}
+    allowed = set(ALLOWED[room].split())
+    assert not {module for module in _arrows().get(room, ()) if not _is_allowed(module, allowed)}
 
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_a_row_allows_only_what_its_room_imports(room: str) -> None:
-    there = _arrows().get(room, set())
-    assert not set(ALLOWED[room].split()) - there - {_room(module) for module in there}
+    imported = _arrows().get(room, set())
+    assert not set(ALLOWED[room].split()) - imported - {_room(module) for module in imported}
 
 
 def test_imports_between_rooms_form_no_circle() -> None:
     arrows = {
-        room: {_room(module) for module in modules}
-        for room, modules in _arrows().items()
-        if _top(room) not in ONE_PIECE
+        room: {_room(module) for module in modules} for room, modules in _arrows().items() if _top(room) not in CIRCULAR
     }
     while arrows:
         lowest = {room for room, below in arrows.items() if not below & set(arrows)}
@@ -286,18 +285,18 @@ def _top(room: str) -> str:
 
 
 def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
-    found = {str(path.relative_to(ROOT)): names for path in sources() if (names := _loaded(path))}
-    assert found == LOADED
-    for module, _, function in (name.partition(":") for names in found.values() for name in names):
-        loaded = importlib.import_module(f"tfprof.{module}")
-        assert not function or callable(getattr(loaded, function))
+    names_of_files = {str(path.relative_to(ROOT)): names for path in sources() if (names := _loaded(path))}
+    assert names_of_files == LOADED
+    for name, _, function in (target.partition(":") for names in names_of_files.values() for target in names):
+        module = importlib.import_module(f"tfprof.{name}")
+        assert not function or callable(getattr(module, function))
 
 
 #: Modules of the store that any room may import. They define what a store contains, not how it is
 #: kept on disk.
-STORE = {"catalog", "columns", "devices", "output_signatures", "protocols", "schema"}
-#: Room -> the other modules of the store that it imports.
-OPENED = {
+STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocols", "schema"}
+#: Room -> the other modules of the store that it may import.
+STORE_ACCESS = {
     "cli": {"reader"},
     "collector.api": {"reader"},
     "collector.daemon": {"retention", "writer"},
@@ -306,22 +305,23 @@ OPENED = {
     "collector.query": {"lock", "reader", "retention", "row_follower"},
 }
 #: Modules of collector.query that work on the folders of a store.
-FOLDERS = {"following", "removing", "watching"}
+FOLDER_QUERIES = {"following", "removing", "watching"}
 SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
 
 
 def test_rooms_above_the_store_import_only_its_listed_modules() -> None:
     for room, modules in _arrows().items():
-        of_store = {
+        store_modules = {
             module.removeprefix("collector.store.") for module in modules if module.startswith("collector.store.")
         }
-        assert of_store <= STORE | OPENED.get(room, set()), room
+        assert store_modules <= STORE_CONTENT | STORE_ACCESS.get(room, set()), room
 
 
 def test_queries_import_the_storage_modules_only_to_work_on_folders() -> None:
     for path in sources("collector/query"):
-        of_store = {name.removeprefix("tfprof.collector.store") for name in imports(path)} - set(imports(path))
-        assert path.stem in FOLDERS or {name.removeprefix(".") for name in of_store} <= STORE | {""}, path
+        names = {name.removeprefix("tfprof.collector.store") for name in imports(path)} - set(imports(path))
+        store_modules = {name.removeprefix(".") for name in names}
+        assert path.stem in FOLDER_QUERIES or store_modules <= STORE_CONTENT | {""}, path
 
 
 def test_only_the_store_has_sql_and_duckdb() -> None:
@@ -334,7 +334,7 @@ def test_only_the_store_has_sql_and_duckdb() -> None:
 
 
 def test_modules_named_by_a_string_are_listed() -> None:
-    found = {}
+    modules = {}
     for path in sources():
         names = {
             node.value.removeprefix("tfprof.")
@@ -342,8 +342,8 @@ def test_modules_named_by_a_string_are_listed() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_module(node.value)
         }
         if names:
-            found[str(path.relative_to(ROOT))] = names
-    assert found == STARTED
+            modules[str(path.relative_to(ROOT))] = names
+    assert modules == STARTED
 
 
 def _is_module(text: str) -> bool:
@@ -351,14 +351,15 @@ def _is_module(text: str) -> bool:
     return top == "tfprof" and (ROOT / module.replace(".", "/")).with_suffix(".py").exists()
 
 
-def test_only_the_rules_of_parity_ask_for_a_version_or_for_exactness() -> None:
-    def asks(node: ast.AST) -> bool:
+def test_only_the_rules_of_parity_query_the_version_and_exactness() -> None:
+    def is_query(node: ast.AST) -> bool:
         if isinstance(node, ast.Compare):
-            return any(isinstance(one, ast.Constant) and one.value in COMPAT for one in (node.left, *node.comparators))
+            operands = (node.left, *node.comparators)
+            return any(isinstance(operand, ast.Constant) and operand.value in COMPAT for operand in operands)
         return isinstance(node, ast.Attribute) and node.attr == "exact"
 
-    asking = {path.relative_to(ROOT).as_posix() for path in sources() for node in ast.walk(tree(path)) if asks(node)}
-    assert asking == {"collector/tfviews/parity.py"}
+    files = {path.relative_to(ROOT).as_posix() for path in sources() for node in ast.walk(tree(path)) if is_query(node)}
+    assert files == {"collector/tfviews/parity.py"}
 
 
 def test_imports_of_tfprof_are_relative() -> None:
@@ -373,14 +374,14 @@ def test_imports_of_tfprof_are_relative() -> None:
 
 @pytest.mark.parametrize("room", ["formats", "commands", "shim"])
 def test_code_in_jobs_and_starters_imports_only_the_standard_library_and_what_the_job_has(room: str) -> None:
-    wrong = [
+    forbidden = [
         f"{path}: {name}"
         for path in sources(room)
         for name in imports(path)
         if name.split(".")[0] not in sys.stdlib_module_names | {"tfprof", "_tfprof", "sitecustomize"}
-        and not name.startswith(JOB_BRINGS)
+        and not name.startswith(JOB_PACKAGES)
     ]
-    assert not wrong
+    assert not forbidden
 
 
 def test_the_launcher_starts_without_third_party_packages() -> None:
@@ -388,8 +389,9 @@ def test_the_launcher_starts_without_third_party_packages() -> None:
 
     code = "import sys, tfprof.agent.launcher.run; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    third = {"zmq", "psutil", "pyarrow", "duckdb", "click", "rich", "google.protobuf", "asyncio"}
-    assert not third & set(loaded)
+    # asyncio is of the standard library, but slow to import.
+    forbidden = {"zmq", "psutil", "pyarrow", "duckdb", "click", "rich", "google.protobuf", "asyncio"}
+    assert not forbidden & set(loaded)
 
 
 def test_the_collector_daemon_never_loads_the_query_engine() -> None:

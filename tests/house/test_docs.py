@@ -57,10 +57,10 @@ def test_the_wire_page_lists_every_message_type() -> None:
     listed = {
         (int(n), name) for n, name in re.findall(r"^\| (\d+) ([A-Z]+) \|", (DOCS / "wire.md").read_text(), re.MULTILINE)
     }
-    names = {name: value for name, value in vars(wire).items() if name.isupper() and isinstance(value, int)}
-    names.pop("BODY_MAX")
-    names.pop("WIRE_VERSION")
-    assert listed == {(value, name) for name, value in names.items()}
+    types = {name: value for name, value in vars(wire).items() if name.isupper() and isinstance(value, int)}
+    types.pop("BODY_MAX")
+    types.pop("WIRE_VERSION")
+    assert listed == {(value, name) for name, value in types.items()}
 
 
 def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
@@ -81,8 +81,8 @@ def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
     assert {int(kind): name for kind, name in listed} == layout.SPAN_NAMES
     for flag in (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP, layout.FLAG_SAMPLED):
         assert f"\n| {flag} | the " in text
-    for form in (layout.SPAN, layout.RECORD, layout.XSPACE_HEAD):
-        assert f"`{form.format}`" in text
+    for structure in (layout.SPAN, layout.RECORD, layout.XSPACE_HEAD):
+        assert f"`{structure.format}`" in text
 
 
 def test_every_setting_is_documented() -> None:
@@ -102,8 +102,8 @@ def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_prose_is_wrapped_at_100_columns(page: Path) -> None:
-    written = page.read_text().replace(table.markdown(), "")
-    assert [line for line in prose(written) if len(line) > 100] == []
+    text = page.read_text().replace(table.markdown(), "")
+    assert [line for line in prose(text) if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -132,7 +132,7 @@ def test_the_matrix_names_only_existing_rows_limitations_and_jobs() -> None:
     assert scripts == {path.name for path in JOBS.glob("[a-z]*.py")}
 
 
-#: By example and line number: text of the lines that the pages name beside ops.
+#: Example -> line number that the pages show -> text in this line.
 EXAMPLES = {
     "session_digits.py": {
         13: "conv2d",
@@ -148,8 +148,8 @@ EXAMPLES = {
 
 
 def test_the_pages_show_current_line_numbers_of_the_examples() -> None:
-    for name, lines in EXAMPLES.items():
+    for name, texts in EXAMPLES.items():
         code = (ROOT / "examples" / name).read_text().splitlines()
-        shown = {int(line) for page in PAGES for line in re.findall(rf"{name}:(\d+)", page.read_text())}
-        assert shown == set(lines)
-        assert not {line: text for line, text in lines.items() if text not in code[line - 1]}
+        shown = {int(number) for page in PAGES for number in re.findall(rf"{name}:(\d+)", page.read_text())}
+        assert shown == set(texts)
+        assert not {number: text for number, text in texts.items() if text not in code[number - 1]}

@@ -11,14 +11,14 @@ from tfprof.commands import isolated
 from tfprof.formats.version import VERSION
 
 
-def _setup() -> configparser.ConfigParser:
+def _setup_cfg() -> configparser.ConfigParser:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg")
     return parser
 
 
 def test_the_package_list_is_the_list_of_folders() -> None:
-    listed = set(_setup()["options"]["packages"].split())
+    listed = set(_setup_cfg()["options"]["packages"].split())
     folders = {
         "tfprof." + ".".join(path.parent.relative_to(ROOT).parts)
         for part in PARTS
@@ -27,7 +27,7 @@ def test_the_package_list_is_the_list_of_folders() -> None:
     assert listed == folders
 
 
-def test_the_changelog_begins_with_the_version() -> None:
+def test_the_changelog_begins_with_the_current_version() -> None:
     headings = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## ")]
     assert VERSION in headings[0]
 
@@ -40,8 +40,8 @@ def test_every_command_that_is_installed_exists() -> None:
 
 
 def test_the_build_makes_every_command() -> None:
-    (made,) = re.findall(r"^COMMANDS = (.*)$", (ROOT / "setup.py").read_text(), re.MULTILINE)
-    assert ast.literal_eval(made) == tuple(isolated.COMMANDS)
+    (commands,) = re.findall(r"^COMMANDS = (.*)$", (ROOT / "setup.py").read_text(), re.MULTILINE)
+    assert ast.literal_eval(commands) == tuple(isolated.COMMANDS)
 
 
 def test_the_inject_folder_holds_one_file() -> None:

@@ -8,7 +8,7 @@ import pytest
 from house.tree import ROOT, sources
 
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
-#: Packages whose code runs in jobs, and their files whose functions are never called in a job.
+#: Packages whose code runs in jobs, and the files in them whose functions no job calls.
 IN_JOBS = ("formats", "shim")
 OUTSIDE_JOBS = {"given_up.py", "runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
 #: Files that may catch every exception: the guard, the injected file, the forked children.
@@ -46,47 +46,47 @@ def test_only_the_guards_catch_everything() -> None:
 
 
 #: Exceptions that only tfprof raises.
-OWN = {"ChannelError", "InvalidValueError", "PolicyError", "NoisyError", "TooLargeError"}
+OWN_EXCEPTIONS = {"ChannelError", "InvalidValueError", "PolicyError", "NoisyError", "TooLargeError"}
 
 
 def test_every_handler_in_a_job_lets_the_exceptions_of_the_job_pass() -> None:
-    wrong = []
+    violations = []
     for path in sources(*IN_JOBS):
         if path.name in OUTSIDE_JOBS | {"sitecustomize.py"}:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ExceptHandler):
-                kinds = getattr(node.type, "elts", [node.type])
-                caught = {getattr(each, "attr", getattr(each, "id", "")) for each in kinds}
-                if not caught <= OWN and not _asks(node):
-                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert not wrong
+                types = getattr(node.type, "elts", [node.type])
+                names = {getattr(type_, "attr", getattr(type_, "id", "")) for type_ in types}
+                if not names <= OWN_EXCEPTIONS and not _asks_guard(node):
+                    violations.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not violations
 
 
-def _asks(handler: ast.ExceptHandler) -> bool:
+def _asks_guard(handler: ast.ExceptHandler) -> bool:
     """Return whether the handler asks the guard whose exception it is, or ends with ``raise``."""
     last = handler.body[-1]
     if isinstance(last, ast.Raise) and last.exc is None:
         return True
-    called = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
-    calls = (call.value if isinstance(call, ast.Subscript) else call for call in called)
+    callees = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
+    functions = (callee.value if isinstance(callee, ast.Subscript) else callee for callee in callees)
     # `handlers` in shim/process_events.py holds the guard's `contain_in_callback`, or nothing.
-    asking = {"contain", "raised_by_job", "contain_in_callback", "handlers"}
-    return any(getattr(call, "id", getattr(call, "attr", "")) in asking for call in calls)
+    guard_functions = {"contain", "raised_by_job", "contain_in_callback", "handlers"}
+    return any(getattr(one, "id", getattr(one, "attr", "")) in guard_functions for one in functions)
 
 
 def _passes_on(handler: ast.ExceptHandler) -> bool:
     """Return whether the handler raises again, or passes the exception to the guard."""
-    inner = list(ast.walk(handler))
-    calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in inner if isinstance(node, ast.Call)}
-    return any(isinstance(node, ast.Raise) for node in inner) or bool(
+    nodes = list(ast.walk(handler))
+    calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in nodes if isinstance(node, ast.Call)}
+    return any(isinstance(node, ast.Raise) for node in nodes) or bool(
         calls & {"contain", "contain_in_callback", "failed", "_failed", "_report_failure"}
     )
 
 
-def test_the_shim_starts_threads_only_for_windows() -> None:
-    users = [path.name for path in sources(*IN_JOBS) if path.name not in OUTSIDE_JOBS and _starts_threads(path)]
-    assert set(users) <= {"profiler.py"}
+def test_the_shim_starts_threads_only_for_profiler_sessions() -> None:
+    files = {path.name for path in sources(*IN_JOBS) if path.name not in OUTSIDE_JOBS and _starts_threads(path)}
+    assert files <= {"profiler.py"}
 
 
 def _starts_threads(path: Path) -> bool:

@@ -19,8 +19,8 @@ NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS, *METHODS}
 
 def sources(*parts: str) -> list[Path]:
     """Return the Python files of ``parts`` (by default all), without generated ones."""
-    found = [path for part in parts or PARTS for path in sorted((ROOT / part).rglob("*.py"))]
-    return [path for path in found if not path.name.endswith("_pb2.py")]
+    files = [path for part in parts or PARTS for path in sorted((ROOT / part).rglob("*.py"))]
+    return [path for path in files if not path.name.endswith("_pb2.py")]
 
 
 def tree(path: Path) -> ast.Module:
@@ -47,23 +47,24 @@ def slugs() -> set[str]:
 
     These are the strings that are bound to the name `slug`, and all strings of words with dashes.
     """
-    found = set(SLUGS)
+    words = set(SLUGS)
     for path in sources():
         for node in ast.walk(tree(path)):
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 if any(isinstance(target, ast.Name) and target.id == "slug" for target in targets):
-                    found |= _literal(node.value)
+                    words |= _literal(node.value)
             elif isinstance(node, ast.keyword) and node.arg == "slug":
-                found |= _literal(node.value)
+                words |= _literal(node.value)
             elif isinstance(node, ast.Dict):
                 for key, value in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == "slug":
-                        found |= _literal(value)
+                        words |= _literal(value)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and DASHED.fullmatch(node.value):
-                found |= {node.value} - set(SETTINGS) - NO_SLUGS
-    return found
+                words |= {node.value} - set(SETTINGS) - NO_SLUGS
+    return words
 
 
 def _literal(node: ast.expr | None) -> set[str]:
+    """Return the string that ``node`` is, as a set; empty if it is not a literal string."""
     return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
