@@ -1,6 +1,6 @@
 """Makes samples of the formats of tfprof 0.2.0: a channel of version 1 and two stores.
 
-It runs with the code of that release:
+The script runs with the code of that release:
 
     python -S make_old_samples.py FOLDER_WITH_TFPROF_0_2_0 SITE_PACKAGES
 """
@@ -20,24 +20,24 @@ def channel():
     """Return a channel of the shim of 0.2.0: two spans, a refusal, a RunMetadata, two XSpaces."""
     from tfprof.shim import layout, ring
 
-    made = ring.Channel(0x20, 7, layout.RING_MIN)
-    made.hello(json.dumps({"name": "old.py", "framework": "tensorflow", "python": "3.11.7"}).encode())
-    made.refuse("no-frames", "text of 0.2.0")
-    made.put(layout.RUN_METADATA, b"metadata", 3, 1000, 2000, 500, 0, 77, layout.RUN)
-    made.put(layout.XSPACE, b"one step", 4, 3000, 4000, 600, 1, 1, layout.BATCH)
-    made.put(layout.XSPACE, b"three steps", 5, 5000, 6000, 700, 1, 3, layout.BATCH)
-    page = made.view
+    writer = ring.Channel(0x20, 7, layout.RING_MIN)
+    writer.hello(json.dumps({"name": "old.py", "framework": "tensorflow", "python": "3.11.7"}).encode())
+    writer.refuse("no-frames", "text of 0.2.0")
+    writer.put(layout.RUN_METADATA, b"metadata", 3, 1000, 2000, 500, 0, 77, layout.RUN)
+    writer.put(layout.XSPACE, b"one step", 4, 3000, 4000, 600, 1, 1, layout.BATCH)
+    writer.put(layout.XSPACE, b"three steps", 5, 5000, 6000, 700, 1, 3, layout.BATCH)
+    view = writer.view
     for number in range(2):
         entry = layout.SPAN.pack(1000 * number, 500, number + 1, 1, layout.RUN, 0, 77, 9, 500, 500, 0)
-        at = layout.SPANS_AT + number * layout.SPAN_SIZE
-        page[at : at + layout.SPAN_SIZE] = entry
+        offset = layout.SPANS_AT + number * layout.SPAN_SIZE
+        view[offset : offset + layout.SPAN_SIZE] = entry
     words = {"span_head": 2, "traced": 5, "step_ns": 1000, "dropped_spans": 1}
     for name, value in words.items():
-        at = layout.JOB_WORDS[name]
-        page[at : at + 8] = value.to_bytes(8, "little")
-    at = layout.COUNTS_AT + 8 * layout.RUN
-    page[at : at + 8] = (2).to_bytes(8, "little")
-    return os.pread(made._fd, os.fstat(made._fd).st_size, 0)
+        offset = layout.JOB_WORDS[name]
+        view[offset : offset + 8] = value.to_bytes(8, "little")
+    offset = layout.COUNTS_AT + 8 * layout.RUN
+    view[offset : offset + 8] = (2).to_bytes(8, "little")
+    return os.pread(writer._fd, os.fstat(writer._fd).st_size, 0)
 
 
 def store(folder):
@@ -50,7 +50,7 @@ def store(folder):
     made_store.write_job(folder, 0x22, {"spans": spans}, state=None)
 
 
-def ops_of(first):
+def op_rows(first):
     """Return the rows of `ops` of four traces from ``first`` on, in order of arrival."""
     return [
         {"trace": trace, "node": node, "device": (trace + node * node) % 4, "start_ns": 1000 * node, "op_start_ns": 10}
@@ -67,15 +67,16 @@ def traced_store(folder):
     from tfprof.collector.store.writer import StoreWriter
 
     writer = StoreWriter(folder, made_store.HOST)
-    for uid, lots in ((0x23, (0, 4)), (0x24, (0,))):
+    for uid, first_traces in ((0x23, (0, 4)), (0x24, (0,))):
         job = writer.job(uid)
         job.identity(made_store.IDENTITY)
-        for first in lots:
+        has_ended = len(first_traces) > 1
+        for first in first_traces:
             names = {} if first else {"names": stored.device_names()}
-            job.append({"ops": stored.table("ops", ops_of(first)), "traces": stored.traces(first, 4), **names})
-            if lots[1:]:
+            job.append({"ops": stored.table("ops", op_rows(first)), "traces": stored.traces(first, 4), **names})
+            if has_ended:
                 job.seal()
-        if lots[1:]:
+        if has_ended:
             job.close("exited", {})
     writer.close()
 
@@ -86,9 +87,9 @@ def main():
     sys.path[:0] = [release, str(Path(release) / "tfprof" / "tests")]
     sys.path.append(packages)
     (HERE / "channel_1.gz").write_bytes(gzip.compress(channel(), mtime=0))
-    for name, write in (("store_0.2.0", store), ("traced_store_0.2.0", traced_store)):
+    for name, write_store in (("store_0.2.0", store), ("traced_store_0.2.0", traced_store)):
         with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder, "store"))
+            write_store(Path(folder, "store"))
             with tarfile.open(HERE / f"{name}.tar.gz", "w:gz") as archive:
                 archive.add(Path(folder, "store"), "store")
 

@@ -2,7 +2,7 @@
 
     python make_samples.py tf1|tf2
 
-It runs under TensorFlow 1.15 as tf1, and under TensorFlow 2 as tf2. `NAME_software.run_metadata`
+Run it with TensorFlow 1.15 for tf1, and with TensorFlow 2 for tf2. `NAME_software.run_metadata`
 and `NAME_full.run_metadata` are one step each of a small session job. `NAME.graph` is its graph
 with shapes. `NAME_….json` has the values that TensorFlow's own protobuf classes read from each
 step. TensorFlow 2 also makes `keras3.xspace` and `keras2.xspace`, each with three batches of a
@@ -36,10 +36,10 @@ def session_samples(name):
                 bias = v1.get_variable("bias", [8])
                 hidden = tf.nn.relu(tf.nn.conv2d(hidden, kernel, strides=[1, 1, 1, 1], padding="SAME") + bias)
         large = tf.constant(np.arange(4096, dtype="f4"), name="large")
-        grown = v1.while_loop(
+        loop = v1.while_loop(
             lambda i, _: i < 3, lambda i, x: (i + 1, x * 1.5), [tf.constant(0), tf.reduce_mean(hidden)]
         )
-        loss = tf.reduce_mean(tf.square(hidden)) + grown[1] + tf.reduce_sum(large)
+        loss = tf.reduce_mean(tf.square(hidden)) + loop[1] + tf.reduce_sum(large)
         train = v1.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
         initialize = v1.global_variables_initializer()
     (DATA / (name + ".graph")).write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
@@ -59,7 +59,7 @@ def session_samples(name):
 def totals(metadata):
     """Return sums and sets of the values in a step's rows."""
     nodes = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
-    used = [use for node in nodes for use in node.memory]
+    uses = [use for node in nodes for use in node.memory]
     outputs = [output.tensor_description.allocation_description for node in nodes for output in node.output]
     return {
         "devices": {device.device: len(device.node_stats) for device in metadata.step_stats.dev_stats},
@@ -68,9 +68,9 @@ def totals(metadata):
         "all_start_micros": sum(node.all_start_micros for node in nodes),
         "op_end_rel_micros": sum(node.op_end_rel_micros for node in nodes),
         "op_end_rel_nanos": sum(node.op_end_rel_nanos or node.op_end_rel_micros * 1000 for node in nodes),
-        "total_bytes": sum(use.total_bytes for use in used),
-        "peak_bytes": sum(use.peak_bytes for use in used),
-        "live_bytes": sum(use.live_bytes for use in used),
+        "total_bytes": sum(use.total_bytes for use in uses),
+        "peak_bytes": sum(use.peak_bytes for use in uses),
+        "live_bytes": sum(use.live_bytes for use in uses),
         "allocators": sorted({node.memory[0].allocator_name for node in nodes if node.memory}),
         "outputs": sum(len(node.output) for node in nodes),
         "output_bytes": sum(max(output.allocated_bytes, output.requested_bytes) for output in outputs),

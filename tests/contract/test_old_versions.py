@@ -1,4 +1,4 @@
-"""Reads what tfprof 0.2.0 wrote (make_old_samples.py): a channel of version 1, and a store."""
+"""Files of tfprof 0.2.0 (make_old_samples.py) are read: a channel of version 1, and two stores."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from contract.make_old_samples import ops_of
+from contract.make_old_samples import op_rows
 from fakes import stored
 from pyarrow import parquet
 from tfprof.agent import old_channels
@@ -29,7 +29,7 @@ from tfprof.formats.version import CHANNEL_VERSION
 DATA = Path(__file__).parent / "data"
 
 
-def _fd(data: bytes) -> int:
+def _memfd(data: bytes) -> int:
     fd = os.memfd_create(layout.MEMFD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.pwrite(fd, data, 0)
     return fd
@@ -49,20 +49,20 @@ def _records(channel: ChannelReader) -> list[Record]:
 
 def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
     assert page[8] == 1
-    channel = ChannelReader(fd := _fd(page))
+    channel = ChannelReader(fd := _memfd(page))
     try:
         assert fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         assert (channel.identity.uid, channel.identity.launch) == (0x20, 7)
         assert channel.hello()["name"] == "old.py"
-        refused, metadata, one, several = _records(channel)
+        refused, metadata, one_step, several_steps = _records(channel)
         assert (refused.kind, json.loads(bytes(refused.body))["slug"]) == (layout.REFUSED, "no-frames")
         assert (metadata.kind, metadata.flags, metadata.step, metadata.key) == (layout.RUN_METADATA, layout.RUN, 3, 77)
         assert bytes(metadata.body) == b"metadata"
-        step, began_ns, _, session = profiled_step(one)
+        step, began_ns, _, session = profiled_step(one_step)
         assert (step.kind, step.ordinal, step.runs, step.key, step.start_ns) == (layout.BATCH, 4, 1, 0, 4000)
         assert (step.duration_ns, began_ns, bytes(session)) == (600, 4000, b"one step")
-        assert (several.kind, several.seq) == (layout.REFUSED, 4)
-        assert json.loads(bytes(several.body))["slug"] == "old-session"
+        assert (several_steps.kind, several_steps.seq) == (layout.REFUSED, 4)
+        assert json.loads(bytes(several_steps.body))["slug"] == "old-session"
         spans = channel.spans(0, 10, ended=True)
         assert spans is not None
         assert [row[2] for row in layout.SPAN.iter_unpack(spans.data)] == [1, 2]
@@ -73,7 +73,7 @@ def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
 
 
 def test_counters_that_version_1_lacks_are_absent(page: bytes) -> None:
-    channel = ChannelReader(_fd(page))
+    channel = ChannelReader(_memfd(page))
     counters = channel.counters()
     channel.close()
     assert (counters["traced"], counters["dropped_spans"], counters["counts"]["run"]) == (5, 1, 2)
@@ -92,11 +92,11 @@ def test_an_old_record_that_is_too_large_now_becomes_a_refusal() -> None:
 def test_an_unknown_version_is_refused_with_both_versions_in_the_message(page: bytes, version: int) -> None:
     data = page[:8] + version.to_bytes(4, "little") + page[12:]
     with pytest.raises(VersionError, match=rf"version {version} .*speaks {CHANNEL_VERSION}"):
-        ChannelReader(_fd(data))
+        ChannelReader(_memfd(data))
 
 
-def test_adapters_lead_from_other_versions_to_this_one() -> None:
-    assert {to for _, to in old_channels.ADAPTERS} == {CHANNEL_VERSION}
+def test_adapters_convert_other_versions_to_the_current_one() -> None:
+    assert {version for _, version in old_channels.ADAPTERS} == {CHANNEL_VERSION}
     assert old_channels.adapter_of(CHANNEL_VERSION) is None
 
 
@@ -118,14 +118,14 @@ def test_writing_to_a_store_of_the_last_release_gives_it_this_version(tmp_path: 
     shutil.unpack_archive(DATA / "store_0.2.0.tar.gz", tmp_path)
     path = tmp_path / "store"
     writer = LocalStoreWriter(path, "host")
-    job = writer.job(0x21)
-    job.append({"alerts": alert_rows([Alert(1, 1, STALL)])})
-    job.close("ended")
+    job_writer = writer.job(0x21)
+    job_writer.append({"alerts": alert_rows([Alert(1, 1, STALL)])})
+    job_writer.close("ended")
     writer.close()
     assert json.loads((path / "store.json").read_text())["version"] == STORE_VERSION
     store = LocalStore(str(path))
     assert not store.damaged()
-    assert [len(one.table("alerts")) for one in sorted(store.jobs(), key=lambda one: one.info.uid)] == [1, 0]
+    assert [len(job.table("alerts")) for job in sorted(store.jobs(), key=lambda job: job.info.uid)] == [1, 0]
     assert store.job("21".rjust(16, "0")).table("spans")["ordinal"].to_pylist() == [1, 2, 3]
 
 
@@ -135,14 +135,14 @@ BASES = {trace: stored.BASE_NS + trace % 4 for trace in range(12)}
 
 @pytest.fixture
 def traced(tmp_path: Path) -> Path:
-    """A store of 0.2.0: traces in two sealed generations of a job, and in the log of another."""
+    """A store of 0.2.0: a job with traces in two sealed generations, and one with a log."""
     shutil.unpack_archive(DATA / "traced_store_0.2.0.tar.gz", tmp_path)
     return tmp_path / "store"
 
 
 def _append(path: Path, uid: str, first: int) -> list[dict[str, int]]:
     """Append four traces from ``first`` on to a job, seal them, and return their rows."""
-    rows = ops_of(first)
+    rows = op_rows(first)
     with contextlib.closing(LocalStoreWriter(path, "host")) as writer:
         job = writer.job(int(uid, 16))
         job.append({"ops": stored.table("ops", rows), "traces": stored.traces(first, 4)})
@@ -151,25 +151,25 @@ def _append(path: Path, uid: str, first: int) -> list[dict[str, int]]:
 
 
 def test_rollups_of_the_last_release_are_read_and_merged(traced: Path) -> None:
-    """They have more columns than those of this version."""
+    """Rollups of the last release have more columns than those of this version."""
     (total,) = traced.glob(f"jobs/{SEALED}/total-*.parquet")
     assert "histogram" in parquet.read_schema(total).names
-    rows = [*ops_of(0), *ops_of(4)]
+    rows = [*op_rows(0), *op_rows(4)]
     job = LocalStore(str(traced)).job(SEALED)
     assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
-    for some in (range(4), range(2, 7)):
-        chosen = [row for row in rows if row["trace"] in some]
-        assert job.rollup(some).to_pylist() == stored.plain_rollup(chosen, BASES, before=rows)
-    more = _append(traced, SEALED, 8)
+    for traces in (range(4), range(2, 7)):
+        rows_of_traces = [row for row in rows if row["trace"] in traces]
+        assert job.rollup(traces).to_pylist() == stored.plain_rollup(rows_of_traces, BASES, before=rows)
+    rows += _append(traced, SEALED, 8)
     (total,) = traced.glob(f"jobs/{SEALED}/total-*.parquet")
     assert parquet.read_schema(total).names == ROLLUP.names
-    assert LocalStore(str(traced)).job(SEALED).rollup().to_pylist() == stored.plain_rollup(rows + more, BASES)
+    assert LocalStore(str(traced)).job(SEALED).rollup().to_pylist() == stored.plain_rollup(rows, BASES)
 
 
 def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(traced: Path) -> None:
-    """Its rows of `ops` have more columns than those of this version."""
+    """Rows of `ops` in such a log have more columns than those of this version."""
     job = LocalStore(str(traced)).job(LOGGED)
-    rows = ops_of(0)
+    rows = op_rows(0)
     assert job.table("ops").equals(stored.table("ops", rows))
     assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
     rows += _append(traced, LOGGED, 4)
@@ -181,15 +181,15 @@ def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(tr
 def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_retry(
     traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise StoreError("the disk is full", "store-full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(writer_module, "seal", full)
+        patch.setattr(writer_module, "seal", fail)
         with pytest.raises(StoreError, match="store-full"):
             _append(traced, LOGGED, 4)
-    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == stored.plain_rollup(ops_of(0), BASES)
-    rows = ops_of(0) + _append(traced, LOGGED, 4)
+    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == stored.plain_rollup(op_rows(0), BASES)
+    rows = op_rows(0) + _append(traced, LOGGED, 4)
     assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == stored.plain_rollup(rows, BASES)
 
 
@@ -209,7 +209,7 @@ def test_sql_reads_segments_of_both_releases_together(traced: Path) -> None:
     assert job.new_nodes() == {0: 10}
 
 
-def test_a_follower_of_a_log_of_the_last_release_reads_on_from_an_append(traced: Path) -> None:
+def test_a_log_of_the_last_release_is_read_from_an_append_on(traced: Path) -> None:
     (path,) = traced.glob(f"jobs/{LOGGED}/wal-*.log")
-    rest = wal.read_from(path, wal.HEADER.size)
-    assert rest.table("ops").equals(stored.table("ops", ops_of(0)))
+    contents = wal.read_from(path, wal.HEADER.size)
+    assert contents.table("ops").equals(stored.table("ops", op_rows(0)))

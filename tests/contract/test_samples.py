@@ -30,8 +30,8 @@ def _names(interner: Interner) -> dict[tuple[int, int], str]:
 def test_a_step_is_read_as_tensorflow_reads_it(step: str, kind: str) -> None:
     expected = json.loads((DATA / f"{step}.json").read_text())
     interner = Interner()
-    part = (DATA / f"{step}.run_metadata").read_bytes()
-    batch, _, ((rows, base_ns, _, error),) = decoder(kind).run_metadata([part], [7], interner)
+    data = (DATA / f"{step}.run_metadata").read_bytes()
+    batch, _, ((rows, base_ns, _, error),) = decoder(kind).run_metadata([data], [7], interner)
     ops = batch.to_pylist()
     outputs = [decode(interner.table.get(OUTPUTS, op["outputs"])) for op in ops if op["outputs"] != NONE_ID]
     names = _names(interner)
@@ -40,7 +40,7 @@ def test_a_step_is_read_as_tensorflow_reads_it(step: str, kind: str) -> None:
     assert error is None
     assert len(ops) == rows
     assert {op["trace"] for op in ops} == {7}
-    read = {
+    actual = {
         "devices": Counter(names[DEVICE, op["device"]] for op in ops),
         "names": sorted({names[NODE, op["node"]] for op in ops}),
         "base_ns": base_ns,
@@ -54,8 +54,8 @@ def test_a_step_is_read_as_tensorflow_reads_it(step: str, kind: str) -> None:
         "dtypes": sum(signature[0].dtype for signature in outputs),
         "labels": sorted({names[LABEL, op["label"]] for op in ops if op["label"] != NONE_ID}),
     }
-    sums = {name: sum(op[name] for op in ops) for name in expected if name in batch.schema.names and name not in read}
-    assert {**read, **sums} == expected
+    sums = {name: sum(op[name] for op in ops) for name in expected if name in batch.schema.names and name not in actual}
+    assert {**actual, **sums} == expected
 
 
 @pytest.mark.parametrize("name", ["tf1", "tf2"])
@@ -67,12 +67,12 @@ def test_a_graph_keeps_every_node_and_no_large_constant(name: str) -> None:
         (2, node.name, node.op, node.device) for node in nodes
     ]
     for row, node in zip(rows, nodes, strict=True):
-        kept = NodeDef.FromString(row["node_def"])
+        stored = NodeDef.FromString(row["node_def"])
         if node.name == "large":
-            assert "value" not in kept.attr
+            assert "value" not in stored.attr
             assert len(row["node_def"]) < ATTRIBUTE_MAX
         else:
-            assert kept == node
+            assert stored == node
 
 
 def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str]]:
@@ -84,15 +84,15 @@ def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[i
     return session.ops.to_pylist(), spans, _names(interner)
 
 
-@pytest.mark.parametrize(("name", "between"), [("keras3", {}), ("keras2", {"ReadVariableOp": 2, "Identity": 2})])
-def test_every_op_of_a_fit_runs_once_per_batch(name: str, between: dict[str, int]) -> None:
+@pytest.mark.parametrize(("name", "exceptions"), [("keras3", {}), ("keras2", {"ReadVariableOp": 2, "Identity": 2})])
+def test_every_op_of_a_fit_runs_once_per_batch(name: str, exceptions: dict[str, int]) -> None:
     ops, _, names = _fit(name)
     runs: Counter[str] = Counter()
     for op in ops:
         if names[DEVICE, op["device"]] == HOST_DEVICE.decode():
             runs[names[NODE, op["node"]]] += 1
-    assert runs.pop("mul") >= 24  # of the map function: once for each of eight examples a batch, and some ahead
-    assert {node: count for node, count in runs.items() if count != 3} == between
+    assert runs.pop("mul") >= 24  # in the map function: once for each example (eight a batch), and some ahead
+    assert {node: count for node, count in runs.items() if count != 3} == exceptions
     assert {"IteratorGetNext"} < set(runs)
     assert not any(node.startswith("StatefulPartitionedCall") for node in runs)
 
@@ -102,11 +102,11 @@ def test_no_thread_is_busy_for_longer_than_the_batches_last(name: str) -> None:
     ops, spans, names = _fit(name)
     busy: dict[int, int] = defaultdict(int)
     for op in ops:
-        if names[LABEL, op["label"]] != "IteratorGetNext":  # it only waits for other threads
+        if names[LABEL, op["label"]] != "IteratorGetNext":  # this op only waits for other threads
             busy[op["thread"]] += op["op_end_ns"]
     assert len(busy) > 2
-    lasted = spans[-1][0] + spans[-1][1] - spans[0][0]
-    assert all(0 < ns <= lasted for ns in busy.values())
+    total_ns = spans[-1][0] + spans[-1][1] - spans[0][0]
+    assert all(0 < ns <= total_ns for ns in busy.values())
 
 
 def test_iterators_are_on_a_separate_device() -> None:
