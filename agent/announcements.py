@@ -70,7 +70,7 @@ class AnnounceFolder:
                 names = {entry.name for entry in itertools.islice(entries, FILES_MAX)}
         except OSError:
             return []
-        if len(names) < FILES_MAX:  # otherwise some files that were seen may not be listed
+        if len(names) < FILES_MAX:  # a full list may lack files that an earlier one had
             self._seen &= names
         self._tries = {name: tries for name, tries in self._tries.items() if name in names}
         announcements = [

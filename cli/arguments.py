@@ -11,7 +11,7 @@ from .suggestion import suggestion
 
 
 def spellings(names: Sequence[str]) -> dict[str, str]:
-    """Return all spellings of the options ``names``, each with the spelling that click expects."""
+    """Map each spelling of the options ``names`` to the spelling that click expects."""
     return {
         dashes + spelling: f"--{name.replace('_', '-')}"
         for name in names
@@ -36,8 +36,8 @@ def translate(
 ) -> list[str]:
     """Return ``arguments`` with view options as `--name=value`; other words are unchanged.
 
-    ``other_spellings``: spellings of further options of ``command``, each with the spelling that
-    click expects. ``flags``: options without a value. UsageError for an unknown option that has one
+    ``other_spellings`` maps spellings of further options of ``command`` to those that click
+    expects. ``flags``: options without a value. UsageError for an unknown option that has one
     dash and several letters.
     """
     all_spellings = {**SPELLINGS, **(other_spellings or {})}

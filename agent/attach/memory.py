@@ -27,7 +27,7 @@ class FileMemory:
         try:
             return os.pread(self._fd, size, at)
         except OSError as error:
-            raise self._error_at(error, "reading", at) from None
+            raise self._error(error.errno, "reading", at) from None
 
     def write(self, at: int, data: bytes) -> None:
         """Write ``data``; OSError if that is not possible."""
@@ -35,18 +35,18 @@ class FileMemory:
             try:
                 written = os.pwrite(self._fd, data, at)
             except OSError as error:
-                raise self._error_at(error, "writing", at) from None
+                raise self._error(error.errno, "writing", at) from None
             if not written:  # the process has ended
-                raise self._error_at(OSError(errno.ESRCH, os.strerror(errno.ESRCH)), "writing", at)
+                raise self._error(errno.ESRCH, "writing", at)
             at, data = at + written, data[written:]
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
 
-    def _error_at(self, error: OSError, operation: str, at: int) -> OSError:
-        """Return ``error`` with the operation and the address in place of a file name."""
-        return OSError(error.errno, error.strerror, f"{operation} {self._name} at {at:#x}")
+    def _error(self, code: int | None, operation: str, at: int) -> OSError:
+        """Return the error ``code`` with the operation and the address in place of a file name."""
+        return OSError(code, os.strerror(code or 0), f"{operation} {self._name} at {at:#x}")
 
 
 class ProcessMemory(FileMemory):
@@ -62,5 +62,5 @@ class ProcessMemory(FileMemory):
         """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""
         data = super().read(at, size)
         if not data:  # the process has ended
-            raise self._error_at(OSError(errno.ESRCH, os.strerror(errno.ESRCH)), "reading", at)
+            raise self._error(errno.ESRCH, "reading", at)
         return data

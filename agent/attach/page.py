@@ -16,7 +16,7 @@ import marshal
 import struct
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from . import scripts
@@ -29,8 +29,8 @@ _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
 _KEPT_S: Final = 30.0
 #: Time in which the job frees the page once its answer is read, if it gets a processor (seconds).
-FREED_S: Final = 5.0
-POLL_S: Final = 0.002
+_FREED_S: Final = 5.0
+_POLL_S: Final = 0.002
 _READ, _KEEP = 1, 2
 _NOTHING: Final = b"pass\0"
 #: An address with the maximum number of digits.
@@ -60,6 +60,17 @@ def pack(work: Mapping[str, Any]) -> bytes:
     `answer`.
     """
     return zlib.compress(marshal.dumps(dict(work), 2), 6)  # every Python 3 reads version 2 of the format
+
+
+def wait_while_mapped(probe: Callable[[], object]) -> None:
+    """Wait until ``probe`` is false or raises OSError, at most the time in which jobs free a page.
+
+    OSError means that the page is freed or that the process has ended.
+    """
+    deadline = time.monotonic() + _FREED_S
+    with contextlib.suppress(OSError):
+        while probe() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
 
 
 class Page:
@@ -98,7 +109,7 @@ class Page:
             answer = self._answer()
             if answer.state >= until or time.monotonic() > deadline:
                 return answer
-            time.sleep(POLL_S)
+            time.sleep(_POLL_S)
 
     def release(self, *, keep_mapped: bool = False) -> None:
         """Let the job free the page, unless it is to stay mapped (``keep_mapped``).
@@ -114,12 +125,9 @@ class Page:
         If other work began earlier, this thread would turn the garbage collector on while that work
         runs, and a finalizer of the job's could run in the thread of that work.
         """
-        assert self._memory is not None
-        deadline = time.monotonic() + FREED_S
-        with contextlib.suppress(OSError):  # the page is freed, or the process has ended
-            while time.monotonic() < deadline:
-                self._memory.read(self.at, 1)
-                time.sleep(POLL_S)
+        memory = self._memory
+        assert memory is not None
+        wait_while_mapped(lambda: memory.read(self.at, 1))
 
     def _answer(self) -> WorkProgress:
         assert self._memory is not None

@@ -9,7 +9,7 @@ from typing import Final
 from ...formats import runtime_dir
 from ..processes import status_of
 from .memory import FileMemory
-from .page import FREED_S, POLL_S, Page
+from .page import Page, wait_while_mapped
 
 #: Name of the folder with the files, in the user's runtime folder.
 FOLDER: Final = "attach"
@@ -49,10 +49,7 @@ class PageFile(FileMemory):
 
     def wait_until_freed(self, pid: int) -> None:
         """Wait until process ``pid`` has unmapped the page, as `Page.wait_until_freed` does."""
-        deadline = time.monotonic() + FREED_S
-        with contextlib.suppress(OSError):  # the process has ended
-            while self._is_mapped_by(pid) and time.monotonic() < deadline:
-                time.sleep(POLL_S)
+        wait_while_mapped(lambda: self._is_mapped_by(pid))
 
     def is_readable_by(self, pid: int) -> bool:
         """Return whether process ``pid`` can open the files, by the same paths."""

@@ -91,13 +91,13 @@ if not words[1]:
             gc.enable(*paused.pop())
 stays = words[1] == 2
 del words
-freed = ctypes.c_void_p({page}), ctypes.c_size_t({whole})
-stays or last.append(itertools.starmap(ctypes.PyDLL(None).munmap, (freed,)))
+region = ctypes.c_void_p({page}), ctypes.c_size_t({whole})
+stays or last.append(itertools.starmap(ctypes.PyDLL(None).munmap, (region,)))
 """
 
-#: The page is a file. It is read and written: if a mapped file is truncated, the next access to the
-#: memory ends the job. It is mapped only to tell the attaching process that the work goes on: when
-#: that process finds it unmapped, the collector is on.
+#: The page is a file. It is read and written, since a job dies if it accesses a mapped file that
+#: was truncated. The mapping is never accessed: it shows the attaching process that the work still
+#: runs. When that process finds the file unmapped, the collector is on.
 _IN_FILE: Final = """\
 import itertools, mmap, struct, sys
 with open({path!r}, "rb+", 0) as file:

@@ -145,7 +145,7 @@ class Finder:
         return self._missing.has_launch(launch)
 
     def take_lost(self) -> list[Announcement]:
-        """Return the announcements whose channel was found to be lost since the last call."""
+        """Return the announcements whose channels were lost since the last call."""
         lost, self._lost = self._lost, []
         return lost
 

@@ -32,8 +32,8 @@ WAITING: Final = frozenset(
 #: Minimum shares that are reported: waiting in a step, and pauses in the time from step to step.
 WAITING_SHARE_MIN: Final = 0.2
 PAUSE_SHARE_MIN: Final = 0.4
-#: Minimum number of pauses between steps; minimum median pause that is reported (ns). The
-#: interpreter alone causes shorter pauses.
+#: Pauses between steps are reported from this number and this median (ns) on. The interpreter alone
+#: causes shorter pauses.
 _PAUSES_MIN: Final = 20
 _PAUSE_MIN_NS: Final = 500_000
 

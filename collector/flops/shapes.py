@@ -105,12 +105,12 @@ class Nodes:
 
 
 def open_nodes(nodes: Nodes, ran_names: Iterable[str], parity: Parity = DEFAULT) -> list[str]:
-    """Return the executed nodes whose shapes may vary by step, or determine such shapes."""
+    """Return the executed nodes whose shapes may vary from step to step or affect such shapes."""
     return [name for name in ran_names if _is_open(nodes, name, parity)]
 
 
 def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` whose outputs are batches.
+    """Return the ``names`` of nodes whose outputs are batches.
 
     The bytes of these outputs determine the batch size.
     """

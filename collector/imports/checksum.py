@@ -21,7 +21,7 @@ native = _load()
 
 
 def crc32c(data: bytes | memoryview, crc: int = 0) -> int:
-    """Return the CRC-32C of ``data`` appended to bytes whose CRC-32C is ``crc``."""
+    """Extend ``crc``, the CRC-32C of earlier bytes, by ``data``; return the new CRC-32C."""
     return bytewise(data, crc) if native is None else native.crc32c(data, crc)
 
 

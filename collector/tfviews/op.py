@@ -82,7 +82,7 @@ def _ordered(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[
 
 
 def _with_running_totals(entries: Sequence[OpTypeEntry]) -> list[OpTypeEntry]:
-    """Return the entries with running totals: the sums of each entry and all entries after it."""
+    """Return the entries with running totals, which sum up each entry and all entries after it."""
     running = NOTHING
     with_totals = []
     for entry in reversed(entries):
