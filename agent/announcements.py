@@ -31,8 +31,8 @@ class Announcement(NamedTuple):
     """One announcement file.
 
     `pid` is the process's id in its own pid namespace. `text` is `channel` or `refused SLUG text`.
-    `launch` is 0 in jobs of 0.2.0, which do not write it. `made_ns` is the file's time stamp
-    (real ns).
+    `launch` is 0 in announcements without it: those of jobs of 0.2.0 and of `tfprof attach`.
+    `made_ns` is the file's time stamp (real ns).
     """
 
     pid: int

@@ -68,10 +68,10 @@ def ps(store: str, as_json: bool) -> None:
     Only root can see whether another user's process has TensorFlow. Without root, all large Python
     processes of other users are listed.
     """
-    processes, names = targets.survey(), _profiled_names(store)
+    survey, names = targets.survey(), _profiled_names(store)
     if as_json:
-        print_json({"processes": [_document(target, names) for target in processes]})
-    elif processes:
+        print_json({"processes": [_document(target, names) for target in survey]})
+    elif survey:
         rows = [
             [
                 str(target.process.pid),
@@ -80,7 +80,7 @@ def ps(store: str, as_json: bool) -> None:
                 _state(target, names),
                 shlex.join(target.command),
             ]
-            for target in processes
+            for target in survey
         ]
         print_lines(render(_COLUMNS, rows, width=width()))
     else:

@@ -37,7 +37,7 @@ def shown(job_overview: Overview) -> overview_text.OverviewParts:
         row=job_overview.row,
         tags=job_overview.tags,
         stages=job_overview.stages,
-        steps=[(item.kind, item.count, item.spread, item.traced, item.curve) for item in job_overview.steps],
+        steps=[(steps.kind, steps.count, steps.spread, steps.traced, steps.curve) for steps in job_overview.steps],
         ops=job_overview.ops.ops,
         cpus=job_overview.cpus,
         job_series=job_overview.job_series,
@@ -45,5 +45,5 @@ def shown(job_overview: Overview) -> overview_text.OverviewParts:
         alerts=job_overview.alerts,
         warnings=job_overview.warnings,
         notes=job_overview.notes,
-        advice=[(item.title, item.text) for item in job_overview.advice],
+        advice=[(advice.title, advice.text) for advice in job_overview.advice],
     )

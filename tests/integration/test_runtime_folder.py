@@ -1,7 +1,7 @@
 """Odd files in the runtime folder block neither the launcher nor a daemon nor a command.
 
-TFPROF_ODD_FILES=all tries each command with each kind of file at each place, otherwise each two of
-them are tried together.
+TFPROF_ODD_FILES=all tries each command with each kind of file at each place. Otherwise the cases
+are pairwise combinations of place, kind and command.
 """
 
 import itertools
@@ -158,7 +158,7 @@ def places_of_a_run(store: Path) -> set[str]:
 
 
 def cases(names: set[str]) -> list[Case]:
-    """Return all cases, or a Latin square of them: each two of place, kind and command."""
+    """Return all cases, or a Latin square: pairwise combinations of place, kind and command."""
     if TRIES_ALL:
         return [Case(*each) for each in itertools.product(sorted(names), ODD_FILES, COMMANDS)]
     return [
