@@ -18,13 +18,13 @@ _TOLERANCE: Final = 1.1
 SHORT_NS: Final = 60 * 10**9
 #: Kinds of which all steps are timed in a `fit`, `evaluate` or `predict`, and the least time that
 #: this takes for one step (ns).
-_ALL_TIMED: Final = frozenset(
+_TIMED_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH)
 )
-_TIMING_NS: Final = 3_000
+_TIMING_NS_MIN: Final = 3_000
 #: Number of early steps of each key that are always traced under a budget, and maximum number of
 #: keys of one kind that have them.
-_EARLY: Final = 3
+_EARLY_STEPS: Final = 3
 _EARLY_KEYS: Final = 8
 #: Senders of orders, as text.
 _ORDERS: Final = "`tfprof trace` or an alert"
@@ -52,19 +52,19 @@ def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str
         return None
     spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
     is_short = row.steps_ns < SHORT_NS
-    early = "the first steps of each kind are always traced"
+    early_reason = "the first steps of each kind are always traced"
     reasons = (
         (not row.traced, f"no step is traced; counting and timing the steps took {spent} of {steps}"),
-        (_is_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_each(row)}"),
+        (_is_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_step_time(row)}"),
         (
             row.cost <= _share(row.trace) * _TOLERANCE,
             f"an order ({_ORDERS}) set a budget of {100 * _order_share(values):g} %, and earlier steps cost more",
         ),
-        (_is_ordered(row, values), _ordered(row, values)),
+        (_is_ordered(row, values), _order_reason(row, values)),
         (row.trace and not row.trace.startswith("budget"), f"the requested steps are traced (--trace {row.trace})"),
         (
-            2 * _early_steps(traces) >= traces.num_rows,
-            f"{early}, and the job is short: {spent} for {steps} of steps" if is_short else early,
+            2 * _early_step_count(traces) >= traces.num_rows,
+            f"{early_reason}, and the job is short: {spent} for {steps} of steps" if is_short else early_reason,
         ),
         (whole(values, "policy_seen"), f"orders ({_ORDERS}) changed which steps are traced"),
         (True, "the traced steps cost more than estimated from those before them"),
@@ -72,37 +72,41 @@ def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str
     return next(text for applies, text in reasons if applies)
 
 
-def _each(row: JobRow) -> str:
+def _step_time(row: JobRow) -> str:
     return duration(row.steps_ns / max(1, row.steps))
 
 
 def _is_timing(row: JobRow) -> bool:
     """Return whether more than half of the cost is for timing each step."""
-    return row.step_kind in _ALL_TIMED and 2 * row.steps * _TIMING_NS > (row.cost or 0.0) * row.steps_ns
+    return row.step_kind in _TIMED_KINDS and 2 * row.steps * _TIMING_NS_MIN > (row.cost or 0.0) * row.steps_ns
 
 
 def _is_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:
     """Return whether orders selected most of the traced steps.
 
-    The words count only the steps of the last order.
+    The channel counts only the steps of the last order.
     """
     return row.trace == _OFF or (whole(values, "policy_seen") > 0 and 2 * whole(values, "order_traced") > row.traced)
 
 
-def _ordered(row: JobRow, values: Mapping[str, Any]) -> str:
-    ordered = whole(values, "order_traced")
-    if 2 * ordered <= row.traced:
+def _order_reason(row: JobRow, values: Mapping[str, Any]) -> str:
+    order_steps = whole(values, "order_traced")
+    if 2 * order_steps <= row.traced:
         return f"orders ({_ORDERS}) selected the traced steps"
-    return f"an order ({_ORDERS}) selected {min(ordered, row.traced):,} of {row.traced:,} traced steps"
+    return f"an order ({_ORDERS}) selected {min(order_steps, row.traced):,} of {row.traced:,} traced steps"
 
 
-def _early_steps(traces: pa.Table) -> int:
+def _early_step_count(traces: pa.Table) -> int:
     """Return how many of ``traces`` may be steps that are always traced under a budget."""
     keys = traces.group_by(["kind", "key"], use_threads=False).aggregate([("step", "min"), ("step", "count")])
-    of_kinds: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for one in keys.to_pylist():
-        of_kinds[one["kind"]].append((one["step_min"], one["step_count"]))
-    return sum(min(_EARLY, number) for found in of_kinds.values() for _, number in sorted(found)[:_EARLY_KEYS])
+    keys_by_kind: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for row in keys.to_pylist():
+        keys_by_kind[row["kind"]].append((row["step_min"], row["step_count"]))
+    return sum(
+        min(_EARLY_STEPS, number)
+        for kind_keys in keys_by_kind.values()
+        for _, number in sorted(kind_keys)[:_EARLY_KEYS]
+    )
 
 
 def _order_share(values: Mapping[str, Any]) -> float:

@@ -35,17 +35,19 @@ class EventSummary:
     @property
     def line(self) -> str:
         """The event as one line of text: what happened, how often, and the slug."""
-        often = f", {count(self.count)} times" if self.count > 1 else ""
+        repetition = f", {count(self.count)} times" if self.count > 1 else ""
         if self.slug in _LOSSES:
-            often = f": {count(self.count)}"
-        return clean(f"{self.text}{often} [{self.slug}]")
+            repetition = f": {count(self.count)}"
+        return clean(f"{self.text}{repetition} [{self.slug}]")
 
 
 def events(table: pa.Table) -> tuple[EventSummary, ...]:
     """Return the rows of EVENTS merged by slug, in order of first occurrence."""
-    found: dict[str, EventSummary] = {}
+    events_by_slug: dict[str, EventSummary] = {}
     for row in sorted(table.to_pylist(), key=lambda row: row["t_ns"]):
-        at = row["t_ns"]
-        before = found.get(row["slug"], EventSummary(row["slug"], "", 0, at, at))
-        found[row["slug"]] = EventSummary(row["slug"], row["text"], before.count + row["count"], before.first_ns, at)
-    return tuple(found.values())
+        t_ns = row["t_ns"]
+        earlier = events_by_slug.get(row["slug"], EventSummary(row["slug"], "", 0, t_ns, t_ns))
+        events_by_slug[row["slug"]] = EventSummary(
+            row["slug"], row["text"], earlier.count + row["count"], earlier.first_ns, t_ns
+        )
+    return tuple(events_by_slug.values())

@@ -77,24 +77,28 @@ def _rates(times: Sequence[int], totals: Sequence[float], maximum: float = inf) 
     clock, and a process that is found late adds all its time at once. A decrease counts as 0.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
-    steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]
-    rates, over = [], 0.0
-    for seconds, used in reversed(steps):
-        fits = min(used + over, maximum * seconds)
-        over += used - fits
-        rates.append(fits / seconds)
+    intervals = [
+        ((time_after - time_before) / 1e9, max(0.0, total_after - total_before))
+        for (time_before, time_after), (total_before, total_after) in pairs
+        if time_after > time_before
+    ]
+    rates, excess = [], 0.0
+    for seconds, growth in reversed(intervals):
+        amount = min(growth + excess, maximum * seconds)
+        excess += growth - amount
+        rates.append(amount / seconds)
     return tuple(reversed(rates))
 
 
 def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> list[Series]:
     table = table.sort_by("t_ns")
     times: list[Any] = table["t_ns"].to_pylist()
-    found = []
+    series = []
     for source in sources:
         totals = [sum(row) for row in zip(*(_column(table, name) for name in source.columns), strict=True)]
         maximum = float(cores) if cores and source.name.endswith("_cores") else inf
-        found.append(Series(source.name, _rates(times, totals, maximum) if source.rate else tuple(map(float, totals))))
-    return found
+        series.append(Series(source.name, _rates(times, totals, maximum) if source.rate else tuple(map(float, totals))))
+    return series
 
 
 def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
@@ -113,9 +117,9 @@ def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:
 
     A sample taken after the end of the processes has their final counters and no levels.
     """
-    there = pc.or_(*(pc.greater(samples[name], pa.scalar(0)) for name in ("rss_bytes", "processes")))
-    rates, levels = _series(samples, _JOB, cores), _series(samples.filter(there), _JOB, cores)
-    return [mine if source.rate else level for source, mine, level in zip(_JOB, rates, levels, strict=True)]
+    has_processes = pc.or_(*(pc.greater(samples[name], pa.scalar(0)) for name in ("rss_bytes", "processes")))
+    rates, levels = _series(samples, _JOB, cores), _series(samples.filter(has_processes), _JOB, cores)
+    return [rate if source.rate else level for source, rate, level in zip(_JOB, rates, levels, strict=True)]
 
 
 def host_series(samples: pa.Table) -> list[Series]:
@@ -143,8 +147,8 @@ UNKNOWN: Final = Usage(None, None)
 
 
 def _bounds(column: Any) -> dict[str, Any]:
-    found: Any = pc.min_max(column).as_py()
-    return dict(found)
+    bounds: Any = pc.min_max(column).as_py()
+    return dict(bounds)
 
 
 def usage(samples: pa.Table) -> Usage:

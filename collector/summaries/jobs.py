@@ -53,16 +53,16 @@ class JobRow:
 def short_ids(uids: Sequence[str]) -> dict[str, str]:
     """Return the shortest unique prefix of each uid, at least 4 digits."""
     ordered = sorted(uids)
-    found = {}
-    for at, uid in enumerate(ordered):
-        neighbors = ordered[max(0, at - 1) : at] + ordered[at + 1 : at + 2]
-        common = max((_common(uid, other) for other in neighbors), default=0)
-        found[uid] = uid[: max(SHORTEST, common + 1)]
-    return found
+    ids = {}
+    for index, uid in enumerate(ordered):
+        neighbors = ordered[max(0, index - 1) : index] + ordered[index + 1 : index + 2]
+        common = max((_common_length(uid, other) for other in neighbors), default=0)
+        ids[uid] = uid[: max(SHORTEST, common + 1)]
+    return ids
 
 
-def _common(one: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+def _common_length(first: str, second: str) -> int:
+    return next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
 
 
 def whole(values: Mapping[str, Any], name: str) -> int:
@@ -109,11 +109,11 @@ def cost(values: Mapping[str, Any]) -> float | None:
 
     The job measures both times; the time in steps excludes what tracing added to it.
     """
-    spent, untouched = whole(values, "self_ns") + whole(values, "extra_ns"), _untouched_ns(values)
-    return spent / untouched if untouched > 0 else None
+    spent, steps_ns = whole(values, "self_ns") + whole(values, "extra_ns"), _net_steps_ns(values)
+    return spent / steps_ns if steps_ns > 0 else None
 
 
-def _untouched_ns(values: Mapping[str, Any]) -> int:
+def _net_steps_ns(values: Mapping[str, Any]) -> int:
     """Return the time in steps without what tracing added to it."""
     return max(0, whole(values, "step_ns") - whole(values, "extra_ns"))
 
@@ -160,7 +160,7 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
         traced=whole(values, "traced"),
         lost=sum(whole(values, name) for name in LOST_COUNTERS),
         cost=cost(values),
-        steps_ns=_untouched_ns(values),
+        steps_ns=_net_steps_ns(values),
         step_ns=_mean_ns(values, kind),
         state=info.state,
         phase=phase_of(info.state, counts),

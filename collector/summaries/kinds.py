@@ -19,8 +19,8 @@ NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 
 
 #: Prefix of the name of a kind that is one function.
-_OF: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
-_KEY_AT: Final = 16
+_FUNCTION_PREFIX: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
+_KEY_SHIFT: Final = 16
 #: Matches the names of functions that name a kind. A kind of another function has its key instead.
 #: A longer name may have been truncated.
 _NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
@@ -31,17 +31,17 @@ NO_FUNCTION_NAMES: Final[FunctionNames] = {}
 
 def of_span(kind: int, key: int) -> int:
     """Return the kind of a step from the kind and the key of its span."""
-    return kind | key << _KEY_AT if kind == layout.FUNCTION else kind
+    return kind | key << _KEY_SHIFT if kind == layout.FUNCTION else kind
 
 
 def span_kind(kind: int) -> int:
     """Return the span kind of a kind of step."""
-    return kind & (1 << _KEY_AT) - 1
+    return kind & (1 << _KEY_SHIFT) - 1
 
 
 def function_key(kind: int) -> int:
     """Return the span key of a kind that is one function, else 0."""
-    return kind >> _KEY_AT
+    return kind >> _KEY_SHIFT
 
 
 def kind_name(kind: int, functions: FunctionNames = NO_FUNCTION_NAMES) -> str:
@@ -50,14 +50,14 @@ def kind_name(kind: int, functions: FunctionNames = NO_FUNCTION_NAMES) -> str:
     if not key:
         return layout.SPAN_NAMES.get(kind, str(kind))
     name = functions.get(key, "")
-    return _OF + (name if _NAME.fullmatch(name) else f"#{key:x}")
+    return _FUNCTION_PREFIX + (name if _NAME.fullmatch(name) else f"#{key:x}")
 
 
-def _from_word(word: str) -> int | None:
+def _kind_of_word(word: str) -> int | None:
     """Return the kind that a word names, None if it names none."""
-    if not word.startswith(_OF):
+    if not word.startswith(_FUNCTION_PREFIX):
         return NUMBERS.get(word)
-    name = word.removeprefix(_OF)
+    name = word.removeprefix(_FUNCTION_PREFIX)
     try:
         key = int(name[1:], 16) if name.startswith("#") else zlib.crc32(name.encode("utf-8", "surrogateescape"))
     except ValueError:
@@ -73,13 +73,13 @@ def from_text(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")]
     if words == [ALL]:
         return layout.STEP_KINDS
-    found = {word: _from_word(word) for word in words}
-    wrong = next((word for word, kind in found.items() if kind is None), None)
-    if wrong is not None:
-        known = ", ".join([*NUMBERS, f"{_OF}NAME"])
-        raise UsageError(f"no kind of step is called '{wrong[:40]}': {known}, or {ALL}", slug="no-such-kind")
+    kinds = {word: _kind_of_word(word) for word in words}
+    unknown = next((word for word, kind in kinds.items() if kind is None), None)
+    if unknown is not None:
+        choices = ", ".join([*NUMBERS, f"{_FUNCTION_PREFIX}NAME"])
+        raise UsageError(f"no kind of step is called '{unknown[:40]}': {choices}, or {ALL}", slug="no-such-kind")
     order = layout.STEP_KINDS.index
-    return tuple(sorted({kind for kind in found.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))
+    return tuple(sorted({kind for kind in kinds.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))
 
 
 def of_names(numbers: object) -> dict[int, int]:
@@ -101,5 +101,9 @@ def main_kind_of(present: Mapping[int, object], times: Mapping[int, int]) -> int
     It is the kind with the most weighted time, in which training counts more
     (step_kinds.main_kind). Without times, it is the first kind in the order of layout.STEP_KINDS.
     """
-    known = {kind: times[kind] for kind in present if times.get(kind)}
-    return step_kinds.main_kind(known) if known else next((kind for kind in layout.STEP_KINDS if kind in present), None)
+    kind_times = {kind: times[kind] for kind in present if times.get(kind)}
+    return (
+        step_kinds.main_kind(kind_times)
+        if kind_times
+        else next((kind for kind in layout.STEP_KINDS if kind in present), None)
+    )

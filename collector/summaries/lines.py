@@ -81,7 +81,7 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
 
 
 class StepLines:
-    """The lines of a job's entries, which are made as the entries arrive.
+    """Makes the lines of a job from its entries as they arrive.
 
     ``each``: whether every entry has its own line at once, however many there are. ``functions``:
     the names of functions by key, as far as they are known.
@@ -90,8 +90,8 @@ class StepLines:
     def __init__(self, *, each: bool = False) -> None:
         self._each = each
         self.functions: Mapping[int, str] = {}
-        self._waiting: dict[tuple[int, int], list[Row]] = {}
-        self._newest_ns = 0
+        self._rows: dict[tuple[int, int], list[Row]] = {}
+        self._last_end_ns = 0
 
     def add(self, rows: Iterable[Row], now_ns: int) -> list[StepLine]:
         """Add rows of SPANS; return the lines of the seconds that are complete at ``now_ns``.
@@ -100,19 +100,19 @@ class StepLines:
         """
         for row in rows:
             end_ns = _end(row)
-            self._newest_ns = max(self._newest_ns, end_ns)
-            self._waiting.setdefault((end_ns // SECOND_NS, _kind(row)), []).append(row)
-        newest = max(self._newest_ns, now_ns - _WAIT_NS) // SECOND_NS
-        return self._taken(lambda second: self._each or second < newest)
+            self._last_end_ns = max(self._last_end_ns, end_ns)
+            self._rows.setdefault((end_ns // SECOND_NS, _kind(row)), []).append(row)
+        current_second = max(self._last_end_ns, now_ns - _WAIT_NS) // SECOND_NS
+        return self._take_lines(lambda second: self._each or second < current_second)
 
     def rest(self) -> list[StepLine]:
-        """Return the lines of the entries that are left."""
-        return self._taken(lambda _second: True)
+        """Return the lines of the remaining entries."""
+        return self._take_lines(lambda _second: True)
 
-    def _taken(self, complete: Any) -> list[StepLine]:
-        taken = [key for key in self._waiting if complete(key[0])]
-        found = [one for key in taken for one in self._lines(self._waiting.pop(key))]
-        return sorted(found, key=lambda one: (one.end_ns, -one.mean_ns))
+    def _take_lines(self, is_complete: Any) -> list[StepLine]:
+        keys = [key for key in self._rows if is_complete(key[0])]
+        lines = [step_line for key in keys for step_line in self._lines(self._rows.pop(key))]
+        return sorted(lines, key=lambda step_line: (step_line.end_ns, -step_line.mean_ns))
 
     def _lines(self, rows: list[Row]) -> Iterator[StepLine]:
         if self._each or sum(row["count"] for row in rows) <= STEPS_PER_LINE:

@@ -30,10 +30,8 @@ def op_changes(before: Sequence[TopOp], since: Sequence[TopOp]) -> tuple[OpChang
 
     Each has more than _SHARE_MIN of the growth of all ops that take longer.
     """
-    old = {(one.op, one.device): one.median_us for one in before}
-    changes = [
-        OpChange(one.op, one.device, old.get((one.op, one.device), 0.0), one.median_us, one.line) for one in since
-    ]
-    growth = sum(max(0.0, one.now_us - one.before_us) for one in changes)
-    grown = [one for one in changes if one.now_us - one.before_us > _SHARE_MIN * growth]
-    return tuple(sorted(grown, key=lambda one: one.before_us - one.now_us)[:LISTED])
+    old_us = {(op.op, op.device): op.median_us for op in before}
+    changes = [OpChange(op.op, op.device, old_us.get((op.op, op.device), 0.0), op.median_us, op.line) for op in since]
+    growth = sum(max(0.0, change.now_us - change.before_us) for change in changes)
+    grown = [change for change in changes if change.now_us - change.before_us > _SHARE_MIN * growth]
+    return tuple(sorted(grown, key=lambda change: change.before_us - change.now_us)[:LISTED])

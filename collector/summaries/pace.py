@@ -15,15 +15,15 @@ from .steps import UNUSUAL, flagged
 #: Steps are grouped by their start into parts of this length (ns).
 PART_NS: Final = 5 * SECOND_NS
 #: Maximum number of parts with steps that are kept.
-_KEPT: Final = 120
+_PARTS_MAX: Final = 120
 #: Number of latest parts that make the current step time, and minimum number of earlier parts that
 #: make a usual one.
-_NOW: Final = 3
-_USUAL_MIN: Final = 3
+_CURRENT_PARTS: Final = 3
+_USUAL_PARTS_MIN: Final = 3
 #: Maximum number of parts in one value of a trend.
-_OF_TREND: Final = 3
-#: Maximum number of rows in the median of a part; the times of later rows are ignored.
-_ROWS: Final = 256
+_TREND_PARTS_MAX: Final = 3
+#: Maximum number of rows in the median of a part; the times of further rows are ignored.
+_ROWS_MAX: Final = 256
 #: The rate is 0 if both this time (ns) and this many current step times have passed since the last
 #: step.
 _IDLE_NS: Final = 10 * SECOND_NS
@@ -43,9 +43,9 @@ def curve(spans: pa.Table, slices: int) -> list[float]:
     first, last = min(times[0]), max(times[0])
     sums = [[0, 0] for _ in range(slices)]
     for start, total, count in zip(*times, strict=True):
-        of_slice = sums[(start - first) * slices // (last - first + 1)]
-        of_slice[0] += total
-        of_slice[1] += count
+        slice_sum = sums[(start - first) * slices // (last - first + 1)]
+        slice_sum[0] += total
+        slice_sum[1] += count
     return [total / count for total, count in sums if count]
 
 
@@ -85,13 +85,13 @@ NO_PACE: Final = Pace(None, None, None, None, ())
 class _Part:
     """The steps that began in one interval of PART_NS."""
 
-    __slots__ = ("_middle", "count", "means", "number", "start_ns")
+    __slots__ = ("_median_ns", "count", "means", "number", "start_ns")
 
     def __init__(self, number: int, start_ns: int) -> None:
         self.number, self.start_ns = number, start_ns
         self.count = 0
         self.means: list[float] = []
-        self._middle: float | None = None
+        self._median_ns: float | None = None
 
     def add(self, row: SpanRow) -> None:
         """Add the steps of a row to the count, and their mean to the times.
@@ -99,26 +99,26 @@ class _Part:
         The mean of traced, failed or setup steps is left out.
         """
         self.count += row.steps
-        if not row.flags & UNUSUAL and len(self.means) < _ROWS:
+        if not row.flags & UNUSUAL and len(self.means) < _ROWS_MAX:
             self.means.append(row.total_ns / row.steps)
-            self._middle = None
+            self._median_ns = None
 
     @property
-    def middle(self) -> float:
+    def median_ns(self) -> float:
         """The median step time; the part must have usual steps."""
-        if self._middle is None:
-            self._middle = median(self.means)
-        return self._middle
+        if self._median_ns is None:
+            self._median_ns = median(self.means)
+        return self._median_ns
 
 
 class PaceKeeper:
-    """The pace of the steps of one kind, which is computed from their spans as they arrive.
+    """Computes the pace of the steps of one kind from their spans as they arrive.
 
     It covers the last ten minutes with steps.
     """
 
     def __init__(self) -> None:
-        self._parts: deque[_Part] = deque(maxlen=_KEPT)
+        self._parts: deque[_Part] = deque(maxlen=_PARTS_MAX)
         self._end_ns: int | None = None
 
     @property
@@ -135,23 +135,23 @@ class PaceKeeper:
                 part = _Part(number, row.start_ns)
                 self._parts.append(part)
             elif number != part.number:
-                part = self._found(number)
+                part = self._part_of(number)
             part.add(row)
             end = row.start_ns + row.total_ns
             if self._end_ns is None or end > self._end_ns:
                 self._end_ns = end
 
-    def _found(self, number: int) -> _Part:
+    def _part_of(self, number: int) -> _Part:
         """Return the part with ``number``, else the last one before it, else the first one."""
         return next((part for part in reversed(self._parts) if part.number <= number), self._parts[0])
 
     def pace(self, now_ns: int, values: int) -> Pace:
         """Return the pace at ``now_ns``, with a trend of at most ``values`` values."""
-        middles = [part.middle for part in self._parts if part.means]
-        now, before = middles[-_NOW:], middles[:-_NOW]
-        step_ns = median(now) if now else None
-        usual_ns = median(before) if len(before) >= _USUAL_MIN else None
-        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(middles, values))
+        medians = [part.median_ns for part in self._parts if part.means]
+        current, earlier = medians[-_CURRENT_PARTS:], medians[:-_CURRENT_PARTS]
+        step_ns = median(current) if current else None
+        usual_ns = median(earlier) if len(earlier) >= _USUAL_PARTS_MIN else None
+        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(medians, values))
 
     def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:
         """Return the steps a second in the latest parts.
@@ -162,11 +162,11 @@ class PaceKeeper:
             return None
         if now_ns - self._end_ns > max(_IDLE_NS, _IDLE_STEPS * (step_ns or 0)):
             return 0.0
-        now = list(self._parts)[-_NOW:]
-        return sum(part.count for part in now) * SECOND_NS / max(1, self._end_ns - now[0].start_ns)
+        current = list(self._parts)[-_CURRENT_PARTS:]
+        return sum(part.count for part in current) * SECOND_NS / max(1, self._end_ns - current[0].start_ns)
 
 
-def _trend(middles: Sequence[float], values: int) -> tuple[float, ...]:
-    each = min(_OF_TREND, max(1, len(middles) // values))
-    last = middles[-each * values :]
-    return tuple(median(last[at : at + each]) for at in range(len(last) % each, len(last), each))
+def _trend(medians: Sequence[float], values: int) -> tuple[float, ...]:
+    size = min(_TREND_PARTS_MAX, max(1, len(medians) // values))
+    latest = medians[-size * values :]
+    return tuple(median(latest[start : start + size]) for start in range(len(latest) % size, len(latest), size))

@@ -1,4 +1,4 @@
-"""Time of groups of nodes per step and its spread, ranked by the median step."""
+"""Time per step of groups of nodes: its spread, and a ranking by the median."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import add
@@ -32,11 +32,11 @@ def shares(groups: Iterable[tuple[K, str]], times: Times) -> list[Share[K]]:
     """
     sums: dict[K, list[int]] = {}
     for key, name in groups:
-        of_node = times.get(name)
-        if of_node:
-            sums[key] = list(map(add, sums[key], of_node)) if key in sums else list(of_node)
-    medians = {key: median(of_key) for key, of_key in sums.items() if any(of_key)}
+        node_times = times.get(name)
+        if node_times:
+            sums[key] = list(map(add, sums[key], node_times)) if key in sums else list(node_times)
+    medians = {key: median(step_times) for key, step_times in sums.items() if any(step_times)}
     weights = medians if any(medians.values()) else {key: sum(sums[key]) for key in medians}
-    whole = sum(weights.values())
-    found = [Share(key, min(sums[key]), medians[key], max(sums[key]), weights[key] / whole) for key in medians]
-    return sorted(found, key=lambda one: (-one.share, -sum(sums[one.key]), str(one.key)))
+    total = sum(weights.values())
+    results = [Share(key, min(sums[key]), medians[key], max(sums[key]), weights[key] / total) for key in medians]
+    return sorted(results, key=lambda result: (-result.share, -sum(sums[result.key]), str(result.key)))

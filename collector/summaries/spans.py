@@ -24,7 +24,7 @@ _OTHERS: Final = (
     layout.EAGER,
     layout.CALL,
 )
-_INNER: Final = frozenset({layout.TEST_BATCH, layout.PREDICT_BATCH})
+_BATCH_KINDS: Final = frozenset({layout.TEST_BATCH, layout.PREDICT_BATCH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,61 +55,66 @@ def _sums(spans: pa.Table, by: list[str]) -> list[dict[str, Any]]:
     return spans.group_by(by, use_threads=False).aggregate(aggregates).to_pylist()
 
 
-def _node(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> SpanNode:
+def _sum_node(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> SpanNode:
     names = ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min")
     numbers: list[Any] = [sums[name] or 0 for name in names]
     return SpanNode(depth, layout.SPAN_NAMES[kind], label, *numbers)
 
 
-def _single(depth: int, row: Mapping[str, Any]) -> SpanNode:
+def _span_node(depth: int, row: Mapping[str, Any]) -> SpanNode:
     kind, total = layout.SPAN_NAMES[row["kind"]], row["total_ns"]
     return SpanNode(depth, kind, str(row["ordinal"]), 1, total, total, total, row["start_ns"])
 
 
-def _epochs(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[SpanNode]:
+def _epoch_nodes(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[SpanNode]:
     """Return the lines of ``epochs``, each followed by that of its batches, if it has any.
 
     ``batches``: sums of batches by the ordinal of their epoch. Those of ``epochs`` are removed.
     """
     nodes = []
     for epoch in epochs:
-        nodes.append(_single(1, epoch))
+        nodes.append(_span_node(1, epoch))
         inside = batches.pop(epoch["ordinal"], None)
         if inside is not None:
-            nodes.append(_node(2, layout.BATCH, "", inside))
+            nodes.append(_sum_node(2, layout.BATCH, "", inside))
     return nodes
 
 
-def _running(kind: int, depth: int, label: str) -> SpanNode:
+def _running_node(kind: int, depth: int, label: str) -> SpanNode:
     return SpanNode(depth, layout.SPAN_NAMES[kind], label, 0, 0, 0, 0, running=True)
 
 
-def _fits(spans: pa.Table, live: bool) -> list[SpanNode]:
+def _fit_nodes(spans: pa.Table, live: bool) -> list[SpanNode]:
     fits = spans_of_kinds(spans, (layout.FIT,)).sort_by("start_ns").to_pylist()
     epochs = spans_of_kinds(spans, (layout.EPOCH,)).sort_by("start_ns").to_pylist()
     batches = {row["parent"]: row for row in _sums(spans_of_kinds(spans, (layout.BATCH,)), ["parent"])}
     nodes = []
     for fit in fits:
         end = fit["start_ns"] + fit["total_ns"]
-        inside = [one for one in epochs if fit["start_ns"] <= one["start_ns"] < end and one["thread"] == fit["thread"]]
-        nodes += [_single(0, fit), *_epochs(inside, batches)]
-        taken = {one["ordinal"] for one in inside}
-        epochs = [one for one in epochs if one["ordinal"] not in taken]
-    loose = batches.pop(0, None)
+        fit_epochs = [
+            epoch for epoch in epochs if fit["start_ns"] <= epoch["start_ns"] < end and epoch["thread"] == fit["thread"]
+        ]
+        nodes += [_span_node(0, fit), *_epoch_nodes(fit_epochs, batches)]
+        ordinals = {epoch["ordinal"] for epoch in fit_epochs}
+        epochs = [epoch for epoch in epochs if epoch["ordinal"] not in ordinals]
+    outside_batches = batches.pop(0, None)
     if epochs or batches:
         open_label = "" if live else "unfinished"
-        nodes += [_running(layout.FIT, 0, open_label), *_epochs(epochs, batches)]
+        nodes += [_running_node(layout.FIT, 0, open_label), *_epoch_nodes(epochs, batches)]
         for parent in sorted(batches):
-            nodes += [_running(layout.EPOCH, 1, str(parent)), _node(2, layout.BATCH, "", batches[parent])]
-    if loose is not None:
-        nodes.append(_node(0, layout.BATCH, "outside of an epoch", loose))
+            nodes += [_running_node(layout.EPOCH, 1, str(parent)), _sum_node(2, layout.BATCH, "", batches[parent])]
+    if outside_batches is not None:
+        nodes.append(_sum_node(0, layout.BATCH, "outside of an epoch", outside_batches))
     return nodes
 
 
-def _others(spans: pa.Table, names: FunctionNames) -> list[SpanNode]:
+def _other_nodes(spans: pa.Table, names: FunctionNames) -> list[SpanNode]:
     rows = _sums(spans_of_kinds(spans, _OTHERS), ["kind", "key"])
     rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
-    return [_node(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"], names), row) for row in rows]
+    return [
+        _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call(row["kind"], row["key"], names), row)
+        for row in rows
+    ]
 
 
 def span_tree(spans: pa.Table, names: FunctionNames = NO_FUNCTION_NAMES, *, live: bool) -> list[SpanNode]:
@@ -117,4 +122,4 @@ def span_tree(spans: pa.Table, names: FunctionNames = NO_FUNCTION_NAMES, *, live
 
     ``live``: whether the job runs; otherwise a fit that has not ended is labeled `unfinished`.
     """
-    return [*_fits(spans, live), *_others(spans, names)]
+    return [*_fit_nodes(spans, live), *_other_nodes(spans, names)]

@@ -67,5 +67,5 @@ def timed(spans: pa.Table) -> int:
     """Return the number of timed steps in ``spans``."""
     sampled = pc.not_equal(pc.bit_wise_and(spans["flags"], _SAMPLED), pa.scalar(0, pa.uint16()))
     failed = pc.not_equal(pc.bit_wise_and(spans["flags"], _FAILED), pa.scalar(0, pa.uint16()))
-    one = pc.if_else(failed, pa.scalar(0, pa.uint32()), pa.scalar(1, pa.uint32()))
-    return _sum(pc.if_else(sampled, one, spans["count"]))
+    timed_per_row = pc.if_else(failed, pa.scalar(0, pa.uint32()), pa.scalar(1, pa.uint32()))
+    return _sum(pc.if_else(sampled, timed_per_row, spans["count"]))

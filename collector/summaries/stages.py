@@ -35,34 +35,34 @@ def stages(row: JobRow, tree: Sequence[SpanNode], spans: pa.Table, now_ns: int) 
         return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
     first: Any = pc.min(spans["start_ns"]).as_py()
     last: Any = pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py()
-    found = [Stage(STARTING, 1, max(0, first - row.started_ns)), *_of_tree(tree)]
+    ended_stages = [Stage(STARTING, 1, max(0, first - row.started_ns)), *_span_stages(tree)]
     name = ENDING if row.phase == ENDED else WAITING
-    return [*found, Stage(name, 1, max(0, end_ns - last), row.phase != ENDED)]
+    return [*ended_stages, Stage(name, 1, max(0, end_ns - last), row.phase != ENDED)]
 
 
-def _of_tree(tree: Sequence[SpanNode]) -> list[Stage]:
+def _span_stages(tree: Sequence[SpanNode]) -> list[Stage]:
     """Return a stage for each kind of span at depth 0.
 
     A running fit has the time of its epochs so far.
     """
-    found: dict[str, Stage] = {}
-    for at, node in enumerate(tree):
+    stages_by_kind: dict[str, Stage] = {}
+    for index, node in enumerate(tree):
         if node.depth:
             continue
-        total = node.total_ns if not node.running else _below(tree[at + 1 :])
-        before = found.get(node.kind, Stage(node.kind, 0, 0))
-        number = before.count + (1 if node.running else node.count)
-        found[node.kind] = Stage(node.kind, number, before.total_ns + total, before.running or node.running)
-    return list(found.values())
+        total = node.total_ns if not node.running else _epochs_ns(tree[index + 1 :])
+        earlier = stages_by_kind.get(node.kind, Stage(node.kind, 0, 0))
+        number = earlier.count + (1 if node.running else node.count)
+        stages_by_kind[node.kind] = Stage(node.kind, number, earlier.total_ns + total, earlier.running or node.running)
+    return list(stages_by_kind.values())
 
 
-def _below(rest: Sequence[SpanNode]) -> int:
+def _epochs_ns(following: Sequence[SpanNode]) -> int:
     """Return the total time of the epochs before the next node of depth 0.
 
     A running epoch has the time of its batches.
     """
     total, open_epoch = 0, False
-    for node in rest:
+    for node in following:
         if not node.depth:
             break
         if node.depth == 1:

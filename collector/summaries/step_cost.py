@@ -13,7 +13,7 @@ from ...formats import layout
 
 #: Minimum number of traced steps that have enough neighbors.
 PAIRS: Final = 5
-#: The neighbors of a traced step are the untraced ones of this many entries on each side.
+#: The neighbors of a traced step are the untraced steps among this many entries on each side.
 _ENTRIES_PER_SIDE: Final = 4
 #: Minimum number of neighbors.
 _NEIGHBORS_MIN: Final = 2
@@ -36,18 +36,20 @@ def step_cost(spans: pa.Table) -> StepCost | None:
     names = ("thread", "start_ns", "total_ns", "count", "flags")
     columns: Any = (spans[name].to_pylist() for name in names)
     rows = sorted(zip(*columns, strict=True))
-    extra, beside = [], []
-    for _, of_thread in groupby(rows, key=lambda row: row[0]):
-        steps = [(total / count, bool(flags & layout.FLAG_TRACED)) for _, _, total, count, flags in of_thread]
-        for at, (time_ns, traced) in enumerate(steps):
+    extra_times, neighbor_times = [], []
+    for _, thread_rows in groupby(rows, key=lambda row: row[0]):
+        steps = [(total / count, bool(flags & layout.FLAG_TRACED)) for _, _, total, count, flags in thread_rows]
+        for index, (time_ns, traced) in enumerate(steps):
             if traced:
-                around = [
-                    ns for ns, other in steps[max(0, at - _ENTRIES_PER_SIDE) : at + _ENTRIES_PER_SIDE + 1] if not other
+                neighbors = [
+                    ns
+                    for ns, is_traced in steps[max(0, index - _ENTRIES_PER_SIDE) : index + _ENTRIES_PER_SIDE + 1]
+                    if not is_traced
                 ]
-                if len(around) >= _NEIGHBORS_MIN:
-                    beside.append(median(around))
-                    extra.append(time_ns - beside[-1])
-    if len(extra) < PAIRS:
+                if len(neighbors) >= _NEIGHBORS_MIN:
+                    neighbor_times.append(median(neighbors))
+                    extra_times.append(time_ns - neighbor_times[-1])
+    if len(extra_times) < PAIRS:
         return None
-    usual, more = median(beside), median(extra)
-    return StepCost(more, more / usual if usual else 0.0, len(extra))
+    neighbor_ns, extra_ns = median(neighbor_times), median(extra_times)
+    return StepCost(extra_ns, extra_ns / neighbor_ns if neighbor_ns else 0.0, len(extra_times))

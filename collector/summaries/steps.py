@@ -99,29 +99,29 @@ def spans_of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
     return spans.filter(pc.is_in(spans["kind"], pa.array(kinds, pa.uint16())))
 
 
-def _items(spans: pa.Table) -> int:
+def _step_count(spans: pa.Table) -> int:
     return int(pc.sum(spans["count"]).as_py() or 0)
 
 
 def _group(kind: int, key: int, spans: pa.Table, names: FunctionNames) -> StepGroup:
     failed = flagged(spans, layout.FLAG_FAILED)
-    whole = spans.filter(pc.invert(failed))
-    setup = flagged(whole, layout.FLAG_SETUP)
-    clean = whole.filter(pc.invert(setup))
-    traced = flagged(clean, layout.FLAG_TRACED)
+    successful_spans = spans.filter(pc.invert(failed))
+    setup = flagged(successful_spans, layout.FLAG_SETUP)
+    regular_spans = successful_spans.filter(pc.invert(setup))
+    traced = flagged(regular_spans, layout.FLAG_TRACED)
     return StepGroup(
         layout.SPAN_NAMES[kind],
         call(kind, key, names),
         key,
-        spread(clean.filter(pc.invert(traced))),
-        spread(clean.filter(traced)),
-        _items(spans.filter(failed)),
-        _items(whole.filter(setup)),
-        step_cost(clean),
+        spread(regular_spans.filter(pc.invert(traced))),
+        spread(regular_spans.filter(traced)),
+        _step_count(spans.filter(failed)),
+        _step_count(successful_spans.filter(setup)),
+        step_cost(regular_spans),
     )
 
 
-def _step(row: dict[str, Any]) -> StepEntry:
+def _step_entry(row: dict[str, Any]) -> StepEntry:
     flags = row["flags"]
     return StepEntry(
         layout.SPAN_NAMES[row["kind"]],
@@ -141,16 +141,18 @@ def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_
 
     ``names``: names of calls by key.
     """
-    taken = spans_of_kinds(spans, layout.STEP_KINDS).combine_chunks()
-    keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
+    step_spans = spans_of_kinds(spans, layout.STEP_KINDS).combine_chunks()
+    keys = (
+        step_spans.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
+    )
     groups = []
     for row in keys.to_pylist():
-        mine = pc.and_(pc.equal(taken["kind"], row["kind"]), pc.equal(taken["key"], row["key"]))
-        groups.append(_group(row["kind"], row["key"], taken.filter(mine), names))
-    importance = {layout.SPAN_NAMES[kind]: at for at, kind in enumerate(layout.STEP_KINDS)}
+        is_in_group = pc.and_(pc.equal(step_spans["kind"], row["kind"]), pc.equal(step_spans["key"], row["key"]))
+        groups.append(_group(row["kind"], row["key"], step_spans.filter(is_in_group), names))
+    importance = {layout.SPAN_NAMES[kind]: rank for rank, kind in enumerate(layout.STEP_KINDS)}
     groups.sort(key=lambda group: importance[group.kind])
-    ordered = taken.sort_by("start_ns")
-    shown = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
+    ordered = step_spans.sort_by("start_ns")
+    latest = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
     kinds = dict.fromkeys(row["kind"] for row in keys.to_pylist())
-    taken_times = {layout.SPAN_NAMES[kind]: timed(spans_of_kinds(taken, (kind,))) for kind in kinds}
-    return Steps(tuple(groups), tuple(map(_step, shown.to_pylist())), ordered.num_rows, taken_times)
+    timed_counts = {layout.SPAN_NAMES[kind]: timed(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
+    return Steps(tuple(groups), tuple(map(_step_entry, latest.to_pylist())), ordered.num_rows, timed_counts)

@@ -47,16 +47,16 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
     for node in nodes:
         groups[node.op, short_device("|".join(node.devices))].append(node)
     ranked = shares(((key, node.name) for key, group in groups.items() for node in group), times)
-    found = []
-    for (op, device), least, middle, most, share in ranked:
+    ops = []
+    for (op, device), least, median, most, share in ranked:
         group = groups[op, device]
         stats = total_of(group)
-        found.append(
+        ops.append(
             TopOp(
                 op,
                 device,
                 least,
-                middle,
+                median,
                 most,
                 share,
                 stats.runs / steps,
@@ -64,20 +64,22 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
                 top_line(group, times, stack_of),
             )
         )
-    return found
+    return ops
 
 
 def top_line(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
     """Return the user's line with most of the time of ``nodes``, '' if unknown."""
-    return _heaviest(nodes, times, stack_of, own_line)
+    return _heaviest_line(nodes, times, stack_of, own_line)
 
 
 def top_location(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
-    """Return the result of ``top_line`` with the line's function."""
-    return _heaviest(nodes, times, stack_of, own_location)
+    """Return the line as ``top_line`` does, with its function."""
+    return _heaviest_line(nodes, times, stack_of, own_location)
 
 
-def _heaviest(nodes: Sequence[Node], times: Times, stack_of: StackOf, line_of: Callable[[Stack | None], str]) -> str:
+def _heaviest_line(
+    nodes: Sequence[Node], times: Times, stack_of: StackOf, line_of: Callable[[Stack | None], str]
+) -> str:
     weights: dict[str, int] = defaultdict(int)
     for node in nodes:
         if line := line_of(stack_of(node)):
