@@ -12,12 +12,12 @@ from .proto.xplane_pb2 import XLine
 #: Events: a thread calls a function; an executor runs ops on a thread; tf.data calls a function.
 FUNCTION_RUN: Final = b"FunctionRun"
 PROCESS: Final = b"ExecutorState::Process"
-_OF_DATA: Final = b"InstantiatedCapturedFunction::Run"
+_DATA_FUNCTION_RUN: Final = b"InstantiatedCapturedFunction::Run"
 #: Event: a pool thread starts work; older versions of TensorFlow do not record it.
 _REGION: Final = b"ThreadpoolListener::StartRegion"
 #: Event: an executor has run an op on the same thread; it has the id of the executor's call.
 PROPAGATE: Final = b"ExecutorPropagateOutputs"
-EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _OF_DATA, _OF_DATA + b"Async"})
+EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _DATA_FUNCTION_RUN, _DATA_FUNCTION_RUN + b"Async"})
 #: In place of a call id: the executor began before the session, or was still running at its end.
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads; in them, ops call functions.
@@ -31,7 +31,7 @@ def in_pool(line: XLine) -> bool:
     return line.name.startswith(_POOL)
 
 
-def id_of(stats: Mapping[bytes, bytes | int]) -> int:
+def call_id(stats: Mapping[bytes, bytes | int]) -> int:
     """Return the call id in the stats of an event, 0 if there is none."""
     value = stats.get(b"id", 0)
     return value & 0xFFFFFFFFFFFFFFFF if isinstance(value, int) else 0
@@ -40,12 +40,12 @@ def id_of(stats: Mapping[bytes, bytes | int]) -> int:
 class _Run(NamedTuple):
     """A call of a function; its caller is the step's thread, a pool thread, or another thread.
 
-    ``within``: the call in which a pool thread makes it, 0 for none.
+    ``enclosing``: the call around it on a pool thread, 0 for none.
     """
 
     is_own: bool
     in_pool: bool
-    within: int
+    enclosing: int
 
 
 class Calls:
@@ -59,27 +59,27 @@ class Calls:
     def __init__(self, caller: int) -> None:
         self._line = caller & _LINE
         self._knows_line = False  # whether the session has the line of the step's thread
-        self._others = bool(caller & layout.XSPACE_OTHER_THREADS)
+        self._others_call = bool(caller & layout.XSPACE_OTHER_THREADS)
         self._has_regions = False
-        self._began_ps: int | None = None  # when the step's thread first called a function
-        self._runs: dict[int, _Run] = {}
-        self._data: set[int] = set()
+        self._first_call_ps: int | None = None  # when the step's thread first called a function
+        self._function_runs: dict[int, _Run] = {}
+        self._data_calls: set[int] = set()
 
-    def begin(self, name: bytes, call: int, line: XLine, start_ps: int, within: int) -> None:
+    def begin(self, name: bytes, call: int, line: XLine, start_ps: int, enclosing: int) -> None:
         """Add the event ``name`` of ``call`` on the thread ``line``.
 
-        ``within``: the call that encloses the event, 0 if there is none.
+        ``enclosing``: the call around the event, 0 if there is none.
         """
         if name == _REGION:
             self._has_regions = True
         elif name != FUNCTION_RUN:
-            self._data.add(call)
+            self._data_calls.add(call)
         else:
-            is_own, pooled = self._is_own(line.id), in_pool(line)
-            self._runs[call] = _Run(is_own, pooled, within)
-            self._others = self._others or not (is_own or pooled)
+            is_own, is_pooled = self._is_own(line.id), in_pool(line)
+            self._function_runs[call] = _Run(is_own, is_pooled, enclosing)
+            self._others_call = self._others_call or not (is_own or is_pooled)
             if is_own:
-                self._began_ps = min(start_ps, start_ps if self._began_ps is None else self._began_ps)
+                self._first_call_ps = min(start_ps, start_ps if self._first_call_ps is None else self._first_call_ps)
 
     def add_line(self, line: int) -> None:
         """Register a line of the session."""
@@ -92,7 +92,7 @@ class Calls:
         The result is valid after all events were added. Pool threads do not count. The result is
         false if the step's thread is unknown or not in the session.
         """
-        return bool(self._line and self._knows_line and self._others)
+        return bool(self._line and self._knows_line and self._others_call)
 
     def belongs_to_other_thread(self, call: int, start_ns: int) -> bool:
         """Whether an op with this call and start belongs to another thread.
@@ -104,16 +104,16 @@ class Calls:
         if not self.has_other_callers:
             return False
         if call == UNSEEN:
-            return self._has_regions or (self._began_ps is not None and start_ns * 1000 < self._began_ps)
+            return self._has_regions or (self._first_call_ps is not None and start_ns * 1000 < self._first_call_ps)
         seen: set[int] = set()
         while call and call not in seen:
             seen.add(call)
-            run = self._runs.get(call)
+            run = self._function_runs.get(call)
             if run is None:
-                return call not in self._data
+                return call not in self._data_calls
             if run.is_own or not run.in_pool:
                 return not run.is_own
-            call = run.within
+            call = run.enclosing
         return False
 
     def _is_own(self, line: int) -> bool:

@@ -35,7 +35,7 @@ def from_rows(rows: Sequence[tuple[Any, ...]], table: str) -> pa.RecordBatch:
     return from_columns(zip(*rows, strict=True), table) if rows else _EMPTY[table]
 
 
-def _array(values: Sequence[Any], kind: Any, known: tuple[type, str] | None) -> Any:
-    if known is None or set(map(type, values)) != {known[0]}:  # pyarrow converts or refuses other types
+def _array(values: Sequence[Any], kind: Any, code: tuple[type, str] | None) -> Any:
+    if code is None or set(map(type, values)) != {code[0]}:  # pyarrow converts or refuses other types
         return pa.array(values, kind)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(known[1], values))])
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(code[1], values))])

@@ -41,7 +41,7 @@ class Decoded(NamedTuple):
     error: str | None
 
 
-def _decoded(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
+def _part_result(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
     return Decoded(rows, base_ns, accelerator, ERRORS[status])
 
 
@@ -99,16 +99,16 @@ class WalkerDecoder:
         size = sum(len(part) for part in parts)
         room = int(size * self._rows_a_byte * 1.125)
         block = pa.allocate_buffer(self._walker.block_size(room))
-        walked = self._walker.walk(parts, traces, interner.table, block, room)
-        if walked is None:
+        walker_result = self._walker.walk(parts, traces, interner.table, block, room)
+        if walker_result is None:
             room = self._walker.count(parts)
             if room > fallback.ROWS_MAX and len(parts) > 1:
                 raise TooManyRowsError(f"{room} node executions in {len(parts)} steps")
             block = pa.allocate_buffer(self._walker.block_size(room))
-            walked = self._walker.walk(parts, traces, interner.table, block, room)
+            walker_result = self._walker.walk(parts, traces, interner.table, block, room)
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
-        results, allocations = walked
-        decoded = [_decoded(*result) for result in results]
+        results, allocations = walker_result
+        decoded = [_part_result(*result) for result in results]
         return DecodedParts(
             _columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded
         )
@@ -125,7 +125,7 @@ class PythonDecoder:
         rows = fallback.DecodedRows([[] for _ in OPS], [])
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
-            decoded.append(_decoded(*fallback.add(rows, bytes(part), trace, interner.table)))
+            decoded.append(_part_result(*fallback.add(rows, bytes(part), trace, interner.table)))
         return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
 
 
@@ -145,11 +145,11 @@ def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
 
     Each column begins at a multiple of 64 bytes.
     """
-    arrays, at = [], 0
+    arrays, offset = [], 0
     for kind, width in _TYPES:
         size = room * width
-        arrays.append(pa.Array.from_buffers(kind, rows, [None, block.slice(at, size)]))
-        at += -(-size // 64) * 64
+        arrays.append(pa.Array.from_buffers(kind, rows, [None, block.slice(offset, size)]))
+        offset += -(-size // 64) * 64
     return pa.RecordBatch.from_arrays(arrays, schema=OPS)
 
 

@@ -40,7 +40,7 @@ class DecodedRows(NamedTuple):
     allocations: list[Row]
 
 
-def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
+def add(decoded: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
     """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status).
 
     Unless the status is OK, no row and no name is added.
@@ -55,18 +55,18 @@ def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int
     allocations: list[Row] = []
     try:
         rows = list(_rows(message, trace, names, records, allocations))
-    except _RefusedError as refused:
+    except _RefusedError as refusal:
         names.cut(counts)
-        return 0, 0, 0, refused.args[0]
+        return 0, 0, 0, refusal.args[0]
     base_ns = min((row[_START] for row in rows if row[_START] > 0), default=0)
-    for column, values in zip(to.ops, zip(*rows, strict=True), strict=False):
+    for column, values in zip(decoded.ops, zip(*rows, strict=True), strict=False):
         column.extend(values)
     if base_ns:
-        starts = to.ops[_START]
-        starts[-len(rows) :] = [_bounded(start - base_ns) for start in starts[-len(rows) :]]
-    to.allocations.extend(allocations)
-    seen = reduce(or_, (accelerator(device.device) for device in message.step_stats.dev_stats), 0)
-    return len(rows), base_ns, seen, OK
+        starts = decoded.ops[_START]
+        starts[-len(rows) :] = [_saturated(start - base_ns) for start in starts[-len(rows) :]]
+    decoded.allocations.extend(allocations)
+    flags = reduce(or_, (accelerator(device.device) for device in message.step_stats.dev_stats), 0)
+    return len(rows), base_ns, flags, OK
 
 
 def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
@@ -76,14 +76,14 @@ def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
     """
     return iter(
         [
-            [AllocationRecord.FromString(record) for use in _of_gpus(node.memory) for record in use.allocation_records]
+            [AllocationRecord.FromString(record) for use in _gpu_uses(node.memory) for record in use.allocation_records]
             for device in message.step_stats.dev_stats
             for node in device.node_stats
         ]
     )
 
 
-def _of_gpus(uses: Sequence[AllocatorMemoryUsed]) -> list[AllocatorMemoryUsed]:
+def _gpu_uses(uses: Sequence[AllocatorMemoryUsed]) -> list[AllocatorMemoryUsed]:
     return [use for use in uses if b"GPU" in use.allocator_name]
 
 
@@ -108,9 +108,11 @@ def _rows(
                     raise _RefusedError(TOO_LONG)
                 count += 1
                 name, label, allocator, outputs = _names(node, names)
-                allocated = [(trace, name, number, made.alloc_micros, made.alloc_bytes) for made in next(records)]
+                node_allocations = [
+                    (trace, name, number, record.alloc_micros, record.alloc_bytes) for record in next(records)
+                ]
                 if node.all_start_micros > 0:  # the TF profiler ignores the others
-                    allocations += allocated
+                    allocations += node_allocations
                     if len(allocations) > ROWS_MAX:
                         raise _RefusedError(TOO_LONG)
                 total, peak, live, in_use = _memory(node.memory)
@@ -126,8 +128,8 @@ def _rows(
 
 def _names(node: NodeExecStats, names: NameTable) -> Row:
     """Return the ids of an execution's node name, label, allocator and output signature."""
-    text, _, rest = node.node_name.partition(b":")
-    label = node.timeline_label or rest
+    text, _, suffix = node.node_name.partition(b":")
+    label = node.timeline_label or suffix
     return (
         _id(names, NODE, text),
         _id(names, LABEL, label) if label else NONE_ID,
@@ -152,18 +154,18 @@ def _times(node: NodeExecStats) -> Row:
     start = _nanoseconds(node.all_start_nanos, node.all_start_micros)
     op_start = _nanoseconds(node.op_start_rel_nanos, node.op_start_rel_micros)
     op_end = _nanoseconds(node.op_end_rel_nanos, node.op_end_rel_micros)
-    end_us = _bounded(start + op_end) // 1000
+    end_us = _saturated(start + op_end) // 1000
     return (
         start,
         op_start,
-        _bounded(op_end - op_start),
-        _bounded(node.all_start_micros - start // 1000),
-        _bounded(node.op_end_rel_micros - (end_us - start // 1000)),
+        _saturated(op_end - op_start),
+        _saturated(node.all_start_micros - start // 1000),
+        _saturated(node.op_end_rel_micros - (end_us - start // 1000)),
     )
 
 
 def _nanoseconds(nanos: int, micros: int) -> int:
-    return nanos or _bounded(micros * 1000)
+    return nanos or _saturated(micros * 1000)
 
 
 def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
@@ -173,10 +175,10 @@ def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
     """
     total = peak = live = in_use = 0
     for use in uses:
-        total = _bounded(total + use.total_bytes)
-        peak = _bounded(peak + use.peak_bytes)
-        live = _bounded(live + use.live_bytes)
-    for use in _of_gpus(uses):
+        total = _saturated(total + use.total_bytes)
+        peak = _saturated(peak + use.peak_bytes)
+        live = _saturated(live + use.live_bytes)
+    for use in _gpu_uses(uses):
         in_use = max(in_use, use.allocator_bytes_in_use)
     return total, peak, live, in_use
 
@@ -186,11 +188,11 @@ def _output_bytes(outputs: Sequence[NodeOutput]) -> int:
     size = 0
     for output in outputs:
         allocation = output.tensor_description.allocation_description
-        size = _bounded(size + max(allocation.allocated_bytes, allocation.requested_bytes))
+        size = _saturated(size + max(allocation.allocated_bytes, allocation.requested_bytes))
     return size
 
 
-def _bounded(value: int) -> int:
+def _saturated(value: int) -> int:
     return value if _MIN <= value <= _MAX else _MAX if value > 0 else _MIN
 
 

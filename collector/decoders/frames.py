@@ -37,11 +37,11 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
     """
     try:
         record = json.loads(bytes(data))
-        entries = _listed(record["frames"])
-        starts = _listed(record.get("starts", [-1] * len(entries)))
+        entries = _checked_list(record["frames"])
+        starts = _checked_list(record.get("starts", [-1] * len(entries)))
         rows = _frame_table(record["files"], record["functions"], entries, starts)
-        stacks = [_picked(rows, stack) for stack in _listed(record["stacks"])]
-        nodes = {str(name): _index(number, len(stacks)) for name, number in record["nodes"].items()}
+        stacks = [_elements_at(rows, stack) for stack in _checked_list(record["stacks"])]
+        nodes = {str(name): _checked_index(number, len(stacks)) for name, number in record["nodes"].items()}
         _check_size(stacks)
         rows = [row for key, kind in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [kind])]
         return FrameRows(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(rows, "op_log"))
@@ -52,31 +52,36 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
 def _frame_table(files: Any, functions: Any, entries: Any, starts: Any) -> list[_FrameRow]:
     """Return all frames of a record."""
     return [
-        (_picked(files, [file])[0], _number(line), _picked(functions, [function])[0], _number(start))
+        (
+            _elements_at(files, [file])[0],
+            _checked_number(line),
+            _elements_at(functions, [function])[0],
+            _checked_number(start),
+        )
         for (file, line, function), start in zip(entries, starts, strict=True)
     ]
 
 
-def _number(value: Any) -> int:
+def _checked_number(value: Any) -> int:
     if type(value) is not int or abs(value) >> 62:
         raise ValueError(f"{value!r} is not a line or a size")
     return value
 
 
-def _listed(value: Any) -> list[Any]:
+def _checked_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError("not a list")
     return value
 
 
-def _index(number: Any, length: int) -> int:
+def _checked_index(number: Any, length: int) -> int:
     if type(number) is not int or not 0 <= number < length:
         raise ValueError(f"{number!r} is not an index into {length} entries")
     return number
 
 
-def _picked(values: Sequence[Any], indexes: Any) -> list[Any]:
-    return [values[_index(number, len(values))] for number in _listed(indexes)]
+def _elements_at(values: Sequence[Any], indexes: Any) -> list[Any]:
+    return [values[_checked_index(number, len(values))] for number in _checked_list(indexes)]
 
 
 def _check_size(stacks: Sequence[Sequence[_FrameRow]]) -> None:
@@ -109,4 +114,4 @@ def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, 
 
 
 def _shape(sizes: Any) -> list[int]:
-    return [] if sizes is None else [_number(size) for size in _listed(sizes)] or [1]
+    return [] if sizes is None else [_checked_number(size) for size in _checked_list(sizes)] or [1]

@@ -20,7 +20,7 @@ from .proto.graph_pb2 import GraphDef, NodeDef
 ATTRIBUTE_MAX: Final = 1024
 _NODE: Final = GraphDef.NODE_FIELD_NUMBER
 #: Number of nodes that are parsed together: a parsed node takes ten times the memory.
-_AT_ONCE: Final = 1024
+_BATCH_NODES: Final = 1024
 
 
 def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.Table:
@@ -32,8 +32,8 @@ def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None 
     try:
         nodes = parts(memoryview(data), _NODE)
         batches = []
-        while some := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _AT_ONCE)]:
-            batches.append(_rows(some, graph, attribute_max))
+        while batch := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _BATCH_NODES)]:
+            batches.append(_rows(batch, graph, attribute_max))
     except (TruncatedError, ParseError) as error:
         raise DecodeError(f"graph {graph} is not a GraphDef") from error
     return pa.Table.from_batches(batches, GRAPH_NODES)

@@ -15,7 +15,7 @@ KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
 #: Maximum number of names of one kind, and bytes of all names, in a job; data with more is refused.
 NAMES_MAX: Final = 1 << 20
 TEXT_MAX: Final = 32 << 20
-_ROWS_AT_ONCE: Final = 16_384
+_BATCH_ROWS: Final = 16_384
 
 Counts = tuple[int, ...]
 
@@ -48,9 +48,9 @@ class PythonNames:
     def add(self, kind: int, text: bytes, /) -> int:
         """Return the id of a name, adding it if it is new; NONE_ID if the table is full."""
         ids, texts = self._ids[kind], self._texts[kind]
-        found = ids.get(text)
-        if found is not None:
-            return found
+        number = ids.get(text)
+        if number is not None:
+            return number
         if len(texts) >= self._names_max or self._text_room < len(text):
             return NONE_ID
         self._text_room -= len(text)
@@ -96,14 +96,14 @@ class Interner:
         self._stored = self.table.counts()
 
     @classmethod
-    def restored(cls, names: pa.Table | pa.RecordBatch, table: NameTable | None = None) -> "Interner":
+    def from_names(cls, names: pa.Table | pa.RecordBatch, table: NameTable | None = None) -> "Interner":
         """Return an interner with the names in ``names``, a stored NAMES table.
 
         FormatError if ids are missing.
         """
-        made = cls(table)
-        made.restore(names)
-        return made
+        interner = cls(table)
+        interner.restore(names)
+        return interner
 
     def restore(self, names: pa.Table | pa.RecordBatch) -> None:
         """Add the rows of a stored NAMES table.
@@ -118,18 +118,18 @@ class Interner:
 
     def id(self, kind: int, text: bytes) -> int:
         """Return the id of a name, adding it if it is new; NamesFullError if the table is full."""
-        found = self.table.add(kind, text)
-        if found == NONE_ID:
+        number = self.table.add(kind, text)
+        if number == NONE_ID:
             raise NamesFullError("more distinct names than a job may have")
-        return found
+        return number
 
     def new_names(self) -> pa.Table:
         """Return the NAMES rows interned since the last call."""
         counts = self.table.counts()
-        new = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
+        new_ids = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
         batches = []
-        while some := list(islice(new, _ROWS_AT_ONCE)):  # as Python objects they take ten times the memory
-            batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in some], "names"))
+        while batch := list(islice(new_ids, _BATCH_ROWS)):  # as Python objects they take ten times the memory
+            batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in batch], "names"))
         self._stored = counts
         return pa.Table.from_batches(batches, NAMES)
 

@@ -22,7 +22,7 @@ typedef struct {
 } names_of_kind;
 
 typedef struct {
-    names_of_kind of[KINDS];
+    names_of_kind kinds[KINDS];
     uint64_t seed;
     uint32_t count_max; /* of each kind */
     size_t text_max, text_size; /* of all kinds */
@@ -89,22 +89,22 @@ static bool names_grow(names_of_kind *kind, size_t text_used, size_t size) {
 }
 
 /* Set `id` to the id of the text, and add the text if it is new. */
-static enum status names_add(name_table *all, unsigned which, span text, uint32_t *id) {
-    names_of_kind *kind = &all->of[which];
+static enum status names_add(name_table *table, unsigned kind_number, span text, uint32_t *id) {
+    names_of_kind *kind = &table->kinds[kind_number];
     size_t size = span_size(text);
-    uint32_t hash = hash_text(text.at, size, all->seed), slot = hash & kind->mask;
+    uint32_t hash = hash_text(text.at, size, table->seed), slot = hash & kind->mask;
     if (kind->count) {
         for (; kind->slots[slot] != NO_ID; slot = (slot + 1) & kind->mask) {
-            uint32_t found = kind->slots[slot];
-            size_t start = name_start(kind, found);
-            if (kind->hashes[found] == hash && kind->ends[found] - start == size &&
+            uint32_t candidate = kind->slots[slot];
+            size_t start = name_start(kind, candidate);
+            if (kind->hashes[candidate] == hash && kind->ends[candidate] - start == size &&
                 (!size || !memcmp(kind->text + start, text.at, size))) {
-                *id = found;
+                *id = candidate;
                 return OK;
             }
         }
     }
-    if (kind->count >= all->count_max || all->text_max - all->text_size < size) return NAMES_FULL;
+    if (kind->count >= table->count_max || table->text_max - table->text_size < size) return NAMES_FULL;
     size_t used = name_start(kind, kind->count);
     if (!names_grow(kind, used, size)) return NO_MEMORY;
     if (size) memcpy(kind->text + used, text.at, size);
@@ -112,28 +112,28 @@ static enum status names_add(name_table *all, unsigned which, span text, uint32_
     kind->hashes[kind->count] = hash;
     for (slot = hash & kind->mask; kind->slots[slot] != NO_ID;) slot = (slot + 1) & kind->mask;
     kind->slots[slot] = *id = kind->count++;
-    all->text_size += size;
+    table->text_size += size;
     return OK;
 }
 
 /* Keep only the first `count` names of a kind. */
-static void names_cut(name_table *all, unsigned which, uint32_t count) {
-    names_of_kind *kind = &all->of[which];
+static void names_cut(name_table *table, unsigned kind_number, uint32_t count) {
+    names_of_kind *kind = &table->kinds[kind_number];
     if (count >= kind->count) return;
-    all->text_size -= name_start(kind, kind->count) - name_start(kind, count);
+    table->text_size -= name_start(kind, kind->count) - name_start(kind, count);
     kind->count = count;
     fill_slots(kind);
 }
 
-static void names_free(name_table *all) {
-    for (unsigned which = 0; which < KINDS; which++) {
-        names_of_kind *kind = &all->of[which];
+static void names_free(name_table *table) {
+    for (unsigned kind_number = 0; kind_number < KINDS; kind_number++) {
+        names_of_kind *kind = &table->kinds[kind_number];
         free(kind->text);
         free(kind->ends);
         free(kind->hashes);
         free(kind->slots);
     }
-    memset(all->of, 0, sizeof all->of);
+    memset(table->kinds, 0, sizeof table->kinds);
 }
 
 #endif

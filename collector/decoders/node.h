@@ -29,13 +29,13 @@ typedef struct {
     int64_t output_bytes, temp, persistent;
 } node;
 
-static inline int64_t sum_of(int64_t a, int64_t b) {
+static inline int64_t saturating_sum(int64_t a, int64_t b) {
     int64_t sum;
     if (!__builtin_add_overflow(a, b, &sum)) return sum;
     return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static bool of_gpu(span name) {
+static bool is_gpu_allocator(span name) {
     for (; span_size(name) >= 3; name.at++)
         if (!memcmp(name.at, "GPU", 3)) return true;
     return false;
@@ -43,21 +43,21 @@ static bool of_gpu(span name) {
 
 /* Decode an AllocationRecord. run_metadata.proto declares it as bytes, so its nesting begins at 1. */
 static enum status walk_record(span s, row_sink *sink) {
-    allocation made = {.t_us = 0};
+    allocation record = {.t_us = 0};
     uint32_t tag;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         switch (tag) {
-        case TAG(1, VARINT): CHECK(read_int64(&s, &made.t_us)); break;
-        case TAG(2, VARINT): CHECK(read_int64(&s, &made.bytes)); break;
+        case TAG(1, VARINT): CHECK(read_int64(&s, &record.t_us)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &record.bytes)); break;
         default: CHECK(skip_field(&s, tag, 1));
         }
     }
-    if (!sink->to) return OK;
+    if (!sink->columns) return OK;
     void *at = sink->allocations;
-    CHECK(grow(&at, &sink->allocations_room, sink->allocated, 1, sizeof made));
+    CHECK(grow(&at, &sink->allocations_room, sink->allocation_count, 1, sizeof record));
     sink->allocations = at;
-    sink->allocations[sink->allocated++] = made;
+    sink->allocations[sink->allocation_count++] = record;
     return OK;
 }
 
@@ -80,7 +80,7 @@ static enum status walk_records(span s, row_sink *sink) {
 static enum status walk_memory(span s, node *n, row_sink *sink) {
     allocator_use use = {.name = {s.at, s.at}};
     uint32_t tag;
-    span all = s;
+    span message = s;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         switch (tag) {
@@ -93,12 +93,12 @@ static enum status walk_memory(span s, node *n, row_sink *sink) {
         }
     }
     if (!n->allocators++) n->first_allocator = use.name;
-    n->total = sum_of(n->total, use.total);
-    n->peak = sum_of(n->peak, use.peak);
-    n->live = sum_of(n->live, use.live);
-    if (!of_gpu(use.name)) return OK;
+    n->total = saturating_sum(n->total, use.total);
+    n->peak = saturating_sum(n->peak, use.peak);
+    n->live = saturating_sum(n->live, use.live);
+    if (!is_gpu_allocator(use.name)) return OK;
     if (use.in_use > n->in_use) n->in_use = use.in_use;
-    return walk_records(all, sink);
+    return walk_records(message, sink);
 }
 
 static enum status walk_allocation(span s, output *o) {
@@ -144,7 +144,7 @@ static inline uint8_t *put_varint(uint8_t *at, uint32_t value) {
 }
 
 /* Append an output to the output signature of its node. */
-static enum status sign(row_sink *sink, const output *o) {
+static enum status append_signature(row_sink *sink, const output *o) {
     size_t size = o->shaped ? span_size(o->shape) : 0;
     void *start = sink->signature;
     CHECK(grow(&start, &sink->signature_room, sink->signature_size, size + 16, 1));
@@ -179,9 +179,9 @@ static enum status walk_output(span s, node *n, row_sink *sink) {
     }
     if (o.allocated) {
         int64_t size = o.allocated_bytes > o.requested_bytes ? o.allocated_bytes : o.requested_bytes;
-        n->output_bytes = sum_of(n->output_bytes, size);
+        n->output_bytes = saturating_sum(n->output_bytes, size);
     }
-    return sink->to ? sign(sink, &o) : OK;
+    return sink->columns ? append_signature(sink, &o) : OK;
 }
 
 static enum status walk_memory_stats(span s, node *n) {

@@ -20,14 +20,16 @@ class Placement:
 
     def learn(self, nodes: pa.Table | pa.RecordBatch) -> None:
         """Add rows of GRAPH_NODES, or their names and devices."""
-        placed = nodes.select(["name", "device"])
-        placed = placed.filter(pc.match_substring_regex(placed["device"].cast(pa.string()), _FURTHER_CPU))
-        for row in placed.slice(0, max(0, _NODES_MAX - len(self._devices))).to_pylist():
+        placed_nodes = nodes.select(["name", "device"])
+        placed_nodes = placed_nodes.filter(
+            pc.match_substring_regex(placed_nodes["device"].cast(pa.string()), _FURTHER_CPU)
+        )
+        for row in placed_nodes.slice(0, max(0, _NODES_MAX - len(self._devices))).to_pylist():
             self._devices[_bytes(row["name"])] = _bytes(row["device"])
 
-    def of(self, node: bytes, otherwise: bytes) -> bytes:
-        """Return the CPU of ``node``, ``otherwise`` if no graph places it."""
-        return self._devices.get(node, otherwise)
+    def device_of(self, node: bytes, default: bytes) -> bytes:
+        """Return the CPU of ``node``, ``default`` if no graph places it."""
+        return self._devices.get(node, default)
 
 
 def _bytes(text: str | bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ..store.devices import ITERATOR_DEVICE
 from .calls import EVENTS as CALL_EVENTS
-from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, id_of, in_pool
+from .calls import PROCESS, PROPAGATE, UNSEEN, Calls, call_id, in_pool
 from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
 #: Name of the first CPU in RunMetadata.
@@ -34,7 +34,7 @@ _CALLS: Final = frozenset(
 #: A time after any event.
 _END_PS: Final = 1 << 80
 _ENVIRONMENT: Final = b"Task Environment"
-_STARTED: Final = b"profile_start_time"
+_START_STAT: Final = b"profile_start_time"
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class OpMemory:
     live: int = 0  # allocated and not freed
     in_use: int = 0
     output: int = 0  # bytes of a batch that an iterator returned
-    held: dict[int, int] = field(default_factory=dict)  # bytes of live blocks, by address
+    block_sizes: dict[int, int] = field(default_factory=dict)  # bytes of live blocks, by address
 
 
 #: Memory of an op that allocated nothing, shared by most ops; it is never modified.
@@ -90,7 +90,7 @@ class _Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenOp:
     """An op that may enclose others."""
 
     op: _Op
@@ -140,11 +140,11 @@ def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterat
     ``started_ns``: start of the session (real time), used if the XSpace has none. ``caller``: the
     step's thread (layout.XSPACE_HEAD); if it is unknown, nothing is left out.
     """
-    began_ns = session_start(space) or started_ns
+    start_ns = session_start(space) or started_ns
     for plane in space.planes:
         for pattern, read in _READERS.items():
             if pattern.match(plane.name):
-                yield from read(_Plane(plane, began_ns), Calls(caller))
+                yield from read(_Plane(plane, start_ns), Calls(caller))
 
 
 def session_start(space: SessionReader) -> int:
@@ -153,12 +153,12 @@ def session_start(space: SessionReader) -> int:
         if plane.name == _ENVIRONMENT:
             names = {key: value.name for key, value in plane.stat_metadata.items()}
             for stat in plane.stats:
-                if names.get(stat.metadata_id) == _STARTED:
+                if names.get(stat.metadata_id) == _START_STAT:
                     return stat.uint64_value or stat.int64_value
     return 0
 
 
-class _Named(NamedTuple):
+class _EventName(NamedTuple):
     """The parsed name of an event.
 
     `is_relevant`: whether events of this name are read on the threads of a host.
@@ -170,14 +170,14 @@ class _Named(NamedTuple):
     is_relevant: bool
 
     @classmethod
-    def of(cls, event: XEventMetadata) -> "_Named":
+    def of(cls, event: XEventMetadata) -> "_EventName":
         """Parse the name of ``event``."""
         op = _op(event.name)
         is_relevant = op is not None or event.name in _MEMORY_EVENTS or event.name in _OTHER_EVENTS
         return cls(event.name, event.display_name, op, is_relevant)
 
 
-_NAMELESS: Final = _Named(b"", b"", None, is_relevant=False)
+_NO_NAME: Final = _EventName(b"", b"", None, is_relevant=False)
 
 
 def _op(name: bytes) -> _Op | None:
@@ -194,11 +194,11 @@ def _op(name: bytes) -> _Op | None:
 class _Plane:
     """A plane with decoded names of events and stats."""
 
-    def __init__(self, plane: Plane, began_ns: int) -> None:
+    def __init__(self, plane: Plane, session_ns: int) -> None:
         self.name = plane.name
         self._plane = plane
-        self._began_ns = began_ns
-        self._events = {key: _Named.of(value) for key, value in plane.event_metadata.items()}
+        self._session_ns = session_ns
+        self._events = {key: _EventName.of(value) for key, value in plane.event_metadata.items()}
         self._stats: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
 
     @property
@@ -214,12 +214,13 @@ class _Plane:
         events = []
         line_ps = self._start_ps(line)
         for event in line.events:
-            named = self._events.get(event.metadata_id, _NAMELESS)
-            if named.is_relevant or not relevant_only:
+            event_name = self._events.get(event.metadata_id, _NO_NAME)
+            if event_name.is_relevant or not relevant_only:
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
-                stats = event.stats if named.op is None or not relevant_only else ()  # most are ops: skip their stats
-                events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, stats))
+                # most events are ops: skip their stats
+                stats = event.stats if event_name.op is None or not relevant_only else ()
+                events.append(_Event(event_name.name, event_name.display, event_name.op, start_ps, end_ps, stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def _start_ps(self, line: XLine) -> int:
@@ -227,8 +228,8 @@ class _Plane:
 
         Some sessions store it relative to their start.
         """
-        relative = line.timestamp_ns < self._began_ns // 2
-        return (line.timestamp_ns + (self._began_ns if relative else 0)) * 1000
+        is_relative = line.timestamp_ns < self._session_ns // 2
+        return (line.timestamp_ns + (self._session_ns if is_relative else 0)) * 1000
 
     def stats(self, event: _Event) -> Mapping[bytes, bytes | int]:
         """Return the stats of an event by name."""
@@ -242,8 +243,8 @@ class _Plane:
         return values
 
 
-def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
-    found: list[Execution] = []  # a later line may show which thread made a call
+def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
+    ops: list[Execution] = []  # a later line may show which thread made a call
     waiting: dict[object, tuple[_Event, int]] = {}
     done: dict[object, int] = {}
     batches: dict[object, list[int]] = {}
@@ -251,7 +252,7 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
         thread = line.id & 0xFFFFFFFF
         calls.add_line(line.id)
         events = plane.events(line, relevant_only=True)
-        found += _nested(plane, events, line, calls)
+        ops += _nested_ops(plane, events, line, calls)
         for event in events:
             if event.name == _ASYNC_START:
                 waiting[_link(plane.stats(event), b"_p")] = event, thread
@@ -260,31 +261,33 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
             elif event.name == _BATCH:
                 stats = plane.stats(event)
                 batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
-    found += _asynchronous(plane, waiting, done, batches)
+    ops += _asynchronous_ops(plane, waiting, done, batches)
     if calls.has_other_callers:
-        found = [row for row in _with_calls(plane, found) if not calls.belongs_to_other_thread(row.call, row.start_ns)]
-    yield from found
+        ops = [
+            row for row in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(row.call, row.start_ns)
+        ]
+    yield from ops
 
 
-def _with_calls(plane: _Plane, found: Sequence[Execution]) -> Iterator[Execution]:
-    """Yield ``found``; replace the call UNSEEN where the real one is known.
+def _with_known_calls(plane: _Plane, ops: Sequence[Execution]) -> Iterator[Execution]:
+    """Yield ``ops``; replace the call UNSEEN where the real one is known.
 
     The real call is that of the next PROPAGATE event on the op's thread, if there is one.
     """
-    threads = {row.thread for row in found if row.call == UNSEEN}
-    named = {
+    threads = {row.thread for row in ops if row.call == UNSEEN}
+    executor_ends = {
         line.id & 0xFFFFFFFF: [
-            (event.start_ps // 1000, id_of(plane.stats(event)))
+            (event.start_ps // 1000, call_id(plane.stats(event)))
             for event in plane.events(line)
             if event.name == PROPAGATE
         ]
         for line in plane.lines
         if line.id & 0xFFFFFFFF in threads
     }
-    for row in found:
-        after = named[row.thread] if row.call == UNSEEN else []
-        index = bisect_right(after, row.start_ns, key=lambda each: each[0])
-        yield row._replace(call=after[index][1]) if index < len(after) else row
+    for row in ops:
+        ends = executor_ends[row.thread] if row.call == UNSEEN else []
+        index = bisect_right(ends, row.start_ns, key=lambda end: end[0])
+        yield row._replace(call=ends[index][1]) if index < len(ends) else row
 
 
 def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
@@ -292,7 +295,7 @@ def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
     return stats.get(key), stats.get(b"step_id"), stats.get(b"name")
 
 
-def _asynchronous(
+def _asynchronous_ops(
     plane: _Plane,
     waiting: Mapping[object, tuple[_Event, int]],
     done: Mapping[object, int],
@@ -309,81 +312,81 @@ def _asynchronous(
         if link in done and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALLS:
             duration_ns = max(0, done[link] - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
-            bytes_out = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
-            memory = OpMemory(output=bytes_out[0]) if len(bytes_out) == 1 else NO_MEMORY
+            batch_sizes = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
+            memory = OpMemory(output=batch_sizes[0]) if len(batch_sizes) == 1 else NO_MEMORY
             call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
             yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory, call)
 
 
-def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) -> Iterator[Execution]:
+def _nested_ops(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) -> Iterator[Execution]:
     """Yield the ops of one thread, innermost first; add the thread's function calls to ``calls``.
 
     The time of an op excludes the ops nested in it.
     """
     thread = line.id & 0xFFFFFFFF
-    open_: list[_Open] = []
+    open_ops: list[_OpenOp] = []
     #: Ends and calls of the active executors, innermost last.
-    within: list[tuple[int, int]] = [(_END_PS, UNSEEN if in_pool(line) else 0)]
+    executors: list[tuple[int, int]] = [(_END_PS, UNSEEN if in_pool(line) else 0)]
     for event in events:
-        while open_ and open_[-1].end_ps <= event.start_ps:
-            yield from _closed(open_, thread)
-        while within[-1][0] <= event.start_ps:
-            within.pop()
+        while open_ops and open_ops[-1].end_ps <= event.start_ps:
+            yield from _close_innermost(open_ops, thread)
+        while executors[-1][0] <= event.start_ps:
+            executors.pop()
         if event.op is not None:
-            call = within[-1][1]
+            call = executors[-1][1]
             if call == UNSEEN and event.op.device == ITERATOR_DEVICE:
                 call = 0  # it runs outside of executors
-            open_.append(_Open(event.op, event.start_ps, event.end_ps, call))
+            open_ops.append(_OpenOp(event.op, event.start_ps, event.end_ps, call))
         elif event.name == PROCESS:
-            within.append((event.end_ps, id_of(plane.stats(event))))
+            executors.append((event.end_ps, call_id(plane.stats(event))))
         elif event.name in CALL_EVENTS:
-            calls.begin(event.name, id_of(plane.stats(event)), line, event.start_ps, within[-1][1])
-        elif open_ and event.name in _MEMORY_EVENTS:
-            memory = open_[-1].memory = open_[-1].memory or OpMemory()
+            calls.begin(event.name, call_id(plane.stats(event)), line, event.start_ps, executors[-1][1])
+        elif open_ops and event.name in _MEMORY_EVENTS:
+            memory = open_ops[-1].memory = open_ops[-1].memory or OpMemory()
             _MEMORY_EVENTS[event.name](memory, plane.stats(event))
-    while open_:
-        yield from _closed(open_, thread)
+    while open_ops:
+        yield from _close_innermost(open_ops, thread)
 
 
-def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
+def _close_innermost(open_ops: list[_OpenOp], thread: int) -> Iterator[Execution]:
     """Close the innermost open op and yield it.
 
     An eager call is not yielded if its ops have events.
     """
-    last = open_.pop()
-    device, node, label, eager = last.op
-    wrapper = eager and last.inner_ops > 0
-    duration_ps = last.end_ps - last.start_ps
-    if open_:
-        open_[-1].inner_ps += min(last.inner_ps, duration_ps) if wrapper else duration_ps
-        open_[-1].inner_ops += device == HOST_DEVICE
-    if not wrapper:
-        own_ns = max(0, duration_ps - last.inner_ps) // 1000
-        memory = last.memory or NO_MEMORY
-        yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, memory, last.call)
+    closed_op = open_ops.pop()
+    device, node, label, eager = closed_op.op
+    is_wrapper = eager and closed_op.inner_ops > 0
+    duration_ps = closed_op.end_ps - closed_op.start_ps
+    if open_ops:
+        open_ops[-1].inner_ps += min(closed_op.inner_ps, duration_ps) if is_wrapper else duration_ps
+        open_ops[-1].inner_ops += device == HOST_DEVICE
+    if not is_wrapper:
+        own_ns = max(0, duration_ps - closed_op.inner_ps) // 1000
+        memory = closed_op.memory or NO_MEMORY
+        yield Execution(device, node, label, thread, closed_op.start_ps // 1000, own_ns, memory, closed_op.call)
 
 
-def _allocated(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
+def _add_allocation(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
     # An allocator that does not track the size of its blocks, such as the CPU's, reports 0 bytes.
     size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
     name = stats.get(b"allocator_name")
     if not memory.allocator and isinstance(name, bytes):
         memory.allocator = name
     address = _number(stats, b"addr")
-    memory.live += size - memory.held.get(address, 0)
-    memory.held[address] = size
+    memory.live += size - memory.block_sizes.get(address, 0)
+    memory.block_sizes[address] = size
     memory.total += size
     memory.peak = max(memory.peak, memory.live)
     if b"GPU" in memory.allocator:
         memory.in_use = max(memory.in_use, _number(stats, b"bytes_allocated"))
 
 
-def _batch_returned(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
+def _add_batch(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
     memory.output += _number(stats, b"element_size")
 
 
-def _freed(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
-    memory.live -= memory.held.pop(_number(stats, b"addr"), 0)
+def _remove_allocation(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
+    memory.live -= memory.block_sizes.pop(_number(stats, b"addr"), 0)
 
 
 def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
@@ -391,7 +394,7 @@ def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _accelerator(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
+def _accelerator_ops(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
     """Yield the kernels and copies of a device.
 
     If the device has streams, the other lines are skipped: XLA derives them from the streams. A
@@ -403,8 +406,8 @@ def _accelerator(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
         if not (line.name.startswith(b"Stream") if has_streams else line.name == b"XLA Ops"):
             continue
         for event in plane.events(line):
-            named = plane.stats(event).get(b"tf_op", b"")
-            op = _OP.match(named) if isinstance(named, bytes) else None
+            tf_op = plane.stats(event).get(b"tf_op", b"")
+            op = _OP.match(tf_op) if isinstance(tf_op, bytes) else None
             node = _INLINED.sub(b"", op[1], count=1) if op else event.display or event.name
             duration_ns = (event.end_ps - event.start_ps) // 1000
             yield Execution(
@@ -414,9 +417,9 @@ def _accelerator(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
 
 _OTHER_EVENTS: Final = CALL_EVENTS | {_ASYNC_START, _ASYNC_DONE}
 _MEMORY_EVENTS: Final[dict[bytes, Callable[[OpMemory, Mapping[bytes, bytes | int]], None]]] = {
-    b"MemoryAllocation": _allocated,
-    b"MemoryDeallocation": _freed,
-    _BATCH: _batch_returned,
+    b"MemoryAllocation": _add_allocation,
+    b"MemoryDeallocation": _remove_allocation,
+    _BATCH: _add_batch,
 }
 #: Reader of a plane, by its name; other planes have no ops.
-_READERS: Final = {_HOST_PLANE: _host, _DEVICE_PLANE: _accelerator}
+_READERS: Final = {_HOST_PLANE: _host_ops, _DEVICE_PLANE: _accelerator_ops}

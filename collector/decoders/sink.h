@@ -46,8 +46,8 @@ typedef struct {
 } allocation;
 #undef MEMBER
 
-/* Maximum number of node executions, and of allocations, in one RunMetadata: a few bytes make a row of
- * hundreds. */
+/* Maximum number of node executions, and of allocations, in one RunMetadata: a few of its bytes can make
+ * a row of hundreds of bytes. */
 #define ROWS_MAX ((size_t)1 << 18)
 
 /* Flags of a device, by its name (collector/store/devices.py). */
@@ -55,15 +55,15 @@ enum { GPU = 1, STREAMS = 2 };
 
 /* The columns and names that a step is decoded into, and the current position. */
 typedef struct {
-    columns *to; /* NULL: write nothing, only check the step */
+    columns *columns; /* NULL: write nothing, only check the step */
     name_table *names;
-    size_t row, first, end; /* the next row, the first row of the step, the number of rows that fit */
+    size_t row, first_row, row_end; /* the next row, the first row of the step, the number of rows that fit */
     uint32_t trace, accelerator;
     int64_t base;
     uint8_t *signature; /* output signature of the current node (collector/store/output_signatures.py) */
     size_t signature_size, signature_room;
     allocation *allocations;
-    size_t allocated, allocated_before, allocations_room; /* number of allocations, number before the step */
+    size_t allocation_count, allocations_before, allocations_room; /* number of allocations, number before the step */
 } row_sink;
 
 #define CHECK(call)                                                                                                    \
@@ -72,14 +72,14 @@ typedef struct {
         if (check_ != OK) return check_;                                                                               \
     } while (0)
 
-/* Make room for `more` elements of `each` bytes after the first `size`, by doubling. */
-static enum status grow(void **at, size_t *room, size_t size, size_t more, size_t each) {
-    if (*room - size >= more) return OK;
-    size_t wanted = 2 * (size + more) + 64;
-    void *grown = realloc(*at, wanted * each);
-    if (!grown) return NO_MEMORY;
-    *at = grown;
-    *room = wanted;
+/* Make room for `extra` elements of `element_size` bytes after the first `size`, by doubling. */
+static enum status grow(void **at, size_t *room, size_t size, size_t extra, size_t element_size) {
+    if (*room - size >= extra) return OK;
+    size_t new_room = 2 * (size + extra) + 64;
+    void *memory = realloc(*at, new_room * element_size);
+    if (!memory) return NO_MEMORY;
+    *at = memory;
+    *room = new_room;
     return OK;
 }
 

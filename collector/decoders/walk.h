@@ -4,9 +4,9 @@
 
 #include "node.h"
 
-static inline int64_t difference(int64_t a, int64_t b) {
-    int64_t rest;
-    if (!__builtin_sub_overflow(a, b, &rest)) return rest;
+static inline int64_t saturating_difference(int64_t a, int64_t b) {
+    int64_t result;
+    if (!__builtin_sub_overflow(a, b, &result)) return result;
     return b < 0 ? INT64_MAX : INT64_MIN;
 }
 
@@ -22,59 +22,59 @@ static inline int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0);
 
 /* Intern the texts of a node, and set their ids in its row. */
 static enum status put_names(row_sink *sink, const node *n) {
-    columns *to = sink->to;
+    columns *row_columns = sink->columns;
     size_t row = sink->row, size = span_size(n->name);
     const uint8_t *colon = size ? memchr(n->name.at, ':', size) : NULL;
     span name = {n->name.at, colon ? colon : n->name.end};
-    span rest = {colon ? colon + 1 : n->name.end, n->name.end};
-    span label = span_size(n->label) ? n->label : rest;
+    span suffix = {colon ? colon + 1 : n->name.end, n->name.end};
+    span label = span_size(n->label) ? n->label : suffix;
     span signature = {sink->signature, sink->signature + sink->signature_size};
-    to->label[row] = to->allocator[row] = to->outputs[row] = NO_ID;
-    CHECK(names_add(sink->names, NODE, name, &to->node[row]));
-    if (span_size(label)) CHECK(names_add(sink->names, LABEL, label, &to->label[row]));
-    if (n->allocators) CHECK(names_add(sink->names, ALLOCATOR, n->first_allocator, &to->allocator[row]));
-    if (sink->signature_size) CHECK(names_add(sink->names, OUTPUTS, signature, &to->outputs[row]));
+    row_columns->label[row] = row_columns->allocator[row] = row_columns->outputs[row] = NO_ID;
+    CHECK(names_add(sink->names, NODE, name, &row_columns->node[row]));
+    if (span_size(label)) CHECK(names_add(sink->names, LABEL, label, &row_columns->label[row]));
+    if (n->allocators) CHECK(names_add(sink->names, ALLOCATOR, n->first_allocator, &row_columns->allocator[row]));
+    if (sink->signature_size) CHECK(names_add(sink->names, OUTPUTS, signature, &row_columns->outputs[row]));
     return OK;
 }
 
-/* Set node and device of the allocations from `first` on. Drop them if the node has no start time, as
+/* Set node and device of the allocations from `first_allocation` on. Drop them if the node has no start time, as
  * the TF profiler does. */
-static enum status put_allocations(row_sink *sink, const node *n, uint32_t device, size_t first) {
+static enum status put_allocations(row_sink *sink, const node *n, uint32_t device, size_t first_allocation) {
     if (n->all_start.micros <= 0) {
-        sink->allocated = first;
+        sink->allocation_count = first_allocation;
         return OK;
     }
-    for (size_t i = first; i < sink->allocated; i++) {
-        allocation *made = &sink->allocations[i];
-        made->trace = sink->trace;
-        made->node = sink->to->node[sink->row];
-        made->device = device;
+    for (size_t i = first_allocation; i < sink->allocation_count; i++) {
+        allocation *entry = &sink->allocations[i];
+        entry->trace = sink->trace;
+        entry->node = sink->columns->node[sink->row];
+        entry->device = device;
     }
-    return sink->allocated - sink->allocated_before > ROWS_MAX ? TOO_LONG : OK;
+    return sink->allocation_count - sink->allocations_before > ROWS_MAX ? TOO_LONG : OK;
 }
 
 static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_t first_allocation) {
-    columns *to = sink->to;
+    columns *row_columns = sink->columns;
     size_t row = sink->row;
     int64_t start = nanoseconds(n->all_start), op_start = nanoseconds(n->op_start), op_end = nanoseconds(n->op_end);
-    int64_t end = sum_of(start, op_end);
+    int64_t end = saturating_sum(start, op_end);
     CHECK(put_names(sink, n));
     CHECK(put_allocations(sink, n, device, first_allocation));
-    to->trace[row] = sink->trace;
-    to->device[row] = device;
-    to->thread[row] = n->thread;
-    to->start_ns[row] = start;
-    to->op_start_ns[row] = op_start;
-    to->op_end_ns[row] = difference(op_end, op_start);
-    to->start_us_fix[row] = difference(n->all_start.micros, floor_us(start));
-    to->end_us_fix[row] = difference(n->op_end.micros, floor_us(end) - floor_us(start));
-    to->total_bytes[row] = n->total;
-    to->peak_bytes[row] = n->peak;
-    to->live_bytes[row] = n->live;
-    to->in_use_bytes[row] = n->in_use;
-    to->output_bytes[row] = n->output_bytes;
-    to->temp_bytes[row] = n->temp;
-    to->persistent_bytes[row] = n->persistent;
+    row_columns->trace[row] = sink->trace;
+    row_columns->device[row] = device;
+    row_columns->thread[row] = n->thread;
+    row_columns->start_ns[row] = start;
+    row_columns->op_start_ns[row] = op_start;
+    row_columns->op_end_ns[row] = saturating_difference(op_end, op_start);
+    row_columns->start_us_fix[row] = saturating_difference(n->all_start.micros, floor_us(start));
+    row_columns->end_us_fix[row] = saturating_difference(n->op_end.micros, floor_us(end) - floor_us(start));
+    row_columns->total_bytes[row] = n->total;
+    row_columns->peak_bytes[row] = n->peak;
+    row_columns->live_bytes[row] = n->live;
+    row_columns->in_use_bytes[row] = n->in_use;
+    row_columns->output_bytes[row] = n->output_bytes;
+    row_columns->temp_bytes[row] = n->temp;
+    row_columns->persistent_bytes[row] = n->persistent;
     if (start > 0 && (!sink->base || start < sink->base)) sink->base = start;
     sink->row++;
     return OK;
@@ -95,20 +95,20 @@ static enum status find_device(span s, span *name) {
     return OK;
 }
 
-static bool has_lower(span name, const char *lower, size_t size) {
+static bool contains_ignoring_case(span name, const char *lower, size_t size) {
     for (; span_size(name) >= size; name.at++) {
-        size_t same = 0;
-        while (same < size &&
-               (name.at[same] | (name.at[same] >= 'A' && name.at[same] <= 'Z' ? 0x20 : 0)) == lower[same])
-            same++;
-        if (same == size) return true;
+        size_t matched = 0;
+        while (matched < size &&
+               (name.at[matched] | (name.at[matched] >= 'A' && name.at[matched] <= 'Z' ? 0x20 : 0)) == lower[matched])
+            matched++;
+        if (matched == size) return true;
     }
     return false;
 }
 
 static uint32_t accelerator_of(span device) {
-    if (!has_lower(device, "gpu", 3)) return 0;
-    return has_lower(device, "stream:all", 10) ? GPU | STREAMS : GPU;
+    if (!contains_ignoring_case(device, "gpu", 3)) return 0;
+    return contains_ignoring_case(device, "stream:all", 10) ? GPU | STREAMS : GPU;
 }
 
 static enum status walk_device(span s, row_sink *sink) {
@@ -124,13 +124,13 @@ static enum status walk_device(span s, row_sink *sink) {
         }
         CHECK(read_chunk(&s, &chunk));
         node n = {.name = {chunk.at, chunk.at}, .label = {chunk.at, chunk.at}};
-        size_t first_allocation = sink->allocated;
+        size_t first_allocation = sink->allocation_count;
         sink->signature_size = 0;
         CHECK(walk_node(chunk, &n, sink));
-        if (!sink->to) continue;
+        if (!sink->columns) continue;
         if (device == NO_ID) CHECK(names_add(sink->names, DEVICE, name, &device));
-        if (sink->row - sink->first == ROWS_MAX) return TOO_LONG;
-        if (sink->row == sink->end) return NO_ROOM;
+        if (sink->row - sink->first_row == ROWS_MAX) return TOO_LONG;
+        if (sink->row == sink->row_end) return NO_ROOM;
         CHECK(put_row(sink, &n, device, first_allocation));
     }
     return OK;
@@ -159,32 +159,32 @@ static enum status walk_steps(span s, row_sink *sink) {
     return OK;
 }
 
-/* Decode one RunMetadata into rows from sink->row to sink->end. Unless the status is OK, no row, name
+/* Decode one RunMetadata into rows from sink->row to sink->row_end. Unless the status is OK, no row, name
  * or allocation of it is left. */
 static enum status walk_run_metadata(span s, row_sink *sink) {
     uint32_t counts[KINDS];
-    for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->of[kind].count;
-    sink->first = sink->row;
-    sink->allocated_before = sink->allocated;
+    for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->kinds[kind].count;
+    sink->first_row = sink->row;
+    sink->allocations_before = sink->allocation_count;
     sink->base = 0;
     sink->accelerator = 0;
     enum status status = walk_steps(s, sink);
     if (status == OK) {
-        for (size_t row = sink->first; row < sink->row; row++)
-            sink->to->start_ns[row] = difference(sink->to->start_ns[row], sink->base);
+        for (size_t row = sink->first_row; row < sink->row; row++)
+            sink->columns->start_ns[row] = saturating_difference(sink->columns->start_ns[row], sink->base);
         return OK;
     }
-    sink->row = sink->first;
-    sink->allocated = sink->allocated_before;
+    sink->row = sink->first_row;
+    sink->allocation_count = sink->allocations_before;
     sink->base = 0;
     sink->accelerator = 0;
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(sink->names, kind, counts[kind]);
-    row_sink reader = {.to = NULL}; /* MALFORMED takes precedence, wherever the damage is */
-    return status != NO_MEMORY && walk_steps(s, &reader) == MALFORMED ? MALFORMED : status;
+    row_sink checker = {.columns = NULL}; /* MALFORMED takes precedence, wherever the damage is */
+    return status != NO_MEMORY && walk_steps(s, &checker) == MALFORMED ? MALFORMED : status;
 }
 
 /* Return the number of fields at the path `path[0]` → `path[1]` → …, up to the first malformed one. */
-static size_t count_fields(span s, const uint32_t *path, unsigned left, unsigned depth) {
+static size_t count_fields(span s, const uint32_t *path, unsigned path_length, unsigned depth) {
     size_t count = 0;
     uint32_t tag;
     span chunk;
@@ -194,7 +194,7 @@ static size_t count_fields(span s, const uint32_t *path, unsigned left, unsigned
         } else if (read_chunk(&s, &chunk) != OK) {
             break;
         } else {
-            count += left == 1 ? 1 : count_fields(chunk, path + 1, left - 1, depth + 1);
+            count += path_length == 1 ? 1 : count_fields(chunk, path + 1, path_length - 1, depth + 1);
         }
     }
     return count;

@@ -35,7 +35,7 @@ static void names_dealloc(PyObject *self) {
 }
 
 static names_of_kind *kind_of(PyObject *self, unsigned int kind) {
-    if (kind < KINDS) return &((NamesObject *)self)->names.of[kind];
+    if (kind < KINDS) return &((NamesObject *)self)->names.kinds[kind];
     PyErr_SetString(PyExc_IndexError, "no such kind of name");
     return NULL;
 }
@@ -54,24 +54,25 @@ static PyObject *names_add_method(PyObject *self, PyObject *args) {
 static PyObject *names_get_method(PyObject *self, PyObject *args) {
     unsigned int kind, id;
     if (!PyArg_ParseTuple(args, "II", &kind, &id)) return NULL;
-    names_of_kind *of = kind_of(self, kind);
-    if (!of) return NULL;
-    if (id >= of->count) return PyErr_Format(PyExc_IndexError, "no name %u", id);
-    size_t start = name_start(of, id), size = of->ends[id] - start;
-    return PyBytes_FromStringAndSize(size ? (const char *)of->text + start : "", (Py_ssize_t)size);
+    names_of_kind *kind_names = kind_of(self, kind);
+    if (!kind_names) return NULL;
+    if (id >= kind_names->count) return PyErr_Format(PyExc_IndexError, "no name %u", id);
+    size_t start = name_start(kind_names, id), size = kind_names->ends[id] - start;
+    return PyBytes_FromStringAndSize(size ? (const char *)kind_names->text + start : "", (Py_ssize_t)size);
 }
 
 static PyObject *names_counts_method(PyObject *self, PyObject *Py_UNUSED(none)) {
-    const names_of_kind *of = ((NamesObject *)self)->names.of;
-    return Py_BuildValue("(IIIII)", of[NODE].count, of[DEVICE].count, of[LABEL].count, of[ALLOCATOR].count,
-                         of[OUTPUTS].count);
+    const names_of_kind *kinds = ((NamesObject *)self)->names.kinds;
+    return Py_BuildValue("(IIIII)", kinds[NODE].count, kinds[DEVICE].count, kinds[LABEL].count, kinds[ALLOCATOR].count,
+                         kinds[OUTPUTS].count);
 }
 
 static PyObject *names_cut_method(PyObject *self, PyObject *args) {
-    unsigned int to[KINDS];
-    if (!PyArg_ParseTuple(args, "(IIIII)", &to[NODE], &to[DEVICE], &to[LABEL], &to[ALLOCATOR], &to[OUTPUTS]))
+    unsigned int counts[KINDS];
+    if (!PyArg_ParseTuple(args, "(IIIII)", &counts[NODE], &counts[DEVICE], &counts[LABEL], &counts[ALLOCATOR],
+                          &counts[OUTPUTS]))
         return NULL;
-    for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&((NamesObject *)self)->names, kind, to[kind]);
+    for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&((NamesObject *)self)->names, kind, counts[kind]);
     Py_RETURN_NONE;
 }
 
@@ -99,14 +100,14 @@ static PyType_Spec names_spec = {
 };
 
 /* Set `s` to the bytes of item `index`; if the result is true, the caller must release `view`. */
-static bool lend(PyObject *list, Py_ssize_t index, Py_buffer *view, span *s) {
+static bool borrow_bytes(PyObject *list, Py_ssize_t index, Py_buffer *view, span *s) {
     PyObject *item = PySequence_GetItem(list, index);
     if (!item) return false;
     int failed = PyObject_GetBuffer(item, view, PyBUF_SIMPLE);
     Py_DECREF(item);
     if (failed) return false;
-    static const uint8_t nothing[1];
-    const uint8_t *at = view->len ? view->buf : nothing;
+    static const uint8_t empty[1];
+    const uint8_t *at = view->len ? view->buf : empty;
     *s = (span){at, at + view->len};
     return true;
 }
@@ -117,7 +118,7 @@ static PyObject *count_function(PyObject *Py_UNUSED(module), PyObject *parts) {
     Py_buffer view;
     span s;
     for (Py_ssize_t i = 0; i < length; i++) {
-        if (!lend(parts, i, &view, &s)) return NULL;
+        if (!borrow_bytes(parts, i, &view, &s)) return NULL;
         count += count_nodes(s);
         PyBuffer_Release(&view);
     }
@@ -126,11 +127,11 @@ static PyObject *count_function(PyObject *Py_UNUSED(module), PyObject *parts) {
 
 #define ALIGNED(size) (((size) + 63) & ~(size_t)63)
 
-/* Point `to` at the columns in `block`, each at a multiple of 64 bytes; return the size of all columns. */
-static size_t lay_out(columns *to, uint8_t *block, size_t rows) {
+/* Point `row_columns` at the columns in `block`, each at a multiple of 64 bytes; return the size of all columns. */
+static size_t lay_out_columns(columns *row_columns, uint8_t *block, size_t rows) {
     size_t at = 0;
 #define PLACE(type, name)                                                                                              \
-    if (block) to->name = (type *)(void *)(block + at);                                                                \
+    if (block) row_columns->name = (type *)(void *)(block + at);                                                       \
     at += ALIGNED(rows * sizeof(type));
     COLUMNS(PLACE)
 #undef PLACE
@@ -142,9 +143,9 @@ static PyObject *allocation_columns(const row_sink *sink) {
     PyObject *result = PyList_New(0);
 #define COLUMN(type, name)                                                                                             \
     if (result) {                                                                                                      \
-        PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sink->allocated * sizeof(type)));              \
+        PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sink->allocation_count * sizeof(type)));       \
         type *to = column ? (type *)(void *)PyBytes_AsString(column) : NULL;                                           \
-        for (size_t i = 0; to && i < sink->allocated; i++) to[i] = sink->allocations[i].name;                          \
+        for (size_t i = 0; to && i < sink->allocation_count; i++) to[i] = sink->allocations[i].name;                   \
         if (!column || PyList_Append(result, column)) Py_CLEAR(result);                                                \
         Py_XDECREF(column);                                                                                            \
     }
@@ -162,7 +163,7 @@ static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink) {
         PyObject *trace = PySequence_GetItem(traces, i);
         sink->trace = trace ? (uint32_t)PyLong_AsUnsignedLong(trace) : 0;
         Py_XDECREF(trace);
-        if (PyErr_Occurred() || !lend(parts, i, &view, &s)) goto fail;
+        if (PyErr_Occurred() || !borrow_bytes(parts, i, &view, &s)) goto fail;
         size_t row = sink->row;
         enum status status = walk_run_metadata(s, sink);
         PyBuffer_Release(&view);
@@ -190,19 +191,19 @@ static PyObject *walk_function(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_ssize_t rows;
     if (!PyArg_ParseTuple(args, "OOO!w*n", &parts, &traces, names_type, &table, &block, &rows)) return NULL;
     PyObject *results = NULL;
-    columns to;
-    if (rows < 0 || rows > INT32_MAX || (size_t)block.len < lay_out(&to, NULL, (size_t)rows)) {
+    columns row_columns;
+    if (rows < 0 || rows > INT32_MAX || (size_t)block.len < lay_out_columns(&row_columns, NULL, (size_t)rows)) {
         PyErr_SetString(PyExc_ValueError, "the columns do not fit into the block");
     } else {
-        lay_out(&to, block.buf, (size_t)rows);
-        row_sink sink = {.to = &to, .names = &((NamesObject *)table)->names, .end = (size_t)rows};
+        lay_out_columns(&row_columns, block.buf, (size_t)rows);
+        row_sink sink = {.columns = &row_columns, .names = &((NamesObject *)table)->names, .row_end = (size_t)rows};
         results = walk_parts(parts, traces, &sink);
         if (results && results != Py_None) {
             PyObject *allocations = allocation_columns(&sink);
-            PyObject *both = allocations ? PyTuple_Pack(2, results, allocations) : NULL;
+            PyObject *pair = allocations ? PyTuple_Pack(2, results, allocations) : NULL;
             Py_XDECREF(allocations);
             Py_DECREF(results);
-            results = both;
+            results = pair;
         }
         free(sink.signature);
         free(sink.allocations);
@@ -215,7 +216,7 @@ static PyObject *block_size_function(PyObject *Py_UNUSED(module), PyObject *rows
     size_t count = PyLong_AsSize_t(rows);
     if (PyErr_Occurred()) return NULL;
     if (count > INT32_MAX) return PyErr_Format(PyExc_ValueError, "%zu rows are too many", count);
-    return PyLong_FromSize_t(lay_out(NULL, NULL, count));
+    return PyLong_FromSize_t(lay_out_columns(NULL, NULL, count));
 }
 
 static PyMethodDef functions[] = {

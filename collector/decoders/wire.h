@@ -14,7 +14,7 @@ enum status { OK, MALFORMED, NAMES_FULL, TOO_LONG, NO_MEMORY, NO_ROOM };
 enum wire_type { VARINT, FIXED64, CHUNK, GROUP, GROUP_END, FIXED32 };
 #define TAG(field, type) ((uint32_t)((field) << 3 | (type)))
 
-/* The unread rest of a message. */
+/* The unread bytes of a message. */
 typedef struct {
     const uint8_t *at, *end;
 } span;
@@ -28,14 +28,14 @@ static inline uint64_t load64(const uint8_t *at) {
 }
 
 /* Concatenate the seven low bits of each of eight bytes; the lowest byte gives the lowest bits. */
-static inline uint64_t packed(uint64_t bytes) {
+static inline uint64_t concat_low_bits(uint64_t bytes) {
     bytes = (bytes & 0x007f007f007f007fu) | (bytes & 0x7f007f007f007f00u) >> 1;
     bytes = (bytes & 0x00003fff00003fffu) | (bytes & 0x3fff00003fff0000u) >> 2;
     return (bytes & 0x000000000fffffffu) | (bytes & 0x0fffffff00000000u) >> 4;
 }
 
-/* Read a varint of at most `longest` bytes; bits above 64 in the tenth byte are dropped, as in upb. */
-static inline enum status read_number(span *s, unsigned longest, uint64_t *value) {
+/* Read a varint of at most `size_max` bytes; bits above 64 in the tenth byte are dropped, as in upb. */
+static inline enum status read_number(span *s, unsigned size_max, uint64_t *value) {
     if (s->at < s->end && *s->at < 0x80) {
         *value = *s->at++;
         return OK;
@@ -46,8 +46,8 @@ static inline enum status read_number(span *s, unsigned longest, uint64_t *value
     if (span_size(*s) >= 8) { /* times have eight or nine bytes: read them at once */
         uint64_t word = load64(s->at), ends = ~word & 0x8080808080808080u;
         unsigned size = ends ? (unsigned)__builtin_ctzll(ends) / 8 + 1 : 8;
-        if (size > longest) return MALFORMED;
-        sum = packed(ends ? word & (ends ^ (ends - 1)) : word);
+        if (size > size_max) return MALFORMED;
+        sum = concat_low_bits(ends ? word & (ends ^ (ends - 1)) : word);
         s->at += size;
         if (ends) {
             *value = sum;
@@ -56,7 +56,7 @@ static inline enum status read_number(span *s, unsigned longest, uint64_t *value
         i = 8;
     }
 #endif
-    for (; i < longest && s->at < s->end; i++) {
+    for (; i < size_max && s->at < s->end; i++) {
         uint64_t byte = *s->at++;
         sum |= (byte & 0x7f) << (7 * i);
         if (byte < 0x80) {
@@ -127,16 +127,16 @@ static inline enum status skip_plain(span *s, uint32_t tag) {
 /* Skip the value of a field in a message at nesting `depth` (1: the outermost). */
 static enum status skip_field(span *s, uint32_t tag, unsigned depth) {
     if ((tag & 7) != GROUP) return skip_plain(s, tag);
-    uint32_t open[DEPTH_MAX];
+    uint32_t open_groups[DEPTH_MAX];
     unsigned top = 0;
-    open[top++] = tag >> 3;
+    open_groups[top++] = tag >> 3;
     while (top) {
         if (depth + top > DEPTH_MAX + 1 || read_any_tag(s, &tag) != OK) return MALFORMED;
         if ((tag & 7) == GROUP_END) {
-            if (open[--top] != tag >> 3) return MALFORMED;
+            if (open_groups[--top] != tag >> 3) return MALFORMED;
         } else if ((tag & 7) == GROUP) {
             if (top == DEPTH_MAX) return MALFORMED;
-            open[top++] = tag >> 3;
+            open_groups[top++] = tag >> 3;
         } else if (skip_plain(s, tag) != OK) {
             return MALFORMED;
         }

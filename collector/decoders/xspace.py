@@ -28,7 +28,7 @@ _MAX: Final = (1 << 63) - 1
 _LINES: Final = XPlane.LINES_FIELD_NUMBER
 #: Number of rows that are converted to columns together. As Python numbers, rows take ten times the
 #: memory.
-_ROWS_AT_ONCE: Final = 16_384
+_BATCH_ROWS: Final = 16_384
 
 
 class SessionRows(NamedTuple):
@@ -56,24 +56,24 @@ def xspace(
     """
     placement = placement or Placement()
     try:
-        rows = [_placed(row, placement) for row in executions(_Parts(data), start_ns, caller)]
+        rows = [_with_cpu(row, placement) for row in executions(_LazySession(data), start_ns, caller)]
     except (TruncatedError, ParseError) as error:
         raise DecodeError("not an XSpace") from error
     base_ns = min((row.start_ns for row in rows), default=0)
-    seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
+    flags = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
     mark = interner.mark()
     batches: list[pa.RecordBatch] = []
     try:
-        for first in range(0, len(rows), _ROWS_AT_ONCE):
-            some = rows[first : first + _ROWS_AT_ONCE]
-            batches.append(from_rows([_row(row, trace, base_ns, interner) for row in some], "ops"))
+        for first in range(0, len(rows), _BATCH_ROWS):
+            batch = rows[first : first + _BATCH_ROWS]
+            batches.append(from_rows([_row(row, trace, base_ns, interner) for row in batch], "ops"))
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return SessionRows(pa.Table.from_batches(batches, OPS), Decoded(len(rows), base_ns, seen, None))
+    return SessionRows(pa.Table.from_batches(batches, OPS), Decoded(len(rows), base_ns, flags, None))
 
 
-class _Parts:
+class _LazySession:
     """An XSpace that parses one plane, and one of its lines, at a time."""
 
     def __init__(self, data: bytes | memoryview) -> None:
@@ -90,12 +90,12 @@ class _Parts:
             raise DecodeError(f"a profiler session of more than {EVENTS_MAX} events")
 
     @property
-    def planes(self) -> Iterator["_Plane"]:
+    def planes(self) -> Iterator["_LazyPlane"]:
         """The planes, each parsed when the iteration reaches it."""
-        return map(_Plane, self._planes)
+        return map(_LazyPlane, self._planes)
 
 
-class _Plane:
+class _LazyPlane:
     """An XPlane that parses one line at a time."""
 
     def __init__(self, data: memoryview) -> None:
@@ -110,8 +110,8 @@ class _Plane:
         return (XLine.FromString(bytes(line)) for line in self._lines)
 
 
-def _placed(row: Execution, placement: Placement) -> Execution:
-    device = placement.of(row.node, row.device) if row.device == HOST_DEVICE else row.device
+def _with_cpu(row: Execution, placement: Placement) -> Execution:
+    device = placement.device_of(row.node, row.device) if row.device == HOST_DEVICE else row.device
     return row if device == row.device else row._replace(device=device)
 
 

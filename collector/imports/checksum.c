@@ -1,4 +1,4 @@
-/* `_checksum`: CRC-32C (Castagnoli), eight bytes at a time. checksum.py computes the same bytewise. */
+/* `_checksum`: CRC-32C (Castagnoli), eight bytes at a time. checksum.py computes the same, byte by byte. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -13,12 +13,12 @@ static void fill_tables(void) {
     }
     for (int number = 1; number < 8; number++)
         for (int byte = 0; byte < 256; byte++) {
-            uint32_t before = tables[number - 1][byte];
-            tables[number][byte] = before >> 8 ^ tables[0][before & 255];
+            uint32_t previous = tables[number - 1][byte];
+            tables[number][byte] = previous >> 8 ^ tables[0][previous & 255];
         }
 }
 
-static uint32_t extended(uint32_t crc, const uint8_t *at, size_t size) {
+static uint32_t extend_crc(uint32_t crc, const uint8_t *at, size_t size) {
     crc = ~crc;
     for (; size >= 8; at += 8, size -= 8) {
         uint32_t low = crc ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
@@ -35,14 +35,15 @@ static PyObject *crc32c(PyObject *Py_UNUSED(module), PyObject *args) {
     if (!PyArg_ParseTuple(args, "y*|I:crc32c", &data, &crc)) return NULL;
     uint32_t result;
     Py_BEGIN_ALLOW_THREADS
-    result = extended(crc, data.buf, (size_t)data.len);
+    result = extend_crc(crc, data.buf, (size_t)data.len);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&data);
     return PyLong_FromUnsignedLong(result);
 }
 
 static PyMethodDef functions[] = {
-    {"crc32c", crc32c, METH_VARARGS, "crc32c(data, crc=0) -> CRC-32C of the bytes before, whose CRC is crc, and data"},
+    {"crc32c", crc32c, METH_VARARGS,
+     "crc32c(data, crc=0) -> CRC-32C of the preceding bytes, whose CRC is crc, and of data"},
     {NULL, NULL, 0, NULL},
 };
 

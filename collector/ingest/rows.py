@@ -57,7 +57,7 @@ class RowMaker:
         ``nodes``: names and devices of the nodes in the job's graphs.
         """
         self._decoder = decoder
-        self._interner = Interner.restored(names)
+        self._interner = Interner.from_names(names)
         self._placement = Placement()
         self.next_trace = next_trace
         if nodes is not None:

@@ -54,7 +54,7 @@ def test_an_interner_continues_after_the_stored_names(kind: str) -> None:
     for number in range(100):
         names.id(NODE, b"%d" % number)
         names.id(DEVICE, b"%d" % (number % 3))
-    restored = Interner.restored(names.new_names(), _table(kind))
+    restored = Interner.from_names(names.new_names(), _table(kind))
     assert _rows(restored.new_names()) == []
     assert (restored.id(NODE, b"57"), restored.id(NODE, b"new"), restored.id(DEVICE, b"2")) == (57, 100, 2)
     assert _rows(restored.new_names()) == [(NODE, 100, b"new")]
@@ -64,7 +64,7 @@ def test_an_interner_continues_after_the_stored_names(kind: str) -> None:
 def test_stored_names_with_a_gap_are_refused(rows: list[tuple[int, int, bytes]]) -> None:
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), NAMES, strict=True)]
     with pytest.raises(FormatError, match="does not follow"):
-        Interner.restored(pa.RecordBatch.from_arrays(columns, schema=NAMES))
+        Interner.from_names(pa.RecordBatch.from_arrays(columns, schema=NAMES))
 
 
 @BOTH_TABLES

@@ -22,7 +22,7 @@ static uint8_t *copy_of(const uint8_t *data, size_t size) {
     return copy;
 }
 
-/* Overwrite, flip, cut: a few places of `data`; return its new size. */
+/* Damage `data` in a few places: overwrite a byte, flip a bit, or cut the rest. Return its new size. */
 static size_t damage(uint8_t *data, size_t size) {
     for (uint64_t times = draw(4); times && size; times--) {
         size_t at = (size_t)draw(size);
@@ -43,7 +43,7 @@ static enum status decode(const uint8_t *data, size_t size, name_table *names) {
     columns to;
 #define TAKE(type, name) to.name = malloc(rows * sizeof(type) + 1);
     COLUMNS(TAKE)
-    row_sink sink = {.to = &to, .names = names, .end = rows};
+    row_sink sink = {.columns = &to, .names = names, .row_end = rows};
     enum status status = walk_run_metadata(s, &sink);
     if (status == OK ? sink.row != rows : sink.row != 0) abort();
 #define GIVE(type, name) free(to.name);
@@ -80,7 +80,7 @@ int main(int count, char **arguments) {
         }
         free(data);
     }
-    for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&names, kind, (uint32_t)draw(names.of[kind].count + 1));
+    for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&names, kind, (uint32_t)draw(names.kinds[kind].count + 1));
     names_free(&names);
     printf("%lu decoded, %lu malformed, %lu too many names\n", seen[OK], seen[MALFORMED], seen[NAMES_FULL]);
     return seen[NO_MEMORY] || seen[NO_ROOM] ? 3 : 0;
