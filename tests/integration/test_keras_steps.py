@@ -6,7 +6,7 @@ import re
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
 from fakes.channel_reader import ordinals
-from fakes.log_text import steady
+from fakes.log_text import without_numbers
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
@@ -55,7 +55,7 @@ def test_the_job_ends_and_prints_exactly_as_without_tfprof(job):
     assert status == 1
     assert output
     assert "the user's own error" in errors
-    assert NAMED.sub("", steady(errors)) == NAMED.sub("", steady(job.alone[2]))
+    assert NAMED.sub("", without_numbers(errors)) == NAMED.sub("", without_numbers(job.alone[2]))
 
 
 def test_the_shim_has_no_error_and_drops_nothing(job):

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
-from fakes.log_text import steady
+from fakes.log_text import without_numbers
 from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.decoders.xspace import xspace
 from tfprof.formats import layout
@@ -42,7 +42,7 @@ def test_the_job_ends_and_prints_as_without_tfprof(job):
     status, output, errors = bare(job.process.args[0], SCRIPT)
     assert job.ended[0] == status == 0
     assert job.output == output
-    assert steady(job.ended[2]) == steady(errors)
+    assert without_numbers(job.ended[2]) == without_numbers(errors)
 
 
 def test_each_step_is_counted_once_and_has_a_span(job, ran):
