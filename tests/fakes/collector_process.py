@@ -44,9 +44,9 @@ class CollectorProcess:
         """Send SIGTERM to the daemon; return its exit status and standard error."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.ended()
+        return self.wait_end()
 
-    def ended(self, timeout_s=30):
+    def wait_end(self, timeout_s=30):
         """Wait until the daemon ends; return its exit status and standard error."""
         _, errors = self.process.communicate(timeout=timeout_s)
         return self.process.returncode, errors
@@ -64,7 +64,7 @@ class CollectorProcess:
         return until(matching, "a status of the collector", timeout_s)
 
 
-class Streaming:
+class StepStream:
     """Sends ``count`` traced steps of one job until all are acked; a message has ``each`` steps."""
 
     IN_FLIGHT = 40
@@ -81,7 +81,7 @@ class Streaming:
     def close(self):
         self.agent.close()
 
-    def turn(self):
+    def exchange(self):
         """Send and receive without waiting; return the number of acked steps."""
         now = time.monotonic()
         if now > self._last_greeting + 0.2:
@@ -107,11 +107,11 @@ class Streaming:
         return self.acked
 
     def run(self, until=None, timeout_s=60):
-        """Call `turn` until ``until`` steps (by default all) are acked."""
+        """Call `exchange` until ``until`` steps (by default all) are acked."""
         deadline = time.monotonic() + timeout_s
         while self.acked < (until or self.count):
             assert time.monotonic() < deadline, f"{self.acked} of {self.count} acked"
-            self.turn()
+            self.exchange()
 
     def finish(self):
         """Send nothing new; return the number of sent steps once all of them are acked."""

@@ -49,14 +49,14 @@ def open_files():
     return targets
 
 
-def shim_module(name):
+def shim(name):
     """Return the shim's module ``name``, None where it is not loaded."""
     return sys.modules.get("_tfprof.shim." + name)
 
 
 def channel():
     """Return the process's channel, None where there is none."""
-    state = shim_module("core") and shim_module("core").state()
+    state = shim("core") and shim("core").state()
     return state and state.channel
 
 
@@ -71,7 +71,7 @@ def steps():
 
 def expire(follow_ups):
     """Wait for the time limit of a window that was left open, and let the next step release it."""
-    window = shim_module("tensorflow.window")
+    window = shim("tensorflow.window")
     deadline = time.monotonic() + HANGS_S
     while window and window.current and time.monotonic() < deadline:
         if window.current.session.is_stopped:
@@ -81,12 +81,8 @@ def expire(follow_ups):
 
 def leftovers():
     """Yield a text for each lock, window or switch that is left behind."""
-    window, lock, graph = (
-        shim_module("tensorflow.window"),
-        shim_module("tensorflow.profiler_lock"),
-        shim_module("tensorflow.graph"),
-    )
-    function, allocations = shim_module("tensorflow.function"), shim_module("tensorflow.allocations")
+    window, lock, graph = shim("tensorflow.window"), shim("tensorflow.profiler_lock"), shim("tensorflow.graph")
+    function, allocations = shim("tensorflow.function"), shim("tensorflow.allocations")
     if window and (window.current or window._opening._holder()):
         yield "an open window"
     if lock and (lock.claims or lock._lock._holder()):

@@ -30,14 +30,9 @@ def monitored():
     x, data = graph()
     step = v1.train.get_or_create_global_step()
     train = v1.train.GradientDescentOptimizer(0.01).minimize(loss_of(x), global_step=step)
-    intervals, stop_hook, steps = (
-        {"save_checkpoint_steps": 10, "save_summaries_steps": 5},
-        v1.train.StopAtStepHook(40),
-        0,
-    )
-    with v1.train.MonitoredTrainingSession(
-        checkpoint_dir=tempfile.mkdtemp(), hooks=[stop_hook], **intervals
-    ) as session:
+    intervals, steps = {"save_checkpoint_steps": 10, "save_summaries_steps": 5}, 0
+    hooks, folder = [v1.train.StopAtStepHook(40)], tempfile.mkdtemp()
+    with v1.train.MonitoredTrainingSession(checkpoint_dir=folder, hooks=hooks, **intervals) as session:
         while not session.should_stop():
             session.run(train, {x: data})
             steps += 1
