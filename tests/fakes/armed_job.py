@@ -93,7 +93,7 @@ class ArmedJob:
         return self.process.returncode, self.output, error
 
 
-def bare(python, script, *arguments, **more):
+def run_unarmed(python, script, *arguments, **more):
     """Run the job without the shim and return (status, stdout lines, stderr)."""
     completed = subprocess.run(
         [str(python), "-W", "ignore", str(script), *arguments],

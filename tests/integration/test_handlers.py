@@ -9,8 +9,8 @@ import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, environment, name_of
 
 INTERPRETERS = [python for python in MODERN if name_of(python).startswith("3.7")] + [Path(sys.executable)]
-#: How an exception is raised -> N: every N-th line is tried. For `handler` the interpreters share the
-#: lines, and together try every line.
+#: How an exception is raised -> N: every N-th line is tried. For `handler` the interpreters take
+#: turns, and together try every line.
 WAYS = {"handler": len(INTERPRETERS), "timer": 11, "outside": 11}
 
 

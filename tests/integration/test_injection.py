@@ -72,14 +72,14 @@ def job_customization(tmp_path):
     return make
 
 
-def has_flags(python, flags):
+def supports(python, flags):
     return not (name_of(python).startswith("2.7") and "-I" in flags)
 
 
 @everywhere
 def test_an_interpreter_runs_as_without_tfprof_under_every_flag(run, python):
     for flags in FLAGS:
-        if has_flags(python, flags):
+        if supports(python, flags):
             script = SHOW_STATE if "-S" not in flags else "print(1)"  # without site the folder stays on the path
             assert run(python, *flags, "-c", script) == run(python, *flags, "-c", script, armed=False), flags
 

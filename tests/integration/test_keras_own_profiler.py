@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.armed_job import JOBS, ArmedJob, run_unarmed
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
@@ -22,7 +22,7 @@ def run(python, folder, first):
 @pytest.mark.parametrize("first", [1, 3], ids=["before the window", "in the window"])
 def test_the_users_own_session_starts_and_writes_its_profile(tf2_python, tmp_path, first):
     result, reader = run(tf2_python, tmp_path, first)
-    status, output, _ = bare(tf2_python, SCRIPT, str(first))
+    status, output, _ = run_unarmed(tf2_python, SCRIPT, str(first))
     assert result[:2] == (status, output) == (0, ["own profile True"])
     refusals = [json.loads(record.data)["slug"] for record in reader.records_of(layout.REFUSED)]
     assert refusals == ["profiler-busy"]

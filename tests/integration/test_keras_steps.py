@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.armed_job import JOBS, ArmedJob, run_unarmed
 from fakes.channel_reader import ordinals
 from fakes.log_text import without_numbers
 from tfprof.formats import layout
@@ -41,7 +41,7 @@ def job(request, tmp_path_factory):
         )
         armed_job.read.close()
         armed_job.mode = mode
-        armed_job.unarmed = bare(python, SCRIPT, package, mode, **settings)
+        armed_job.unarmed = run_unarmed(python, SCRIPT, package, mode, **settings)
         yield armed_job
 
 

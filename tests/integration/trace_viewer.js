@@ -89,7 +89,7 @@ window.summary = function () {
     })),
     counters: Object.values(process.counters).map((counter) => ({
       name: counter.name,
-      series: counter.series.map((series) => [series.name, series.samples.map((one) => [at(one.timestamp), one.value])]),
+      series: counter.series.map((series) => [series.name, series.samples.map((sample) => [at(sample.timestamp), sample.value])]),
     })),
   }));
   return {warnings: model.importWarnings.map((warning) => warning.message), flows, processes};

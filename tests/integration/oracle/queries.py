@@ -111,8 +111,8 @@ CHECKERS: Final = ("AcceleratorUtilizationChecker", "OperationChecker", "Expensi
 class Questions:
     """Random questions about a case with nodes ``names``, types ``types`` and ``steps`` steps.
 
-    It asks for timelines of ``timeline_views`` only. The TF profiler crashes on the timeline of a tree
-    whose times do not add up.
+    Timelines are asked only of ``timeline_views``. The TF profiler crashes on the timeline of a
+    tree whose times do not add up.
     """
 
     def __init__(
