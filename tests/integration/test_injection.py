@@ -190,7 +190,7 @@ def test_a_setuid_program_is_not_armed(python):
         "import posix; os.geteuid = posix.geteuid\n"
         "core.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
     )
-    environ = environment("/nowhere", is_disarmed=False, TFPROF_RUN="0000000000000001@/nowhere")
+    environ = environment("/nowhere", armed=False, TFPROF_RUN="0000000000000001@/nowhere")
     completed = subprocess.run(
         [str(python), "-c", script], env=environ, capture_output=True, text=True, timeout=60, check=True
     )
