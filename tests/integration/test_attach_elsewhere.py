@@ -203,9 +203,8 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
         processes_shown = subprocess.run(
             [*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True
         )
-        assert {info["pid"]: info["state"] for info in json.loads(processes_shown.stdout)["processes"]}[
-            pid
-        ] == "attachable"
+        rows = json.loads(processes_shown.stdout)["processes"]
+        assert {row["pid"]: row["state"] for row in rows}[pid] == "attachable"
         completed = subprocess.run(
             [*TFPROF, "attach", str(pid), "--steps", "3", "-o", "ops"],
             capture_output=True,
@@ -223,5 +222,5 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
         job.communicate()
     report = json.loads(out.splitlines()[-1])
     assert (report["changed"], report["modules"], report["attributes"], report["objects"]) == ([], [], [], [])
-    stored = [info.info for info in LocalStore(str(private_places)).jobs()]
+    stored = [stored_job.info for stored_job in LocalStore(str(private_places)).jobs()]
     assert [(info.state, info.identity["pid"]) for info in stored] == [("detached", pid)]
