@@ -32,7 +32,7 @@ def job(request, tmp_path_factory):
         armed_job.until_ready()
         armed_job.read = armed_job.reader()
         armed_job.result = armed_job.finish()
-        armed_job.read.take(result=True)
+        armed_job.read.take(ended=True)
         armed_job.counts = {kind: armed_job.read.count(kind) for kind in layout.SPAN_NAMES}
         armed_job.problems = (
             armed_job.read.fault(),

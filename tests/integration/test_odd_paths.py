@@ -27,7 +27,7 @@ def job(request, tmp_path_factory):
         armed_job.until_ready()
         armed_job.read = armed_job.reader()
         armed_job.result = armed_job.finish()
-        armed_job.read.take(result=True)
+        armed_job.read.take(ended=True)
         yield armed_job
         armed_job.read.close()
 
@@ -95,7 +95,7 @@ def test_failed_steps_that_are_only_counted_are_flagged(tf2_python, tmp_path):
         armed_job.until_ready()
         reader = armed_job.reader()
         assert armed_job.finish()[0] == 0
-        reader.take(result=True)
+        reader.take(ended=True)
         counts, failed, untimed = Counter(), Counter(), 0
         for kind in (layout.FUNCTION, layout.EAGER):
             counts[kind] = reader.count(kind)

@@ -29,7 +29,7 @@ def job(request, python, tmp_path_factory):
     with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), TFPROF_TRACE=request.param) as armed_job:
         armed_job.until_ready()
         armed_job.trace = request.param
-        armed_job.read = armed_job.reader().take(result=True)
+        armed_job.read = armed_job.reader().take(ended=True)
         armed_job.read.close()
         armed_job.result = armed_job.finish()
         yield armed_job
