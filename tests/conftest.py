@@ -20,7 +20,7 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
 from fakes import armed_job  # noqa: E402
-from fakes.forks import KEPT, Forks  # noqa: E402
+from fakes.forks import SERVER_PIDS, Forks  # noqa: E402
 from fakes.profiled import Profiled  # noqa: E402
 
 #: Turns TensorFlow's oneDNN kernels on or off. TensorFlow reads it once in a process.
@@ -176,7 +176,7 @@ def nothing_left_behind() -> Iterator[None]:
     before = _channels()
     yield
     children = psutil.Process().children()
-    leftovers = [child for child in children if child.pid not in KEPT and child.status() != psutil.STATUS_ZOMBIE]
+    leftovers = [child for child in children if child.pid not in SERVER_PIDS and child.status() != psutil.STATUS_ZOMBIE]
     for child in leftovers:
         child.kill()  # otherwise every later test fails, too
     assert not leftovers, f"processes left behind: {leftovers}"

@@ -93,9 +93,9 @@ class ArmedJob:
         return self.process.returncode, self.output, error
 
 
-def bare(python, script, *arguments, **more):
+def run_unarmed(python, script, *arguments, **more):
     """Run the job without the shim and return (status, stdout lines, stderr)."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(python), "-W", "ignore", str(script), *arguments],
         env=environment(armed=False, **more),
         input="\n" * 8,
@@ -104,7 +104,7 @@ def bare(python, script, *arguments, **more):
         timeout=120,
         check=False,
     )
-    return done.returncode, [line for line in done.stdout.splitlines() if line != "ready"], done.stderr
+    return completed.returncode, [line for line in completed.stdout.splitlines() if line != "ready"], completed.stderr
 
 
 INTERPRETERS = [Path(sys.executable), *sorted(Path("~/.pyenv/versions").expanduser().glob("*/bin/python"))]

@@ -33,9 +33,9 @@ def write(path: Path) -> Path:
     GPU.
     """
     names = [b"net/weights", b"net/MatMul", b"loss"]
-    one = traced(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])
-    two = traced(GRAPH.SerializeToString(), [run_metadata(names[1:2], device=GPU)])
-    write_job(path, FIRST, one, identity={"name": "train.py", "host": "node7", "pid": 1})
-    write_job(path, SECOND_JOB, two, identity={"name": "train.py", "host": "node8", "pid": 2})
+    first = traced(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])
+    second = traced(GRAPH.SerializeToString(), [run_metadata(names[1:2], device=GPU)])
+    write_job(path, FIRST, first, identity={"name": "train.py", "host": "node7", "pid": 1})
+    write_job(path, SECOND_JOB, second, identity={"name": "train.py", "host": "node8", "pid": 2})
     write_job(path, UNTRACED, {}, identity={"name": "idle.py", "host": "node8", "pid": 3})
     return path

@@ -2,8 +2,8 @@
 
     python busy_store.py STORE JOBS [SECONDS]
 
-First it writes the last SECONDS before now. Job 3 is slow and job 4 is idle from 30 seconds before
-now on. Job 5 never steps.
+First it writes the SECONDS before now. From 30 seconds before now on, job 3 is slow and job 4 is
+idle. Job 5 runs no step.
 """
 
 import os
@@ -33,21 +33,21 @@ def steps_of(number: int, at_ns: int, seconds: float, *, late: bool) -> Iterator
     rate = RATE // 4 if number == SLOW and late else RATE
     for step in range(int(rate * seconds)):
         start = at_ns + int(step / rate * SECOND)
-        took = int(0.9 / rate * SECOND) + (step * 7919 + number) % 997 * 1000
+        duration = int(0.9 / rate * SECOND) + (step * 7919 + number) % 997 * 1000
         ordinal = start // (SECOND // 100)
         row = {"kind": layout.BATCH, "ordinal": ordinal, "count": 1, "start_ns": start, "thread": 1}
-        yield row | {"total_ns": took, "min_ns": took, "max_ns": took}
+        yield row | {"total_ns": duration, "min_ns": duration, "max_ns": duration}
 
 
 def samples_of(number: int, at_ns: int, seconds: float) -> Iterator[dict[str, float]]:
     """Yield one sample per second of one job for ``seconds`` from ``at_ns``."""
     for second in range(int(seconds)):
         now = at_ns + second * SECOND
-        used = (now / SECOND - 1.7e9) * (0.1 + number / 20)
+        cpu_s = (now / SECOND - 1.7e9) * (0.1 + number / 20)
         yield {
             "t_ns": now,
             "processes": 1,
-            "cpu_user_s": used,
+            "cpu_user_s": cpu_s,
             "rss_bytes": (number + 1) * 10**8,
             "read_bytes": now // 10**4,
         }
@@ -60,8 +60,13 @@ def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, late
     if spans:
         job.append({"spans": rows("spans", spans)})
         counted = job.info.counters.get("counts", {}).get("batch", 0) + len(spans)
-        spent = job.info.counters.get("times", {}).get("batch", 0) + sum(row["total_ns"] for row in spans)
-        counters = {"counts": {"batch": counted}, "times": {"batch": spent}, "step_ns": spent, "self_ns": spent // 200}
+        step_ns = job.info.counters.get("times", {}).get("batch", 0) + sum(row["total_ns"] for row in spans)
+        counters = {
+            "counts": {"batch": counted},
+            "times": {"batch": step_ns},
+            "step_ns": step_ns,
+            "self_ns": step_ns // 200,
+        }
         job.counters(counters)
 
 

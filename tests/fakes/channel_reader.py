@@ -27,9 +27,9 @@ class ChannelReader:
     @classmethod
     def of(cls, pid):
         """Open the only channel of process ``pid``."""
-        found = channels(pid)
-        assert len(found) == 1, found
-        return cls.at(found[0])
+        paths = channels(pid)
+        assert len(paths) == 1, paths
+        return cls.at(paths[0])
 
     @classmethod
     def at(cls, path):
@@ -73,7 +73,7 @@ class ChannelReader:
     def take(self, ended=False):
         """Move everything unread to ``records`` and ``spans``.
 
-        With ``ended`` also the span that is still open.
+        ``ended``: the job has ended, so the open span is taken, too.
         """
         self._take_spans(ended)
         self._take_records()
@@ -123,11 +123,11 @@ def ordinals(spans):
 
 def channels(pid):
     """Return the paths of the open channels of process ``pid``."""
-    found = {}
+    path_of_inode = {}
     for path in Path(f"/proc/{pid}/fd").iterdir():
         try:
             if str(path.readlink()) == f"/memfd:{layout.MEMFD_NAME} (deleted)":
-                found[path.stat().st_ino] = str(path)
+                path_of_inode[path.stat().st_ino] = str(path)
         except FileNotFoundError:
             continue
-    return sorted(found.values())
+    return sorted(path_of_inode.values())

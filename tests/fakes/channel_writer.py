@@ -25,7 +25,7 @@ def _allocate(fd, size):
 class ChannelWriter:
     """One channel; `put` and `put_span` return False where there is no room.
 
-    A ``sparse`` one has no memory reserved.
+    A ``sparse`` channel has no memory reserved.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class FakeCollector:
     def ack(self, head, body):
         """Store the message and return its ACK, or REOPEN for a job that was not opened.
 
-        Counts duplicates.
+        Records that arrive twice are counted in ``duplicates``.
         """
         if head.type == wire.OPEN:
             self._opened.add(head.uid)

@@ -1,4 +1,4 @@
-"""A collector daemon as a child of the test, and an agent that sends again after it was killed."""
+"""A collector daemon as a child of the test, and an agent that resends what is not acked."""
 
 import json
 import os
@@ -44,9 +44,9 @@ class CollectorProcess:
         """Send SIGTERM to the daemon; return its exit status and standard error."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.ended()
+        return self.wait_end()
 
-    def ended(self, timeout_s=30):
+    def wait_end(self, timeout_s=30):
         """Wait until the daemon ends; return its exit status and standard error."""
         _, errors = self.process.communicate(timeout=timeout_s)
         return self.process.returncode, errors
@@ -54,18 +54,18 @@ class CollectorProcess:
     def status(self):
         return daemons.read_status(self.place, "collector")
 
-    def await_status(self, wanted, timeout_s=15):
-        """Return the first status that satisfies ``wanted``."""
+    def await_status(self, condition, timeout_s=15):
+        """Return the first status that satisfies ``condition``."""
 
-        def found():
+        def matching():
             status = self.status()
-            return status if status and "rows" in status and wanted(status) else None
+            return status if status and "rows" in status and condition(status) else None
 
-        return until(found, "a status of the collector", timeout_s)
+        return until(matching, "a status of the collector", timeout_s)
 
 
-class Streaming:
-    """Sends ``count`` traced steps of one job, ``each`` in a message, until all are acked."""
+class StepStream:
+    """Sends ``count`` traced steps of one job until all are acked; a message has ``each`` steps."""
 
     IN_FLIGHT = 40
 
@@ -73,24 +73,24 @@ class Streaming:
         self.agent = WireAgent(place)
         self.uid, self.count, self.each = uid, count, each
         self.acked = self.sent = 0  # after a stall or a pause `sent` goes back to `acked`
-        self._furthest = 0  # the last step that was ever sent: the collector may have stored it
+        self._last_sent = 0  # the last step that was ever sent: the collector may have stored it
         self.stalls = []
         self._collector = None
-        self._not_before = self._heard = self._greeted = 0.0
+        self._paused_until = self._last_answer = self._last_greeting = 0.0
 
     def close(self):
         self.agent.close()
 
-    def turn(self):
+    def exchange(self):
         """Send and receive without waiting; return the number of acked steps."""
         now = time.monotonic()
-        if now > self._greeted + 0.2:
-            self._greeted = now
+        if now > self._last_greeting + 0.2:
+            self._last_greeting = now
             self._send(Head(wire.GREETING), json.dumps({"agent": "a", "host": "testhost"}).encode())
-        if self._collector and now > self._heard + 1:
+        if self._collector and now > self._last_answer + 1:
             self.sent = self.acked
-            self._heard = now
-        while self._collector and now > self._not_before and self._may_send():
+            self._last_answer = now
+        while self._collector and now > self._paused_until and self._may_send():
             first = self.sent + 1
             last = min(self.sent + self.each, self.count)
             steps = [
@@ -101,21 +101,21 @@ class Streaming:
             except zmq.Again:  # the queue is full: the collector is slow to start on a loaded machine
                 break
             self.sent = last
-            self._furthest = max(self._furthest, last)
+            self._last_sent = max(self._last_sent, last)
         while answer := self.agent.receive(0.002):
-            self._take(*answer)
+            self._handle(*answer)
         return self.acked
 
     def run(self, until=None, timeout_s=60):
-        """Call `turn` until ``until`` steps (by default all) are acked."""
+        """Call `exchange` until ``until`` steps (by default all) are acked."""
         deadline = time.monotonic() + timeout_s
         while self.acked < (until or self.count):
             assert time.monotonic() < deadline, f"{self.acked} of {self.count} acked"
-            self.turn()
+            self.exchange()
 
     def finish(self):
         """Send nothing new; return the number of sent steps once all of them are acked."""
-        self.count = self._furthest
+        self.count = self._last_sent
         self.run()
         return self.count
 
@@ -128,21 +128,21 @@ class Streaming:
         except zmq.Again:
             return
 
-    def _take(self, head, body):
-        self._heard = time.monotonic()
+    def _handle(self, head, body):
+        self._last_answer = time.monotonic()
         if head.type == wire.WELCOME and body["collector"] != self._collector:
             self._collector = body["collector"]
-            self._again()
+            self._reopen()
         elif head.type == wire.REOPEN:
-            self._again()
+            self._reopen()
         elif head.type == wire.STALL:
             self.stalls.append(body["slug"])
             self.sent = self.acked
-            self._not_before = time.monotonic() + 0.2
+            self._paused_until = time.monotonic() + 0.2
         elif head.type == wire.ACK and head.about == wire.RECORDS:
             self.acked = max(self.acked, head.last)
             self.sent = max(self.sent, self.acked)
 
-    def _again(self):
+    def _reopen(self):
         self._send(Head(wire.OPEN, self.uid, 0, 0, 1), json.dumps({"name": "stream", "pid": os.getpid()}).encode())
         self.sent = self.acked

@@ -50,9 +50,9 @@ def install(monkeypatch):
             log("I tensorflow/tsl/profiler_session.cc:2] Profiler session tear down.")
             state.active = None
             state.log.append("export")
-            place = os.path.join(self.folder, "plugins")
-            os.makedirs(place)
-            with open(os.path.join(place, "host.xplane.pb"), "wb") as file:
+            plugins = os.path.join(self.folder, "plugins")
+            os.makedirs(plugins)
+            with open(os.path.join(plugins, "host.xplane.pb"), "wb") as file:
                 file.write(state.export())
 
         def __del__(self):
@@ -77,14 +77,14 @@ def install(monkeypatch):
     keras = module("keras.src.callbacks.callback_list")
     keras.CallbackList = _callback_list()
     keras.Model = _model()
-    for each in (profiler, ops, context, functions, keras):
-        monkeypatch.setitem(sys.modules, each.__name__, each)
+    for fake in (profiler, ops, context, functions, keras):
+        monkeypatch.setitem(sys.modules, fake.__name__, fake)
     return state, functions, keras
 
 
 def tapes():
     """Return a module with a gradient tape and an optimizer."""
-    made = module("tensorflow.python.eager.backprop")
+    backprop = module("tensorflow.python.eager.backprop")
 
     class GradientTape:
         def __enter__(self):
@@ -97,13 +97,13 @@ def tapes():
             return ()
 
     class Optimizer:
-        __module__ = made.__name__
+        __module__ = backprop.__name__
 
         def apply_gradients(self, gradients):
             return gradients
 
-    made.GradientTape, made.Optimizer = GradientTape, Optimizer
-    return made
+    backprop.GradientTape, backprop.Optimizer = GradientTape, Optimizer
+    return backprop
 
 
 def build_a_graph():

@@ -19,62 +19,62 @@ from fakes.channel_writer import ChannelWriter
 from fakes.mutations import BODIES, EDGES, Mutator
 from tfprof.formats import layout
 
-#: Channels of one child. The agent accepts at most 16 of a process.
-EACH = 12
-#: Number of concurrent children.
-AT_ONCE = 2
-PATIENCE_S = 20.0
+#: Number of channels of one child. The agent accepts at most 16 of a process.
+CHANNELS_EACH = 12
+#: Maximum number of concurrent children.
+CHILDREN_MAX = 2
+TIMEOUT_S = 20.0
 _WORDS = (*layout.JOB_WORDS.values(), *layout.AGENT_WORDS.values(), *range(layout.COUNTS_AT, layout.COUNTS_AT + 96, 8))
 _POSITIONS = tuple(layout.JOB_WORDS[name] for name in ("head", "records", "span_head", "span_open", "ring_size"))
 _POSITIONS += tuple(layout.AGENT_WORDS[name] for name in ("tail", "span_tail"))
 _PUNCH_HOLE = 0x03
 
 
-class Forged:
+class ForgedChannel:
     """One channel and the ways to corrupt it."""
 
-    def __init__(self, folder, launch, chance):
-        self.chance = chance
+    def __init__(self, folder, launch, rng):
+        self.rng = rng
         self.channel = ChannelWriter(launch, hello={"name": "forged.py", "framework": "tensorflow", "python": "3.11"})
-        self.mutator = Mutator(chance.random(), self.channel.uid)
+        self.mutator = Mutator(rng.random(), self.channel.uid)
         self._put()
         self.channel.put_span(1)
         self.channel.announce(folder)
 
     @property
-    def is_taken(self):
+    def is_opened(self):
         """Return whether an agent has opened the channel."""
         return bool(self.channel.word("agent_pid"))
 
-    def change(self):
+    def corrupt(self):
         """Corrupt the channel in a random way."""
-        self.chance.choice(self.WAYS)(self)
+        self.rng.choice(self.CORRUPTIONS)(self)
 
     def _put(self):
-        kind, body = self.chance.choice(BODIES)
-        self.channel.put(body, kind, step=self.chance.choice([1, 2, *EDGES]))
+        kind, body = self.rng.choice(BODIES)
+        self.channel.put(body, kind, step=self.rng.choice([1, 2, *EDGES]))
 
-    def _put_bent(self):
-        kind, body = self.chance.choice(BODIES)
-        self.channel.put(bytes(self.mutator.bent(body)), kind, step=self.chance.choice(EDGES))
+    def _put_corrupted(self):
+        kind, body = self.rng.choice(BODIES)
+        self.channel.put(bytes(self.mutator.corrupted(body)), kind, step=self.rng.choice(EDGES))
 
     def _put_spans(self):
-        for _ in range(self.chance.choice([1, 20, 200])):
-            self.channel.put_span(self.chance.randrange(1 << 20))
+        for _ in range(self.rng.choice([1, 20, 200])):
+            self.channel.put_span(self.rng.randrange(1 << 20))
 
     def _position(self):
-        at = self.chance.choice(_POSITIONS)
+        at = self.rng.choice(_POSITIONS)
         (value,) = struct.unpack_from("<Q", self.channel.map, at)
-        self._write(at, (value + self.chance.choice([-64, -8, -1, 1, 7, 8, 60, 4096, 1 << 20, 1 << 30])) % (1 << 64))
+        self._write(at, (value + self.rng.choice([-64, -8, -1, 1, 7, 8, 60, 4096, 1 << 20, 1 << 30])) % (1 << 64))
 
     def _word(self):
-        self._write(self.chance.choice(_WORDS), self.chance.choice([*EDGES, self.chance.getrandbits(64)]))
+        self._write(self.rng.choice(_WORDS), self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
 
     def _write(self, at, value):
         struct.pack_into("<Q", self.channel.map, at, value)
 
     def _page(self):
-        page = bytes(self.mutator.bent(self.channel.map[: layout.PAGE]))[: layout.PAGE]
+        page = bytes(self.mutator.corrupted(self.channel.map[: layout.PAGE]))[: layout.PAGE]
         self.channel.map[: len(page)] = page
 
     def _hello(self):
@@ -86,37 +86,37 @@ class Forged:
             "argv0": "x",
             "ppid": 5,
         }
-        text = self.mutator.bent_document(json.dumps(values).encode())[: layout.HELLO_MAX]
+        text = self.mutator.corrupted_document(json.dumps(values).encode())[: layout.HELLO_MAX]
         self.channel.map[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
         generation = self.channel.word("hello_generation") + 1
-        size = self.chance.choice([len(text)] * 5 + list(EDGES))
+        size = self.rng.choice([len(text)] * 5 + list(EDGES))
         self.channel.set(hello_generation=min(generation, 2**64 - 1), hello_size=size)
 
     def _span(self):
-        slot = self.channel.word("span_head") + self.chance.randrange(-3, 3)
-        at = layout.SPANS_AT + slot % layout.SPAN_COUNT * layout.SPAN_SIZE + 8 * self.chance.randrange(8)
-        self._write(at, self.chance.choice([*EDGES, self.chance.getrandbits(64)]))
-        head = self.channel.word("span_head") + self.chance.choice([0, 1, 1, 30])
+        slot = self.channel.word("span_head") + self.rng.randrange(-3, 3)
+        at = layout.SPANS_AT + slot % layout.SPAN_COUNT * layout.SPAN_SIZE + 8 * self.rng.randrange(8)
+        self._write(at, self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
+        head = self.channel.word("span_head") + self.rng.choice([0, 1, 1, 30])
         self.channel.set(span_head=min(head, 2**64 - 1))
 
     def _record(self):
-        at = (self.channel.word("tail") + 4 * self.chance.randrange(40)) % self.channel.ring
-        data = struct.pack("<Q", self.chance.choice([*EDGES, self.chance.getrandbits(64)]))
+        at = (self.channel.word("tail") + 4 * self.rng.randrange(40)) % self.channel.ring
+        data = struct.pack("<Q", self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
         os.pwrite(self.channel.fd, data[: self.channel.ring - at], layout.RING_AT + at)
 
     def _file(self):
-        size = self.chance.choice([0, 1, layout.PAGE, layout.RING_AT, layout.RING_AT + self.channel.ring * 2])
+        size = self.rng.choice([0, 1, layout.PAGE, layout.RING_AT, layout.RING_AT + self.channel.ring * 2])
         with contextlib.suppress(OSError):
             os.ftruncate(self.channel.fd, size)
 
     def _hole(self):
-        at = self.chance.choice([0, layout.HELLO_AT, layout.SPANS_AT, layout.RING_AT])
+        at = self.rng.choice([0, layout.HELLO_AT, layout.SPANS_AT, layout.RING_AT])
         ctypes.CDLL(None).fallocate(
-            self.channel.fd, _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(self.chance.choice([1, 4096, 1 << 20]))
+            self.channel.fd, _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(self.rng.choice([1, 4096, 1 << 20]))
         )
 
-    WAYS = (
-        *[_put, _put_bent, _put_spans] * 3,
+    CORRUPTIONS = (
+        *[_put, _put_corrupted, _put_spans] * 3,
         *[_position, _word, _hello, _span, _record] * 2,
         _page,
         _file,
@@ -125,29 +125,29 @@ class Forged:
 
 
 def forge(folder, launch, seed, seconds):
-    """Make EACH channels, wait until all are opened, and corrupt them for ``seconds``.
+    """Make CHANNELS_EACH channels, wait until all are opened, and corrupt them for ``seconds``.
 
     Return how many were opened.
     """
-    chance = random.Random(seed)
-    forged = [Forged(folder, launch, chance) for _ in range(EACH)]
-    deadline = time.monotonic() + PATIENCE_S
-    while not all(one.is_taken for one in forged) and time.monotonic() < deadline:
+    rng = random.Random(seed)
+    forged = [ForgedChannel(folder, launch, rng) for _ in range(CHANNELS_EACH)]
+    deadline = time.monotonic() + TIMEOUT_S
+    while not all(channel.is_opened for channel in forged) and time.monotonic() < deadline:
         time.sleep(0.02)
-    taken = sum(one.is_taken for one in forged)
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        for one in forged:
+    opened = sum(channel.is_opened for channel in forged)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for channel in forged:
             # The writer reads corrupt words, too.
             with contextlib.suppress(struct.error, OverflowError, ValueError, OSError):
-                for _ in range(chance.choice([0, 1, 1, 3])):
-                    one.change()
-        time.sleep(chance.choice([0.01, 0.05, 0.1]))
-    return taken
+                for _ in range(rng.choice([0, 1, 1, 3])):
+                    channel.corrupt()
+        time.sleep(rng.choice([0.01, 0.05, 0.1]))
+    return opened
 
 
 def main():
-    """Fork the children, at most AT_ONCE at a time, and wait for all."""
+    """Fork the children, at most CHILDREN_MAX at a time, and wait for all."""
     folder, launch, seed, count, seconds = (
         sys.argv[1],
         int(sys.argv[2], 16),
@@ -155,8 +155,8 @@ def main():
         float(sys.argv[5]),
     )
     running = 0
-    for number in range(-(-count // EACH)):
-        if running == AT_ONCE:
+    for number in range(-(-count // CHANNELS_EACH)):
+        if running == CHILDREN_MAX:
             os.wait()
             running -= 1
         if not os.fork():

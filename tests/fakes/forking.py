@@ -16,7 +16,7 @@ import runpy
 import sys
 
 
-def request():
+def read_request():
     """Return the next request, None at the end of input.
 
     The rest of the input belongs to the script.
@@ -30,14 +30,14 @@ def request():
     return json.loads(line.decode())
 
 
-def become(wanted):
-    """Make this process look as if it had been started for the script."""
-    with open(wanted["errors"], "wb") as errors:
+def prepare(requested):
+    """Give this process the arguments, directory, variables and errors file of the script."""
+    with open(requested["errors"], "wb") as errors:
         os.dup2(errors.fileno(), 2)
-    os.chdir(wanted["folder"])
-    os.environ.update(wanted["environment"])
-    sys.argv[:] = [wanted["script"]] + wanted["arguments"]
-    sys.path[0] = os.path.dirname(wanted["script"])
+    os.chdir(requested["folder"])
+    os.environ.update(requested["environment"])
+    sys.argv[:] = [requested["script"]] + requested["arguments"]
+    sys.path[0] = os.path.dirname(requested["script"])
 
 
 def main():
@@ -48,14 +48,14 @@ def main():
     for name in sys.argv[1:]:
         importlib.import_module(name)
     while True:
-        wanted = request()
-        if wanted is None:
+        requested = read_request()
+        if requested is None:
             return None
         child = os.fork()
         if not child:
-            become(wanted)
+            prepare(requested)
             print("forked", os.getpid(), flush=True)
-            return wanted["script"]
+            return requested["script"]
         status = os.waitpid(child, 0)[1]
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
         print("ended", code, flush=True)

@@ -15,7 +15,7 @@ import psutil
 
 SERVER = Path(__file__).with_name("forking.py")
 #: Process ids of the servers, which outlive single tests.
-KEPT: set[int] = set()
+SERVER_PIDS: set[int] = set()
 
 
 class Ended(NamedTuple):
@@ -37,8 +37,8 @@ class Running:
         self._server = server
         with tempfile.NamedTemporaryFile(delete=False) as errors:
             self._errors = Path(errors.name)
-        words = {"script": str(script), "arguments": list(map(str, arguments)), "errors": str(self._errors)}
-        self._write(json.dumps({**words, **more}))
+        request = {"script": str(script), "arguments": list(map(str, arguments)), "errors": str(self._errors)}
+        self._write(json.dumps({**request, **more}))
         word, _, pid = self._line().partition(" ")
         assert word == "forked", word
         self.pid = int(pid)
@@ -73,7 +73,7 @@ class Running:
     def _line(self) -> str:
         assert self._server.stdout is not None
         line = self._server.stdout.readline()
-        assert line, "the process that forks has ended"
+        assert line, "the server has ended"
         return line.rstrip("\n")
 
 
@@ -97,22 +97,22 @@ class Forks:
         )
 
     def __enter__(self) -> Self:
-        KEPT.add(self._process.pid)
+        SERVER_PIDS.add(self._process.pid)
         return self
 
     def __exit__(self, *_error: object) -> None:
         try:
             self._process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:  # left by a failed test
+        except subprocess.TimeoutExpired:  # a failed test has left a script running
             for child in psutil.Process(self._process.pid).children(recursive=True):
                 with contextlib.suppress(psutil.Error):
                     child.kill()
             self._process.kill()
             self._process.communicate()
-        KEPT.discard(self._process.pid)
+        SERVER_PIDS.discard(self._process.pid)
 
     def start(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Running:
-        """Start a script in ``folder`` with more environment variables; the last one has ended."""
+        """Start a script in ``folder``, with ``environment`` added; the script before has ended."""
         return Running(self._process, Path(script), arguments, {"folder": str(folder), "environment": environment})
 
     def run(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Ended:

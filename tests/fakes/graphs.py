@@ -20,25 +20,25 @@ def shape(dims: Dims) -> graph_pb2.TensorShapeProto:
     return graph_pb2.TensorShapeProto(dim=[graph_pb2.TensorShapeProto.Dim(size=size) for size in dims])
 
 
-def _set(value: Any, what: Any) -> None:
+def _set(attribute: Any, value: Any) -> None:
     """Set an AttrValue from a Python value; a list has integers or strings."""
-    if isinstance(what, bool):
-        value.b = what
-    elif isinstance(what, int):
-        value.i = what
-    elif isinstance(what, str):
-        value.s = what.encode()
-    elif what and isinstance(what[0], str):
-        value.list.s.extend(text.encode() for text in what)
+    if isinstance(value, bool):
+        attribute.b = value
+    elif isinstance(value, int):
+        attribute.i = value
+    elif isinstance(value, str):
+        attribute.s = value.encode()
+    elif value and isinstance(value[0], str):
+        attribute.list.s.extend(text.encode() for text in value)
     else:
-        value.list.i.extend(what)
+        attribute.list.i.extend(value)
 
 
 def attributes(**values: Any) -> Mapping[str, Any]:
     """Return AttrValues by name."""
     node = graph_pb2.NodeDef()
-    for name, what in values.items():
-        _set(node.attr[name], what)
+    for name, value in values.items():
+        _set(node.attr[name], value)
     return node.attr
 
 
@@ -48,28 +48,28 @@ def node(name: str, op: str, inputs: Sequence[str] = (), *outputs: Dims, **value
     ``types`` are the DataTypes of an iterator's elements, ``dtype`` is the DataType of a
     placeholder.
     """
-    made = graph_pb2.NodeDef(name=name, op=op, input=inputs)
-    made.attr["_output_shapes"].list.shape.extend(map(shape, outputs))
-    made.attr["output_types"].list.type.extend(values.pop("types", ()))
-    made.attr["dtype"].type = values.pop("dtype", FLOAT)
-    for key, what in values.items():
-        _set(made.attr[key], what)
-    return made
+    node_def = graph_pb2.NodeDef(name=name, op=op, input=inputs)
+    node_def.attr["_output_shapes"].list.shape.extend(map(shape, outputs))
+    node_def.attr["output_types"].list.type.extend(values.pop("types", ()))
+    node_def.attr["dtype"].type = values.pop("dtype", FLOAT)
+    for key, value in values.items():
+        _set(node_def.attr[key], value)
+    return node_def
 
 
 def const(name: str, *numbers: int, scalar: bool = False) -> graph_pb2.NodeDef:
     """Return a constant of int32."""
-    made = node(name, "Const", (), () if scalar else (len(numbers),))
+    node_def = node(name, "Const", (), () if scalar else (len(numbers),))
     dims = shape(() if scalar else (len(numbers),))
     tensor = graph_pb2.TensorProto(dtype=INT32, tensor_shape=dims, int_val=numbers)
-    made.attr["value"].tensor = tensor.SerializeToString()
-    return made
+    node_def.attr["value"].tensor = tensor.SerializeToString()
+    return node_def
 
 
 def read(*graphs: Iterable[graph_pb2.NodeDef]) -> list[Definition]:
     """Return the nodes of graphs 0, 1, … as the store returns them."""
     return definitions(
-        (number, each.name, each.op, each.SerializeToString()) for number, nodes in enumerate(graphs) for each in nodes
+        (number, node.name, node.op, node.SerializeToString()) for number, nodes in enumerate(graphs) for node in nodes
     )
 
 

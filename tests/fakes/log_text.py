@@ -7,6 +7,6 @@ import re
 _VARYING = re.compile(r" *(?:0x[0-9a-f]+|\d+)")
 
 
-def steady(text: str) -> str:
+def without_numbers(text: str) -> str:
     """Return ``text`` without the addresses and numbers that differ from run to run."""
     return _VARYING.sub("", text)

@@ -33,26 +33,26 @@ def run_metadata(executions: Iterable[Ran], step_start_ns: int) -> bytes:
     message = RunMetadata()
     message.step_stats.SetInParent()
     devices: dict[str, Any] = {}
-    for one in executions:
-        if one.device not in devices:
-            devices[one.device] = message.step_stats.dev_stats.add(device=one.device.encode())
-        start_us = step_start_ns // 1000 + one.start_us
-        stats = devices[one.device].node_stats.add(
-            node_name=one.name.encode(),
+    for execution in executions:
+        if execution.device not in devices:
+            devices[execution.device] = message.step_stats.dev_stats.add(device=execution.device.encode())
+        start_us = step_start_ns // 1000 + execution.start_us
+        stats = devices[execution.device].node_stats.add(
+            node_name=execution.name.encode(),
             all_start_micros=start_us,
-            op_end_rel_micros=one.took_us,
-            all_end_rel_micros=one.took_us,
+            op_end_rel_micros=execution.took_us,
+            all_end_rel_micros=execution.took_us,
             all_start_nanos=1000 * start_us,
-            op_end_rel_nanos=1000 * one.took_us,
-            all_end_rel_nanos=1000 * one.took_us,
-            thread_id=one.thread,
+            op_end_rel_nanos=1000 * execution.took_us,
+            all_end_rel_nanos=1000 * execution.took_us,
+            thread_id=execution.thread,
         )
-        if one.kept or one.in_use:
+        if execution.kept or execution.in_use:
             stats.memory.add(
-                allocator_name=b"GPU_0_bfc" if one.in_use else b"cpu",
-                total_bytes=one.kept,
-                live_bytes=one.kept,
-                allocator_bytes_in_use=one.in_use,
+                allocator_name=b"GPU_0_bfc" if execution.in_use else b"cpu",
+                total_bytes=execution.kept,
+                live_bytes=execution.kept,
+                allocator_bytes_in_use=execution.in_use,
             )
     return message.SerializeToString()
 
@@ -81,9 +81,9 @@ def made_job(
     """
     starts = [START_NS + int(number * 2 * step_ms * MS) for number in range(len(steps))]
     parts = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
-    found: dict[str, Any] = traced(graph_def, parts)
-    traces = found["traces"].to_pylist()
+    tables_of_traces: dict[str, Any] = traced(graph_def, parts)
+    traces = tables_of_traces["traces"].to_pylist()
     for number, (trace, start) in enumerate(zip(traces, starts, strict=True)):
         trace |= {"step": number + 1, "start_ns": start, "duration_ns": int(step_ms * MS)}
-    write_job(store, 1, {**found, "traces": rows("traces", traces), **tables})
+    write_job(store, 1, {**tables_of_traces, "traces": rows("traces", traces), **tables})
     return LocalStore(store).job("last")

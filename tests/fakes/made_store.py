@@ -54,9 +54,12 @@ def trace(
 
 def rows(table: str, values: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Return ``values`` as a table of the store; columns that a value leaves out are 0 or empty."""
-    form = schema.JOB_TABLES[table]
-    whole = [{name: value.get(name, _empty(form.field(name).type)) for name in form.names} for value in values]
-    return pa.Table.from_pylist(whole, schema=form)
+    table_schema = schema.JOB_TABLES[table]
+    full_rows = [
+        {name: value.get(name, _empty(table_schema.field(name).type)) for name in table_schema.names}
+        for value in values
+    ]
+    return pa.Table.from_pylist(full_rows, schema=table_schema)
 
 
 def _empty(kind: Any) -> Any:
@@ -76,8 +79,8 @@ def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.Reco
         "traces": rows(
             "traces",
             [
-                trace(number, number, one.rows, one.base_ns, accelerator=one.accelerator)
-                for number, one in enumerate(steps.parts)
+                trace(number, number, part.rows, part.base_ns, accelerator=part.accelerator)
+                for number, part in enumerate(steps.parts)
             ],
         ),
         "names": interner.new_names(),

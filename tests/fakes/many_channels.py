@@ -10,18 +10,18 @@ import sys
 
 from fakes.channel_writer import ChannelWriter
 
-#: Descriptors of a channel, with its mapping, and others of the process.
-EACH, OTHERS = 2, 20
+#: Number of descriptors of a channel, with its mapping, and of others that the process needs.
+DESCRIPTORS_EACH, DESCRIPTORS_OTHER = 2, 20
 
 
 def main():
     """Make the channels, without memory for their rings."""
     folder, launch, count = sys.argv[1], int(sys.argv[2], 16), int(sys.argv[3])
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (EACH * count + OTHERS, hard))
-    made = [ChannelWriter(launch, sparse=True) for _ in range(count)]
-    for one in made:
-        one.announce(folder)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS_EACH * count + DESCRIPTORS_OTHER, hard))
+    channels = [ChannelWriter(launch, sparse=True) for _ in range(count)]
+    for channel in channels:
+        channel.announce(folder)
     print("done", flush=True)
     sys.stdin.readline()
 

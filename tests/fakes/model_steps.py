@@ -13,9 +13,9 @@ JITTER, LANES = 0.15, 4
 
 def model_steps(count, blocks=8, seed=1):
     """Return ``count`` RunMetadata (bytes), each with ``blocks`` copies of the sample's nodes."""
-    source = random.Random(seed)
+    rng = random.Random(seed)
     model = _model(blocks)
-    return [_step(model, source, 1_700_000_000_000_000_000 + number * 1_000_000_000) for number in range(count)]
+    return [_step(model, rng, 1_700_000_000_000_000_000 + number * 1_000_000_000) for number in range(count)]
 
 
 def nodes_of(step):
@@ -29,10 +29,10 @@ def _model(blocks):
     (device,) = sample.step_stats.dev_stats
     nodes = list(device.node_stats)
     model = RunMetadata()
-    made = model.step_stats.dev_stats.add(device=device.device)
+    model_device = model.step_stats.dev_stats.add(device=device.device)
     for block in range(blocks):
         for node in nodes:
-            copy = made.node_stats.add()
+            copy = model_device.node_stats.add()
             copy.CopyFrom(node)
             prefix = b"block_%d/" % block
             copy.node_name = prefix + node.node_name
@@ -40,7 +40,7 @@ def _model(blocks):
     return model
 
 
-def _step(model, source, start_ns):
+def _step(model, rng, start_ns):
     """Return ``model``, serialized, with the random times of another step."""
     lanes = [0] * LANES
     originals = []
@@ -48,23 +48,23 @@ def _step(model, source, start_ns):
         originals.append((node.op_end_rel_nanos, node.all_end_rel_nanos))
         lane = lanes.index(min(lanes))
         begin = start_ns + lanes[lane]
-        duration = max(1, int(node.op_end_rel_nanos * source.lognormvariate(0, JITTER)))
-        rest = max(0, node.all_end_rel_nanos - node.op_end_rel_nanos)
-        wait = int(source.expovariate(1 / 3_000))
-        _set(node, begin, duration, int(rest * source.lognormvariate(0, JITTER)), wait)
-        lanes[lane] += duration + rest + int(source.expovariate(1 / 1_000))
+        duration = max(1, int(node.op_end_rel_nanos * rng.lognormvariate(0, JITTER)))
+        after_op = max(0, node.all_end_rel_nanos - node.op_end_rel_nanos)
+        wait = int(rng.expovariate(1 / 3_000))
+        _set(node, begin, duration, int(after_op * rng.lognormvariate(0, JITTER)), wait)
+        lanes[lane] += duration + after_op + int(rng.expovariate(1 / 1_000))
     data = model.SerializeToString()
     for node, (op_end, all_end) in zip(model.step_stats.dev_stats[0].node_stats, originals, strict=True):
         node.op_end_rel_nanos, node.all_end_rel_nanos = op_end, all_end
     return data
 
 
-def _set(node, begin, duration, rest, wait):
+def _set(node, begin, duration, after_op, wait):
     op_start = node.op_start_rel_nanos
     node.all_start_nanos, node.all_start_micros = begin, begin // 1000
     node.scheduled_nanos, node.scheduled_micros = begin - wait, (begin - wait) // 1000
     node.op_start_rel_micros = op_start // 1000
     node.op_end_rel_nanos = op_start + duration
     node.op_end_rel_micros = (begin + op_start + duration) // 1000 - begin // 1000
-    node.all_end_rel_nanos = op_start + duration + rest
-    node.all_end_rel_micros = (begin + op_start + duration + rest) // 1000 - begin // 1000
+    node.all_end_rel_nanos = op_start + duration + after_op
+    node.all_end_rel_micros = (begin + op_start + duration + after_op) // 1000 - begin // 1000

@@ -1,4 +1,4 @@
-"""Random messages of a job: valid ones, and ones with corrupt bits, words, texts and lengths."""
+"""Random messages of a job: valid ones, and others with corrupt bits, words, texts and lengths."""
 
 import json
 import random
@@ -58,96 +58,98 @@ class Mutator:
     """Makes random messages of job ``uid`` from a seed; `message` returns (head, body) as bytes."""
 
     def __init__(self, seed, uid):
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.uid = uid
         self.sequence = {wire.RECORDS: 0, wire.SPANS: 0}
         self._number = 1
 
     def message(self):
-        chance = self.chance
-        kind = chance.choice([wire.RECORDS] * 8 + [wire.SPANS] * 3 + [*DOCUMENTS])
+        rng = self.rng
+        kind = rng.choice([wire.RECORDS] * 8 + [wire.SPANS] * 3 + [*DOCUMENTS])
         makers = {wire.RECORDS: self._records, wire.SPANS: self._spans}
         first, last, body = makers[kind]() if kind in makers else self._document(kind)
-        if chance.random() < 0.15:
-            body = self.bent(body)
+        if rng.random() < 0.15:
+            body = self.corrupted(body)
         head = Head(kind, 0 if kind == wire.SAMPLES else self.uid, 0, first, last)
-        if chance.random() < 0.05:
-            return bytes(self.bent(wire.pack(head))), body
+        if rng.random() < 0.05:
+            return bytes(self.corrupted(wire.pack(head))), body
         return wire.pack(head), body
 
-    def bent(self, data):
+    def corrupted(self, data):
         """Return ``data`` with a few corruptions."""
-        chance, data = self.chance, bytearray(data)
-        for _ in range(chance.choice([1, 1, 2, 5, 20])):
-            at = chance.randrange(len(data) + 1)
-            what = chance.randrange(6)
-            if what == 0 and at < len(data):
-                data[at] ^= 1 << chance.randrange(8)
-            elif what == 1:
-                data[at : at + 8] = struct.pack("<Q", chance.choice(EDGES))
-            elif what == 2:
-                del data[at : at + chance.choice([1, 8, 64, 4096])]
-            elif what == 3:
-                data[at:at] = bytes(chance.randrange(256) for _ in range(chance.choice([1, 2, 9])))
-            elif what == 4:
-                data[at : at + 4] = struct.pack("<I", chance.choice(EDGES) & 0xFFFFFFFF)
+        rng, data = self.rng, bytearray(data)
+        for _ in range(rng.choice([1, 1, 2, 5, 20])):
+            at = rng.randrange(len(data) + 1)
+            corruption = rng.randrange(6)
+            if corruption == 0 and at < len(data):
+                data[at] ^= 1 << rng.randrange(8)
+            elif corruption == 1:
+                data[at : at + 8] = struct.pack("<Q", rng.choice(EDGES))
+            elif corruption == 2:
+                del data[at : at + rng.choice([1, 8, 64, 4096])]
+            elif corruption == 3:
+                data[at:at] = bytes(rng.randrange(256) for _ in range(rng.choice([1, 2, 9])))
+            elif corruption == 4:
+                data[at : at + 4] = struct.pack("<I", rng.choice(EDGES) & 0xFFFFFFFF)
             else:
-                other = chance.randrange(len(data) + 1)
-                data[at:at] = data[other : other + chance.choice([4, 100, 3000])]
+                source = rng.randrange(len(data) + 1)
+                data[at:at] = data[source : source + rng.choice([4, 100, 3000])]
         return data
 
     def _next(self, kind, count):
         first = self.sequence[kind] + 1
-        if self.chance.random() < 0.01:
-            first = self.chance.choice(EDGES)
+        if self.rng.random() < 0.01:
+            first = self.rng.choice(EDGES)
         last = min(first + count - 1, 2**64 - 1)
-        if self.chance.random() < 0.01:
-            last = max(first, self.chance.choice(EDGES))
+        if self.rng.random() < 0.01:
+            last = max(first, self.rng.choice(EDGES))
         if last < 2**62:  # after larger numbers the collector takes every message for an old one
             self.sequence[kind] = last
         return first, last
 
     def _records(self):
-        chance, count = self.chance, self.chance.choice([1, 1, 2, 5])
+        rng, count = self.rng, self.rng.choice([1, 1, 2, 5])
         first, last = self._next(wire.RECORDS, count)
         text = b""
         for number in range(count):
-            kind, body = chance.choice(BODIES)
-            if chance.random() < 0.5:
-                body = self.bent_document(body) if kind in (layout.FRAMES, layout.REFUSED) else self.bent(body)
-            kind = chance.choice([kind] * 9 + [chance.randrange(70_000) & 0xFFFF])
-            words = {name: chance.choice([1, 2, 3] * 3 + list(EDGES)) for name in ("step", "start_ns", "duration_ns")}
-            small = {name: chance.choice([0, 2, 3, 2**32 - 1]) for name in ("thread", "key")}
+            kind, body = rng.choice(BODIES)
+            if rng.random() < 0.5:
+                body = (
+                    self.corrupted_document(body) if kind in (layout.FRAMES, layout.REFUSED) else self.corrupted(body)
+                )
+            kind = rng.choice([kind] * 9 + [rng.randrange(70_000) & 0xFFFF])
+            words = {name: rng.choice([1, 2, 3] * 3 + list(EDGES)) for name in ("step", "start_ns", "duration_ns")}
+            half_words = {name: rng.choice([0, 2, 3, 2**32 - 1]) for name in ("thread", "key")}
             sequence = min(first + number, 2**64 - 1)
-            text += record(sequence, kind, bytes(body), **words, **small, flags=chance.randrange(9))
+            text += record(sequence, kind, bytes(body), **words, **half_words, flags=rng.randrange(9))
         return first, last, text
 
     def _spans(self):
-        chance, count = self.chance, self.chance.choice([1, 3, 50])
+        rng, count = self.rng, self.rng.choice([1, 3, 50])
         first, last = self._next(wire.SPANS, count)
         spans = []
         for number in range(count):
             entry = list(span(number + 1, kind=layout.BATCH, start_ns=1_000 * number, flags=layout.FLAG_TRACED))
-            if chance.random() < 0.3:
-                entry[chance.choice([0, 1, 2, 8, 9])] = chance.choice(EDGES)
+            if rng.random() < 0.3:
+                entry[rng.choice([0, 1, 2, 8, 9])] = rng.choice(EDGES)
             spans.append(layout.SPAN.pack(*entry))
-        return first, last, struct.pack("<QQ", chance.choice(EDGES), chance.choice(EDGES)) + b"".join(spans)
+        return first, last, struct.pack("<QQ", rng.choice(EDGES), rng.choice(EDGES)) + b"".join(spans)
 
     def _document(self, kind):
         self._number += 1
         values = dict(DOCUMENTS[kind])
         if kind == wire.SAMPLES:
-            sample = {"processes": self.chance.choice([1, True, -1, 2**70, "x", None]), "cpu_user_s": 1.5}
-            values["jobs"] = {self.chance.choice([f"{self.uid:016x}", "1" * 17, "zz", "-1", "1_0", " 5", "0"]): sample}
+            sample = {"processes": self.rng.choice([1, True, -1, 2**70, "x", None]), "cpu_user_s": 1.5}
+            values["jobs"] = {self.rng.choice([f"{self.uid:016x}", "1" * 17, "zz", "-1", "1_0", " 5", "0"]): sample}
         body = json.dumps(values).encode()
-        return self._number, self._number, self.bent_document(body) if self.chance.random() < 0.7 else body
+        return self._number, self._number, self.corrupted_document(body) if self.rng.random() < 0.7 else body
 
-    def bent_document(self, body):
+    def corrupted_document(self, body):
         """Return the JSON ``body`` with one value replaced, or with corruptions anywhere."""
-        chance = self.chance
-        places = [at for at, byte in enumerate(body) if byte in b":[,"]
-        if chance.random() < 0.3 or not places:
-            return bytes(self.bent(body))
-        at = chance.choice(places) + 1
-        end = min((found for mark in b",]}" if (found := body.find(mark, at)) >= 0), default=len(body))
-        return body[:at] + chance.choice(JSON_EDGES) + body[end:]
+        rng = self.rng
+        positions = [at for at, byte in enumerate(body) if byte in b":[,"]
+        if rng.random() < 0.3 or not positions:
+            return bytes(self.corrupted(body))
+        at = rng.choice(positions) + 1
+        end = min((mark_at for mark in b",]}" if (mark_at := body.find(mark, at)) >= 0), default=len(body))
+        return body[:at] + rng.choice(JSON_EDGES) + body[end:]

@@ -18,9 +18,9 @@ def node(name: str, op: str, device: str = CPU.lower(), **stats: int) -> Node:
     return Node(name, op, (device,) if device else (), Stats(**stats))
 
 
-def made_in(made: Node, *stack: Frame) -> Node:
-    """Return ``made`` with ``stack`` as the Python stack that made it."""
-    return made._replace(facts=replace(made.facts, stack=stack))
+def made_in(node: Node, *stack: Frame) -> Node:
+    """Return ``node`` with ``stack`` as the Python stack that created it."""
+    return node._replace(facts=replace(node.facts, stack=stack))
 
 
 def rollup(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 INTERVAL_S = 0.02
 
 
-def until(condition: Callable[[], Found], what: str = "the condition", patience_s: float = 90.0) -> Found:
+def until(condition: Callable[[], Result], what: str = "the condition", patience_s: float = 90.0) -> Result:
     """Call ``condition`` until its result is true, and return that; fail after ``patience_s``."""
     deadline = time.monotonic() + patience_s
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(INTERVAL_S)
-    return found
+    return result

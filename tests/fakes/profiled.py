@@ -38,11 +38,11 @@ class Profiled:
         return LocalStore(self.store).job(self.uid)
 
     def _stored(self, pid: int) -> LocalJob:
-        def found() -> LocalJob | None:
+        def ended_job() -> LocalJob | None:
             jobs = LocalStore(self.store).jobs() if (self.store / "store.json").exists() else []
-            ended = (job for job in jobs if job.info.identity["pid"] == pid and job.info.state != "running")
-            return next(ended, None)
+            ended_jobs = (job for job in jobs if job.info.identity["pid"] == pid and job.info.state != "running")
+            return next(ended_jobs, None)
 
-        job = until(found, f"the end of process {pid} in the store", PATIENCE_S)
+        job = until(ended_job, f"the end of process {pid} in the store", PATIENCE_S)
         assert job is not None
         return job

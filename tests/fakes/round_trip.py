@@ -21,16 +21,17 @@ def differences(store: Path | str, uid: str) -> Iterator[str]:
     file.
     """
     with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
-        other, files = f"{folder}/store", [f"{folder}/{name}.pb" for name in ("first", "second")]
+        copy_store, files = f"{folder}/store", [f"{folder}/{name}.pb" for name in ("first", "second")]
         try:
             output_of("profile-proto", uid, "-o", files[0], "--store", store)
-            made = json.loads(output_of("import", "--profile_path", files[0], "--json", "--store", other))["job"]
-            output_of("profile-proto", made, "-o", files[1], "--store", other)
+            imported = output_of("import", "--profile_path", files[0], "--json", "--store", copy_store)
+            copy_uid = json.loads(imported)["job"]
+            output_of("profile-proto", copy_uid, "-o", files[1], "--store", copy_store)
         except AssertionError as error:
             yield str(error)
             return
         for view in VIEWS:
-            if _view(view, uid, store) != _view(view, made, other):
+            if _view(view, uid, store) != _view(view, copy_uid, copy_store):
                 yield f"the {view} view differs"
         if Path(files[0]).read_bytes() != Path(files[1]).read_bytes():
             yield "the second profile differs from the first"

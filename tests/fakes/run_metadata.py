@@ -2,7 +2,7 @@
 
 
 def varint(value):
-    """Return a number as on the wire; a negative one as the 64 bits that hold it."""
+    """Return a number as a varint; a negative number is encoded as its 64 bits."""
     value %= 1 << 64
     out = b""
     while value > 0x7F:
@@ -20,7 +20,7 @@ def text(field, value):
 
 
 def node(name, start_us, op_us=10, label=b"", nbytes=0):
-    """Return the NodeExecStats of a run of node ``name``, from ``start_us`` on, for ``op_us``."""
+    """Return the NodeExecStats of one run of node ``name``; the run takes ``op_us``."""
     stats = text(1, name) + number(2, start_us) + number(3, 1) + number(4, op_us) + number(5, op_us + 1)
     if nbytes:
         stats += text(6, text(1, b"cpu") + number(2, nbytes) + number(3, nbytes))

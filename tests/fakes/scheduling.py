@@ -1,4 +1,4 @@
-"""Distributes test files among workers: the last one begins with the files that mostly wait.
+"""Distributes test files among workers: the last worker begins with files that mostly wait.
 
 The other workers keep the processors busy meanwhile.
 """

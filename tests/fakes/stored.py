@@ -39,28 +39,28 @@ def random_ops(first, count, nodes, seed=0):
 
     There are nodes on several devices, loops, missing start times and negative bytes.
     """
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     times = [0, 1, 999, -5, 123_456, -BASE_NS, -BASE_NS - 1]
     return [
         op(
             trace,
             node,
-            chance.randrange(len(DEVICES)),
-            start_ns=chance.choice(times),
-            op_start_ns=chance.randrange(3000),
-            op_end_ns=chance.choice([0, 1, 400, int(chance.lognormvariate(10, 3))]),
-            start_us_fix=chance.choice([0, 0, 1, -1]),
-            end_us_fix=chance.choice([0, 0, 0, 1]),
-            total_bytes=chance.randrange(10_000),
-            peak_bytes=chance.randrange(10_000),
-            live_bytes=chance.randrange(-5000, 5000),
-            output_bytes=chance.randrange(10_000),
-            temp_bytes=chance.randrange(100),
-            persistent_bytes=chance.randrange(100),
+            rng.randrange(len(DEVICES)),
+            start_ns=rng.choice(times),
+            op_start_ns=rng.randrange(3000),
+            op_end_ns=rng.choice([0, 1, 400, int(rng.lognormvariate(10, 3))]),
+            start_us_fix=rng.choice([0, 0, 1, -1]),
+            end_us_fix=rng.choice([0, 0, 0, 1]),
+            total_bytes=rng.randrange(10_000),
+            peak_bytes=rng.randrange(10_000),
+            live_bytes=rng.randrange(-5000, 5000),
+            output_bytes=rng.randrange(10_000),
+            temp_bytes=rng.randrange(100),
+            persistent_bytes=rng.randrange(100),
         )
         for trace in range(first, first + count)
-        for node in chance.sample(range(nodes), chance.randint(1, nodes))
-        for _ in range(chance.choice([1, 1, 1, 2, 5]))
+        for node in rng.sample(range(nodes), rng.randint(1, nodes))
+        for _ in range(rng.choice([1, 1, 1, 2, 5]))
     ]
 
 
@@ -88,8 +88,8 @@ def plain_rollup(rows, base_ns, devices=DEVICES, before=()):
             node_traces[node].add(row["trace"])
         cells[node, device] += _measured(row, base_ns[row["trace"]])
     result = [_summed(node, device, seen[node, device], cell) for (node, device), cell in cells.items()]
-    for node, found in node_traces.items():
-        result.append({**_summed(node, schema.NONE_ID, found, []), "canonical": canonical.get(node, schema.NONE_ID)})
+    for node, traces in node_traces.items():
+        result.append({**_summed(node, schema.NONE_ID, traces, []), "canonical": canonical.get(node, schema.NONE_ID)})
     return sorted(result, key=lambda row: (row["node"], row["device"]))
 
 
@@ -104,26 +104,26 @@ def _measured(row, base_ns):
     if start // 1000 + row.get("start_us_fix", 0) <= 0:
         return []
     micros = end // 1000 - start // 1000 + row.get("end_us_fix", 0)
-    kept = row.get("temp_bytes", 0) + row.get("persistent_bytes", 0)
+    held_bytes = row.get("temp_bytes", 0) + row.get("persistent_bytes", 0)
     return [
         {
             "us": micros or 1,
-            "requested_bytes": row.get("total_bytes", 0) + kept,
-            "peak_bytes": row.get("peak_bytes", 0) + kept,
+            "requested_bytes": row.get("total_bytes", 0) + held_bytes,
+            "peak_bytes": row.get("peak_bytes", 0) + held_bytes,
             "residual_bytes": row.get("live_bytes", 0) + row.get("persistent_bytes", 0),
             "output_bytes": row.get("output_bytes", 0),
         }
     ]
 
 
-def _summed(node, device, found, cell):
+def _summed(node, device, traces, runs):
     sums = ("requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
     return {
         "node": node,
         "device": device,
         "canonical": schema.NONE_ID,
-        "traces": len(found),
-        "runs": len(cell),
-        "sum_us": sum(one["us"] for one in cell),
-        **{name: sum(one[name] for one in cell) for name in sums},
+        "traces": len(traces),
+        "runs": len(runs),
+        "sum_us": sum(run["us"] for run in runs),
+        **{name: sum(run[name] for run in runs) for name in sums},
     }

@@ -27,7 +27,7 @@ class Waits:
 
     A wait is without the time in which the daemons wait for a processor, since that depends on the
     load of the machine. It is at least the CPU time that they use meanwhile. `slowest_wall_s` is
-    the longest time with it.
+    the longest wait with that time.
     """
 
     def __init__(self, *pids: int) -> None:

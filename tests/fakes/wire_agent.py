@@ -40,10 +40,10 @@ class WireAgent:
         return wire.unpack(head), json.loads(body) if body else None
 
     def expect(self, kind, about=None, timeout_s=10):
-        """Return the next answer of type ``kind`` (about ``about``); drop those before it."""
+        """Return the next answer of type ``kind`` (about ``about``); drop earlier answers."""
         deadline = time.monotonic() + timeout_s
-        while (left := deadline - time.monotonic()) > 0:
-            answer = self.receive(left)
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            answer = self.receive(remaining_s)
             if answer and answer[0].type == kind and about in (None, answer[0].about):
                 return answer
         raise AssertionError(f"no answer of type {kind} about {about}")
@@ -67,7 +67,7 @@ class WireAgent:
 
     def records(self, uid, records, first=1):
         """Send ``records``, tuples (kind, body), with numbers from ``first`` on."""
-        body = b"".join(record(seq, *one) for seq, one in enumerate(records, first))
+        body = b"".join(record(seq, *kind_and_body) for seq, kind_and_body in enumerate(records, first))
         self.send(Head(wire.RECORDS, uid, 0, first, first + len(records) - 1), body)
 
     def spans(self, uid, spans, first=1, offset=0):

@@ -13,25 +13,25 @@ import tensorflow.compat.v1 as tf
 
 def values():
     """Return variables of many types and shapes by name."""
-    chance = np.random.RandomState(0)
-    some = {
-        "layer/float": chance.randn(2, 3, 4).astype(np.float32) * 1e4,
-        "layer/double": chance.randn(5),
+    rng = np.random.RandomState(0)
+    variables = {
+        "layer/float": rng.randn(2, 3, 4).astype(np.float32) * 1e4,
+        "layer/double": rng.randn(5),
         "int": np.array([[1, -2], [3, 4]], np.int32),
         "long": np.int64(1) << 40,
         "text": np.array([b"x", b"\xc3\xb6'", b"long" * 100]),
         "half": np.array([1.5], np.float16),
-        "large": chance.randn(100, 50).astype(np.float32),
+        "large": rng.randn(100, 50).astype(np.float32),
         "empty": np.zeros((0, 3), np.float32),
         "odd": np.array([np.inf, -np.inf, 1e-30, 123456789, 0.1], np.float32),
     }
-    return {**some, **{f"many/{number:03d}": np.float32(number) for number in range(300)}}
+    return {**variables, **{f"many/{number:03d}": np.float32(number) for number in range(300)}}
 
 
 def row(reader, name, shape):
     """Return [dtype, shape, values] of a variable, as TensorFlow reads them."""
     dtype, value = reader.get_variable_to_dtype_map()[name], reader.get_tensor(name).ravel()
-    return [dtype.as_datatype_enum, shape, [one.decode() for one in value] if dtype == tf.string else value.tolist()]
+    return [dtype.as_datatype_enum, shape, [text.decode() for text in value] if dtype == tf.string else value.tolist()]
 
 
 def main():
@@ -45,8 +45,8 @@ def main():
         tf.train.Saver(sharded=True).save(session, "./model", global_step=7)
     Path("graph.pb").write_bytes(tf.get_default_graph().as_graph_def(add_shapes=True).SerializeToString())
     reader = tf.train.load_checkpoint("./model-7")
-    read = {name: row(reader, name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items()}
-    Path("values.json").write_text(json.dumps(read))
+    rows = {name: row(reader, name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items()}
+    Path("values.json").write_text(json.dumps(rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for code views and pprof files.
 
-    python oracle_code_view.py FOLDER made|real SEED CASES
+    python oracle_code_view.py FOLDER random|real SEED CASES
 
 FOLDER gets a folder for each case, with `graph.pb`, `oplog.pb`, `run-0.pb`, …, and `queries.json`:
 {lost, queries: [{options, text, proto, pprof}]}, with bytes as Latin-1 text.
@@ -90,69 +90,69 @@ NAME_PATTERNS = [
 ]
 
 
-# -- made up ---------------------------------------------------------------------------------------
+# -- random ----------------------------------------------------------------------------------------
 
 
-def node_names(chance):
+def node_names(rng):
     """Return names of forward and gradient nodes, some of which look like the other kind."""
     forward = ["a", "b", "net/conv", "net/dense", "net/dense/x", "tower_0/conv", "y_grad/z", "loss", "x_grad/a"]
-    forward += [f"n{number}" for number in range(chance.randrange(12))]
+    forward += [f"n{number}" for number in range(rng.randrange(12))]
     names = list(forward)
-    for name in chance.sample(forward, chance.randrange(len(forward))):
-        scope = chance.choice(["", "", "", "tower_0/", "opt/", "gradients/"])
-        names.append("{}gradients/{}_grad/{}".format(scope, name, chance.choice(["", "x", "Reshape/y", "b_grad/c"])))
-    names += chance.sample(
+    for name in rng.sample(forward, rng.randrange(len(forward))):
+        scope = rng.choice(["", "", "", "tower_0/", "opt/", "gradients/"])
+        names.append("{}gradients/{}_grad/{}".format(scope, name, rng.choice(["", "x", "Reshape/y", "b_grad/c"])))
+    names += rng.sample(
         ["gradients/_grad/x", "gradients/lost_grad/x", "gradients/Shape", "x_grad/gradients/a", "y_grad/gradients/b/c"],
         2,
     )
-    chance.shuffle(names)
+    rng.shuffle(names)
     return list(dict.fromkeys(names))
 
 
-def made_graph(chance, names):
+def random_graph(rng, names):
     """Return a GraphDef of ``names`` whose inputs come before their consumers."""
     graph = tf.GraphDef()
     for at, name in enumerate(names):
-        node = graph.node.add(name=name, op=chance.choice(OPS))
-        for _ in range(chance.randrange(3) if at else 0):
-            node.input.append(chance.choice(["", "^"]) + chance.choice(names[:at]))
+        node = graph.node.add(name=name, op=rng.choice(OPS))
+        for _ in range(rng.randrange(3) if at else 0):
+            node.input.append(rng.choice(["", "^"]) + rng.choice(names[:at]))
         node.input.sort(key=lambda text: text.startswith("^"))
-        if chance.random() < 0.3:
+        if rng.random() < 0.3:
             shape = node.attr["shape"].shape
-            for size in [chance.choice([-1, 1, 2, 3, 40]) for _ in range(chance.randrange(4))]:
+            for size in [rng.choice([-1, 1, 2, 3, 40]) for _ in range(rng.randrange(4))]:
                 shape.dim.add(size=size)
-        if chance.random() < 0.5:
+        if rng.random() < 0.5:
             shape = node.attr["_output_shapes"].list.shape.add()
-            for size in [chance.choice([-1, 2, 3]) for _ in range(chance.randrange(4))]:
+            for size in [rng.choice([-1, 2, 3]) for _ in range(rng.randrange(4))]:
                 shape.dim.add(size=size)
     return graph
 
 
-def made_stack(chance, stacks):
+def random_stack(rng, stacks):
     """Return a stack of (file, line, function, start line); most share frames with earlier ones."""
-    stack = list(chance.choice(stacks))[: chance.randrange(9)] if stacks and chance.random() < 0.8 else []
-    wanted = len(stack) + chance.randrange(chance.choice([2, 5, 5, 30]))
-    while len(stack) < wanted:
-        line = chance.choice([-1, 0, 1, 2, 3, 2**31 - 1, -(2**31)]) if chance.random() < 0.3 else chance.randrange(1, 5)
-        start = chance.choice([-1, -1, 0, 1, 2])
-        stack.append((chance.choice(FILES), line, chance.choice(FUNCTIONS), start))
+    stack = list(rng.choice(stacks))[: rng.randrange(9)] if stacks and rng.random() < 0.8 else []
+    depth = len(stack) + rng.randrange(rng.choice([2, 5, 5, 30]))
+    while len(stack) < depth:
+        line = rng.choice([-1, 0, 1, 2, 3, 2**31 - 1, -(2**31)]) if rng.random() < 0.3 else rng.randrange(1, 5)
+        start = rng.choice([-1, -1, 0, 1, 2])
+        stack.append((rng.choice(FILES), line, rng.choice(FUNCTIONS), start))
     return stack
 
 
-def made_log(chance, names):
+def random_log(rng, names):
     """Return an OpLogProto with stacks, types and float_ops for most of ``names``."""
     log, ids, stacks = tfprof_log_pb2.OpLogProto(), {}, []
 
     def number(text):
         return ids.setdefault(text, len(ids))
 
-    for name in sorted(names, key=lambda name: chance.random()):
+    for name in sorted(names, key=lambda name: rng.random()):
         entry = log.log_entries.add(name=name)
-        entry.float_ops = chance.choice([0, 0, 5, 10**12])
-        entry.types.extend(chance.sample(TYPES, chance.choice([0, 0, 1, 2])))
-        if chance.random() < 0.15:
+        entry.float_ops = rng.choice([0, 0, 5, 10**12])
+        entry.types.extend(rng.sample(TYPES, rng.choice([0, 0, 1, 2])))
+        if rng.random() < 0.15:
             continue
-        stack = made_stack(chance, stacks)
+        stack = random_stack(rng, stacks)
         stacks.append(stack)
         entry.code_def.SetInParent()
         for file, line, function, start in stack:
@@ -163,41 +163,43 @@ def made_log(chance, names):
                 func_start_line=start,
                 line_id=number(""),
             )
-    sure = log.log_entries.add(name=names[0])  # the TF profiler crashes if no node has frames
-    sure.code_def.traces.add(file_id=number("train.py"), lineno=7, function_id=number("main"), line_id=number(""))
-    for text, one in ids.items():
-        log.id_to_string[one] = text
+    entry_with_frames = log.log_entries.add(name=names[0])  # the TF profiler crashes if no node has frames
+    entry_with_frames.code_def.traces.add(
+        file_id=number("train.py"), lineno=7, function_id=number("main"), line_id=number("")
+    )
+    for text, text_id in ids.items():
+        log.id_to_string[text_id] = text
     return log
 
 
-def made_run(chance, names):
+def random_run(rng, names):
     """Return a RunMetadata in which some nodes run, once or several times, on a CPU or a GPU."""
     run = tf.RunMetadata()
     run.step_stats.SetInParent()
-    for device in chance.sample([CPU, GPU, STREAM], chance.randrange(1, 4)):
+    for device in rng.sample([CPU, GPU, STREAM], rng.randrange(1, 4)):
         stats = run.step_stats.dev_stats.add(device=device)
-        for name in chance.choices([*names, "_SINK"], k=chance.randrange(2 * len(names))):
-            one = stats.node_stats.add(
-                node_name=name, all_start_micros=chance.choice([0, 10**15 + chance.randrange(10**6)])
+        for name in rng.choices([*names, "_SINK"], k=rng.randrange(2 * len(names))):
+            execution = stats.node_stats.add(
+                node_name=name, all_start_micros=rng.choice([0, 10**15 + rng.randrange(10**6)])
             )
-            one.op_end_rel_micros = chance.choice([0, 1, chance.randrange(10**4), chance.randrange(10**7)])
-            for allocator in chance.sample(["cpu", "GPU_0_bfc"], chance.randrange(2)):
-                used = one.memory.add(
-                    allocator_name=allocator, total_bytes=chance.randrange(10 ** chance.randrange(1, 8))
+            execution.op_end_rel_micros = rng.choice([0, 1, rng.randrange(10**4), rng.randrange(10**7)])
+            for allocator in rng.sample(["cpu", "GPU_0_bfc"], rng.randrange(2)):
+                memory = execution.memory.add(
+                    allocator_name=allocator, total_bytes=rng.randrange(10 ** rng.randrange(1, 8))
                 )
-                used.peak_bytes, used.live_bytes = chance.randrange(10**6), chance.randrange(-1000, 10**6)
-            if chance.random() < 0.4:
-                sizes = one.output.add().tensor_description.allocation_description
-                sizes.requested_bytes = chance.randrange(10**6)
+                memory.peak_bytes, memory.live_bytes = rng.randrange(10**6), rng.randrange(-1000, 10**6)
+            if rng.random() < 0.4:
+                sizes = execution.output.add().tensor_description.allocation_description
+                sizes.requested_bytes = rng.randrange(10**6)
     return run
 
 
-def made(seed):
+def random_case(seed):
     """Return (graph, op log, runs) of one random case."""
-    chance = random.Random(seed)
-    names = node_names(chance)
-    graph = made_graph(chance, names)
-    return graph, made_log(chance, names), [made_run(chance, names) for _ in range(chance.randrange(1, 4))]
+    rng = random.Random(seed)
+    names = node_names(rng)
+    graph = random_graph(rng, names)
+    return graph, random_log(rng, names), [random_run(rng, names) for _ in range(rng.randrange(1, 4))]
 
 
 # -- real ------------------------------------------------------------------------------------------
@@ -210,10 +212,10 @@ def layer(inputs, units, name):
         return tf.nn.relu(tf.matmul(inputs, weights) + tf.get_variable("bias", [units]))
 
 
-def real(seed):
+def real_case(seed):
     """Train a small net; return (graph, op log with TensorFlow's own stacks, runs)."""
     tf.reset_default_graph()
-    chance = np.random.RandomState(seed)
+    rng = np.random.RandomState(seed)
     images = tf.placeholder(tf.float32, [None, 8, 8, 3], "images")
     features = tf.nn.conv2d(images, tf.get_variable("kernel", [3, 3, 3, 4]), strides=[1, 1, 1, 1], padding="SAME")
     hidden = tf.reshape(tf.nn.max_pool(features, [1, 2, 2, 1], [1, 2, 2, 1], "SAME"), [-1, 64])
@@ -227,7 +229,7 @@ def real(seed):
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for step in range(3):
-            run, feed = tf.RunMetadata(), {images: chance.rand(2 + step, 8, 8, 3)}
+            run, feed = tf.RunMetadata(), {images: rng.rand(2 + step, 8, 8, 3)}
             session.run(train if step else loss, feed, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run)
             runs.append(run)
     log = tfprof_logger.merge_default_with_oplog(tf.get_default_graph(), None, runs[1], add_trace=True)
@@ -247,35 +249,33 @@ def frame_texts(log):
     ]
 
 
-def made_query(chance, texts, steps, has_pprof):
+def random_query(rng, texts, steps, has_pprof):
     """Return options by name; most have the defaults of the TF profiler."""
 
-    def patterns(default, of):
-        if chance.random() < 0.75:
+    def patterns(default, choices):
+        if rng.random() < 0.75:
             return default
         plain = [
             text.replace("(", "\\(").replace(")", "\\)").replace(".", "\\.")
-            for text in chance.sample(texts, min(2, len(texts)))
+            for text in rng.sample(texts, min(2, len(texts)))
         ]
-        return chance.choice([[], chance.sample(of, 1), chance.sample(of, 2), plain])
+        return rng.choice([[], rng.sample(choices, 1), rng.sample(choices, 2), plain])
 
     query = {
-        "max_depth": chance.choice([1, 2, 3, 4, 6, 10, 100, 100, 100, 100]),
-        "step": chance.choice([-1, -1, *range(steps)]),
+        "max_depth": rng.choice([1, 2, 3, 4, 6, 10, 100, 100, 100, 100]),
+        "step": rng.choice([-1, -1, *range(steps)]),
     }
-    query["order_by"] = chance.choice(["name", *ORDERS])
+    query["order_by"] = rng.choice(["name", *ORDERS])
     query["account_type_regexes"] = patterns([".*"], TYPE_PATTERNS)
     query["start_name_regexes"] = patterns([".*"], NAME_PATTERNS)
     query["show_name_regexes"] = patterns([".*"], NAME_PATTERNS)
     query["hide_name_regexes"] = patterns([], NAME_PATTERNS)
     query["trim_name_regexes"] = patterns([], [pattern for pattern in NAME_PATTERNS if pattern != "_TFProfRoot"])
-    query["account_displayed_op_only"] = chance.random() < 0.1
+    query["account_displayed_op_only"] = rng.random() < 0.1
     for counter in [*COUNTERS, "occurrence"]:
-        least = chance.choice([1, 2, 10, 1000, -1, 10**5]) if chance.random() < 0.04 else 0
-        query["min_" + counter] = least
-    query["select"] = (
-        [chance.choice(COUNTERS)] if has_pprof else chance.sample(SELECTS, chance.choice([1, 1, 2, len(SELECTS)]))
-    )
+        minimum = rng.choice([1, 2, 10, 1000, -1, 10**5]) if rng.random() < 0.04 else 0
+        query["min_" + counter] = minimum
+    query["select"] = [rng.choice(COUNTERS)] if has_pprof else rng.sample(SELECTS, rng.choice([1, 1, 2, len(SELECTS)]))
     return query
 
 
@@ -289,7 +289,7 @@ def answer(folder, query, output):
     return proto, written.read_bytes() if written.exists() else b""
 
 
-def ask(folder, chance, graph, log, runs):
+def ask(folder, rng, graph, log, runs):
     """Write one case and its answers."""
     folder.mkdir()
     (folder / "graph.pb").write_bytes(graph.SerializeToString())
@@ -302,7 +302,7 @@ def ask(folder, chance, graph, log, runs):
     os.dup2(log_file.fileno(), 2)
     queries, texts = [], frame_texts(log)
     for number in range(QUERIES):
-        query = made_query(chance, texts, len(runs), number % 2)
+        query = random_query(rng, texts, len(runs), number % 2)
         proto, text = answer(folder, query, "file")
         profile = answer(folder, query, "pprof")[1] if number % 2 else b""
         bytes_ = {"text": text, "proto": proto, "pprof": profile}
@@ -325,7 +325,7 @@ def main():
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)  # the TF profiler prints the paths of its files
     for case in range(seed, seed + cases):
-        ask(folder / f"case-{case}", random.Random(-case), *{"made": made, "real": real}[kind](case))
+        ask(folder / f"case-{case}", random.Random(-case), *{"random": random_case, "real": real_case}[kind](case))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ Each of FOLDER/kinds, FOLDER/fed, … gets `graph.pb`, `run-0.pb`, …, and `cou
 counts:
 
 - "static" and "filled": of each node by TensorFlow's registry, before the first and after the last
-run; - "steps": {step: {"total", "nodes"}} by a Profiler that has all steps;
+  run;
+- "steps": {step: {"total", "nodes"}} by a Profiler that has all steps;
 - "once": by the function `profile`, for the graph alone and for the graph with the first run.
 """
 
@@ -63,32 +64,32 @@ def products():
     yield raw.MatMul(a=tf.transpose(a), b=b, transpose_a=True)
     yield raw.MatMul(a=a, b=tf.transpose(b), transpose_b=True)
     yield raw.MatMul(a=tf.cast(a, tf.int32), b=tf.cast(b, tf.int32))
-    many, other = value(3, 2, 6, 5), value(3, 2, 5, 7)
-    turned = tf.transpose(many, [0, 1, 3, 2])
+    batches, other_batches = value(3, 2, 6, 5), value(3, 2, 5, 7)
+    transposed = tf.transpose(batches, [0, 1, 3, 2])
     for kind in ("BatchMatMul", "BatchMatMulV2"):
-        yield getattr(raw, kind)(x=many, y=other)
-        yield getattr(raw, kind)(x=turned, y=other, adj_x=True)
-    yield raw.BatchMatMulV2(x=many, y=value(5, 7))
+        yield getattr(raw, kind)(x=batches, y=other_batches)
+        yield getattr(raw, kind)(x=transposed, y=other_batches, adj_x=True)
+    yield raw.BatchMatMulV2(x=batches, y=value(5, 7))
     if hasattr(raw, "BatchMatMulV3"):
-        yield raw.BatchMatMulV3(x=many, y=other, Tout=tf.float32)
-    yield raw.Einsum(inputs=[many, other], equation="abij,abjk->abik") if hasattr(raw, "Einsum") else many
+        yield raw.BatchMatMulV3(x=batches, y=other_batches, Tout=tf.float32)
+    yield raw.Einsum(inputs=[batches, other_batches], equation="abij,abjk->abik") if hasattr(raw, "Einsum") else batches
 
 
 def convolutions():
     """Return convolutions and poolings with their gradients."""
     images = value(2, 9, 8, 6)
     kernels = value(3, 3, 6, 4)
-    sums = []
+    results = []
     for strides, padding in (((1, 1, 1, 1), "SAME"), ((1, 2, 2, 1), "VALID"), ((1, 2, 1, 1), "SAME")):
-        sums.append(tf.nn.conv2d(images, kernels, strides, padding))
-        sums.append(tf.nn.depthwise_conv2d(images, value(3, 2, 6, 2), (1, 2, 2, 1), padding))
-        sums += [pool(images, [1, 3, 2, 1], strides, padding) for pool in (tf.nn.max_pool, tf.nn.avg_pool)]
-    sums.append(tf.nn.bias_add(images, value(6)))
-    sums.append(raw.Dilation2D(input=images, filter=value(3, 3, 6), strides=[1] * 4, rates=[1] * 4, padding="SAME"))
-    sums.append(tf.nn.conv3d(value(2, 5, 6, 7, 3), value(2, 2, 3, 3, 4), [1, 1, 2, 1, 1], "SAME"))
+        results.append(tf.nn.conv2d(images, kernels, strides, padding))
+        results.append(tf.nn.depthwise_conv2d(images, value(3, 2, 6, 2), (1, 2, 2, 1), padding))
+        results += [pool(images, [1, 3, 2, 1], strides, padding) for pool in (tf.nn.max_pool, tf.nn.avg_pool)]
+    results.append(tf.nn.bias_add(images, value(6)))
+    results.append(raw.Dilation2D(input=images, filter=value(3, 3, 6), strides=[1] * 4, rates=[1] * 4, padding="SAME"))
+    results.append(tf.nn.conv3d(value(2, 5, 6, 7, 3), value(2, 2, 3, 3, 4), [1, 1, 2, 1, 1], "SAME"))
     norm = tf.nn.fused_batch_norm(images, value(6), value(6))[0]
-    sums.append(norm)
-    loss = tf.add_n([tf.reduce_sum(one) for one in sums])
+    results.append(norm)
+    loss = tf.add_n([tf.reduce_sum(result) for result in results])
     yield loss
     yield from tf.gradients(loss, [images, kernels])
 
@@ -97,9 +98,11 @@ def other_layouts():
     """Return ops in the layout NCHW, which TensorFlow does not count and cannot run on a CPU."""
     images, kernels = value(2, 6, 9, 8), value(3, 3, 6, 4)
     layout = {"data_format": "NCHW"}
-    made = tf.nn.conv2d(images, kernels, [1, 1, 2, 2], "SAME", **layout)
-    pooled = tf.nn.max_pool(made, [1, 1, 2, 2], [1, 1, 2, 2], "SAME", **layout)
-    averaged = tf.nn.avg_pool(tf.nn.bias_add(made, value(4), **layout), [1, 1, 2, 2], [1, 1, 1, 1], "SAME", **layout)
+    convolved = tf.nn.conv2d(images, kernels, [1, 1, 2, 2], "SAME", **layout)
+    pooled = tf.nn.max_pool(convolved, [1, 1, 2, 2], [1, 1, 2, 2], "SAME", **layout)
+    averaged = tf.nn.avg_pool(
+        tf.nn.bias_add(convolved, value(4), **layout), [1, 1, 2, 2], [1, 1, 1, 1], "SAME", **layout
+    )
     return tf.gradients(tf.reduce_sum(pooled) + tf.reduce_sum(averaged), [images, kernels])
 
 
@@ -107,7 +110,7 @@ def kinds():
     """Build a graph of all kinds; return its steps as (fetches, feed)."""
     fetches = [*element_wise(), *products(), *convolutions()]
     other_layouts()
-    return [([one.op for one in fetches], {})] * 2
+    return [([result.op for result in fetches], {})] * 2
 
 
 def fed():
@@ -159,7 +162,7 @@ def odd():
 BUILD = {"kinds": kinds, "fed": fed, "odd": odd}
 
 
-def initialized():
+def new_session():
     """Return a session of the default graph with initialized variables."""
     initializer = tf.global_variables_initializer()
     session = tf.Session()
@@ -169,22 +172,22 @@ def initialized():
 
 def counts(graph):
     """Return the registry's present count of each node of ``graph``."""
-    found = {}
+    count_of_node = {}
     for op in graph.get_operations():
         try:
             number = ops.get_stats_for_node_def(graph, op.node_def, "flops").value
         except ValueError:
             continue
         if number:
-            found[op.name] = int(number)
-    return found
+            count_of_node[op.name] = int(number)
+    return count_of_node
 
 
 def options(step):
     """Return the options for the float_ops of all nodes in ``step``."""
-    chosen = dict(tf.profiler.ProfileOptionBuilder.float_operation(), output="none", step=step, max_depth=10000)
-    chosen.update(min_float_ops=0, order_by="name", account_displayed_op_only=False)
-    return chosen
+    result = dict(tf.profiler.ProfileOptionBuilder.float_operation(), output="none", step=step, max_depth=10000)
+    result.update(min_float_ops=0, order_by="name", account_displayed_op_only=False)
+    return result
 
 
 def numbers(root):
@@ -192,7 +195,7 @@ def numbers(root):
     nodes, node = {}, root
     while node.children:
         node = node.children[0]
-        nodes.update((one.name, one.float_ops) for one in node.graph_nodes)
+        nodes.update((graph_node.name, graph_node.float_ops) for graph_node in node.graph_nodes)
     return {"total": root.total_float_ops, "nodes": nodes}
 
 
@@ -202,9 +205,9 @@ def write(folder, build):
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(1)
         steps = build()
-        session = initialized()
+        session = new_session()
         (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
-        found = {"static": counts(graph), "steps": {}}
+        all_counts = {"static": counts(graph), "steps": {}}
         profiler = tf.profiler.Profiler(graph)
         for number, (fetches, feed) in enumerate(steps):
             run = tf.RunMetadata()
@@ -213,15 +216,18 @@ def write(folder, build):
             profiler.add_step(number, run)
             (folder / f"run-{number}.pb").write_bytes(run.SerializeToString())
         for number in range(-1, len(steps)):
-            found["steps"][number] = numbers(profiler.profile_operations(options(number)))
-        found["filled"] = counts(graph)
+            all_counts["steps"][number] = numbers(profiler.profile_operations(options(number)))
+        all_counts["filled"] = counts(graph)
         session.close()
     with tf.Graph().as_default() as graph:
         build()
-        alone = numbers(tf.profiler.profile(graph, cmd="op", options=options(-1)))
+        graph_alone = numbers(tf.profiler.profile(graph, cmd="op", options=options(-1)))
         run = tf.RunMetadata.FromString((folder / "run-0.pb").read_bytes())
-        found["once"] = [alone, numbers(tf.profiler.profile(graph, run_meta=run, cmd="op", options=options(-1)))]
-    (folder / "counts.json").write_text(json.dumps(found))
+        all_counts["once"] = [
+            graph_alone,
+            numbers(tf.profiler.profile(graph, run_meta=run, cmd="op", options=options(-1))),
+        ]
+    (folder / "counts.json").write_text(json.dumps(all_counts))
 
 
 def main():

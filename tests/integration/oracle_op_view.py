@@ -1,6 +1,6 @@
 """Runs under TensorFlow 1.15 or 2.x: asks the TF profiler for op views of real or random steps.
 
-    python oracle_op_view.py FOLDER software|full|made
+    python oracle_op_view.py FOLDER software|full|random
 
 FOLDER gets `graph.pb`, `run-0.pb`, …, and `queries.json`: a list of {options, text, root, entries}.
 """
@@ -123,16 +123,16 @@ def trace(folder, level):
         for step in range(STEPS):
             batch = 4 + 2 * step
             feed = {images: random.rand(batch, 12, 12, 3), labels: random.randint(0, 10, batch)}
-            what = fetches[1:] if step == 1 else fetches
+            step_fetches = fetches[1:] if step == 1 else fetches
             metadata = tf.RunMetadata()
             options = tf.RunOptions(trace_level=level)
-            session.run(what, feed, options=options, run_metadata=metadata)
+            session.run(step_fetches, feed, options=options, run_metadata=metadata)
             profiler.add_step(step, metadata)
             (folder / f"run-{step}.pb").write_bytes(metadata.SerializeToString())
     return profiler
 
 
-def made_node(random, stats, name):
+def fill_node(random, stats, name):
     """Fill in one random execution of a node."""
     stats.node_name = name + random.choice(["", "", ":Label", ":a:b"])
     stats.all_start_micros = random.choice([0, 1, 10**15]) and 10**15 + random.randint(10**6)
@@ -142,8 +142,8 @@ def made_node(random, stats, name):
         stats.op_start_rel_nanos = random.randint(100)
         stats.op_end_rel_nanos = random.choice([1000 * stats.op_end_rel_micros, random.randint(10**6)])
     for allocator in random.choice(["cpu", "GPU_0_bfc", "gpu_host_bfc"], random.randint(3)):
-        used = stats.memory.add(allocator_name=allocator, total_bytes=int(random.randint(10**6)))
-        used.peak_bytes, used.live_bytes = int(random.randint(10**6)), int(random.randint(-(10**6), 10**6))
+        memory = stats.memory.add(allocator_name=allocator, total_bytes=int(random.randint(10**6)))
+        memory.peak_bytes, memory.live_bytes = int(random.randint(10**6)), int(random.randint(-(10**6), 10**6))
     # TensorFlow's Python looks up nodes with outputs in the graph.
     outputs = 0 if ":" in stats.node_name else random.randint(3)
     for slot in range(outputs):
@@ -156,7 +156,7 @@ def made_node(random, stats, name):
         stats.memory_stats.persistent_memory_size = int(random.randint(10**6))
 
 
-def make(folder):
+def write_random(folder):
     """Write random steps on GPUs, streams and hosts; return a profiler with all steps."""
     build()
     random = np.random.RandomState(1)
@@ -167,7 +167,7 @@ def make(folder):
         for device in random.choice(DEVICES, 6):
             devices = metadata.step_stats.dev_stats.add(device=device)
             for name in random.choice(names, 60):
-                made_node(random, devices.node_stats.add(), name)
+                fill_node(random, devices.node_stats.add(), name)
         profiler.add_step(step, metadata)
         (folder / f"run-{step}.pb").write_bytes(metadata.SerializeToString())
     return profiler
@@ -187,7 +187,10 @@ def answer(profiler, folder, query):
     entries, node = [], root
     while node.children:
         node = node.children[0]
-        nodes = [dict(counters(one), name=one.name, run_count=one.run_count) for one in node.graph_nodes]
+        nodes = [
+            dict(counters(graph_node), name=graph_node.name, run_count=graph_node.run_count)
+            for graph_node in node.graph_nodes
+        ]
         entries.append(dict(counters(node), name=node.name, graph_nodes=nodes))
     return {"options": query, "text": path.read_text(), "root": counters(root), "entries": entries}
 
@@ -197,7 +200,7 @@ def main():
     folder = Path(sys.argv[1])
     levels = {"software": tf.RunOptions.SOFTWARE_TRACE, "full": tf.RunOptions.FULL_TRACE}
     tf.disable_v2_behavior()
-    profiler = trace(folder, levels[sys.argv[2]]) if sys.argv[2] in levels else make(folder)
+    profiler = trace(folder, levels[sys.argv[2]]) if sys.argv[2] in levels else write_random(folder)
     answers = [answer(profiler, folder, query) for query in QUERIES]
     (folder / "queries.json").write_text(json.dumps(answers))
 

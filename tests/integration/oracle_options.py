@@ -18,7 +18,7 @@ import tensorflow.compat.v1 as tf
 
 Builder = tf.profiler.ProfileOptionBuilder
 #: Questions with output around the report, or instead of it.
-ASKED = [
+QUESTIONS = [
     ("scope", {}),
     ("op", {"select": ["occurrence", "bytes"], "order_by": "bytes", "output": "stdout:"}),
     ("op", {"max_depth": 2, "hide_name_regexes": ["a,b", "c"], "account_displayed_op_only": True, "output": ""}),
@@ -41,9 +41,9 @@ ASKED = [
 ]
 
 
-def built():
+def built_options():
     """Return options from all methods of the builder, by name."""
-    every = (
+    builder = (
         Builder()
         .with_max_depth(7)
         .with_min_memory(1, 2, 3, 4)
@@ -60,7 +60,7 @@ def built():
     )
     return {
         "default": Builder().build(),
-        "every": every.build(),
+        "every": builder.build(),
         "some_names": Builder().with_node_names(hide_name_regexes=["h"]).with_min_memory().build(),
         "empty": Builder().with_empty_output().build(),
         "stdout": Builder({"output": "none"}).with_stdout_output().build(),
@@ -75,20 +75,20 @@ def built():
     }
 
 
-def captured(call):
+def capture(call):
     """Return (standard output, standard error, result) of ``call``, including the output of C++."""
     import ctypes
 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        kept = os.dup(1), os.dup(2)
+        saved = os.dup(1), os.dup(2)
         os.dup2(out.fileno(), 1)
         os.dup2(err.fileno(), 2)
         try:
             result = call()
         finally:
             ctypes.CDLL(None).fflush(None)
-            os.dup2(kept[0], 1)
-            os.dup2(kept[1], 2)
+            os.dup2(saved[0], 1)
+            os.dup2(saved[1], 2)
         out.seek(0)
         err.seek(0)
         return out.read().decode(), err.read().decode(), result
@@ -110,11 +110,11 @@ def main():
     profiler.add_step(0, metadata)
     (folder / "run-0.pb").write_bytes(metadata.SerializeToString())
     methods = {"scope": profiler.profile_name_scope, "graph": profiler.profile_graph, "op": profiler.profile_operations}
-    asked = []
-    for view, changes in ASKED:
+    answers = []
+    for view, changes in QUESTIONS:
         options = dict(Builder().build(), **changes)
-        out, err, root = captured(lambda view=view, options=options: methods[view](options))
-        asked.append(
+        out, err, root = capture(lambda view=view, options=options: methods[view](options))
+        answers.append(
             {
                 "view": view,
                 "options": options,
@@ -124,7 +124,7 @@ def main():
                 "children": len(root.children),
             }
         )
-    (folder / "answers.json").write_text(json.dumps({"dicts": built(), "asked": asked}))
+    (folder / "answers.json").write_text(json.dumps({"dicts": built_options(), "asked": answers}))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def write(folder, name, data):
         file.write(data if isinstance(data, bytes) else data.encode())
 
 
-def reloaded(path):
+def reload_profile(path):
     """Return the profile at a path after TensorFlow has read and written it."""
     native.DeleteProfiler()
     native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)
@@ -60,7 +60,7 @@ def write_case(folder, out):
         native.AddStep(step, b"", read(folder, f"run-{step}.pb"), b"")
         step += 1
     write(out, "profile.pb", native.SerializeToString())
-    write(out, "reloaded.pb", reloaded(os.path.join(out, "profile.pb")))
+    write(out, "reloaded.pb", reload_profile(os.path.join(out, "profile.pb")))
 
 
 def build(tf):
@@ -118,11 +118,11 @@ def write_run(out):
 
 def main():
     """Run the subcommand of the command line."""
-    kind, *places = sys.argv[1:]
+    kind, *paths = sys.argv[1:]
     if kind == "run":
-        write_run(*places)
+        write_run(*paths)
         return
-    cases, out = places
+    cases, out = paths
     for name in sorted(os.listdir(cases)):
         write_case(os.path.join(cases, name), os.path.join(out, name))
 

@@ -23,15 +23,15 @@ except ImportError:
 from tensorflow.core.profiler import tfprof_options_pb2 as options_pb2
 
 
-def encoded(options, folder):
+def serialized_options(options, folder):
     """Return options as a serialized OptionsProto, with output to ``folder``."""
-    wanted = options_pb2.OptionsProto()
+    proto = options_pb2.OptionsProto()
     for name, value in options.items():
         if isinstance(value, list):
-            getattr(wanted, name).extend(value)
+            getattr(proto, name).extend(value)
         else:
-            setattr(wanted, name, value.replace("FOLDER", folder) if name == "output" else value)
-    return wanted.SerializeToString()
+            setattr(proto, name, value.replace("FOLDER", folder) if name == "output" else value)
+    return proto.SerializeToString()
 
 
 def content(path):
@@ -45,7 +45,7 @@ def ask(question):
     with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as printed:
         stdout = os.dup(1)
         os.dup2(printed.fileno(), 1)
-        native.Profile(question["view"].encode(), encoded(question["options"], folder))
+        native.Profile(question["view"].encode(), serialized_options(question["options"], folder))
         ctypes.CDLL(None).fflush(None)
         os.dup2(stdout, 1)
         os.close(stdout)
@@ -59,18 +59,18 @@ def answers(case):
     native.NewProfiler(graph, op_log)
     for number, step in case["steps"]:
         native.AddStep(number, b"", step.encode("latin-1"), b"")
-    found = [ask(question) for question in case["questions"]]
+    results = [ask(question) for question in case["questions"]]
     native.DeleteProfiler()
-    return found
+    return results
 
 
 def main():
     """Read the cases, ask their questions, write the answers."""
     with open(sys.argv[1]) as file:
         cases = json.load(file)
-    found = [answers(case) for case in cases]
+    results = [answers(case) for case in cases]
     with open(sys.argv[2], "w") as file:
-        json.dump(found, file)
+        json.dump(results, file)
 
 
 if __name__ == "__main__":

@@ -24,15 +24,17 @@ def _line(mode: str) -> str:
 def _run(python: Path, mode: str) -> str:
     """Run a job and return its end report."""
     command = [f"{TFPROF}-run", "--trace", "every=5", str(python), str(SCRIPT), mode]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stderr[done.stderr.index("tfprof: job") :]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stderr[completed.stderr.index("tfprof: job") :]
 
 
 def _advice() -> dict[str, list[dict[str, Any]]]:
-    done = subprocess.run([TFPROF, "advise", "last", "--json"], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return {one["slug"]: one["reports"] for one in json.loads(done.stdout)["checkers"]}
+    completed = subprocess.run(
+        [TFPROF, "advise", "last", "--json"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+    return {checker["slug"]: checker["reports"] for checker in json.loads(completed.stdout)["checkers"]}
 
 
 def _job(store: Path) -> LocalJob:
@@ -48,9 +50,9 @@ def test_advice_names_the_line_of_the_user(
 ) -> None:
     report = _run(tf2_python, mode)
     advice = _advice()
-    found = next(one for one in advice[slug] if number in one["numbers"])
-    assert found["line"].startswith(_line(mode))
-    assert found["todo"]
+    named = next(finding for finding in advice[slug] if number in finding["numbers"])
+    assert named["line"].startswith(_line(mode))
+    assert named["todo"]
     assert advice["memory"] == []  # the import of TensorFlow does not count as growth
     assert _line(mode) in report
     assert "site-packages" not in json.dumps(advice)
@@ -71,8 +73,10 @@ def test_advice_reports_memory_that_a_loop_keeps(private_places: Path, tf2_pytho
 
 def check_steps(store: Path) -> None:
     """Check that steps of functions have the names of the functions."""
-    done = subprocess.run([TFPROF, "steps", "last", "--json"], capture_output=True, text=True, timeout=60, check=True)
-    groups = json.loads(done.stdout)["groups"]
+    completed = subprocess.run(
+        [TFPROF, "steps", "last", "--json"], capture_output=True, text=True, timeout=60, check=True
+    )
+    groups = json.loads(completed.stdout)["groups"]
     assert {group["call"] for group in groups} == {"tiny"}
     assert sum(group["count"] for group in groups) <= 60
     assert list(_job(store).info.identity["functions"].values()) == ["tiny"]

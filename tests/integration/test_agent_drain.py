@@ -27,7 +27,7 @@ from tfprof.formats.wire import Head
 
 LAUNCH = 0xABCDEF
 #: The head of a message of an unknown wire version.
-STRANGE = b"TFPW" + (99).to_bytes(2, "little") + bytes(34)
+UNKNOWN_HEAD = b"TFPW" + (99).to_bytes(2, "little") + bytes(34)
 
 
 class Bench:
@@ -55,7 +55,7 @@ class Bench:
         self.jobs.append(process)
         return process, int(process.stdout.readline(), 16)
 
-    def ended(self, process: subprocess.Popen[str], status: int | None, number: int | None) -> None:
+    def write_end(self, process: subprocess.Popen[str], status: int | None, number: int | None) -> None:
         """Write the end of the job into the launch file, as the launcher does."""
         changes = {"job_pid": process.pid, "ended_ns": time.time_ns(), "status": status, "signal": number}
         launches.write(self.place, self.launch._replace(**changes))
@@ -79,9 +79,9 @@ class Bench:
 
 @pytest.fixture
 def bench(private_places: Path) -> Iterator[Bench]:
-    made = Bench(private_places)
-    yield made
-    made.close()
+    new_bench = Bench(private_places)
+    yield new_bench
+    new_bench.close()
 
 
 def numbers(records: dict[int, bytes]) -> list[int]:
@@ -94,7 +94,7 @@ def test_every_record_arrives_once_and_then_the_end_of_the_job(bench: Bench) -> 
     assert job.stdout.readline() == "done\n"
     job.kill()
     job.wait()
-    bench.ended(job, None, 9)
+    bench.write_end(job, None, 9)
     until(bench.collector.closed)
     assert numbers(bench.collector.records[uid]) == list(range(1, 301))
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 301))
@@ -126,7 +126,7 @@ def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
 
     def launch() -> None:
         job.communicate()
-        bench.ended(job, 0, None)
+        bench.write_end(job, 0, None)
 
     launcher = threading.Thread(target=launch)
     launcher.start()
@@ -176,7 +176,7 @@ def _writer_process(bench: Bench, script: str) -> subprocess.Popen[str]:
 def test_a_restarted_collector_gets_the_jobs_and_the_records_not_yet_acked(bench: Bench) -> None:
     bench.start_agent()
     job, uid = bench.job(400, 0.01)
-    until(lambda: any(known["acked"] for known in bench.status().get("jobs", {}).values()), "an ack")
+    until(lambda: any(job_status["acked"] for job_status in bench.status().get("jobs", {}).values()), "an ack")
     bench.collector.pause()
     before = len(bench.collector.messages)
     stored = set(bench.collector.records[uid])
@@ -198,7 +198,7 @@ def test_the_agent_reports_a_stall_and_waits_until_it_ends(bench: Bench) -> None
     until(lambda: bench.status().get("stall"))
     assert bench.status()["stall"]["slug"] == "store-full"
     job.communicate()
-    bench.ended(job, 3, None)
+    bench.write_end(job, 3, None)
     until(lambda: (result := launches.read_result(bench.place, LAUNCH)) and result.stall)
     assert not launches.read_result(bench.place, LAUNCH).complete
     bench.collector.answer = bench.collector.ack
@@ -241,17 +241,17 @@ def test_a_collector_of_another_version_gets_only_greetings_until_its_version_is
 def test_the_agent_survives_an_answer_of_another_version(bench: Bench) -> None:
     bench.start_agent()
     _, uid = bench.job(5)
-    strange = []
+    answered = []
 
-    def once(head: Head, body: bytes) -> list[tuple[Head | bytes, bytes]]:
-        if not strange:
-            strange.append(head)
-            return [(STRANGE, b"{}")]
+    def answer(head: Head, body: bytes) -> list[tuple[Head | bytes, bytes]]:
+        if not answered:
+            answered.append(head)
+            return [(UNKNOWN_HEAD, b"{}")]
         return bench.collector.ack(head, body)
 
-    bench.collector.answer = once
+    bench.collector.answer = answer
     until(lambda: len(bench.collector.records.get(uid, ())) == 5)
-    assert strange
+    assert answered
 
 
 def test_the_agent_greets_less_often_after_each_refusal(bench: Bench) -> None:
@@ -362,13 +362,13 @@ def test_a_forked_child_that_holds_the_channel_does_not_keep_the_job_alive(bench
 def test_a_job_that_died_before_the_agent_started_is_drained_from_another_holder_of_its_channel(bench: Bench) -> None:
     job, uid = bench.job(7)
     job.stdout.readline()
-    held = os.open(next(iter(processes.channels_of(job.pid).values())), os.O_RDONLY)
+    fd = os.open(next(iter(processes.channels_of(job.pid).values())), os.O_RDONLY)
     job.kill()
     job.wait()
-    bench.ended(job, None, 9)
+    bench.write_end(job, None, 9)
     bench.start_agent()
     until(bench.collector.closed)
-    os.close(held)
+    os.close(fd)
     assert numbers(bench.collector.records[uid]) == list(range(1, 8))
     assert bench.collector.closed()[uid]["state"] == "killed"
 
@@ -425,18 +425,20 @@ for _ in range(49):
 """
     job = _writer_process(bench, script)
     job.communicate()
-    bench.ended(job, 0, None)
+    bench.write_end(job, 0, None)
     until(lambda: _complete(bench))
     result = launches.read_result(bench.place, LAUNCH)
     assert result is not None
-    lost = [left for _, left in given_up.pending(bench.place) if left is not None]
+    lost = [entry for _, entry in given_up.pending(bench.place) if entry is not None]
     assert len(result.jobs) + len(lost) == 50
-    assert len(lost) == sum(one["times"] for one in result.refused) > 0
+    assert len(lost) == sum(refusal["times"] for refusal in result.refused) > 0
     until(lambda: bench.status()["refused"] == len(lost), "the number of refusals in the status")
-    assert {left["end"]["state"] for left in lost} == {"lost"}
-    assert {left["event"]["slug"] for left in lost} == {one["slug"] for one in result.refused} == {"too-short"}
-    assert {left["identity"]["launch"] for left in lost} == {f"{LAUNCH:016x}"}
-    assert not {left["uid"] for left in lost} & {int(known["uid"], 16) for known in result.jobs}
+    assert {entry["end"]["state"] for entry in lost} == {"lost"}
+    assert (
+        {entry["event"]["slug"] for entry in lost} == {refusal["slug"] for refusal in result.refused} == {"too-short"}
+    )
+    assert {entry["identity"]["launch"] for entry in lost} == {f"{LAUNCH:016x}"}
+    assert not {entry["uid"] for entry in lost} & {int(job_result["uid"], 16) for job_result in result.jobs}
 
 
 def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench: Bench) -> None:
@@ -447,13 +449,13 @@ def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench
     until(lambda: bench.status().get("stall"))
     job.kill()
     job.wait()
-    bench.ended(job, None, 9)
+    bench.write_end(job, None, 9)
     until(bench.agent_has_ended_jobs)
     bench.agent.terminate()
     assert bench.agent.wait(20) == 0
-    ((_, left),) = given_up.pending(bench.place)
-    assert left is not None
-    end = left["end"]
-    assert (left["uid"], left["identity"]["name"]) == (uid, "fake.py")
+    ((_, entry),) = given_up.pending(bench.place)
+    assert entry is not None
+    end = entry["end"]
+    assert (entry["uid"], entry["identity"]["name"]) == (uid, "fake.py")
     assert (end["state"], end["signal"], end["records"], end["span_head"]) == ("killed", 9, 5, 5)
     assert "1 ended jobs given up, 5 records not stored" in bench.status()["last_error"]

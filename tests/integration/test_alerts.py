@@ -28,12 +28,12 @@ def daemon(private_places, tmp_path, monkeypatch):
 
 def spans():
     """Return steps of 50 ms for SECONDS; those of the last ten seconds take twice as long."""
-    at, end, found = 0, SECONDS * 10**9, []
+    at, end, result = 0, SECONDS * 10**9, []
     while at < end:
-        took = STEP_NS * (2 if at > end - 10 * 10**9 else 1)
-        found.append(span(len(found) + 1, kind=layout.TRAIN, start_ns=at, total_ns=took))
-        at += took
-    return found
+        duration_ns = STEP_NS * (2 if at > end - 10 * 10**9 else 1)
+        result.append(span(len(result) + 1, kind=layout.TRAIN, start_ns=at, total_ns=duration_ns))
+        at += duration_ns
+    return result
 
 
 def send_spans(agent, entries):
@@ -56,21 +56,21 @@ def greet(agent):
 
 def test_slower_steps_raise_an_alert_run_the_command_and_order_a_trace(daemon, tmp_path):
     daemon.start()
-    written = tmp_path / "alerts"
+    alert_file = tmp_path / "alerts"
     agent = WireAgent(daemon.place)
     try:
         greet(agent)
         agent.open(UID, name="train.py", host="testhost")
         send_spans(agent, spans())
         head, order = agent.expect(wire.ORDER, timeout_s=20)
-        until(lambda: written.exists() and written.read_text(), "the line of the alert command")
+        until(lambda: alert_file.exists() and alert_file.read_text(), "the line of the alert command")
     finally:
         agent.close()
     assert (head.uid, order["action"], order["steps"], order["gives_way"]) == (UID, "trace", 5, True)
-    assert written.read_text() == f"{UID:016x} slower\n"
-    [found] = alerts_of([LocalStore(daemon.store).job("train.py")])
+    assert alert_file.read_text() == f"{UID:016x} slower\n"
+    [alert] = alerts_of([LocalStore(daemon.store).job("train.py")])
     # The change is known to the second: 20 steps.
-    assert found.text.startswith(f"steps are slower from train {found.alert.step} on")
-    assert abs(found.alert.step - 601) <= 20
-    assert (found.alert.before, found.alert.now) == (STEP_NS, 2 * STEP_NS)
+    assert alert.text.startswith(f"steps are slower from train {alert.alert.step} on")
+    assert abs(alert.alert.step - 601) <= 20
+    assert (alert.alert.before, alert.alert.now) == (STEP_NS, 2 * STEP_NS)
     assert daemon.stop() == (0, "")

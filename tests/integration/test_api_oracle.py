@@ -30,7 +30,7 @@ def oracle(
 
 
 def test_every_method_of_the_builder_makes_the_same_options(oracle: tuple[dict[str, Any], Profiler]) -> None:
-    every = (
+    builder = (
         Builder()
         .with_max_depth(7)
         .with_min_memory(1, 2, 3, 4)
@@ -47,7 +47,7 @@ def test_every_method_of_the_builder_makes_the_same_options(oracle: tuple[dict[s
     )
     assert oracle[0]["dicts"] == {
         "default": Builder().build(),
-        "every": every.build(),
+        "every": builder.build(),
         "some_names": Builder().with_node_names(hide_name_regexes=["h"]).with_min_memory().build(),
         "empty": Builder().with_empty_output().build(),
         "stdout": Builder({"output": "none"}).with_stdout_output().build(),
@@ -77,13 +77,13 @@ def test_the_methods_print_the_same_text(
     monkeypatch.chdir(tmp_path)
     answers, profiler = oracle
     methods = {"scope": profiler.profile_name_scope, "graph": profiler.profile_graph, "op": profiler.profile_operations}
-    for asked in answers["asked"]:
-        root = methods[asked["view"]](asked["options"])
+    for answer in answers["asked"]:
+        root = methods[answer["view"]](answer["options"])
         printed = capsys.readouterr()
-        assert without_doc(printed.out) == without_doc(asked["out"]), asked["options"]
-        assert (root.name, len(root.children)) == (asked["name"], asked["children"]), asked["options"]
-        theirs = [line for line in asked["err"].splitlines() if "warning" not in line.lower()]
+        assert without_doc(printed.out) == without_doc(answer["out"]), answer["options"]
+        assert (root.name, len(root.children)) == (answer["name"], answer["children"]), answer["options"]
+        theirs = [line for line in answer["err"].splitlines() if "warning" not in line.lower()]
         mine = printed.err.splitlines()
-        assert mine == theirs or (root.children == [] and not theirs), asked["options"]
+        assert mine == theirs or (root.children == [] and not theirs), answer["options"]
     assert len(answers["asked"]) > 15
     assert list(tmp_path.iterdir()) == []

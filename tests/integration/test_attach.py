@@ -1,4 +1,4 @@
-"""Attaches to loops that run without tfprof, profiles them, and detaches without a trace."""
+"""Attaches to loops that run without tfprof, profiles them, and detaches; nothing remains."""
 
 import json
 import os
@@ -19,12 +19,12 @@ from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.events import events
 
 JOBS = Path(__file__).parent / "jobs"
-#: How often a loop is attached to. By hand: TFPROF_TEST_ATTACHES=40.
+#: Number of attachments to each loop. By hand: TFPROF_TEST_ATTACHES=40.
 ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
 TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 #: Seconds in which TensorFlow starts and takes some steps, also on a loaded machine.
 PATIENCE_S = 180.0
-#: Of this process alone: `attach --all` finds the loops of all tests on the host.
+#: A name for this process alone, since `attach --all` finds the loops of all tests on the host.
 SCRIPT = f"attach_loop_{os.getpid()}.py"
 LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
 
@@ -63,27 +63,27 @@ class Loop:
 
 @pytest.fixture
 def loop(request, tmp_path):
-    started = []
+    loops = []
 
     def start(venv, kind):
         python = request.getfixturevalue(f"{venv}_python")
-        started.append(Loop(python, kind, tmp_path / f"loop{len(started)}"))
-        return started[-1]
+        loops.append(Loop(python, kind, tmp_path / f"loop{len(loops)}"))
+        return loops[-1]
 
     yield start
-    for one in started:
-        one.process.kill()
-        one.process.communicate()
+    for running_loop in loops:
+        running_loop.process.kill()
+        running_loop.process.communicate()
 
 
-def end(attached):
+def end(attachment):
     """Detach, and wait until all data is stored."""
-    attached.detach()
-    attached.close_launch()
-    result = attached.wait_stored()
+    attachment.detach()
+    attachment.close_launch()
+    result = attachment.wait_stored()
     assert result is not None
     assert result.complete
-    attached.end()
+    attachment.end()
 
 
 def assert_unchanged(report):
@@ -93,33 +93,33 @@ def assert_unchanged(report):
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
 def test_a_loop_is_profiled_while_attached_and_unchanged_after_the_detach(loop, venv, kind, private_places):
     job = loop(venv, kind)
-    plan = AttachOptions(store=str(private_places), settings={"TFPROF_TRACE": "steps=1-5"})
+    options = AttachOptions(store=str(private_places), settings={"TFPROF_TRACE": "steps=1-5"})
     step = {"session": "train", "function": "function", "fit": "batch"}[kind]
 
-    def is_traced(attached):
-        return attached.channel.word("traced") >= 5 and attached.channel.counters()["counts"][step] >= 10
+    def is_traced(attachment):
+        return attachment.channel.word("traced") >= 5 and attachment.channel.counters()["counts"][step] >= 10
 
     for _ in range(ATTACHES):
-        attached = Attachment(plan, processes.process(job.pid))
-        until(partial(is_traced, attached), "traced steps", PATIENCE_S)
-        assert attached.channel.word("faults") == 0
-        end(attached)
+        attachment = Attachment(options, processes.process(job.pid))
+        until(partial(is_traced, attachment), "traced steps", PATIENCE_S)
+        assert attachment.channel.word("faults") == 0
+        end(attachment)
     assert_unchanged(job.end())
     stored = LocalStore(str(private_places)).jobs()
-    assert [one.info.state for one in stored] == ["detached"] * ATTACHES
-    for one in stored:
-        assert one.table("ops").num_rows > 0
+    assert [stored_job.info.state for stored_job in stored] == ["detached"] * ATTACHES
+    for stored_job in stored:
+        assert stored_job.table("ops").num_rows > 0
 
 
 @pytest.mark.parametrize(("venv", "kind"), LOOPS)
 def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, private_places):
     job = loop(venv, kind)
-    attached = Attachment(
+    attachment = Attachment(
         AttachOptions(str(private_places), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid)
     )
-    until(lambda: attached.channel.word("traced") >= 10, "traced steps", PATIENCE_S)
-    attached.detach()
-    attached.end()
+    until(lambda: attachment.channel.word("traced") >= 10, "traced steps", PATIENCE_S)
+    attachment.detach()
+    attachment.end()
     report = job.end()
     alone = loop(venv, kind)
     (alone.folder / "steps").write_text(str(report["steps"]))
@@ -131,26 +131,26 @@ def test_losses_equal_those_of_the_same_loop_without_tfprof(loop, venv, kind, pr
 @pytest.mark.parametrize(("venv", "kind"), [("tf1", "session"), ("tf2", "executions")])
 def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, venv, kind, private_places):
     job = loop(venv, kind)
-    ran = subprocess.run(
+    completed = subprocess.run(
         [*TFPROF, "attach", str(job.pid), "-o", "ops"],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
-    assert re.search(r"attached by (pending-call|gil-callback), stopped for", ran.stderr)
-    assert "MatMul" in ran.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert re.search(r"attached by (pending-call|gil-callback), stopped for", completed.stderr)
+    assert "MatMul" in completed.stdout
     assert job.end()["objects"] == []
     assert LocalStore(str(private_places)).jobs()[0].info.state == "detached"
 
 
 def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_places):
     job = loop("tf1", "callable")
-    plan = AttachOptions(str(private_places), settings={"TFPROF_TRACE": "every=2"})
-    attached = Attachment(plan, processes.process(job.pid))
-    until(lambda: attached.channel.counters()["counts"]["run"] >= 20, "steps", PATIENCE_S)
-    end(attached)
+    options = AttachOptions(str(private_places), settings={"TFPROF_TRACE": "every=2"})
+    attachment = Attachment(options, processes.process(job.pid))
+    until(lambda: attachment.channel.counters()["counts"]["run"] >= 20, "steps", PATIENCE_S)
+    end(attachment)
     assert_unchanged(job.end())
     (stored,) = stored_jobs(private_places)
     assert [event.slug for event in events(stored.table("events")) if not event.usual] == ["unknown-callable"]
@@ -181,8 +181,8 @@ def test_the_command_detaches_on_ctrl_c(loop, private_places):
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
-    (shown,) = re.findall(r"detached; more with  tfprof op (\w+) · tfprof steps \1$", err, re.MULTILINE)
-    assert subprocess.run([*TFPROF, "op", shown], capture_output=True, timeout=60, check=True).stdout
+    (uid,) = re.findall(r"detached; more with  tfprof op (\w+) · tfprof steps \1$", err, re.MULTILINE)
+    assert subprocess.run([*TFPROF, "op", uid], capture_output=True, timeout=60, check=True).stdout
     assert job.end()["objects"] == []
 
 
@@ -210,9 +210,9 @@ def test_a_job_stays_attached_until_an_order_detaches_it(loop, private_places):
     job = loop("tf1", "session")
     attach = [*TFPROF, "attach", str(job.pid), "--no-wait"]
     err = subprocess.run(attach, capture_output=True, text=True, timeout=120, check=True).stderr
-    (shown,) = re.findall(r"attached; detach it with  tfprof detach (\w+)$", err, re.MULTILINE)
+    (uid,) = re.findall(r"attached; detach it with  tfprof detach (\w+)$", err, re.MULTILINE)
     until(lambda: stored_jobs(private_places), "the job")
-    subprocess.run([*TFPROF, "detach", shown], capture_output=True, timeout=60, check=True)
+    subprocess.run([*TFPROF, "detach", uid], capture_output=True, timeout=60, check=True)
     assert_unchanged(job.end())
     until(lambda: stored_jobs(private_places)[0].info.state == "detached", "the end of the job in the store")
 
@@ -221,34 +221,38 @@ def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
     job = loop("tf1", "session")
 
     def state():
-        shown = subprocess.run([*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True).stdout
-        return next(one["state"] for one in json.loads(shown)["processes"] if one["pid"] == job.pid)
+        output = subprocess.run(
+            [*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+        return next(row["state"] for row in json.loads(output)["processes"] if row["pid"] == job.pid)
 
     assert state() == "attachable"
-    attached = Attachment(AttachOptions(str(private_places)), processes.process(job.pid))
+    attachment = Attachment(AttachOptions(str(private_places)), processes.process(job.pid))
     assert state() == "profiled"
-    attached.detach()
-    attached.end()
+    attachment.detach()
+    attachment.end()
     assert state() == "attachable"
     job.end()
 
 
 def test_the_command_attaches_to_all_processes_of_a_name(loop, private_places):
     jobs = [loop("tf1", "session") for _ in range(2)]
-    ran = subprocess.run(
+    completed = subprocess.run(
         [*TFPROF, "attach", "--all", SCRIPT.replace("oo", "??"), "--steps", "3"],
         capture_output=True,
         text=True,
         timeout=180,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
+    assert completed.returncode == 0, completed.stderr
     assert {str(job.pid) for job in jobs} <= {
-        line.split()[1] for line in ran.stderr.splitlines() if "attached by" in line
+        line.split()[1] for line in completed.stderr.splitlines() if "attached by" in line
     }
     assert [job.end()["objects"] for job in jobs] == [[], []]
     # Other tests on this host may run loops of the same name.
-    states = {one.info.identity["pid"]: one.info.state for one in LocalStore(str(private_places)).jobs()}
+    states = {
+        stored_job.info.identity["pid"]: stored_job.info.state for stored_job in LocalStore(str(private_places)).jobs()
+    }
     assert [states[job.pid] for job in jobs] == ["detached"] * 2
 
 
@@ -265,7 +269,9 @@ def test_follow_attaches_to_a_process_that_starts_later(loop, private_places):
 
     def is_detached():
         jobs = stored_jobs(private_places)
-        return any((one.info.state, one.info.identity.get("pid")) == ("detached", job.pid) for one in jobs)
+        return any(
+            (stored_job.info.state, stored_job.info.identity.get("pid")) == ("detached", job.pid) for stored_job in jobs
+        )
 
     until(is_detached, "the job, detached", PATIENCE_S)
     command.send_signal(signal.SIGINT)

@@ -1,6 +1,6 @@
 """Attaching to interpreters that are built in another way, or are in other namespaces.
 
-There they see other files and process numbers than tfprof.
+In other namespaces they see other files and process ids than tfprof.
 """
 
 import json
@@ -30,7 +30,7 @@ INTERPRETERS = [
 ] or [Path(sys.executable)]
 SYSTEM = Path("/usr/bin/python3")
 
-#: Computes the same, whoever interrupts it, until its standard input is closed.
+#: Repeats a computation and checks its result until standard input is closed.
 WORK = """
 import ctypes, select, sys
 if len(sys.argv) > 1:
@@ -42,14 +42,14 @@ print("done", flush=True)
 """
 COUNT = {"code": "import sys; sys.attaches = getattr(sys, 'attaches', 0) + 1; answer = str(sys.attaches)"}
 
-ALONE = ["unshare", "--user", "--map-root-user"]
-NUMBERS = [*ALONE, "--pid", "--fork", "--kill-child", "--mount-proc"]
+USER_NAMESPACE = ["unshare", "--user", "--map-root-user"]
+PID_NAMESPACE = [*USER_NAMESPACE, "--pid", "--fork", "--kill-child", "--mount-proc"]
 #: $0 is a folder for a root with all files of this one.
 OTHER_ROOT = 'mount --rbind / "$0" && exec chroot "$0" "$@"'
 
 
 class Job:
-    """An interpreter at work; ``pid`` is its own number, not that of what started it."""
+    """An interpreter at work; ``pid`` is its own pid, not that of the process that started it."""
 
     def __init__(self, command, environ):
         self.process = subprocess.Popen(
@@ -76,15 +76,15 @@ def innermost(pid):
 
 @pytest.fixture
 def start():
-    begun = []
+    jobs = []
 
-    def starting(python, *arguments, before=(), **variables):
+    def start_job(python, *arguments, prefix=(), **variables):
         environ = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
-        begun.append(Job([*map(str, (*before, python)), "-c", WORK, *map(str, arguments)], environ | variables))
-        return begun[-1]
+        jobs.append(Job([*map(str, (*prefix, python)), "-c", WORK, *map(str, arguments)], environ | variables))
+        return jobs[-1]
 
-    yield starting
-    for job in begun:
+    yield start_job
+    for job in jobs:
         job.process.kill()
         job.process.communicate()
 
@@ -97,14 +97,14 @@ def check(job):
 
 
 def libraries(pid):
-    return {Path(one.path).name for one in maps.mappings(pid) if "/libpython" in one.path}
+    return {Path(mapping.path).name for mapping in maps.mappings(pid) if "/libpython" in mapping.path}
 
 
-def needs(command):
+def require(command):
     """Skip the test where the system does not allow the namespaces of ``command``."""
-    tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"no other namespaces here: {tried.stderr.strip()}")
+    completed = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    if completed.returncode:
+        pytest.skip(f"no other namespaces here: {completed.stderr.strip()}")
 
 
 def test_an_interpreter_without_a_library_is_found(start):
@@ -115,10 +115,12 @@ def test_an_interpreter_without_a_library_is_found(start):
 
 
 @pytest.mark.parametrize("python", [SYSTEM, *INTERPRETERS[-2:]], ids=lambda path: path.parent.parent.name)
-def test_of_two_interpreters_the_one_that_runs_is_asked(start, python):
-    own = python.resolve().name
-    found = [path for one in INTERPRETERS for path in one.parent.parent.glob("lib/libpython3.*.so.*")]
-    other = next((path for path in found if own not in path.name.replace("libpython", "python")), None)
+def test_of_two_interpreters_the_running_one_is_used(start, python):
+    own_name = python.resolve().name
+    all_libraries = [
+        path for interpreter in INTERPRETERS for path in interpreter.parent.parent.glob("lib/libpython3.*.so.*")
+    ]
+    other = next((path for path in all_libraries if own_name not in path.name.replace("libpython", "python")), None)
     if other is None:
         pytest.skip("there is no library of another interpreter")
     job = start(python, other)
@@ -130,7 +132,7 @@ def test_an_interpreter_whose_file_is_gone_is_found(start, tmp_path):
     python = INTERPRETERS[-1].resolve()
     copied = [shutil.copy(path, tmp_path) for path in python.parent.parent.glob("lib/libpython3.*.so.*")]
     job = start(python, LD_LIBRARY_PATH=str(tmp_path))
-    if not any(str(tmp_path) in one.path for one in maps.mappings(job.pid)):
+    if not any(str(tmp_path) in mapping.path for mapping in maps.mappings(job.pid)):
         pytest.skip(f"{python} does not take its library from elsewhere")
     for path in copied:
         os.unlink(path)
@@ -138,20 +140,22 @@ def test_an_interpreter_whose_file_is_gone_is_found(start, tmp_path):
 
 
 def test_a_library_that_is_only_loaded_is_no_interpreter():
-    library = next((path for one in INTERPRETERS for path in one.parent.parent.glob("lib/libpython3.*.so.*")), None)
+    library = next(
+        (path for interpreter in INTERPRETERS for path in interpreter.parent.parent.glob("lib/libpython3.*.so.*")), None
+    )
     if library is None:
         pytest.skip("there is no library of an interpreter")
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"LD_PRELOAD": str(library)}) as cat:
         time.sleep(0.3)
         assert library.name in libraries(cat.pid)
-        refused = targets.refusal_of(cat.pid)
+        refusal = targets.refusal_of(cat.pid)
         with pytest.raises(AttachError, match="no CPython"):
             injecting.inject(processes.process(cat.pid), COUNT)
         assert cat.stdin is not None
         cat.stdin.close()
         assert cat.wait() == 0
-    assert refused is not None
-    assert refused.slug == "not-python"
+    assert refusal is not None
+    assert refusal.slug == "not-python"
 
 
 def test_a_call_that_gets_no_time_is_made_once(start, monkeypatch):
@@ -161,22 +165,22 @@ def test_a_call_that_gets_no_time_is_made_once(start, monkeypatch):
     job.end()
 
 
-@pytest.mark.parametrize("apart", [[*ALONE, "--mount"], NUMBERS], ids=["mounts", "numbers"])
-def test_a_job_in_other_namespaces_is_attached_to(start, apart):
-    needs(apart)
-    check(start(INTERPRETERS[-1], before=apart))
+@pytest.mark.parametrize("namespaces", [[*USER_NAMESPACE, "--mount"], PID_NAMESPACE], ids=["mounts", "numbers"])
+def test_a_job_in_other_namespaces_is_attached_to(start, namespaces):
+    require(namespaces)
+    check(start(INTERPRETERS[-1], prefix=namespaces))
 
 
-@pytest.mark.parametrize("apart", [[*ALONE, "--mount"], NUMBERS], ids=["mounts", "numbers"])
-def test_a_job_below_another_root_is_attached_to(start, tmp_path, apart):
-    needs(apart)
-    check(start(INTERPRETERS[-1], before=[*apart, "sh", "-c", OTHER_ROOT, tmp_path]))
+@pytest.mark.parametrize("namespaces", [[*USER_NAMESPACE, "--mount"], PID_NAMESPACE], ids=["mounts", "numbers"])
+def test_a_job_below_another_root_is_attached_to(start, tmp_path, namespaces):
+    require(namespaces)
+    check(start(INTERPRETERS[-1], prefix=[*namespaces, "sh", "-c", OTHER_ROOT, tmp_path]))
 
 
 @pytest.mark.tf
 @pytest.mark.timeout(300)
 def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, private_places):
-    needs(NUMBERS)
+    require(PID_NAMESPACE)
     script, folder, root = tmp_path / "contained.py", tmp_path / "loop", tmp_path / "root"
     shutil.copy(LOOP, script)  # by another name than the loops of other tests
     folder.mkdir()
@@ -184,7 +188,7 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
     hidden = [*(ROOT / name for name in ("agent", "cli", "formats", "shim")), private_places.parent.parent / "run"]
     hide = "".join(f'mount -t tmpfs none "{path}" && ' for path in hidden)
     job = subprocess.Popen(
-        [*NUMBERS, "sh", "-c", hide + OTHER_ROOT, root, tf1_python, script, "session", folder],
+        [*PID_NAMESPACE, "sh", "-c", hide + OTHER_ROOT, root, tf1_python, script, "session", folder],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -196,24 +200,27 @@ def test_a_job_in_a_container_is_profiled_from_outside(tf1_python, tmp_path, pri
             time.sleep(0.05)
         pid = innermost(job.pid)
         assert processes.ns_pid(pid) != pid
-        listed = subprocess.run([*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True)
-        assert {one["pid"]: one["state"] for one in json.loads(listed.stdout)["processes"]}[pid] == "attachable"
-        ran = subprocess.run(
+        processes_shown = subprocess.run(
+            [*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True
+        )
+        rows = json.loads(processes_shown.stdout)["processes"]
+        assert {row["pid"]: row["state"] for row in rows}[pid] == "attachable"
+        completed = subprocess.run(
             [*TFPROF, "attach", str(pid), "--steps", "3", "-o", "ops"],
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        assert ran.returncode == 0, ran.stderr
-        assert "MatMul" in ran.stdout
+        assert completed.returncode == 0, completed.stderr
+        assert "MatMul" in completed.stdout
         (folder / "stop").touch()
         out, err = job.communicate(timeout=60)
         assert job.returncode == 0, err[-2000:]
     finally:
         job.kill()
         job.communicate()
-    found = json.loads(out.splitlines()[-1])
-    assert (found["changed"], found["modules"], found["attributes"], found["objects"]) == ([], [], [], [])
-    stored = [one.info for one in LocalStore(str(private_places)).jobs()]
-    assert [(one.state, one.identity["pid"]) for one in stored] == [("detached", pid)]
+    report = json.loads(out.splitlines()[-1])
+    assert (report["changed"], report["modules"], report["attributes"], report["objects"]) == ([], [], [], [])
+    stored = [stored_job.info for stored_job in LocalStore(str(private_places)).jobs()]
+    assert [(info.state, info.identity["pid"]) for info in stored] == [("detached", pid)]

@@ -26,7 +26,7 @@ INTERPRETERS = sorted(
     for path in Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python")
     if path.parent.parent.name[:4] != "3.6."
 ) or [Path(sys.executable)]
-#: The first version with a remote debugging interface.
+#: The first interpreter with a remote debugging interface, None where it is missing.
 NEWEST = shutil.which("python3.14")
 #: Bytes of an interpreter's `_PyRuntime` that are compared.
 RUNTIME_SIZE = 1024
@@ -97,8 +97,8 @@ WORK = {
     ),
     "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3']); rounds += 49",
 }
-#: Kinds that have not loaded the module that the injected text needs, as every TensorFlow job has.
-#: There it is imported in another thread, which waits for Python's lock after each system call.
+#: Kinds that have not loaded ctypes. The injected code needs it, and every TensorFlow job has it.
+#: Another thread imports it then, which waits for Python's lock after each system call.
 WITHOUT_CTYPES = ("gc", "sleep", "lock", "blocks")
 
 
@@ -130,14 +130,14 @@ class Job:
 
 @pytest.fixture
 def start(tmp_path):
-    begun = []
+    jobs = []
 
-    def starting(python, kind, **more):
-        begun.append(Job(python, kind, tmp_path, **more))
-        return begun[-1]
+    def start_job(python, kind, **more):
+        jobs.append(Job(python, kind, tmp_path, **more))
+        return jobs[-1]
 
-    yield starting
-    for job in begun:
+    yield start_job
+    for job in jobs:
         job.process.kill()
         job.process.communicate()
 
@@ -145,7 +145,7 @@ def start(tmp_path):
 PAYLOAD = {"code": "import sys; kept = [[] for _ in range(3000)]; answer = '%d.%d' % sys.version_info[:2]"}
 
 
-def injected(job, methods=METHODS):
+def inject_payload(job, methods=METHODS):
     """Inject the payload; return how that was done."""
     try:
         return inject(processes.process(job.process.pid), PAYLOAD, methods)
@@ -154,10 +154,10 @@ def injected(job, methods=METHODS):
         raise
 
 
-def is_injected(job):
+def can_inject(job):
     """Try to inject; return whether it worked."""
     try:
-        injected(job)
+        inject_payload(job)
     except AttachError:
         return False
     return True
@@ -175,19 +175,19 @@ def test_a_busy_interpreter_runs_injected_code_and_continues(start, python, kind
     job = start(python, kind)
     time.sleep(0.05)  # it is in the middle of its work
     for _ in range(5 * ATTACHES if kind == "finalizers" else ATTACHES):
-        done = injected(job)
-        assert python.parent.parent.name.startswith(done.answer)
-        note_figures(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+        injection = inject_payload(job)
+        assert python.parent.parent.name.startswith(injection.answer)
+        note_figures(python=injection.answer, kind=kind, method=injection.method, stopped_ns=injection.stopped_ns)
     assert "tfprof" not in Path(f"/proc/{job.process.pid}/maps").read_text()
     job.end()
 
 
 def test_a_running_thread_takes_a_pending_call_and_a_sleeping_thread_a_callback(start):
-    assert injected(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
+    assert inject_payload(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
     asleep = start(INTERPRETERS[-1], "asleep")
     until(lambda: psutil.Process(asleep.process.pid).status() == psutil.STATUS_SLEEPING, "its sleep")
     time.sleep(0.5)  # it is in its sleep of five seconds, not in an import
-    assert injected(asleep).method == CALLBACK
+    assert inject_payload(asleep).method == CALLBACK
 
 
 @pytest.fixture
@@ -202,27 +202,27 @@ def test_an_interpreter_with_a_remote_debugging_interface_runs_a_file_and_contin
     job = start(newest, kind)
     time.sleep(0.05)
     for _ in range(ATTACHES):
-        done = injected(job)
-        assert done.answer == "3.14"
+        injection = inject_payload(job)
+        assert injection.answer == "3.14"
         if kind in ("arithmetic", "floats", "malloc", "gc"):  # its main thread is never blocked
-            assert (done.method, done.stopped_ns) == (REMOTE_DEBUGGING, 0)
-        note_figures(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+            assert (injection.method, injection.stopped_ns) == (REMOTE_DEBUGGING, 0)
+        note_figures(python=injection.answer, kind=kind, method=injection.method, stopped_ns=injection.stopped_ns)
     job.end()
     assert not list(Path(runtime_dir.runtime_root()).glob("attach/*"))
 
 
 def test_an_interpreter_whose_interface_is_off_gets_a_pending_call(start, newest):
     job = start(newest, "arithmetic", PYTHON_DISABLE_REMOTE_DEBUG="1")
-    assert injected(job).method == PENDING_CALL
-    with pytest.raises(AttachError) as refused:
-        injected(job, (REMOTE_DEBUGGING,))
-    assert refused.value.slug == "no-remote-debugging"
+    assert inject_payload(job).method == PENDING_CALL
+    with pytest.raises(AttachError) as caught:
+        inject_payload(job, (REMOTE_DEBUGGING,))
+    assert caught.value.slug == "no-remote-debugging"
     job.end()
 
 
-@pytest.mark.parametrize("python", [each for each in INTERPRETERS if each.parent.parent.name.startswith("3.8.")])
+@pytest.mark.parametrize("python", [path for path in INTERPRETERS if path.parent.parent.name.startswith("3.8.")])
 def test_a_queued_call_whose_signal_the_interpreter_loses_is_signalled_again(start, python, monkeypatch):
-    queue, lost = _Injection._queue, []
+    queue, cleared = _Injection._queue, []
 
     def queue_without_signal(injection, thread):
         """Queue the call and clear its signal, as the interpreter may do at that moment."""
@@ -232,13 +232,13 @@ def test_a_queued_call_whose_signal_the_interpreter_loses_is_signalled_again(sta
         after = injection._memory.read(runtime, RUNTIME_SIZE)
         at = next(at for at in range(0, RUNTIME_SIZE, 4) if (before[at], after[at]) == (0, 1))  # ceval.eval_breaker
         injection._memory.write(runtime + at, bytes(4))
-        lost.append(at)
+        cleared.append(at)
 
     monkeypatch.setattr(_Injection, "_queue", queue_without_signal)
     job = start(python, "floats")
     time.sleep(0.05)
-    done = injected(job)
-    assert (done.method, done.answer, len(lost)) == (PENDING_CALL, "3.8", 1)
+    injection = inject_payload(job)
+    assert (injection.method, injection.answer, len(cleared)) == (PENDING_CALL, "3.8", 1)
     job.end()
 
 
@@ -268,7 +268,7 @@ def test_only_the_given_methods_are_used(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     time.sleep(0.05)  # it has read its imports, during which it may be blocked
     with pytest.raises(AttachError, match="not blocked"):
-        injected(job, (CALLBACK,))
+        inject_payload(job, (CALLBACK,))
     job.end()
 
 
@@ -276,9 +276,9 @@ def test_a_stopped_job_stays_stopped_and_runs_no_injected_code_later(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     os.kill(job.process.pid, signal.SIGSTOP)
     until(lambda: psutil.Process(job.process.pid).status() == psutil.STATUS_STOPPED, "its stop")
-    with pytest.raises(AttachError) as refused:
-        injected(job)
-    assert refused.value.slug == "attach-unanswered"
+    with pytest.raises(AttachError) as caught:
+        inject_payload(job)
+    assert caught.value.slug == "attach-unanswered"
     assert Path(f"/proc/{job.process.pid}/stat").read_text().split()[2] == "T"
     os.kill(job.process.pid, signal.SIGCONT)
     job.end()
@@ -299,16 +299,16 @@ while True:
 @pytest.mark.parametrize("version", ["usual", "newest"])
 def test_the_injecting_process_may_be_killed_at_any_moment(start, request, version, kind):
     python = request.getfixturevalue("newest") if version == "newest" else INTERPRETERS[-1]
-    job, chance = start(python, kind), random.Random(kind)
+    job, rng = start(python, kind), random.Random(kind)
     for _ in range(5 * ATTACHES):
         helper = subprocess.Popen(
             [sys.executable, "-c", HELPER, str(job.process.pid)], stdout=subprocess.PIPE, text=True
         )
         assert helper.stdout is not None
         assert helper.stdout.readline() == "begins\n"
-        time.sleep(chance.uniform(0.0, 0.05))
+        time.sleep(rng.uniform(0.0, 0.05))
         helper.kill()
         helper.communicate()
         assert job.process.poll() is None
-    until(lambda: is_injected(job), "an injection", patience_s=20.0)
+    until(lambda: can_inject(job), "an injection", patience_s=20.0)
     job.end()

@@ -22,8 +22,8 @@ TRACED = {"TFPROF_TRACE": "all", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 def _states(store: Path) -> Counter[tuple[str, int, int, int]]:
     """Return how many jobs have which state, steps, traced steps and lost records."""
-    listed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=True)
-    rows = json.loads(listed.stdout)["jobs"]
+    completed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    rows = json.loads(completed.stdout)["jobs"]
     assert len(LocalStore(store).jobs()) == len(rows)
     return Counter((row["state"], row["steps"], row["traced"], row["lost"]) for row in rows)
 
@@ -43,17 +43,19 @@ def test_each_child_is_shown_with_its_steps_or_counted_as_lost(
 ) -> None:
     interpreter = request.getfixturevalue(python)
     command = [TFPROF + "-run", str(interpreter), JOB, method, end, str(count), str(STEPS)]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **TRACED}
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{count} children\n"
-    whole, lost, without = ("ended", STEPS, STEPS, 0), ("lost", 0, 0, 0), ("exited", 0, 0, 0)
-    states = until(lambda: (found := _states(private_places))[whole] + found[lost] == count and found, "all children")
-    assert states[without] == 1
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout == f"{count} children\n"
+    recorded, lost, without_steps = ("ended", STEPS, STEPS, 0), ("lost", 0, 0, 0), ("exited", 0, 0, 0)
+    states = until(
+        lambda: (counts := _states(private_places))[recorded] + counts[lost] == count and counts, "all children"
+    )
+    assert states[without_steps] == 1
     # The server that forks them may have a channel, too.
     assert states.total() - count - 1 == states["ended", 0, 0, 0] <= (method == "forkserver")
-    told = [line for line in done.stderr.splitlines() if line.endswith("[too-short]")]
-    assert [line.split(" processes are")[0].split(" process is")[0] for line in told] == (
+    messages = [line for line in completed.stderr.splitlines() if line.endswith("[too-short]")]
+    assert [line.split(" processes are")[0].split(" process is")[0] for line in messages] == (
         [] if not states[lost] else [f"tfprof: {'a' if states[lost] == 1 else states[lost]}"]
     )

@@ -36,9 +36,10 @@ STABLE = {"tf2"}
 
 
 @pytest.fixture(
-    scope="module", params=[f"{version}-{kind}" for version in ("tf1", "tf2") for kind in ("software", "full", "made")]
+    scope="module",
+    params=[f"{version}-{kind}" for version in ("tf1", "tf2") for kind in ("software", "full", "random")],
 )
-def asked(
+def oracle_answers(
     request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path]:
     """Return (version, folder) of the TF profiler's answers about some traced steps.
@@ -53,19 +54,19 @@ def asked(
     return version, folder
 
 
-def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Profile, OpView]:
+def ours(folder: Path, query: Mapping[str, Any]) -> tuple[Options, Profile, OpView]:
     """Return our answer to one of the oracle's queries."""
-    texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in asked_for.items()}
+    texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in query.items()}
     options = from_texts({"max_depth": "10000", **texts})
-    found = profile(LocalStore(folder / "store").job("last"), options.step, parity=EXACT)
-    assert found is not None
-    return options, found, op_view(found.nodes, options)
+    steps_profile = profile(LocalStore(folder / "store").job("last"), options.step, parity=EXACT)
+    assert steps_profile is not None
+    return options, steps_profile, op_view(steps_profile.nodes, options)
 
 
-def differences(what: str, theirs: Mapping[str, Any], stats: Stats, prefix: str = "") -> list[str]:
+def differences(where: str, theirs: Mapping[str, Any], stats: Stats, prefix: str = "") -> list[str]:
     """Return the counters that differ between a message of TensorFlow and our stats."""
     return [
-        f"{what}: {prefix}{name} {theirs[prefix + name]} != {getattr(stats, counter)}"
+        f"{where}: {prefix}{name} {theirs[prefix + name]} != {getattr(stats, counter)}"
         for name, counter in COUNTERS.items()
         if prefix + name in theirs and theirs[prefix + name] != getattr(stats, counter)
     ]
@@ -74,22 +75,22 @@ def differences(what: str, theirs: Mapping[str, Any], stats: Stats, prefix: str 
 def entry_differences(answer: Mapping[str, Any], view: OpView, *, ordered: bool) -> list[str]:
     """Return the differences of entries and nodes; of running totals only if ``ordered``."""
     mine = {entry.name: entry for entry in view.entries}
-    found = []
+    texts = []
     for theirs in answer["entries"]:
         entry = mine[theirs["name"]]
-        found += differences(entry.name, theirs, entry.own)
-        found += differences(entry.name, theirs, entry.running, "total_") if ordered else []
+        texts += differences(entry.name, theirs, entry.own)
+        texts += differences(entry.name, theirs, entry.running, "total_") if ordered else []
         nodes = {node.name: node for node in entry.nodes}
         assert {node["name"] for node in theirs["graph_nodes"]} == set(nodes)
         for node in theirs["graph_nodes"]:
             stats = nodes[node["name"]].stats
-            found += differences(node["name"], node, stats)
-            found += [f"{node['name']}: runs"] if node["run_count"] != stats.runs else []
-    return found
+            texts += differences(node["name"], node, stats)
+            texts += [f"{node['name']}: runs"] if node["run_count"] != stats.runs else []
+    return texts
 
 
-def test_every_number_equals_that_of_the_tf_profiler(asked: tuple[str, Path]) -> None:
-    version, folder = asked
+def test_every_number_equals_that_of_the_tf_profiler(oracle_answers: tuple[str, Path]) -> None:
+    version, folder = oracle_answers
     answers = json.loads((folder / "queries.json").read_text())
     assert len(answers) > 20
     assert answers[0]["root"]["total_exec_micros"] > 0
@@ -103,9 +104,9 @@ def test_every_number_equals_that_of_the_tf_profiler(asked: tuple[str, Path]) ->
             assert sorted(mine) == sorted(names), answer["options"]
         else:
             continue  # the order of two equal entries decides which of them is shown
-        wrong = differences("root", answer["root"], view.total, "total_")
-        wrong += entry_differences(answer, view, ordered=mine == names)
-        assert not wrong, answer["options"]
+        texts = differences("root", answer["root"], view.total, "total_")
+        texts += entry_differences(answer, view, ordered=mine == names)
+        assert not texts, answer["options"]
 
 
 def rows(text: str) -> list[str]:
@@ -113,13 +114,13 @@ def rows(text: str) -> list[str]:
     return text.split("Profile:\n", 1)[1].rstrip("\n").split("\n")
 
 
-def test_every_printed_row_equals_that_of_the_tf_profiler(asked: tuple[str, Path]) -> None:
-    version, folder = asked
+def test_every_printed_row_equals_that_of_the_tf_profiler(oracle_answers: tuple[str, Path]) -> None:
+    version, folder = oracle_answers
     compared = 0
     for answer in json.loads((folder / "queries.json").read_text()):
         options, _, view = ours(folder, answer["options"])
-        certain = version in STABLE or (options.order_by == "name" and "input_shapes" not in options.select)
-        if not answer["entries"] or not certain:
+        is_ordered = version in STABLE or (options.order_by == "name" and "input_shapes" not in options.select)
+        if not answer["entries"] or not is_ordered:
             continue
         text = "\n".join(lines(view, options.select))
         assert rows(text) == rows(answer["text"]), answer["options"]

@@ -33,11 +33,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a job for which every command has output."""
     path = tmp_path_factory.mktemp("full") / "store"
-    made = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"net/MatMul"])])
-    made["spans"] = rows("spans", [span(layout.RUN, at, at, 1) for at in range(3)])
+    tables = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"net/MatMul"])])
+    tables["spans"] = rows("spans", [span(layout.RUN, at, at, 1) for at in range(3)])
     samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(4)]
-    made["samples"] = rows("samples", samples)
-    write_job(path, asked_store.FIRST, made, end={"status": 0})
+    tables["samples"] = rows("samples", samples)
+    write_job(path, asked_store.FIRST, tables, end={"status": 0})
     return path
 
 
@@ -70,11 +70,11 @@ def test_a_reader_of_a_view_that_closes_the_pipe_is_no_error(tmp_path: Path, wor
 
 def test_output_to_a_full_disk_ends_with_one_line_of_error(store: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        completed = subprocess.run(
             [*TFPROF, "jobs", "--store", str(store)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 1
-    assert done.stderr == "tfprof: standard output: No space left on device [io]\n"
+    assert completed.returncode == 1
+    assert completed.stderr == "tfprof: standard output: No space left on device [io]\n"
 
 
 def test_ctrl_c_ends_the_command_silently(store: Path) -> None:
@@ -93,25 +93,25 @@ def test_ctrl_c_ends_the_command_silently(store: Path) -> None:
 
 @pytest.mark.parametrize("words", [("tfprof", "jobs"), ("tfprof", "advise", "last"), ("tfprof-run", "--help")])
 def test_ctrl_c_is_silent_at_any_moment(store: Path, words: tuple[str, ...]) -> None:
-    """It may come while the command starts, imports, works or ends."""
+    """The signal may come while the command starts, imports, works or ends."""
     environ = {**os.environ, "TFPROF_STORE": str(store)}
-    ended = []
+    statuses = []
     for tick in range(40):
         with subprocess.Popen([str(BIN / words[0]), *words[1:]], stdout=-1, stderr=-1, env=environ) as process:
             time.sleep(tick * 0.01)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
-        ended.append(process.returncode)
+        statuses.append(process.returncode)
         assert b"Traceback" not in err
         assert b"Interrupt" not in err
-    assert set(ended) <= {0, -signal.SIGINT}
-    assert ended[0] == -signal.SIGINT
+    assert set(statuses) <= {0, -signal.SIGINT}
+    assert statuses[0] == -signal.SIGINT
 
 
 def test_ctrl_c_stays_ignored_under_a_shell_that_ignores_it(store: Path) -> None:
     command = f"trap '' INT; '{BIN}/tfprof' jobs --store '{store}' & job=$!; kill -INT $job; wait $job"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    completed = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 #: Commands that print something.
@@ -141,18 +141,18 @@ def shell(line: str, store: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("words", COMMANDS)
 def test_an_output_that_cannot_be_written_is_one_line_of_error(full_store: Path, words: str, stream: str) -> None:
-    done = shell(f"tfprof {words} {stream}", full_store)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == f"tfprof: standard output: {ERRORS[stream]} [io]"
-    assert "Traceback" not in done.stderr
+    completed = shell(f"tfprof {words} {stream}", full_store)
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert completed.stderr.splitlines()[-1] == f"tfprof: standard output: {ERRORS[stream]} [io]"
+    assert "Traceback" not in completed.stderr
 
 
 @pytest.mark.usefixtures("private_places")
 @pytest.mark.parametrize("words", [*COMMANDS, "shell last", "profile-proto last -o /dev/null"])
 def test_only_the_shell_needs_a_standard_input(full_store: Path, words: str) -> None:
-    done = shell(f"tfprof {words} <&-", full_store)
+    completed = shell(f"tfprof {words} <&-", full_store)
     errors = ["tfprof: standard input: Bad file descriptor [io]"] if words == "shell last" else []
-    assert (done.returncode, done.stderr.splitlines()) == (len(errors), errors)
+    assert (completed.returncode, completed.stderr.splitlines()) == (len(errors), errors)
 
 
 @pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
@@ -168,19 +168,19 @@ def test_a_standard_error_that_cannot_be_written_does_not_change_the_status(
 
 @pytest.mark.parametrize("line", ["tfprof --help", "tfprof op --help", "tfprof-run --help", "tfprof jobs"])
 def test_a_pipe_that_is_closed_before_the_first_output_is_no_error(full_store: Path, line: str) -> None:
-    done = shell(f"set -o pipefail; (sleep 0.1; {line}) | exec true", full_store)
-    assert (done.returncode, done.stderr) == (0, "")
+    completed = shell(f"set -o pipefail; (sleep 0.1; {line}) | exec true", full_store)
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
 def test_the_help_of_the_launcher_needs_an_output(full_store: Path, stream: str) -> None:
-    done = shell(f"tfprof-run --help {stream}", full_store)
-    assert (done.returncode, done.stderr) == (1, f"tfprof-run: standard output: {ERRORS[stream]} [io]\n")
+    completed = shell(f"tfprof-run --help {stream}", full_store)
+    assert (completed.returncode, completed.stderr) == (1, f"tfprof-run: standard output: {ERRORS[stream]} [io]\n")
 
 
 def test_a_folder_as_standard_input_is_one_line_of_error(full_store: Path) -> None:
-    done = shell("tfprof shell last </", full_store)
-    assert (done.returncode, done.stderr) == (2, "tfprof: standard input is a folder [usage]\n")
+    completed = shell("tfprof shell last </", full_store)
+    assert (completed.returncode, completed.stderr) == (2, "tfprof: standard input is a folder [usage]\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -198,27 +198,27 @@ def test_files_without_permission_are_reported_as_unreadable_and_not_as_damaged(
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)
     command = [sys.executable, "-c", code, "steps", "aa10", "--store", str(tmp_path / "store")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"tfprof: cannot read .*: Permission denied \[store-unreadable\]\n", done.stderr)
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/")
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert re.fullmatch(r"tfprof: cannot read .*: Permission denied \[store-unreadable\]\n", completed.stderr)
 
 
 def test_an_ascii_terminal_gets_question_marks_and_no_traceback(store: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [*TFPROF, "steps", "last", "--last", "1", "--store", str(store)],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "run" in done.stdout
+    assert "run" in completed.stdout
 
 
 def test_listing_jobs_loads_neither_the_query_engine_nor_protobuf_nor_the_network() -> None:
     code = "import sys, tfprof.cli.main, tfprof.cli.jobs; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"duckdb", "google.protobuf", "zmq", "psutil", "rich", "asyncio"} & set(done.stdout.split())
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"duckdb", "google.protobuf", "zmq", "psutil", "rich", "asyncio"} & set(completed.stdout.split())
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -227,15 +227,15 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bo
     asked_store.write(tmp_path / "s")
     code = "import sys\nfrom tfprof.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
     words = [view, "aa10", "--store", str(tmp_path / "s"), *["--exact-tf"] * exact]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.splitlines()[-1].split())
+    completed = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    loaded = set(completed.stdout.splitlines()[-1].split())
     heavy = {"duckdb", "rich", "prompt_toolkit", "re2", "asyncio", "zmq", "psutil", "tensorflow"}
-    of_files = {
+    file_exporters = {
         "tfprof.collector.export.messages",
         "tfprof.collector.export.timeline",
         "tfprof.collector.exporters.timeline",
     }
-    assert not (heavy | of_files) & loaded
+    assert not (heavy | file_exporters) & loaded
     reads_graphs = not exact or view in {"graph", "code"}  # the code view for lines, the graph view for inputs
     assert ("google.protobuf" in loaded) == reads_graphs
     assert f"tfprof.collector.tfviews.{view}" in loaded
@@ -244,8 +244,8 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bo
 @pytest.mark.usefixtures("private_places")
 def test_status_start_and_stop_of_the_daemons() -> None:
     def tfprof(*words: str) -> list[str]:
-        done = subprocess.run([*TFPROF, *words], capture_output=True, text=True, check=True, timeout=60)
-        return done.stdout.splitlines()
+        completed = subprocess.run([*TFPROF, *words], capture_output=True, text=True, check=True, timeout=60)
+        return completed.stdout.splitlines()
 
     assert tfprof("status")[1].startswith("agent: not running (started when needed")
     assert [line.split(",")[0] for line in tfprof("start")] == ["collector: started", "agent: started"]

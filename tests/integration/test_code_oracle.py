@@ -30,7 +30,7 @@ pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_code_view.py"
 #: Number of cases of each kind. By hand: TFPROF_TEST_CASES=1000.
-CASES = {"made": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
+CASES = {"random": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
 RULES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}
 
 
@@ -66,13 +66,13 @@ class Case:
 
     def nodes(self, step: int) -> list[Node]:
         """Return our nodes of one step, or of all steps for -1."""
-        found = profile(self.job, step, parity=self.parity)
-        assert found is not None
-        return found.nodes
+        steps_profile = profile(self.job, step, parity=self.parity)
+        assert steps_profile is not None
+        return steps_profile.nodes
 
 
 def case_of(folder: Path, parity: Parity) -> Case:
-    """Import the files that the oracle has answered about."""
+    """Import the files of one case of the oracle."""
     runs = ",".join(map(str, sorted(folder.glob("run-*.pb"))))
     files = [f"--graph_path={folder / 'graph.pb'}", f"--run_meta_path={runs}", f"--op_log_path={folder / 'oplog.pb'}"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -81,7 +81,7 @@ def case_of(folder: Path, parity: Parity) -> Case:
     return Case(folder, parity, LocalStore(folder / "store").job("last"), answers["lost"], answers["queries"])
 
 
-@pytest.fixture(scope="module", params=["tf1-made", "tf1-real", "tf2-made", "tf2-real"])
+@pytest.fixture(scope="module", params=["tf1-random", "tf1-real", "tf2-random", "tf2-real"])
 def cases(
     request: pytest.FixtureRequest, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[Case]:
@@ -97,13 +97,13 @@ def options_of(query: Mapping[str, Any]) -> Options:
     return Options(**values | {"select": frozenset(values["select"])})
 
 
-def normal(message: Any) -> Any:
+def with_clean_names(message: Any) -> Any:
     """Return a message with broken characters in names replaced, as in tfprof's messages."""
-    ahead = [message]
-    while ahead:
-        one = ahead.pop()
-        one.name = one.name.decode("utf-8", "replace").encode()
-        ahead.extend(one.children)
+    waiting = [message]
+    while waiting:
+        node = waiting.pop()
+        node.name = node.name.decode("utf-8", "replace").encode()
+        waiting.extend(node.children)
     return message
 
 
@@ -122,7 +122,7 @@ def test_every_answer_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
             if options.step not in nodes:
                 nodes[options.step] = case.nodes(options.step)
             view = code_view(nodes[options.step], options, case.parity)
-            theirs = normal(MESSAGE.FromString(query["proto"].encode("latin-1")))
+            theirs = with_clean_names(MESSAGE.FromString(query["proto"].encode("latin-1")))
             assert MESSAGE.FromString(messages.code_message(view).SerializeToString()) == theirs, where
             text = list(tree_text.lines("code", view, options.select))
             assert text[text.index("Profile:") + 1 :] == text_rows(query["text"].encode("latin-1")), where
@@ -133,6 +133,6 @@ def test_every_answer_equals_that_of_the_tf_profiler(cases: list[Case]) -> None:
     assert compared >= 100
 
 
-def test_the_same_number_of_gradients_has_no_place(cases: list[Case]) -> None:
+def test_as_many_gradients_lack_a_forward_node_as_in_the_tf_profiler(cases: list[Case]) -> None:
     for case in cases:
         assert len(call_tree(case.nodes(-1), case.parity).without_forward) == case.lost, case.folder

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from fakes.collector_process import CollectorProcess, Streaming
+from fakes.collector_process import CollectorProcess, StepStream
 from fakes.polling import until
 from fakes.wire_agent import WireAgent, span
 from tfprof.collector.store.reader import LocalStore
@@ -24,7 +24,7 @@ def daemon(private_places):
 
 @contextlib.contextmanager
 def streaming(daemon, count, **kwargs):
-    stream = Streaming(daemon.place, UID, count, **kwargs)
+    stream = StepStream(daemon.place, UID, count, **kwargs)
     try:
         yield stream
     finally:
@@ -125,13 +125,13 @@ def test_a_full_disk_stalls_the_stream_until_there_is_room_again(daemon):
         daemon.start()
         with streaming(daemon, count=4_000) as stream:
             while not stream.stalls:
-                stream.turn()
+                stream.exchange()
             assert set(stream.stalls) == {"store-full"}
             status = daemon.await_status(lambda status: status["stalled"])
             assert status["stalled"]["slug"] == "store-full"
             full_at = stream.acked
             for _ in range(20):
-                stream.turn()
+                stream.exchange()
             (daemon.store / "ballast").unlink()
             stream.run(until=full_at + 200)
             count = stream.finish()
@@ -148,7 +148,7 @@ def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
         _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (1, hard))
         while not stream.stalls:
-            stream.turn()
+            stream.exchange()
         assert set(stream.stalls) == {"store-unwritable"}
         stuck_at = stream.acked
         resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
@@ -160,19 +160,19 @@ def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
 
 def test_a_collector_without_messages_of_an_agent_ends(private_places):
     with CollectorProcess(private_places, "--idle", "0.5") as daemon:
-        assert daemon.start().ended() == (0, "")
+        assert daemon.start().wait_end() == (0, "")
 
 
 def test_a_second_collector_of_a_store_is_refused(daemon, tmp_path, monkeypatch):
     daemon.start()
     daemon.await_status(lambda status: status["alive"])
-    code, errors = CollectorProcess(daemon.store).start().ended()
+    code, errors = CollectorProcess(daemon.store).start().wait_end()
     assert code == 1
     assert "[store-in-use]" in errors
     other = tmp_path / "r2"
     other.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(other))
-    code, errors = CollectorProcess(daemon.store).start().ended()
+    code, errors = CollectorProcess(daemon.store).start().wait_end()
     assert code == 1
     assert f"process {daemon.process.pid} " in errors
     assert len(errors.splitlines()) == 1
@@ -181,7 +181,7 @@ def test_a_second_collector_of_a_store_is_refused(daemon, tmp_path, monkeypatch)
 def test_a_file_in_place_of_the_store_is_one_line_of_error_and_status_1(daemon):
     daemon.store.parent.mkdir(exist_ok=True)
     daemon.store.write_text("not a folder")
-    code, errors = daemon.start().ended()
+    code, errors = daemon.start().wait_end()
     assert code == 1
     assert errors.startswith("tfprof: ")
     assert len(errors.splitlines()) == 1
@@ -207,8 +207,8 @@ def test_the_stream_continues_with_the_next_collector_after_a_kill(daemon):
         stream.run(until=10)
         daemon.kill()
         for _ in itertools.repeat(None, 20):
-            stream.turn()
-            time.sleep(0.01)  # it sends to nobody for a while
+            stream.exchange()
+            time.sleep(0.01)  # for a while it sends without a collector
         before = stream.acked
         daemon.start()
         stream.run(until=before + 10)

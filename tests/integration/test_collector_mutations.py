@@ -19,9 +19,8 @@ from tfprof.formats import layout, wire
 COUNT = int(os.environ.get("TFPROF_MUTATIONS", "600"))
 SEED = int(os.environ.get("TFPROF_MUTATIONS_SEED", "1"))
 HEALTHY, EVIL = 0x600D, 0xBAD0000
-#: Messages of one corrupt job. More of them make its store large and the test slow; the next job
-#: follows.
-OF_ONE_JOB = 100
+#: Number of messages of each corrupt job. With more of them its store is large and the test slow.
+MESSAGES_EACH = 100
 MEMORY_MAX = 256 << 20
 #: The longest time that one job may delay the messages of another (seconds).
 DELAY_MAX_S = 0.5
@@ -52,7 +51,7 @@ class Healthy:
         assert head.last == self.sent
 
 
-def resident(daemon):
+def rss_bytes(daemon):
     with open(f"/proc/{daemon.process.pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -61,19 +60,19 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
     healthy = Healthy(daemon)
     evil = WireAgent(daemon.place, agent="evil")
     evil.greet()
-    most = 0
+    rss_max = 0
     for number in range(COUNT):
-        if number % OF_ONE_JOB == 0:
-            uid = EVIL + number // OF_ONE_JOB
+        if number % MESSAGES_EACH == 0:
+            uid = EVIL + number // MESSAGES_EACH
             mutator = Mutator(SEED * 1_000 + number, uid)
             evil.open(uid, name="evil.py")
         message = mutator.message()
-        # Agents send again, too. The collector accepts a message after a gap the second time.
+        # Agents send messages again, too. The collector accepts one after a gap the second time.
         for _ in range(2):
             evil.send_raw(*message)
         if number % 10 == 0:
             healthy.step()
-            most = max(most, resident(daemon))
+            rss_max = max(rss_max, rss_bytes(daemon))
         while evil.receive(0) is not None:
             pass
     evil.close()
@@ -81,12 +80,12 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
     healthy.agent.close()
     code, errors = daemon.stop()
     slowest = {"slowest_s": healthy.waits.slowest_s, "slowest_wall_s": healthy.waits.slowest_wall_s}
-    print(json.dumps({**slowest, "most": most, **status}))
+    print(json.dumps({**slowest, "most": rss_max, **status}))
     assert (code, errors) == (0, "")
     assert status["failures"] == 0
     assert status["pid"] == daemon.process.pid
     assert healthy.waits.slowest_s < DELAY_MAX_S
-    assert most < MEMORY_MAX
+    assert rss_max < MEMORY_MAX
     store = LocalStore(daemon.store)
     job = store.job(f"{HEALTHY:016x}")
     names = {(row["kind"], row["id"]): row["text"] for row in job.table("names").to_pylist()}

@@ -1,17 +1,17 @@
-"""The collector makes a removed or moved store again, and counts the lost records."""
+"""The collector creates a removed or moved store again, and counts the lost records."""
 
 import shutil
 import time
 
 import pytest
-from fakes.collector_process import CollectorProcess, Streaming
+from fakes.collector_process import CollectorProcess, StepStream
 from fakes.wire_agent import WireAgent
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.jobs import job_row
 from tfprof.formats import wire
 
-UID, NEXT = 0x77, 0x78
-HOW = pytest.mark.parametrize("how", ["removed", "moved", "job removed", "jobs moved"])
+UID, NEXT_UID = 0x77, 0x78
+LOSSES = pytest.mark.parametrize("loss", ["removed", "moved", "job removed", "jobs moved"])
 
 
 @pytest.fixture
@@ -20,20 +20,20 @@ def daemon(private_places):
         yield daemon.start()
 
 
-def take_away(store, how):
+def take_away(store, loss):
     folder = {"removed": store, "moved": store, "job removed": store / f"jobs/{UID:016x}", "jobs moved": store / "jobs"}
-    if "moved" in how:
-        folder[how].rename(store.with_name("elsewhere"))
+    if "moved" in loss:
+        folder[loss].rename(store.with_name("elsewhere"))
     else:
-        shutil.rmtree(folder[how])
+        shutil.rmtree(folder[loss])
 
 
-@HOW
-def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(daemon, how):
-    stream = Streaming(daemon.place, UID, 400)
+@LOSSES
+def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(daemon, loss):
+    stream = StepStream(daemon.place, UID, 400)
     try:
         stream.run(until=100)
-        take_away(daemon.store, how)
+        take_away(daemon.store, loss)
         time.sleep(0.3)  # steps acked within a moment of the removal may still go to the old files
         acked = stream.acked
         stream.run()
@@ -47,12 +47,12 @@ def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(da
     assert acked <= event["count"] < 400
     assert job.table("traces").num_rows == 400 - event["count"]
     assert job_row(job.info, "77", 0).lost == event["count"]
-    after = Streaming(daemon.place, NEXT, 10)
+    next_stream = StepStream(daemon.place, NEXT_UID, 10)
     try:
-        after.run()
+        next_stream.run()
     finally:
-        after.close()
-    assert LocalStore(daemon.store).job(f"{NEXT:016x}").table("traces").num_rows == 10
+        next_stream.close()
+    assert LocalStore(daemon.store).job(f"{NEXT_UID:016x}").table("traces").num_rows == 10
     assert daemon.status()["failures"] == 0
     code, errors = daemon.stop()
     assert code == 0

@@ -1,4 +1,4 @@
-"""An idle daemon uses almost no CPU time, while it waits for any event."""
+"""An idle daemon uses almost no CPU time, whatever event it waits for."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from tfprof.commands.daemons import read_status, running_pid
 from tfprof.formats import runtime_dir, wire
 from tfprof.formats.wire import Head
 
-#: Random: agents of other tests see the channels of this one.
+#: A random number, since agents of other tests see the channels of this test.
 LAUNCH = secrets.randbits(63)
 #: Share of a core below which a daemon is at rest. A quiet machine shows 0.0006 to 0.0027, a busy
 #: loop 1.
 IDLE_SHARE = 0.003
-#: Three intervals of status files and counters, so that each window has about the same work (s).
+#: Seconds of three intervals of status files and counters, so that windows have about equal work.
 WINDOW_S = 6.0
 #: A job before its import of TensorFlow, without a channel.
 STARTING_JOB = "print('started', flush=True); input()"
@@ -71,16 +71,16 @@ class Host:
 
 @pytest.fixture
 def host(private_places: Path) -> Iterator[Host]:
-    made = Host(private_places)
-    yield made
-    made.close()
+    new_host = Host(private_places)
+    yield new_host
+    new_host.close()
 
 
 @pytest.fixture
 def collector(host: Host) -> Iterator[FakeCollector]:
-    made = FakeCollector(host.place)
-    yield made
-    made.close()
+    fake_collector = FakeCollector(host.place)
+    yield fake_collector
+    fake_collector.close()
 
 
 def test_at_rest_without_a_job_and_with_an_idle_job(host: Host) -> None:

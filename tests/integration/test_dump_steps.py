@@ -50,12 +50,12 @@ def test_the_profiles_of_all_dump_steps_are_written_at_the_end(
 ) -> None:
     python: Path = request.getfixturevalue(f"{version}_python")
     (tmp_path / "train.py").write_text(JOB)
-    asked = ["--trace", "steps=3-4,7", "--dump-steps", "2,4,100", "--dump-dir", "out"]
-    command = [sys.executable, "-m", "tfprof.agent.launcher.run", *asked, str(python), "train.py"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
+    options = ["--trace", "steps=3-4,7", "--dump-steps", "2,4,100", "--dump-dir", "out"]
+    command = [sys.executable, "-m", "tfprof.agent.launcher.run", *options, str(python), "train.py"]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path)
+    assert completed.returncode == 0, completed.stderr
     out = tmp_path / "out"
-    messages = [line for line in ran.stderr.splitlines() if "profile_" in line]
+    messages = [line for line in completed.stderr.splitlines() if "profile_" in line]
     assert messages == [
         f"tfprof: no {out}/profile_2: no step up to 2 was traced (--trace selects the steps)",
         f"tfprof: wrote {out}/profile_4: 2 traced steps",
@@ -67,9 +67,9 @@ def test_the_profiles_of_all_dump_steps_are_written_at_the_end(
         assert list(profile.steps) == steps
         nodes = {node.name: node for node in profile.nodes.values()}
         assert sorted(nodes[b"product"].execs) == steps
-        read = subprocess.run(
+        answer = subprocess.run(
             [python, "-c", READ, out / name], capture_output=True, text=True, check=False, timeout=120
         )
-        totals, frame = read.stdout.splitlines()
-        assert min(map(int, totals.split())) > 0, read.stderr
+        totals, frame = answer.stdout.splitlines()
+        assert min(map(int, totals.split())) > 0, answer.stderr
         assert frame.startswith("train.py:")

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from fakes.daemon_pids import ready_pid
-from fakes.log_text import steady
+from fakes.log_text import without_numbers
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.tf
 JOBS = Path(__file__).parent / "jobs"
 TFPROF = str(Path(sys.executable).parent / "tfprof")
 RUN = TFPROF + "-run"
-#: The most steps after the last timed one; they are only counted.
-LAST_COUNTED = 3 * sampling.INTERVAL_MAX // 2
+#: Maximum number of steps after the last timed step; they are only counted.
+COUNTED_LAST_MAX = 3 * sampling.INTERVAL_MAX // 2
 TIMES = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
 
 
@@ -52,9 +52,9 @@ def _split(stderr: str) -> tuple[str, str]:
 
 
 def _ask(*arguments: str) -> dict[str, object]:
-    done = _run(TFPROF, *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    document: dict[str, object] = json.loads(done.stdout)
+    completed = _run(TFPROF, *arguments, "--json")
+    assert completed.returncode == 0, completed.stderr
+    document: dict[str, object] = json.loads(completed.stdout)
     return document
 
 
@@ -74,14 +74,16 @@ def _last(store: Path) -> LocalJob:
     return LocalStore(store).job("last")
 
 
-def _stored(store: Path) -> bool:
+def _has_job(store: Path) -> bool:
     """Return whether ``store`` has a job."""
     return (store / "store.json").exists() and bool(LocalStore(store).jobs())
 
 
 def _has_traces(store: Path, pid: int) -> bool:
     """Return whether the last job of ``store`` is the process ``pid``, with traced steps."""
-    return _stored(store) and _last(store).info.identity.get("pid") == pid and _last(store).table("traces").num_rows > 0
+    return (
+        _has_job(store) and _last(store).info.identity.get("pid") == pid and _last(store).table("traces").num_rows > 0
+    )
 
 
 def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
@@ -94,16 +96,16 @@ def test_three_jobs_of_two_releases_run_at_once_and_each_has_its_own_ops(
     }
     alone = {name: _run(*command) for name, command in commands.items()}
     pipe = subprocess.PIPE
-    together = {
+    processes = {
         name: subprocess.Popen([RUN, *command], stdout=pipe, stderr=pipe, text=True, env=_environment())
         for name, command in commands.items()
     }
-    for name, process in together.items():
+    for name, process in processes.items():
         out, err = process.communicate(timeout=120)
         theirs, ours = _split(err)
         assert process.returncode == alone[name].returncode == 0
         assert out == alone[name].stdout
-        assert steady(theirs) == steady(alone[name].stderr)
+        assert without_numbers(theirs) == without_numbers(alone[name].stderr)
         assert re.match(rf"tfprof: job \w+ {name} · .*\d+ steps traced \(cost .*\) · 0 lost", ours)
     jobs = {job.info.name: job for job in LocalStore(private_places).jobs()}
     assert set(jobs) == set(commands)
@@ -125,8 +127,8 @@ def test_with_every_step_traced_the_op_view_equals_that_of_the_tf_profiler(
     release: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
 ) -> None:
     python = request.getfixturevalue(release)
-    done = _run(RUN, "--trace", "all", *_command(python, "own_trace.py", tmp_path / "oracle.json"))
-    assert done.returncode == 0, done.stderr
+    completed = _run(RUN, "--trace", "all", *_command(python, "own_trace.py", tmp_path / "oracle.json"))
+    assert completed.returncode == 0, completed.stderr
     oracle = json.loads((tmp_path / "oracle.json").read_text())
     view = _ask("op", "last", "--exact-tf", "-max_depth", "9999")
     ours = {
@@ -148,8 +150,8 @@ def test_sessions_in_many_threads_raise_nothing_with_every_step_traced(
     release: str, request: pytest.FixtureRequest, private_places: Path
 ) -> None:
     python = request.getfixturevalue(release)
-    done = _run(RUN, "--trace", "all", "--trace-level", "auto", *_command(python, "threads.py", 250))
-    assert done.stdout == "0 True 1000\n"
+    completed = _run(RUN, "--trace", "all", "--trace-level", "auto", *_command(python, "threads.py", 250))
+    assert completed.stdout == "0 True 1000\n"
     job = _last(private_places)
     traced = job.table("traces").num_rows
     assert traced + job.info.counters["dropped_traces"] == 1002
@@ -189,7 +191,7 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as job:
         try:
-            until(lambda: _stored(private_places))
+            until(lambda: _has_job(private_places))
             for _ in range(TIMES):
                 pid = until(lambda: ready_pid(place, name), f"the {name}")
                 os.kill(pid, signal.SIGKILL)
@@ -204,18 +206,20 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
     steps = list(zip(traces["kind"].to_pylist(), traces["step"].to_pylist(), strict=True))
     assert len(steps) == len(set(steps)) == stored.info.counters["traced"] - stored.info.counters["dropped_traces"]
     spans = sum(stored.table("spans")["count"].to_pylist())
-    ran = int(out.split()[-1]) + 2
-    assert (stored.info.counters["counts"]["init"], stored.info.counters["counts"]["run"]) == (1, ran - 1)
+    runs = int(out.split()[-1]) + 2
+    assert (stored.info.counters["counts"]["init"], stored.info.counters["counts"]["run"]) == (1, runs - 1)
     # Steps after the last timed one are counted, and are in no span.
-    assert 0 <= ran - spans - stored.info.counters["dropped_spans"] < LAST_COUNTED
+    assert 0 <= runs - spans - stored.info.counters["dropped_spans"] < COUNTED_LAST_MAX
 
 
 def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(tf1_python: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    done = _run(RUN, *_command(tf1_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path))
-    assert done.stdout == "0 True 20\n"
-    _, ours = _split(done.stderr)
+    completed = _run(
+        RUN, *_command(tf1_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path)
+    )
+    assert completed.stdout == "0 True 20\n"
+    _, ours = _split(completed.stderr)
     assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", ours)
 
 
@@ -229,9 +233,9 @@ def test_without_memory_files_the_job_runs_and_one_line_gives_the_reason(
         "sys.argv[:] = sys.argv[1:]\n"
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
-    done = _run(RUN, str(tf2_python), "-c", refuse, *_command(tf2_python, "threads.py", 5)[1:])
-    assert done.stdout == "0 True 20\n"
-    _, ours = _split(done.stderr)
+    completed = _run(RUN, str(tf2_python), "-c", refuse, *_command(tf2_python, "threads.py", 5)[1:])
+    assert completed.stdout == "0 True 20\n"
+    _, ours = _split(completed.stderr)
     assert re.fullmatch(r"tfprof: no profile: .* \[memfd-refused\]\n", ours)
 
 
@@ -242,12 +246,12 @@ def test_with_an_unwritable_store_the_job_runs_and_the_launcher_reports_it(
     blocked.write_text("")
     store = str(blocked / "store")
     try:
-        done = _run(RUN, "--store", store, *_command(tf1_python, "threads.py", 5))
+        completed = _run(RUN, "--store", store, *_command(tf1_python, "threads.py", 5))
     finally:
         _run(TFPROF, "stop", "--store", store)
-    assert done.stdout == "0 True 20\n"
-    assert done.returncode == 0
-    assert re.search(r"\[(store-unwritable|collector)\]\n$", done.stderr)
+    assert completed.stdout == "0 True 20\n"
+    assert completed.returncode == 0
+    assert re.search(r"\[(store-unwritable|collector)\]\n$", completed.stderr)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
@@ -259,14 +263,14 @@ def test_with_a_full_disk_the_job_runs_and_the_launcher_reports_the_loss(
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(small)], check=True)
     store = str(small / "store")
     try:
-        done = _run(RUN, "--trace", "all", "--store", store, *_command(tf1_python, "threads.py", 6000))
+        completed = _run(RUN, "--trace", "all", "--store", store, *_command(tf1_python, "threads.py", 6000))
         status = _ask("status", "--store", store)
         assert _run(TFPROF, "stop", "--store", store).returncode == 0
     finally:
         subprocess.run(["umount", str(small)], check=True)
-    assert done.stdout == "0 True 24000\n"
+    assert completed.stdout == "0 True 24000\n"
     assert re.search(
-        r"tfprof: .* \([\d,]+ records not stored, [\d,]+ traced steps lost, .*\) \[store-full\]\n$", done.stderr
+        r"tfprof: .* \([\d,]+ records not stored, [\d,]+ traced steps lost, .*\) \[store-full\]\n$", completed.stderr
     )
     assert "store-full" in json.dumps(status)
 
@@ -278,7 +282,7 @@ def test_queries_work_while_the_job_runs_and_after_the_daemons_have_stopped(
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    until(lambda: _stored(private_places) and _last(private_places).table("traces").num_rows > 3)
+    until(lambda: _has_job(private_places) and _last(private_places).table("traces").num_rows > 3)
     (running,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert running["state"] == "running"
     assert running["pid"] == pid
@@ -301,17 +305,17 @@ def test_a_job_cannot_import_the_modules_of_tfprof(tf2_python: Path, private_pla
         "print([p for p in sys.path if 'inject' in p],"
         " [n for n in sys.modules if 'tfprof' in n and 'tensorflow' not in n])\n"
     )
-    done = _run("env", "--chdir=/", RUN, str(tf2_python), "-c", code)
-    names, rest = done.stdout.splitlines()
+    completed = _run("env", "--chdir=/", RUN, str(tf2_python), "-c", code)
+    names, paths_and_modules = completed.stdout.splitlines()
     assert names == "[]"
-    paths, modules = rest.split("] [")
+    paths, modules = paths_and_modules.split("] [")
     assert paths == "["
     assert all(name.strip(" ']").startswith("_tfprof") for name in modules.split(","))
 
 
 def test_tfprof_adds_no_thread_and_no_socket_to_the_job(tf2_python: Path, private_places: Path) -> None:
     command = _command(tf2_python, "endless.py")
-    seen = []
+    counts = []
     for prefix in ([], [RUN, "--trace", "every=10"]):
         process = subprocess.Popen(
             [*prefix, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()
@@ -320,10 +324,10 @@ def test_tfprof_adds_no_thread_and_no_socket_to_the_job(tf2_python: Path, privat
         job = psutil.Process(int(process.stdout.readline()))
         time.sleep(0.5)  # TensorFlow has started its threads
         sockets = [fd for fd in os.listdir(f"/proc/{job.pid}/fd") if _link(job.pid, fd).startswith("socket:")]
-        seen.append((job.num_threads(), len(sockets)))
+        counts.append((job.num_threads(), len(sockets)))
         job.kill()
         process.communicate(timeout=60)
-    assert seen[0] == seen[1]
+    assert counts[0] == counts[1]
 
 
 def _link(pid: int, fd: str) -> str:

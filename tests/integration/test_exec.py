@@ -28,9 +28,9 @@ sys.exit(3)
 """
 
 
-def _ended() -> list[dict[str, Any]]:
-    listed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=False)
-    rows: list[dict[str, Any]] = json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
+def _ended_jobs() -> list[dict[str, Any]]:
+    completed = subprocess.run([TFPROF, "jobs", "--json"], capture_output=True, text=True, timeout=60, check=False)
+    rows: list[dict[str, Any]] = json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
     return [row for row in rows if row["state"] != "running"]
 
 
@@ -45,7 +45,7 @@ def test_all_steps_of_a_job_that_replaced_the_launcher_are_shown(
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as launcher:
         assert launcher.communicate(timeout=120)[0] == f"{launcher.pid}\n"
     assert launcher.returncode == 3
-    (row,) = until(_ended, "the end of the job in the store")
+    (row,) = until(_ended_jobs, "the end of the job in the store")
     assert (row["steps"], row["lost"], row["state"], row["phase"]) == (STEPS, 0, "ended", "ended")
     assert (row["name"], row["pid"]) == ("supervised.py", launcher.pid)
     assert row["traced"] > 0

@@ -24,9 +24,9 @@ PARAMETERS = (9 + 1) * 8 + (72 + 1) * 16 + (2704 + 1) * 10
 
 def run(profiled: Profiled, trace: str, script: str, *arguments: str) -> list[str]:
     """Run a job that must exit with 0; return its printed lines."""
-    ended = profiled.run(trace, JOBS / script, *arguments)
-    assert ended.status == 0, ended.errors
-    return ended.output
+    result = profiled.run(trace, JOBS / script, *arguments)
+    assert result.status == 0, result.errors
+    return result.output
 
 
 def ask(profiled: Profiled, *options: str) -> str:
@@ -36,24 +36,24 @@ def ask(profiled: Profiled, *options: str) -> str:
 
 def entries(profiled: Profiled, *options: str) -> dict[str, Any]:
     """Return the op view of the last job by op type."""
-    asked = ask(profiled, "-max_depth", "9999", "-select", "float_ops,params", *options, "--json")
-    root = json.loads(asked)["profile"]
-    found = {}
+    output = ask(profiled, "-max_depth", "9999", "-select", "float_ops,params", *options, "--json")
+    root = json.loads(output)["profile"]
+    entry_of_type = {}
     while root["children"]:
         (root,) = root["children"]
-        found[root["name"]] = root
-    return found
+        entry_of_type[root["name"]] = root
+    return entry_of_type
 
 
-def float_ops(found: dict[str, Any]) -> Counter[str]:
+def float_ops(entry_of_type: dict[str, Any]) -> Counter[str]:
     """Return the operations of each op type; JSON has numbers of 64 bits as strings."""
-    return Counter({name: int(entry["float_ops"]) for name, entry in found.items()})
+    return Counter({name: int(entry["float_ops"]) for name, entry in entry_of_type.items()})
 
 
-def nodes(found: dict[str, Any]) -> Counter[str]:
+def nodes(entry_of_type: dict[str, Any]) -> Counter[str]:
     """Return the operations of each node."""
-    every = (node for entry in found.values() for node in entry["graph_nodes"])
-    return Counter({node["name"]: int(node["float_ops"]) for node in every})
+    all_nodes = (node for entry in entry_of_type.values() for node in entry["graph_nodes"])
+    return Counter({node["name"]: int(node["float_ops"]) for node in all_nodes})
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
@@ -67,15 +67,18 @@ def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
         element_wise = 2 * 26 * 26 * 8 + 2 * 13 * 13 * 16  # biases and rectifiers
         assert numbers["_FusedConv2D"] == batch * (FIRST + SECOND + element_wise)
         filters, biases = FIRST + SECOND, 26 * 26 * 8 + 13 * 13 * 16
-        in_one = batch * biases - 8 - 16 if onednn else 0  # oneDNN's op includes the gradient of the bias
-        assert numbers["Conv2DBackpropFilter"] + numbers["Conv2DBackpropFilterWithBias"] == batch * filters + in_one
+        bias_gradients = batch * biases - 8 - 16 if onednn else 0  # oneDNN's op includes the gradient of the bias
+        assert (
+            numbers["Conv2DBackpropFilter"] + numbers["Conv2DBackpropFilterWithBias"]
+            == batch * filters + bias_gradients
+        )
         assert numbers["Conv2DBackpropInput"] == batch * SECOND
         assert numbers["_FusedMatMul"] == batch * (DENSE + 10)
         assert numbers["MatMul"] == batch * 2 * DENSE
         assert numbers["MaxPool"] == batch * POOL
-        products, most = FIRST + 2 * SECOND + 3 * DENSE + filters, 2 * FIRST + 3 * SECOND + 3 * DENSE
-        rest = numbers.total() - batch * products
-        assert 0 < rest < batch * most * 0.05, "element-wise ops, pooling and the optimizer"
+        products, per_example = FIRST + 2 * SECOND + 3 * DENSE + filters, 2 * FIRST + 3 * SECOND + 3 * DENSE
+        other_ops = numbers.total() - batch * products
+        assert 0 < other_ops < batch * per_example * 0.05, "element-wise ops, pooling and the optimizer"
     by_type = entries(profiled)
     assert sum(int(entry["parameters"]) for entry in by_type.values()) == PARAMETERS
     trainable = entries(profiled, "-account_type_regexes", "_trainable_variables")
@@ -94,23 +97,23 @@ def test_padding_and_normalization_count_the_same_with_and_without_onednn(
 ) -> None:
     profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=5", "normalized.py", package)[-1])
-    numbers, each = nodes(entries(profiled, "-step", "5")), 16
+    numbers, batch = nodes(entries(profiled, "-step", "5")), 16
     first, second, third = 2 * 64 * 4 * 27, 2 * 64 * 5 * 36, 2 * 64 * 6 * 45
     if package == "tf_keras":  # Keras 3 normalizes by single ops
-        of_norms = [number for name, number in numbers.items() if name.endswith("FusedBatchNormV3")]
+        norms = [number for name, number in numbers.items() if name.endswith("FusedBatchNormV3")]
         relu = 64 * 4 if onednn else 0  # fused into the normalization
-        assert sorted(of_norms) == sorted([each * (6 * 64 * 4 + relu), each * 6 * 64 * 5])
+        assert sorted(norms) == sorted([batch * (6 * 64 * 4 + relu), batch * 6 * 64 * 5])
         gradients = [number for name, number in numbers.items() if name.endswith("FusedBatchNormGradV3")]
-        assert sorted(gradients) == [each * 9 * 64 * 4, each * 9 * 64 * 5]
+        assert sorted(gradients) == [batch * 9 * 64 * 4, batch * 9 * 64 * 5]
     relus = sum(number for name, number in numbers.items() if name.endswith("/Relu"))
-    apart = 0 if package == "tf_keras" and onednn else 64 * 4
-    assert relus == each * (second + third + 2 * 64 * (5 + 6) + apart)
+    first_relu = 0 if package == "tf_keras" and onednn else 64 * 4
+    assert relus == batch * (second + third + 2 * 64 * (5 + 6) + first_relu)
     convolutions = [number for name, number in numbers.items() if name.endswith(("/Conv2D", "/convolution"))]
-    assert [number for number in convolutions if number] == [each * first]
-    bias = each * 64 * 5 - 5
+    assert [number for number in convolutions if number] == [batch * first]
+    bias = batch * 64 * 5 - 5
     filters = sum(number for name, number in numbers.items() if "Conv2DBackpropFilter" in name)
     sums = sum(number for name, number in numbers.items() if "conv2d_1" in name and name.endswith("BiasAddGrad"))
-    assert (filters, sums) == (each * (first + second) + bias * onednn, bias * (not onednn))
+    assert (filters, sums) == (batch * (first + second) + bias * onednn, bias * (not onednn))
     assert parameters(profiled) == weights
 
 
@@ -144,8 +147,8 @@ def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callab
     (forward,) = (
         number for name, number in nodes(entries(profiled, "--kind", "all")).items() if name.endswith("/conv2d_1/Relu")
     )
-    each = FIRST + 2 * 26 * 26 * 8
-    assert forward == sum(examples[row["kind"]][row["step"] - 1] for row in traces) * each // len(traces)
+    per_example = FIRST + 2 * 26 * 26 * 8
+    assert forward == sum(examples[row["kind"]][row["step"] - 1] for row in traces) * per_example // len(traces)
 
 
 @pytest.mark.usefixtures("onednn")
@@ -170,11 +173,11 @@ def test_the_operations_of_a_session_run_follow_its_feed(
         assert numbers["gradients/dense_grad/MatMul"] == numbers["gradients/dense_grad/MatMul_1"] == batch * dense
     average = nodes(entries(profiled))
     assert average["conv"] == (4 + 9 + 9) * convolution // 3
-    exactly = nodes(entries(profiled, "--exact-tf", "-step", str(sorted(steps)[3])))
-    assert exactly["conv"] == 0, "the TF profiler does not know the shape of the placeholder"
-    assert exactly["dense"] == 4 * dense, "the TF profiler keeps the counts of the first batch"
-    shown = ask(profiled, "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
-    assert "4x16x16x3, 3x3x3x8" in shown
+    exact = nodes(entries(profiled, "--exact-tf", "-step", str(sorted(steps)[3])))
+    assert exact["conv"] == 0, "the TF profiler does not know the shape of the placeholder"
+    assert exact["dense"] == 4 * dense, "the TF profiler keeps the counts of the first batch"
+    output = ask(profiled, "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
+    assert "4x16x16x3, 3x3x3x8" in output
     assert sum(
         int(entry["parameters"])
         for entry in entries(profiled, "-account_type_regexes", "_trainable_variables").values()
@@ -207,7 +210,7 @@ _SHIFTS = 8 * _ELEMENTS + 2 * 32 * 48 + 4 * 8 * 6
 
 @pytest.mark.usefixtures("onednn")
 @pytest.mark.parametrize("kind", ["session", "function"])
-def test_rewritten_ops_have_the_operations_of_the_original_ones(
+def test_rewritten_ops_have_the_operations_of_the_original_ops(
     kind: str, profiled_jobs: Callable[[str], Profiled]
 ) -> None:
     profiled = profiled_jobs("tf2")

@@ -23,17 +23,17 @@ def registered(plain_forks: Callable[[str], Forks]) -> set[str]:
     return {name for version in ("tf1", "tf2") for name in json.loads(plain_forks(version).output(ORACLE)[-1])}
 
 
-def with_reason() -> list[str]:
+def names_with_reason() -> list[str]:
     lines = REASONS.read_text().splitlines()
     return [name for line in lines if not line.startswith("#") for name in line.split()]
 
 
 def test_every_kernel_has_a_formula_or_a_reason(registered: set[str]) -> None:
     uncounted = {name for name in registered if formula(name, DEFAULT) is None}
-    listed = with_reason()
-    assert len(listed) == len(set(listed)), "an op has two reasons"
-    assert uncounted - set(listed) == set(), "add formulas, or reasons to uncounted_ops.txt"
-    assert set(listed) - uncounted == set(), "these have formulas, or no kernel"
+    explained = names_with_reason()
+    assert len(explained) == len(set(explained)), "an op has two reasons"
+    assert uncounted - set(explained) == set(), "add formulas, or reasons to uncounted_ops.txt"
+    assert set(explained) - uncounted == set(), "these have formulas, or no kernel"
 
 
 def test_rewritten_ops_have_formulas_unless_they_compute_nothing(registered: set[str]) -> None:

@@ -20,7 +20,7 @@ from tfprof.collector.tfviews.parity import DEFAULT, Parity
 pytestmark = [
     pytest.mark.tf,
     pytest.mark.parametrize(
-        ("asked", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=True, ids=str
+        ("oracle_counts", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=True, ids=str
     ),
 ]
 
@@ -32,7 +32,7 @@ COUNTED_DIFFERENTLY = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropIn
 
 
 @pytest.fixture(scope="module")
-def asked(
+def oracle_counts(
     request: pytest.FixtureRequest,
     onednn: bool,
     tmp_path_factory: pytest.TempPathFactory,
@@ -46,8 +46,8 @@ def asked(
         parts = [path.read_bytes() for path in sorted((folder / case).glob("run-*.pb"))]
         write_job(folder / case / "store", 1, traced(graph, parts))
         write_job(folder / case / "once", 1, traced(graph, parts[:1]))
-        alone = {name: table for name, table in traced(graph, []).items() if table.num_rows}
-        write_job(folder / case / "alone", 1, alone, state=IMPORTED)
+        graph_tables = {name: table for name, table in traced(graph, []).items() if table.num_rows}
+        write_job(folder / case / "alone", 1, graph_tables, state=IMPORTED)
     return request.param, folder
 
 
@@ -61,35 +61,35 @@ def job(folder: Path, name: str = "store") -> LocalJob:
     return LocalStore(folder / name).job("last")
 
 
-def nodes(of: LocalJob, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
+def nodes(stored_job: LocalJob, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
     """Return the nodes of a job with their operations."""
-    found = profile(of, step, needs={FLOAT_OPS}, parity=parity)
-    assert found is not None
-    return found.nodes
+    step_profile = profile(stored_job, step, needs={FLOAT_OPS}, parity=parity)
+    assert step_profile is not None
+    return step_profile.nodes
 
 
-def counted(of: LocalJob, step: int, parity: Parity) -> dict[str, int]:
+def counts_of_job(stored_job: LocalJob, step: int, parity: Parity) -> dict[str, int]:
     """Return {node: operations} without nodes of 0 operations."""
-    return {node.name: node.stats.float_ops for node in nodes(of, step, parity) if node.stats.float_ops}
+    return {node.name: node.stats.float_ops for node in nodes(stored_job, step, parity) if node.stats.float_ops}
 
 
-def nonzero(numbers: Mapping[str, int]) -> dict[str, int]:
+def without_zeros(numbers: Mapping[str, int]) -> dict[str, int]:
     """Return the numbers that are not 0."""
     return {name: number for name, number in numbers.items() if number}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_graph_without_steps_has_the_counts_of_the_registry(asked: tuple[str, Path], case: str) -> None:
-    version, folder = asked
+def test_a_graph_without_steps_has_the_counts_of_the_registry(oracle_counts: tuple[str, Path], case: str) -> None:
+    version, folder = oracle_counts
     theirs = counts_of(folder / case)
-    mine = counted(job(folder / case, "alone"), -1, Parity(COMPAT[version], exact=True))
+    mine = counts_of_job(job(folder / case, "alone"), -1, Parity(COMPAT[version], exact=True))
     assert mine == theirs["static"]
-    assert mine == nonzero(theirs["once"][0]["nodes"])
+    assert mine == without_zeros(theirs["once"][0]["nodes"])
     assert sum(mine.values()) == theirs["once"][0]["total"]
 
 
-def test_the_cases_have_every_registered_op_type(asked: tuple[str, Path]) -> None:
-    version, folder = asked
+def test_the_cases_have_every_registered_op_type(oracle_counts: tuple[str, Path]) -> None:
+    version, folder = oracle_counts
     with_numbers = counts_of(folder / "kinds")["static"]
     graph = {node.name: node.op for node in nodes(job(folder / "kinds"))}
     missing = set(REGISTRY) - {graph[name] for name in with_numbers}
@@ -97,34 +97,36 @@ def test_the_cases_have_every_registered_op_type(asked: tuple[str, Path]) -> Non
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_node_of_every_step_has_the_count_of_the_tf_profiler(asked: tuple[str, Path], case: str) -> None:
-    version, folder = asked
+def test_every_node_of_every_step_has_the_count_of_the_tf_profiler(oracle_counts: tuple[str, Path], case: str) -> None:
+    version, folder = oracle_counts
     theirs = counts_of(folder / case)
     assert len(theirs["steps"]) > 2
     for step, answer in theirs["steps"].items():
-        mine = counted(job(folder / case), int(step), Parity(COMPAT[version], exact=True))
-        assert mine == nonzero(answer["nodes"]), step
+        mine = counts_of_job(job(folder / case), int(step), Parity(COMPAT[version], exact=True))
+        assert mine == without_zeros(answer["nodes"]), step
         assert sum(mine.values()) == answer["total"] > 0
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_first_step_alone_has_the_counts_of_tensorflows_one_shot_profile(
-    asked: tuple[str, Path], case: str
+    oracle_counts: tuple[str, Path], case: str
 ) -> None:
-    version, folder = asked
+    version, folder = oracle_counts
     answer = counts_of(folder / case)["once"][1]
-    assert counted(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == nonzero(answer["nodes"])
+    assert counts_of_job(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == without_zeros(
+        answer["nodes"]
+    )
 
 
-def test_steps_add_shapes_to_more_nodes_of_the_graph(asked: tuple[str, Path]) -> None:
-    _, folder = asked
+def test_steps_add_shapes_to_more_nodes_of_the_graph(oracle_counts: tuple[str, Path]) -> None:
+    _, folder = oracle_counts
     for case in ("fed", "odd"):
         theirs = counts_of(folder / case)
         assert len(theirs["filled"]) > len(theirs["static"])
 
 
-def test_without_parity_the_counts_of_registered_op_types_are_the_same(asked: tuple[str, Path]) -> None:
-    _, folder = asked
+def test_without_parity_the_counts_of_registered_op_types_are_the_same(oracle_counts: tuple[str, Path]) -> None:
+    _, folder = oracle_counts
     theirs, compared = counts_of(folder / "kinds")["static"], set()
     for node in nodes(job(folder / "kinds")):
         optimized = node.name.startswith("random_uniform")  # TensorFlow replaces a product with 1 by a copy
@@ -143,10 +145,10 @@ LOOP = 3 * 2 * 10 * 10
 
 @pytest.mark.parametrize(("step", "batch", "trains"), [(0, 4, True), (1, 6, True), (2, 6, False), (3, 5, True)])
 def test_counts_behind_a_placeholder_follow_the_batch_of_the_step(
-    asked: tuple[str, Path], step: int, batch: int, trains: bool
+    oracle_counts: tuple[str, Path], step: int, batch: int, trains: bool
 ) -> None:
-    _, folder = asked
-    numbers = counted(job(folder / "fed"), step, DEFAULT)
+    _, folder = oracle_counts
+    numbers = counts_of_job(job(folder / "fed"), step, DEFAULT)
     dense = numbers.pop("dense/MatMul", 0) + numbers.pop("dense/BiasAdd")
     assert dense == batch * (DENSE + 10), "fused into one node, or two nodes"
     rectified = 12 * 12 if trains else 6 * 6  # without gradients TensorFlow moves it behind the pooling
@@ -164,19 +166,19 @@ def test_counts_behind_a_placeholder_follow_the_batch_of_the_step(
         assert numbers.get(name, 0) == batch * number * trains, name
 
 
-def test_the_average_is_over_the_steps_in_which_a_node_ran(asked: tuple[str, Path]) -> None:
-    _, folder = asked
-    numbers = counted(job(folder / "fed"), -1, DEFAULT)
+def test_the_average_is_over_the_steps_in_which_a_node_ran(oracle_counts: tuple[str, Path]) -> None:
+    _, folder = oracle_counts
+    numbers = counts_of_job(job(folder / "fed"), -1, DEFAULT)
     assert numbers["pool"] == (4 + 6 + 6 + 5) * POOL // 4
     assert numbers["gradients/dense/MatMul_grad/MatMul"] == (4 + 6 + 5) * DENSE // 3
 
 
-def test_shapes_unknown_to_the_graph_are_counted_as_recorded(asked: tuple[str, Path]) -> None:
-    _, folder = asked
-    of = job(folder / "odd")
+def test_shapes_unknown_to_the_graph_are_counted_as_recorded(oracle_counts: tuple[str, Path]) -> None:
+    _, folder = oracle_counts
+    stored_job = job(folder / "odd")
     grown = (2 + 4 + 8) * 3, (3 + 6) * 3, (2 + 4 + 8) * 3
     for step, (anything, rows) in enumerate((((2, 2), 16), ((), 12), ((4,), 16))):
-        numbers = counted(of, step, DEFAULT)
+        numbers = counts_of_job(stored_job, step, DEFAULT)
         assert numbers["square"] == {(2, 2): 4, (): 1, (4,): 4}[anything]
         assert numbers["doubled"] == rows * 3
         assert numbers["while/grown/Sqrt"] == grown[step], "each iteration with its own shape"

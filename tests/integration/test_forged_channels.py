@@ -1,4 +1,4 @@
-"""Corrupt channels, and very many of one process: both daemons survive, and serve another job.
+"""Corrupt channels, and very many channels of one process: daemons survive, and serve other jobs.
 
 TFPROF_FORGED is the number of corrupt channels, TFPROF_FORGED_SEED the seed. With TFPROF_FORGED the
 bound of a wait is that of a quiet machine.
@@ -34,21 +34,21 @@ from tfprof.formats import layout, runtime_dir
 
 COUNT = int(os.environ.get("TFPROF_FORGED", "120"))
 SEED = int(os.environ.get("TFPROF_FORGED_SEED", "1"))
-CHANGED_S = 0.6
-#: Channels of one process. Hard limits of descriptors are higher, from 4,096 on.
-MANY = 1_500
+CORRUPTION_S = 0.6
+#: Number of channels of one process. Hard limits of descriptors are higher, from 4,096 on.
+CHANNELS = 1_500
 NEW_JOBS = 5
-#: Jobs that end at about the same time.
-ENDED = 20 * PROCESS_MAX
-#: Random: agents of other tests see the channels of this one.
+#: Number of jobs that end at about the same time.
+ENDED_JOBS = 20 * PROCESS_MAX
+#: A random number, since agents of other tests see the channels of this test.
 LAUNCH = secrets.randbits(63)
 DAEMONS = ("agent", "collector")
 MEMORY_MAX = 256 << 20
-#: Share of a core of a daemon while its jobs do nothing: less than this.
+#: A daemon uses less than this share of a core while its jobs do nothing.
 BUSY_SHARE = 0.02
-#: Bytes in a ring from which on the agent sends at its next poll, at most half a second later.
-PRESSING = 300 << 10
-PATIENCE_S = 60.0
+#: From this number of bytes in a ring on, the agent sends at its next poll, within half a second.
+SENT_AT_ONCE_BYTES = 300 << 10
+TIMEOUT_S = 60.0
 #: The longest time that one job may delay the messages of another, in addition to the interval at
 #: which the agent polls the channels (seconds). Beside other tests, a wait contains the time of
 #: their writes to the disk and that which the host takes from a virtual machine.
@@ -67,13 +67,13 @@ class Host:
         for name in reversed(DAEMONS):
             command = [sys.executable, "-m", f"tfprof.{name}", "--store", str(store)]
             self.daemons[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-            until(lambda name=name: running_pid(self.place, name) == self.daemons[name].pid, name, PATIENCE_S)
-        until(lambda: self.status("agent").get("collector"), "a welcome", PATIENCE_S)
+            until(lambda name=name: running_pid(self.place, name) == self.daemons[name].pid, name, TIMEOUT_S)
+        until(lambda: self.status("agent").get("collector"), "a welcome", TIMEOUT_S)
 
     def status(self, name: str) -> dict:
         return read_status(self.place, name) or {}
 
-    def most_bytes(self, name: str) -> int:
+    def peak_bytes(self, name: str) -> int:
         lines = Path(f"/proc/{self.daemons[name].pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
@@ -83,21 +83,21 @@ class Host:
         return [daemon.pid for daemon in self.daemons.values()]
 
     def stop(self) -> list[tuple[int, str]]:
-        ended = []
+        results = []
         for process in self.daemons.values():
             process.send_signal(signal.SIGTERM)
         for process in self.daemons.values():
             _, errors = process.communicate(timeout=60)
-            ended.append((process.returncode, errors))
-        return ended
+            results.append((process.returncode, errors))
+        return results
 
 
 @pytest.fixture
 def host(private_places: Path) -> Iterator[Host]:
-    made = Host(private_places)
-    yield made
-    made.launcher.communicate()
-    for process in made.daemons.values():
+    new_host = Host(private_places)
+    yield new_host
+    new_host.launcher.communicate()
+    for process in new_host.daemons.values():
         if process.poll() is None:
             process.kill()
             process.communicate()
@@ -116,10 +116,10 @@ class Healthy:
     def step(self) -> None:
         """Put a record and wait until the agent has freed its space."""
         self.sent += 1
-        data = run_metadata([b"n%d:Add" % (self.sent % 5)]) + text(15, bytes(PRESSING))
+        data = run_metadata([b"n%d:Add" % (self.sent % 5)]) + text(15, bytes(SENT_AT_ONCE_BYTES))
         with self.waits.measured():
             assert self.channel.put(data, layout.RUN_METADATA, step=self.sent)
-            until(lambda: self.channel.word("tail") == self.channel.word("head"), f"ack {self.sent}", PATIENCE_S)
+            until(lambda: self.channel.word("tail") == self.channel.word("head"), f"ack {self.sent}", TIMEOUT_S)
 
 
 def await_others(host: Host) -> None:
@@ -127,8 +127,10 @@ def await_others(host: Host) -> None:
 
     The deadline is for the end of the next job, not of all.
     """
-    while (left := len(host.status("agent")["jobs"])) > 1:
-        until(lambda left=left: len(host.status("agent")["jobs"]) < left, f"the end of one of {left} jobs", PATIENCE_S)
+    while (count := len(host.status("agent")["jobs"])) > 1:
+        until(
+            lambda count=count: len(host.status("agent")["jobs"]) < count, f"the end of one of {count} jobs", TIMEOUT_S
+        )
 
 
 def script(module: ModuleType, host: Host, *arguments: object) -> "subprocess.Popen[str]":
@@ -140,47 +142,47 @@ def script(module: ModuleType, host: Host, *arguments: object) -> "subprocess.Po
 
 @pytest.fixture
 def healthy(host: Host) -> Iterator[Healthy]:
-    made = Healthy(host)
-    yield made
+    healthy_job = Healthy(host)
+    yield healthy_job
     with contextlib.suppress(OSError, ValueError):  # the test has closed it
-        made.channel.close()
+        healthy_job.channel.close()
 
 
 @pytest.mark.timeout(300 + 3 * COUNT)
 def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healthy: Healthy) -> None:
     for _ in range(3):
         healthy.step()
-    forging = script(forger, host, SEED, COUNT, CHANGED_S)
+    forging = script(forger, host, SEED, COUNT, CORRUPTION_S)
     while forging.poll() is None:
         healthy.step()
-    taken = sum(map(int, forging.communicate()[0].split()))
+    opened = sum(map(int, forging.communicate()[0].split()))
     await_others(host)
     healthy.step()
     uid = f"{healthy.channel.uid:016x}"
-    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks", PATIENCE_S)
-    most = {name: host.most_bytes(name) for name in DAEMONS}
+    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks", TIMEOUT_S)
+    peak_bytes = {name: host.peak_bytes(name) for name in DAEMONS}
     share = dict(zip(DAEMONS, cpu_shares(*(host.daemons[name].pid for name in DAEMONS)), strict=True))
     status = {name: host.status(name) for name in DAEMONS}
     healthy.channel.close()
-    until(lambda: not host.status("agent")["jobs"], "its end", PATIENCE_S)
+    until(lambda: not host.status("agent")["jobs"], "its end", TIMEOUT_S)
     print(
         json.dumps(
             {
                 "slowest_s": healthy.waits.slowest_s,
                 "slowest_wall_s": healthy.waits.slowest_wall_s,
-                "most": most,
+                "most": peak_bytes,
                 "share": share,
-                "taken": taken,
+                "taken": opened,
             }
         )
     )
     print(json.dumps(status))
     assert host.stop() == [(0, "")] * len(DAEMONS)
-    assert taken >= COUNT
+    assert opened >= COUNT
     assert [status[name]["pid"] for name in DAEMONS] == [host.daemons[name].pid for name in DAEMONS]
     assert status["collector"]["failures"] == 0
     assert healthy.waits.slowest_s < POLL_S + DELAY_MAX_S
-    assert max(most.values()) < MEMORY_MAX
+    assert max(peak_bytes.values()) < MEMORY_MAX
     assert max(share.values()) < BUSY_SHARE
     store = LocalStore(host.store)
     job = store.job(uid)
@@ -190,29 +192,31 @@ def test_corrupt_channels_end_no_daemon_and_delay_no_other_job(host: Host, healt
 
 
 def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
-    many = script(many_channels, host, MANY)
+    process = script(many_channels, host, CHANNELS)
     waits = Waits(*host.pids)
     new_jobs = []
-    assert many.stdout.readline() == "done\n"
+    assert process.stdout.readline() == "done\n"
     for _ in range(NEW_JOBS):
         with waits.measured():
             new_jobs.append(Healthy(host))
             new_jobs[-1].step()
-    until(lambda: host.status("agent")["refused"], "refusals", PATIENCE_S)
-    until(lambda: not host.status("agent")["waiting_channels"], "the last refusal", PATIENCE_S)
+    until(lambda: host.status("agent")["refused"], "refusals", TIMEOUT_S)
+    until(lambda: not host.status("agent")["waiting_channels"], "the last refusal", TIMEOUT_S)
     shares = cpu_shares(*host.pids)
-    most = [host.most_bytes(name) for name in DAEMONS]
+    peak_bytes = [host.peak_bytes(name) for name in DAEMONS]
     status = host.status("agent")
-    print(json.dumps({"slowest_s": waits.slowest_s, "wall_s": waits.slowest_wall_s, "most": most, "shares": shares}))
-    many.communicate("\n")
-    for one in new_jobs:
-        one.channel.close()
-    until(lambda: not host.status("agent")["jobs"], "the end of the jobs", PATIENCE_S)
+    print(
+        json.dumps({"slowest_s": waits.slowest_s, "wall_s": waits.slowest_wall_s, "most": peak_bytes, "shares": shares})
+    )
+    process.communicate("\n")
+    for healthy in new_jobs:
+        healthy.channel.close()
+    until(lambda: not host.status("agent")["jobs"], "the end of the jobs", TIMEOUT_S)
     assert host.stop() == [(0, "")] * len(DAEMONS)
     assert len(status["jobs"]) == PROCESS_MAX + NEW_JOBS
-    assert (status["refused"], status["refusals"][0]["slug"]) == (MANY - PROCESS_MAX, "too-many-channels")
+    assert (status["refused"], status["refusals"][0]["slug"]) == (CHANNELS - PROCESS_MAX, "too-many-channels")
     assert waits.slowest_s < POLL_S + DELAY_MAX_S
-    assert max(most) < MEMORY_MAX
+    assert max(peak_bytes) < MEMORY_MAX
     assert max(shares) < BUSY_SHARE
 
 
@@ -220,9 +224,9 @@ def test_many_jobs_that_end_before_they_are_stored_delay_no_other_job(host: Host
     healthy.step()
     collector = host.daemons["collector"]
     collector.send_signal(signal.SIGSTOP)
-    many = [script(many_channels, host, PROCESS_MAX) for _ in range(ENDED // PROCESS_MAX)]
-    until(lambda: len(host.status("agent")["jobs"]) > ENDED, "the jobs", PATIENCE_S)
-    for process in many:
+    processes = [script(many_channels, host, PROCESS_MAX) for _ in range(ENDED_JOBS // PROCESS_MAX)]
+    until(lambda: len(host.status("agent")["jobs"]) > ENDED_JOBS, "the jobs", TIMEOUT_S)
+    for process in processes:
         process.communicate("\n")
     waits = healthy.waits = Waits(*host.pids)  # without the time in which the collector was stopped
     collector.send_signal(signal.SIGCONT)

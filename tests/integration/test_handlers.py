@@ -9,8 +9,8 @@ import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, environment, name_of
 
 INTERPRETERS = [python for python in MODERN if name_of(python).startswith("3.7")] + [Path(sys.executable)]
-#: Way -> N: each N-th line is tried. For `handler` the interpreters take turns, and together try
-#: every line.
+#: How an exception is raised -> N: every N-th line is tried. For `handler` the interpreters take
+#: turns, and together try every line.
 WAYS = {"handler": len(INTERPRETERS), "timer": 11, "outside": 11}
 
 
@@ -21,7 +21,7 @@ def test_the_job_sees_each_exception_once(python, way, tmp_path):
     path = os.pathsep.join(map(str, (ROOT / "tests", FAKE_TENSORFLOW)))
     environ = {**environment(tmp_path, TFPROF_RING="1M"), "PYTHONPATH": path, "TFPROF_DEBUG": ""}
     share = f"{INTERPRETERS.index(python)}/{WAYS[way]}"
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(python), str(JOBS / "handlers.py"), str(ROOT / "shim"), share, way],
         env=environ,
         capture_output=True,
@@ -29,8 +29,8 @@ def test_the_job_sees_each_exception_once(python, way, tmp_path):
         timeout=180,
         check=True,
     )
-    *wrong, count = done.stdout.splitlines()
-    assert wrong == []
+    *errors, count = completed.stdout.splitlines()
+    assert errors == []
     assert count.endswith("cases run")
     assert int(count.split()[0]) * WAYS[way] > 1000
 
@@ -39,5 +39,5 @@ def test_the_job_sees_each_exception_once(python, way, tmp_path):
 def test_the_job_sees_an_exception_that_waits_when_a_finalizer_begins(python, tmp_path):
     environ = environment(tmp_path, TFPROF_RING="1M", TFPROF_DEBUG="", PYTHONPATH="")
     command = [str(python), str(JOBS / "finalizers.py"), str(ROOT / "shim")]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
-    assert (done.stdout, done.stderr) == ("5 finalizers\n", "")
+    completed = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert (completed.stdout, completed.stderr) == ("5 finalizers\n", "")

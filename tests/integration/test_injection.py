@@ -1,6 +1,6 @@
 """The injected sitecustomize in every installed interpreter.
 
-It leaves no trace, does no harm, and runs the sitecustomize that it shadows.
+It leaves nothing behind, does no harm, and runs the sitecustomize that it shadows.
 """
 
 import os
@@ -29,10 +29,10 @@ FLAGS = [[], ["-I"], ["-E"], ["-S"], ["-s"], ["-B"], ["-O"], ["-E", "-S"]]
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """A copy of the shim, since Python 2 writes bytecode beside its files."""
-    return copied(tmp_path_factory.mktemp("installed"))
+    return copy_shim(tmp_path_factory.mktemp("installed"))
 
 
-def copied(folder):
+def copy_shim(folder):
     """Copy the packages that run in jobs to ``folder``; return the copy of the shim."""
     for room in ("formats", "shim"):
         shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -48,20 +48,20 @@ def run(installed):
 
     def run(python, *arguments, path=(), armed=True, **more):
         environ = environment("/nowhere", armed=armed, **more)
-        places = [str(installed / "inject")] if armed else []
-        environ["PYTHONPATH"] = os.pathsep.join([*places, *map(str, path)])
+        folders = [str(installed / "inject")] if armed else []
+        environ["PYTHONPATH"] = os.pathsep.join([*folders, *map(str, path)])
         if not environ["PYTHONPATH"]:
             del environ["PYTHONPATH"]
-        done = subprocess.run(
+        completed = subprocess.run(
             [str(python), *arguments], env=environ, capture_output=True, text=True, timeout=60, check=False
         )
-        return done.returncode, done.stdout, done.stderr
+        return completed.returncode, completed.stdout, completed.stderr
 
     return run
 
 
 @pytest.fixture
-def theirs(tmp_path):
+def job_customization(tmp_path):
     """Return a function that makes a folder with the job's own sitecustomize."""
 
     def make(text):
@@ -72,25 +72,25 @@ def theirs(tmp_path):
     return make
 
 
-def usable(python, flags):
+def supports(python, flags):
     return not (name_of(python).startswith("2.7") and "-I" in flags)
 
 
 @everywhere
 def test_an_interpreter_runs_as_without_tfprof_under_every_flag(run, python):
     for flags in FLAGS:
-        if usable(python, flags):
+        if supports(python, flags):
             script = SHOW_STATE if "-S" not in flags else "print(1)"  # without site the folder stays on the path
             assert run(python, *flags, "-c", script) == run(python, *flags, "-c", script, armed=False), flags
 
 
 @everywhere
-def test_the_shadowed_sitecustomize_runs_and_stays_imported(run, python, theirs):
-    place = theirs("import sys\nsys.stdout.write('theirs ' + __file__.rpartition('.')[0] + chr(10))\n")
+def test_the_shadowed_sitecustomize_runs_and_stays_imported(run, python, job_customization):
+    folder = job_customization("import sys\nsys.stdout.write('theirs ' + __file__.rpartition('.')[0] + chr(10))\n")
     script = "import sys, sitecustomize; print(sitecustomize.__file__ == sys.modules['sitecustomize'].__file__)"
-    found = run(python, "-c", script, path=[place])
-    assert found == run(python, "-c", script, path=[place], armed=False)
-    assert found[1].startswith("theirs ")
+    result = run(python, "-c", script, path=[folder])
+    assert result == run(python, "-c", script, path=[folder], armed=False)
+    assert result[1].startswith("theirs ")
 
 
 @pytest.mark.parametrize(
@@ -105,25 +105,27 @@ def test_the_shadowed_sitecustomize_runs_and_stays_imported(run, python, theirs)
     ],
 )
 @everywhere
-def test_an_error_in_the_shadowed_sitecustomize_is_reported_as_without_tfprof(run, python, theirs, text):
-    place = theirs(text + "\n")
-    ours, alone = (run(python, "-c", "print('ran')", path=[place], armed=armed) for armed in (True, False))
-    assert ours[:2] == alone[:2]
-    assert ours[2].strip().splitlines()[-1:] == alone[2].strip().splitlines()[-1:]
+def test_an_error_in_the_shadowed_sitecustomize_is_reported_as_without_tfprof(run, python, job_customization, text):
+    folder = job_customization(text + "\n")
+    with_tfprof, without_tfprof = (
+        run(python, "-c", "print('ran')", path=[folder], armed=armed) for armed in (True, False)
+    )
+    assert with_tfprof[:2] == without_tfprof[:2]
+    assert with_tfprof[2].strip().splitlines()[-1:] == without_tfprof[2].strip().splitlines()[-1:]
 
 
 @everywhere
 def test_an_error_in_the_shim_is_silent(python, tmp_path):
-    broken = copied(tmp_path)
+    broken = copy_shim(tmp_path)
     (broken / "core.py").write_text("raise RuntimeError('broken')\n")
     environ = environment("/nowhere", PYTHONPATH=str(broken / "inject"))
     del environ["TFPROF_DEBUG"]
     command = [str(python), "-c", "import sys; print([name for name in sys.modules if name.startswith('_tfprof')])"]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    completed = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert (completed.stdout, completed.stderr) == ("[]\n", "")
     environ["TFPROF_DEBUG"] = "1"
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
-    assert ("broken" in done.stderr) == (python in MODERN)
+    completed = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert ("broken" in completed.stderr) == (python in MODERN)
 
 
 @everywhere
@@ -132,10 +134,10 @@ def test_a_missing_shim_is_silent(python, tmp_path):
     shutil.copytree(ROOT / "shim/inject", broken / "inject")
     environ = environment("/nowhere", PYTHONPATH=str(broken / "inject"))
     del environ["TFPROF_DEBUG"]
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(python), "-c", "print(1)"], env=environ, capture_output=True, text=True, timeout=60, check=True
     )
-    assert (done.stdout, done.stderr) == ("1\n", "")
+    assert (completed.stdout, completed.stderr) == ("1\n", "")
 
 
 @everywhere
@@ -147,21 +149,28 @@ def test_nothing_is_armed_without_a_launch(run, python):
 
 @where_jobs_run
 def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_path):
-    copy = copied(tmp_path)
+    copy = copy_shim(tmp_path)
     environ = environment("/nowhere", PYTHONPATH=str(copy / "inject"))
     script = (
         "import sys; print(len(set(sys.modules)), sorted(name for name in sys.modules if name.startswith('_tfprof')))"
     )
     command = [str(python), "-c", script]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
-    loaded = done.stdout.partition(" ")[2]
-    own = ["shim.clock", "shim.core", "shim.guard", "shim.hook", "shim.process_events", "shim.tensorflow.patches"]
+    completed = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    loaded_names = completed.stdout.partition(" ")[2]
+    own_modules = [
+        "shim.clock",
+        "shim.core",
+        "shim.guard",
+        "shim.hook",
+        "shim.process_events",
+        "shim.tensorflow.patches",
+    ]
     if name_of(python).startswith("3.7"):
-        own.append("shim.codes")  # it replaces code there, as later versions of Python do themselves
-    assert loaded.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*ROOMS, *own))]))
-    alone = run(python, "-c", script, armed=False)[1]
+        own_modules.append("shim.codes")  # it replaces code there, as later versions of Python do themselves
+    assert loaded_names.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*ROOMS, *own_modules))]))
+    unarmed = run(python, "-c", script, armed=False)[1]
     # The shim's, sitecustomize, time.
-    assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + len(own) + 8
+    assert int(completed.stdout.split()[0]) <= int(unarmed.split()[0]) + len(own_modules) + 8
     assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1
 
 
@@ -182,8 +191,8 @@ def test_a_setuid_program_is_not_armed(python):
         "core.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
     )
     environ = environment("/nowhere", armed=False, TFPROF_RUN="0000000000000001@/nowhere")
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(python), "-c", script], env=environ, capture_output=True, text=True, timeout=60, check=True
     )
-    (none, before), (armed, after) = (line.split() for line in done.stdout.splitlines())
-    assert (none, armed, int(after) - int(before)) == ("None", "False", 1)
+    (setuid_state, before), (is_disarmed, after) = (line.split() for line in completed.stdout.splitlines())
+    assert (setuid_state, is_disarmed, int(after) - int(before)) == ("None", "False", 1)

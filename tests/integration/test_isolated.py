@@ -53,14 +53,14 @@ def command(name: str, *arguments: str, **environment: str) -> subprocess.Comple
 def test_python_variables_do_not_affect_the_commands(foreign: Path, variable: str) -> None:
     variables = {name: str(foreign) for name in ("PYTHONPATH", "PYTHONHOME") if variable in (name, "both")}
     # The job unsets the variables for its own interpreter.
-    ran = command(
+    completed = command(
         "tfprof-run", "sh", "-c", f'exec env -u PYTHONHOME -u PYTHONPATH {sys.executable} -c "$0"', JOB, **variables
     )
-    assert (ran.returncode, ran.stdout) == (0, "")
-    assert "100 steps" in ran.stderr
-    assert "foreign" not in ran.stderr
+    assert (completed.returncode, completed.stdout) == (0, "")
+    assert "100 steps" in completed.stderr
+    assert "foreign" not in completed.stderr
     jobs = command("tfprof", "jobs", "--json", **variables)
-    assert [one["steps"] for one in json.loads(jobs.stdout)["jobs"]] == [100]
+    assert [row["steps"] for row in json.loads(jobs.stdout)["jobs"]] == [100]
     assert "stopped" in command("tfprof", "stop", **variables).stdout
 
 
@@ -68,10 +68,10 @@ def test_libraries_of_the_job_do_not_affect_the_daemons(tmp_path: Path) -> None:
     """An LD_LIBRARY_PATH of conda or CUDA has libraries that pyarrow, DuckDB and ZeroMQ need."""
     for name in ("libstdc++.so.6", "libgcc_s.so.1"):
         (tmp_path / name).write_text("no library")
-    printed = "import os; print(os.environ['LD_LIBRARY_PATH'])"
-    ran = command("tfprof-run", sys.executable, "-c", f"{JOB}\n{printed}", LD_LIBRARY_PATH=str(tmp_path))
-    assert (ran.returncode, ran.stdout) == (0, f"{tmp_path}\n")
-    assert "100 steps" in ran.stderr
+    print_path = "import os; print(os.environ['LD_LIBRARY_PATH'])"
+    completed = command("tfprof-run", sys.executable, "-c", f"{JOB}\n{print_path}", LD_LIBRARY_PATH=str(tmp_path))
+    assert (completed.returncode, completed.stdout) == (0, f"{tmp_path}\n")
+    assert "100 steps" in completed.stderr
     assert until(_ended_jobs, "the end of the job in the store") == [(100, 0)]
 
 
@@ -81,20 +81,20 @@ def test_path_files_in_a_folder_above_the_installation_do_not_run(tmp_path: Path
     folder.mkdir(parents=True)
     shutil.copy2(ROOT / "commands/isolated.py", folder)
     python = Path(sys.base_prefix, "bin", "python3")  # tfprof is not installed there
-    ran = subprocess.run(
+    completed = subprocess.run(
         [python, "-I", "-S", folder / "isolated.py", "tfprof", "--version"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode != 0
-    assert ran.stdout == ""
+    assert completed.returncode != 0
+    assert completed.stdout == ""
 
 
 def test_a_customization_runs_in_the_job_and_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
-    ran = command("tfprof-run", "--quiet", sys.executable, "-c", "print('job')", PYTHONPATH=str(tmp_path))
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "customized\njob\n", "")
+    completed = command("tfprof-run", "--quiet", sys.executable, "-c", "print('job')", PYTHONPATH=str(tmp_path))
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "customized\njob\n", "")
     assert command("tfprof", "--version", PYTHONPATH=str(tmp_path)).stdout.startswith("tfprof ")
 
 
@@ -107,12 +107,12 @@ def test_a_sitecustomize_in_the_environment_of_tfprof_does_not_run_in_the_comman
         f" runpy.run_path({str(ROOT / 'commands/isolated.py')!r}, run_name='__main__')"
     )
     (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
-    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
-    assert ran.stdout.startswith("tfprof ")
+    completed = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert completed.stdout.startswith("tfprof ")
 
 
 def test_the_job_gets_the_given_environment_and_two_variables() -> None:
-    given = {
+    environment = {
         "HOME": "/h",
         "PATH": os.environ["PATH"],
         "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"],
@@ -124,14 +124,14 @@ def test_the_job_gets_the_given_environment_and_two_variables() -> None:
         "with.dot-and-dash": "x",
         "EMPTY": "",
     }
-    ran = subprocess.run(
-        [str(BIN / "tfprof-run"), "--quiet", "env", "-0"], env=given, capture_output=True, text=True, check=True
+    completed = subprocess.run(
+        [str(BIN / "tfprof-run"), "--quiet", "env", "-0"], env=environment, capture_output=True, text=True, check=True
     )
-    got = dict(line.split("=", 1) for line in ran.stdout.split("\0") if line)
-    assert got.pop("TFPROF_RUN")
-    assert got.pop("PYTHONPATH").endswith("/shim/inject:/mine:")
-    del given["PYTHONPATH"]
-    assert got == given
+    job_environment = dict(line.split("=", 1) for line in completed.stdout.split("\0") if line)
+    assert job_environment.pop("TFPROF_RUN")
+    assert job_environment.pop("PYTHONPATH").endswith("/shim/inject:/mine:")
+    del environment["PYTHONPATH"]
+    assert job_environment == environment
 
 
 @pytest.mark.parametrize("starter", ["compiled", "shell"])
@@ -148,7 +148,7 @@ def test_a_command_finds_its_files_wherever_it_is_called_from(tmp_path: Path, st
     words = {"direct": str(folder / "tfprof-run"), "link": "./one", "link to a link": "./two", "path": "tfprof-run"}[
         way
     ]
-    ran = subprocess.run(
+    completed = subprocess.run(
         [words, "--quiet", "sh", "-c", 'echo "$1"; exit 3', "", "a  b"],
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONHOME": "/nowhere"},
@@ -156,7 +156,7 @@ def test_a_command_finds_its_files_wherever_it_is_called_from(tmp_path: Path, st
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "a  b\n", "")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (3, "a  b\n", "")
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
@@ -174,8 +174,8 @@ def test_closed_descriptors_stay_closed_in_the_job_and_are_not_reused_by_the_lau
     )
     (tmp_path / "job.py").write_text(code)
     line = f"'{BIN}/tfprof-run' --name closed '{sys.executable}' '{tmp_path}/job.py' {closed}"
-    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
-    assert ran.returncode == 4
+    completed = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert completed.returncode == 4
     links = json.loads((tmp_path / "links").read_text())
     for fd in range(3):
         if f"{fd}<&-" in closed or f"{fd}>&-" in closed:
@@ -184,11 +184,11 @@ def test_closed_descriptors_stay_closed_in_the_job_and_are_not_reused_by_the_lau
         else:
             assert links["job"][fd] == links["launcher"][fd] is not None
     if "2>&-" not in closed:
-        assert "100 steps" in ran.stderr
+        assert "100 steps" in completed.stderr
     assert until(_ended_jobs, "the end of the job in the store") == [(100, 0)]
 
 
 def _ended_jobs() -> list[tuple[int, int]]:
-    listed = command("tfprof", "jobs", "--json")
-    jobs = json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
-    return [(one["steps"], one["lost"]) for one in jobs if one["state"] != "running"]
+    completed = command("tfprof", "jobs", "--json")
+    jobs = json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
+    return [(row["steps"], row["lost"]) for row in jobs if row["state"] != "running"]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.armed_job import JOBS, ArmedJob, run_unarmed
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
@@ -13,20 +13,20 @@ SCRIPT = JOBS / "keras_own_profiler.py"
 def run(python, folder, first):
     with ArmedJob(python, SCRIPT, folder, str(first)) as job:
         job.until_ready()
-        read = job.reader().take(ended=True)
-        assert read.fault() == ""
-        read.close()
-        return job.finish(), read
+        reader = job.reader().take(ended=True)
+        assert reader.fault() == ""
+        reader.close()
+        return job.finish(), reader
 
 
 @pytest.mark.parametrize("first", [1, 3], ids=["before the window", "in the window"])
 def test_the_users_own_session_starts_and_writes_its_profile(tf2_python, tmp_path, first):
-    ended, read = run(tf2_python, tmp_path, first)
-    status, output, _ = bare(tf2_python, SCRIPT, str(first))
-    assert ended[:2] == (status, output) == (0, ["own profile True"])
-    refused = [json.loads(record.data)["slug"] for record in read.records_of(layout.REFUSED)]
-    assert refused == ["profiler-busy"]
-    windows = [record.step for record in read.records_of(layout.XSPACE)]
+    result, reader = run(tf2_python, tmp_path, first)
+    status, output, _ = run_unarmed(tf2_python, SCRIPT, str(first))
+    assert result[:2] == (status, output) == (0, ["own profile True"])
+    refusals = [json.loads(record.data)["slug"] for record in reader.records_of(layout.REFUSED)]
+    assert refusals == ["profiler-busy"]
+    windows = [record.step for record in reader.records_of(layout.XSPACE)]
     assert windows[:1] == ([3] if first == 3 else windows[:1])
     assert not set(windows) & set(range(first + 1, first + 5))
 
@@ -34,8 +34,8 @@ def test_the_users_own_session_starts_and_writes_its_profile(tf2_python, tmp_pat
 def test_the_profiler_is_free_for_the_users_own_full_trace(tf2_python, tmp_path):
     with ArmedJob(tf2_python, JOBS / "own_full_trace.py", tmp_path) as job:
         job.until_ready()
-        read = job.reader().take(ended=True)
-        assert read.fault() == ""
-        read.close()
+        reader = job.reader().take(ended=True)
+        assert reader.fault() == ""
+        reader.close()
         assert job.finish()[:2] == (0, ["[0.0, 2.0, 4.0, 6.0]", "64.0", "64.0", "True"])
-    assert [record.step for record in read.records_of(layout.XSPACE)] == [3, 4]
+    assert [record.step for record in reader.records_of(layout.XSPACE)] == [3, 4]

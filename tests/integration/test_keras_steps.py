@@ -4,15 +4,15 @@ import json
 import re
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.armed_job import JOBS, ArmedJob, run_unarmed
 from fakes.channel_reader import ordinals
-from fakes.log_text import steady
+from fakes.log_text import without_numbers
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "keras_steps.py"
-#: Part of a warning that names another op from run to run.
-NAMED = re.compile(r"Operation '.*' was changed by")
+#: Part of a warning whose op differs from run to run.
+VARYING_OP = re.compile(r"Operation '.*' was changed by")
 CASES = {
     "keras": ("tf2_python", "keras", "eager"),
     "tf_keras": ("tf2_python", "tf_keras", "eager"),
@@ -28,21 +28,21 @@ def job(request, tmp_path_factory):
     python = request.getfixturevalue(fixture)
     # TensorFlow's full log shows every additional line. The hash seed fixes the order of sets.
     settings = {"TF_CPP_MIN_LOG_LEVEL": "0", "PYTHONHASHSEED": "0"}
-    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), package, mode, **settings) as running:
-        running.until_ready()
-        running.read = running.reader()
-        running.ended = running.finish()
-        running.read.take(ended=True)
-        running.counts = {kind: running.read.count(kind) for kind in layout.SPAN_NAMES}
-        running.problems = (
-            running.read.fault(),
-            running.read.word("dropped_records"),
-            running.read.word("dropped_spans"),
+    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), package, mode, **settings) as armed_job:
+        armed_job.until_ready()
+        armed_job.read = armed_job.reader()
+        armed_job.result = armed_job.finish()
+        armed_job.read.take(ended=True)
+        armed_job.counts = {kind: armed_job.read.count(kind) for kind in layout.SPAN_NAMES}
+        armed_job.problems = (
+            armed_job.read.fault(),
+            armed_job.read.word("dropped_records"),
+            armed_job.read.word("dropped_spans"),
         )
-        running.read.close()
-        running.mode = mode
-        running.alone = bare(python, SCRIPT, package, mode, **settings)
-        yield running
+        armed_job.read.close()
+        armed_job.mode = mode
+        armed_job.unarmed = run_unarmed(python, SCRIPT, package, mode, **settings)
+        yield armed_job
 
 
 def spans(job, kind, flag=0):
@@ -50,12 +50,12 @@ def spans(job, kind, flag=0):
 
 
 def test_the_job_ends_and_prints_exactly_as_without_tfprof(job):
-    status, output, errors = job.ended
-    assert (status, output) == job.alone[:2]
+    status, output, errors = job.result
+    assert (status, output) == job.unarmed[:2]
     assert status == 1
     assert output
     assert "the user's own error" in errors
-    assert NAMED.sub("", steady(errors)) == NAMED.sub("", steady(job.alone[2]))
+    assert VARYING_OP.sub("", without_numbers(errors)) == VARYING_OP.sub("", without_numbers(job.unarmed[2]))
 
 
 def test_the_shim_has_no_error_and_drops_nothing(job):
@@ -92,7 +92,7 @@ def test_spans_that_an_exception_ended_are_flagged_as_failed(job):
     assert not spans(job, layout.EVALUATE, layout.FLAG_FAILED)
 
 
-def test_the_third_batch_is_the_first_traced_one(job):
+def test_the_third_batch_is_the_first_traced_batch(job):
     traced = ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
     assert traced[:3] == [3, 4, 5]
     assert {1, 2}.isdisjoint(traced)
@@ -100,8 +100,10 @@ def test_the_third_batch_is_the_first_traced_one(job):
 
 def test_each_traced_batch_has_a_window_with_its_ops(job):
     if job.mode != "eager":
-        kept = [record.step for record in job.read.records_of(layout.RUN_METADATA) if record.flags == layout.BATCH]
-        assert kept == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
+        recorded_steps = [
+            record.step for record in job.read.records_of(layout.RUN_METADATA) if record.flags == layout.BATCH
+        ]
+        assert recorded_steps == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
         assert not job.read.records_of(layout.XSPACE)
         return
     windows = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.BATCH]

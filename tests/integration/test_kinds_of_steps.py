@@ -27,16 +27,16 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(case, armed_forks):
     job = armed_forks(case[0]).start(SCRIPT, *case[1:]).until_ready()
-    read = ChannelReader.of(job.pid).take(ended=True)
-    read.close()
+    reader = ChannelReader.of(job.pid).take(ended=True)
+    reader.close()
     reported = json.loads(job.output[-1])
     job.go_on()
     assert job.finish().status == 0
-    assert read.fault() == ""
-    counts = {layout.SPAN_NAMES[kind]: read.count(kind) for kind in layout.STEP_KINDS}
+    assert reader.fault() == ""
+    counts = {layout.SPAN_NAMES[kind]: reader.count(kind) for kind in layout.STEP_KINDS}
     assert {kind: counts[kind] for kind in reported} == reported
     if {"init", "batch"} & set(reported):  # other kinds occur only as the session runs of batches
         others = {kind for kind, count in counts.items() if count and kind not in reported}
         assert others <= ({"train", "run", "init"} if "batch" in reported else set())
-    kinds = [record.flags for record in read.records_of(layout.RUN_METADATA) + read.records_of(layout.XSPACE)]
+    kinds = [record.flags for record in reader.records_of(layout.RUN_METADATA) + reader.records_of(layout.XSPACE)]
     assert 2 * sum(kind in TRAINING for kind in kinds) >= len(kinds) >= 3

@@ -17,8 +17,8 @@ from tfprof.formats import runtime_dir
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run"]
 
 
-def run(*command: str, **how) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*RUN, *command], capture_output=True, text=True, timeout=60, check=False, **how)
+def run(*command: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*RUN, *command], capture_output=True, text=True, timeout=60, check=False, **options)
 
 
 def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -52,18 +52,22 @@ def test_a_job_killed_by_a_signal_has_the_exit_status_of_a_shell(number: signal.
 def test_a_command_that_cannot_run_has_the_message_and_status_of_a_shell(
     command: str, status: int, message: str
 ) -> None:
-    ended = run(command)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", f"tfprof-run: {message} [not-started]\n")
-    ended = run("--exec", command)
-    assert (ended.returncode, ended.stderr) == (status, f"tfprof-run: {message} [not-started]\n")
+    completed = run(command)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (
+        status,
+        "",
+        f"tfprof-run: {message} [not-started]\n",
+    )
+    completed = run("--exec", command)
+    assert (completed.returncode, completed.stderr) == (status, f"tfprof-run: {message} [not-started]\n")
 
 
 def test_a_missing_interpreter_has_another_message_than_a_missing_script(tmp_path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
-    ended = run(str(script))
-    assert (ended.returncode, ended.stderr) == (
+    completed = run(str(script))
+    assert (completed.returncode, completed.stderr) == (
         127,
         f"tfprof-run: {script}: cannot execute: required file not found [not-started]\n",
     )
@@ -73,8 +77,8 @@ def test_a_script_without_an_interpreter_line_runs_in_a_shell(tmp_path) -> None:
     script = tmp_path / "script"
     script.write_text('echo "$0 $1"\nexit 5\n')
     script.chmod(0o755)
-    ended = run("--quiet", str(script), "one")
-    assert (ended.returncode, ended.stdout) == (5, f"{script} one\n")
+    completed = run("--quiet", str(script), "one")
+    assert (completed.returncode, completed.stdout) == (5, f"{script} one\n")
 
 
 @pytest.mark.parametrize(
@@ -93,18 +97,18 @@ def test_a_script_without_an_interpreter_line_runs_in_a_shell(tmp_path) -> None:
 def test_a_bad_option_is_one_line_of_error_and_the_job_does_not_start(
     tmp_path, arguments: list[str], slug: str
 ) -> None:
-    ended = run(*arguments, cwd=tmp_path)
-    assert ended.returncode == 2
-    assert ended.stdout == ""
-    assert ended.stderr.startswith("tfprof-run: ")
-    assert ended.stderr.endswith(f"[{slug}]\n")
-    assert ended.stderr.count("\n") == 1
+    completed = run(*arguments, cwd=tmp_path)
+    assert completed.returncode == 2
+    assert completed.stdout == ""
+    assert completed.stderr.startswith("tfprof-run: ")
+    assert completed.stderr.endswith(f"[{slug}]\n")
+    assert completed.stderr.count("\n") == 1
     assert not (tmp_path / "RAN").exists()
 
 
 def test_options_after_the_command_belong_to_the_command() -> None:
-    ended = run("--quiet", "--", "echo", "--trace", "x", "--", "--quiet")
-    assert ended.stdout == "--trace x -- --quiet\n"
+    completed = run("--quiet", "--", "echo", "--trace", "x", "--", "--quiet")
+    assert completed.stdout == "--trace x -- --quiet\n"
     assert run("--quiet", "printf", "%s", "--version").stdout == "--version"
 
 
@@ -114,14 +118,14 @@ def test_help_and_version() -> None:
 
 
 def test_the_job_has_the_standard_streams_of_the_launcher() -> None:
-    ended = run("--quiet", "sh", "-c", "cat; echo err >&2", input="in\n")
-    assert (ended.stdout, ended.stderr) == ("in\n", "err\n")
+    completed = run("--quiet", "sh", "-c", "cat; echo err >&2", input="in\n")
+    assert (completed.stdout, completed.stderr) == ("in\n", "err\n")
 
 
 def test_a_command_without_tensorflow_ends_with_one_line_of_report() -> None:
-    ended = run("sh", "-c", "echo job >&2; exit 3")
-    assert ended.returncode == 3
-    assert ended.stderr == "job\ntfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
+    completed = run("sh", "-c", "echo job >&2; exit 3")
+    assert completed.returncode == 3
+    assert completed.stderr == "job\ntfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
 
 
 def test_an_older_announcement_of_another_launch_is_ignored(private_store) -> None:
@@ -129,21 +133,21 @@ def test_an_older_announcement_of_another_launch_is_ignored(private_store) -> No
     stale = place / "announce" / "999999999-00000000000000ff"
     stale.write_text("channel\n")
     os.utime(stale, (1, 1))
-    ended = run("sleep", "2.1")
-    assert ended.stderr == "tfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
+    completed = run("sleep", "2.1")
+    assert completed.stderr == "tfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
 
 
 def test_an_interpreter_that_cannot_be_armed_is_reported_in_one_line() -> None:
-    ended = run(sys.executable, "-I", "-c", "print(1)")
-    assert (ended.returncode, ended.stdout) == (0, "1\n")
-    assert ended.stderr.count("\n") == 1
-    assert "-I" in ended.stderr
+    completed = run(sys.executable, "-I", "-c", "print(1)")
+    assert (completed.returncode, completed.stdout) == (0, "1\n")
+    assert completed.stderr.count("\n") == 1
+    assert "-I" in completed.stderr
 
 
 def test_a_closed_standard_error_is_no_error() -> None:
     script = f"{' '.join(RUN)} sh -c 'exit 4' 2>&-"
-    ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (4, "", "")
+    completed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (4, "", "")
 
 
 STATE = """
@@ -157,9 +161,9 @@ print(json.dumps({"blocked": lines["SigBlk"].strip(), "ignored": lines["SigIgn"]
 
 
 def _state(prefix: list[str]) -> dict:
-    how = {"preexec_fn": lambda: (signal.signal(1, signal.SIG_IGN), signal.signal(17, signal.SIG_IGN), _block())}
+    options = {"preexec_fn": lambda: (signal.signal(1, signal.SIG_IGN), signal.signal(17, signal.SIG_IGN), _block())}
     command = [*prefix, sys.executable, "-c", STATE]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, **how).stdout)
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, **options).stdout)
 
 
 def _block() -> None:
@@ -167,20 +171,20 @@ def _block() -> None:
 
 
 def test_the_job_inherits_the_signals_files_and_group_of_the_launcher() -> None:
-    bare = _state([])
-    assert _state([*RUN, "--quiet"]) == {**bare, "group": 0}
-    assert _state([*RUN, "--exec", "--quiet"])["blocked"] == bare["blocked"]
+    unlaunched = _state([])
+    assert _state([*RUN, "--quiet"]) == {**unlaunched, "group": 0}
+    assert _state([*RUN, "--exec", "--quiet"])["blocked"] == unlaunched["blocked"]
 
 
 def test_nohup_applies_to_the_job() -> None:
-    ended = subprocess.run(
+    completed = subprocess.run(
         ["nohup", *RUN, "--quiet", "sh", "-c", "kill -HUP $$; echo on"],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (ended.returncode, ended.stdout) == (0, "on\n")
+    assert (completed.returncode, completed.stdout) == (0, "on\n")
 
 
 TRAP = """
@@ -210,7 +214,7 @@ def test_a_signal_that_the_job_sends_to_its_group_reaches_it_once() -> None:
         "import os, signal, time\ngot = []\nsignal.signal(15, lambda n, f: got.append(n))\n"
         "os.kill(0, 15)\ntime.sleep(0.5)\nprint(*got)"
     )
-    ended = subprocess.run(
+    completed = subprocess.run(
         [*RUN, "--quiet", sys.executable, "-c", code],
         capture_output=True,
         text=True,
@@ -218,7 +222,7 @@ def test_a_signal_that_the_job_sends_to_its_group_reaches_it_once() -> None:
         check=False,
         start_new_session=True,
     )
-    assert (ended.returncode, ended.stdout) == (0, "15\n")
+    assert (completed.returncode, completed.stdout) == (0, "15\n")
 
 
 def test_the_launcher_stops_and_continues_with_its_job() -> None:
@@ -245,15 +249,15 @@ def test_the_environment_of_the_job_names_the_shim_and_the_launch(private_store)
         "import json, os;"
         " print(json.dumps({k: v for k, v in os.environ.items() if 'TFPROF' in k or k == 'PYTHONPATH'}))"
     )
-    given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", "env", "-", "true").stdout or "{}")
-    assert given == {}
-    given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", sys.executable, "-c", code).stdout)
-    launch, _, place = given["TFPROF_RUN"].partition("@")
+    environ = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", "env", "-", "true").stdout or "{}")
+    assert environ == {}
+    environ = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", sys.executable, "-c", code).stdout)
+    launch, _, place = environ["TFPROF_RUN"].partition("@")
     assert place == runtime_dir.instance_dir(str(private_store))
     assert len(launch) == 16
-    assert given["TFPROF_TRACE"] == "every=7"
-    assert given["TFPROF_RING"] == "8M"
-    assert given["PYTHONPATH"].split(":")[0].endswith("/shim/inject")
+    assert environ["TFPROF_TRACE"] == "every=7"
+    assert environ["TFPROF_RING"] == "8M"
+    assert environ["PYTHONPATH"].split(":")[0].endswith("/shim/inject")
 
 
 def test_the_launch_file_has_the_name_and_the_end_but_the_command_only_on_request(private_store, monkeypatch) -> None:
@@ -263,7 +267,7 @@ def test_the_launch_file_has_the_name_and_the_end_but_the_command_only_on_reques
     run("--quiet", "--record-command", "sh", "-c", "kill -9 $$")
     place = runtime_dir.instance_dir(str(private_store))
     first, second = sorted(
-        (launches.read(place, one) for one in launches.listed(place)), key=lambda one: one.started_ns
+        (launches.read(place, launch) for launch in launches.listed(place)), key=lambda launch: launch.started_ns
     )
     assert (first.name, first.status, first.signal, first.command) == ("nightly", 9, None, None)
     assert first.tags["slurm_job_id"] == "77"
@@ -283,11 +287,11 @@ def test_without_a_runtime_folder_the_job_runs_and_one_line_gives_the_reason(
         (runtime / "tfprof").mkdir(mode=0o777)
         (runtime / "tfprof").chmod(0o777)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    ended = run("sh", "-c", "echo ${TFPROF_RUN-none}; exit 2")
-    assert (ended.returncode, ended.stdout) == (2, "none\n")
-    assert ended.stderr.startswith("tfprof: no profile: ")
-    assert ended.stderr.endswith(" [runtime-dir]\n")
-    assert ended.stderr.count("\n") == 1
+    completed = run("sh", "-c", "echo ${TFPROF_RUN-none}; exit 2")
+    assert (completed.returncode, completed.stdout) == (2, "none\n")
+    assert completed.stderr.startswith("tfprof: no profile: ")
+    assert completed.stderr.endswith(" [runtime-dir]\n")
+    assert completed.stderr.count("\n") == 1
 
 
 JOB = f"""{OPEN_CHANNEL}
@@ -300,12 +304,12 @@ print("done", flush=True)
 
 
 def test_a_profiled_job_is_stored_and_reported(private_store) -> None:
-    ended = run("--name", "nightly", sys.executable, "-c", JOB, "200", "0.001")
-    assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert ended.stderr.startswith("tfprof: job ")
-    assert "nightly" in ended.stderr
-    assert "200 steps" in ended.stderr
-    assert "0 lost" in ended.stderr
+    completed = run("--name", "nightly", sys.executable, "-c", JOB, "200", "0.001")
+    assert (completed.returncode, completed.stdout) == (0, "done\n")
+    assert completed.stderr.startswith("tfprof: job ")
+    assert "nightly" in completed.stderr
+    assert "200 steps" in completed.stderr
+    assert "0 lost" in completed.stderr
     place = runtime_dir.instance_dir(str(private_store))
     (launch,) = launches.listed(place)
     result = launches.read_result(place, launch)
@@ -315,9 +319,9 @@ def test_a_profiled_job_is_stored_and_reported(private_store) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make PID namespaces")
 def test_a_job_in_a_pid_namespace_is_found(private_store) -> None:
-    ended = run("unshare", "-pf", "--mount-proc", sys.executable, "-c", JOB, "50", "0.01")
-    assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert "50 steps" in ended.stderr
+    completed = run("unshare", "-pf", "--mount-proc", sys.executable, "-c", JOB, "50", "0.01")
+    assert (completed.returncode, completed.stdout) == (0, "done\n")
+    assert "50 steps" in completed.stderr
 
 
 def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store) -> None:
@@ -340,10 +344,10 @@ def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store)
 
 def test_with_an_unwritable_store_the_job_runs_without_a_profile(tmp_path) -> None:
     (tmp_path / "store").write_text("a file")
-    ended = run("--store", str(tmp_path / "store"), sys.executable, "-c", JOB, "10", "0.1")
-    assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert ended.stderr.startswith(f"tfprof: no profile: cannot write {tmp_path / 'store'}: File exists")
-    assert ended.stderr.count("\n") == 1
+    completed = run("--store", str(tmp_path / "store"), sys.executable, "-c", JOB, "10", "0.1")
+    assert (completed.returncode, completed.stdout) == (0, "done\n")
+    assert completed.stderr.startswith(f"tfprof: no profile: cannot write {tmp_path / 'store'}: File exists")
+    assert completed.stderr.count("\n") == 1
     subprocess.run(
         [sys.executable, "-m", "tfprof.cli.main", "stop", "--store", str(tmp_path / "store")],
         capture_output=True,
@@ -354,11 +358,11 @@ def test_with_an_unwritable_store_the_job_runs_without_a_profile(tmp_path) -> No
 
 def test_without_an_agent_the_job_runs_without_a_profile(monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "soon")
-    ended = run(sys.executable, "-c", JOB, "10", "0.1")
-    assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert ended.stderr.startswith("tfprof: no profile: TFPROF_AGENT_IDLE: 'soon' is not a time in seconds")
-    assert ended.stderr.endswith(" [usage]\n")
-    assert ended.stderr.count("\n") == 1
+    completed = run(sys.executable, "-c", JOB, "10", "0.1")
+    assert (completed.returncode, completed.stdout) == (0, "done\n")
+    assert completed.stderr.startswith("tfprof: no profile: TFPROF_AGENT_IDLE: 'soon' is not a time in seconds")
+    assert completed.stderr.endswith(" [usage]\n")
+    assert completed.stderr.count("\n") == 1
 
 
 def test_a_refused_channel_is_reported_with_its_reason() -> None:
@@ -368,5 +372,5 @@ launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
 open(f"{folder}/announce/{os.getpid()}-00000000000000ff", "w").write("refused memfd-refused no such call\\n")
 time.sleep(1)
 """
-    ended = run(sys.executable, "-c", code)
-    assert ended.stderr == "tfprof: no profile: no such call [memfd-refused]\n"
+    completed = run(sys.executable, "-c", code)
+    assert completed.stderr == "tfprof: no profile: no such call [memfd-refused]\n"

@@ -44,7 +44,7 @@ def private_store(private_places: Path) -> Path:
     return private_places
 
 
-class Started:
+class WaitingJob:
     """A job in its own session that waits for signals; ``prefix`` is its launcher."""
 
     def __init__(self, prefix: list[str], numbers: str) -> None:
@@ -56,7 +56,7 @@ class Started:
     @functools.cached_property
     def group(self) -> list[int]:
         """The processes of its process group, the oldest first."""
-        return sorted(one for one in psutil.pids() if _group_of(one) == self.process.pid)
+        return sorted(pid for pid in psutil.pids() if _group_of(pid) == self.process.pid)
 
     def end(self) -> tuple[list[str], int]:
         """Return the signals that the job got, and its exit status."""
@@ -71,40 +71,40 @@ def _group_of(pid: int) -> int:
         return 0
 
 
-def _to_the_launcher(started: Started, number: int) -> None:
-    started.process.send_signal(number)
+def _to_the_launcher(waiting: WaitingJob, number: int) -> None:
+    waiting.process.send_signal(number)
 
 
-def _to_the_group(started: Started, number: int) -> None:
-    os.killpg(started.process.pid, number)
+def _to_the_group(waiting: WaitingJob, number: int) -> None:
+    os.killpg(waiting.process.pid, number)
 
 
-def _to_each_in_turn(started: Started, number: int) -> None:
-    for pid in started.group:
+def _to_each_in_turn(waiting: WaitingJob, number: int) -> None:
+    for pid in waiting.group:
         os.kill(pid, number)
 
 
-def _to_each_in_turn_the_other_way(started: Started, number: int) -> None:
-    for pid in reversed(started.group):
+def _to_each_in_reverse(waiting: WaitingJob, number: int) -> None:
+    for pid in reversed(waiting.group):
         os.kill(pid, number)
 
 
-def _slowly_to_each(started: Started, number: int) -> None:
-    for pid in started.group:
+def _slowly_to_each(waiting: WaitingJob, number: int) -> None:
+    for pid in waiting.group:
         os.kill(pid, number)
         time.sleep(0.003)
 
 
-def _as_timeout_does(started: Started, number: int) -> None:
-    os.kill(started.process.pid, number)
-    os.killpg(started.process.pid, number)
+def _as_timeout_does(waiting: WaitingJob, number: int) -> None:
+    os.kill(waiting.process.pid, number)
+    os.killpg(waiting.process.pid, number)
 
 
 WAYS = [
     _to_the_launcher,
     _to_the_group,
     _to_each_in_turn,
-    _to_each_in_turn_the_other_way,
+    _to_each_in_reverse,
     _slowly_to_each,
     _as_timeout_does,
 ]
@@ -112,30 +112,30 @@ WAYS = [
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.strip("_"))
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGCONT, signal.SIGRTMIN + 2], ids=int)
-def test_a_signal_reaches_the_job_once(way: Callable[[Started, int], None], number: int) -> None:
+def test_a_signal_reaches_the_job_once(way: Callable[[WaitingJob, int], None], number: int) -> None:
     if way is _as_timeout_does and number > signal.SIGRTMIN:
-        pytest.skip("two queued signals are two")
+        pytest.skip("two queued signals count twice")
     longest_s = SETTLE_S / 2 if way is _as_timeout_does else GRACE_S / 2
-    took = []
+    durations_s = []
     for _ in range(20):
-        started = Started(RUN, str(int(number)))
-        _ = started.group
-        begun = time.monotonic()
-        way(started, number)
+        waiting = WaitingJob(RUN, str(int(number)))
+        _ = waiting.group
+        began = time.monotonic()
+        way(waiting, number)
         # On a loaded machine this process may pause for so long that its signals do not count as
         # one.
-        took.append(time.monotonic() - begun)
-        ended = started.end()
-        if took[-1] <= longest_s:
+        durations_s.append(time.monotonic() - began)
+        result = waiting.end()
+        if durations_s[-1] <= longest_s:
             break
-    assert ended == ([str(int(number))], 7), took
+    assert result == ([str(int(number))], 7), durations_s
 
 
 def test_a_signal_to_only_the_job_reaches_it_once() -> None:
-    started = Started(RUN, "15")
-    (job,) = (one for one in psutil.Process(started.process.pid).children() if one.cmdline()[1:2] == ["-c"])
+    waiting = WaitingJob(RUN, "15")
+    (job,) = (process for process in psutil.Process(waiting.process.pid).children() if process.cmdline()[1:2] == ["-c"])
     job.send_signal(15)
-    assert started.end() == (["15"], 7)
+    assert waiting.end() == (["15"], 7)
 
 
 def test_each_signal_to_only_the_launcher_reaches_the_job() -> None:
@@ -163,18 +163,18 @@ def test_a_job_without_a_handler_ends_by_the_signal(number: int) -> None:
     assert launcher.returncode == 128 + number
 
 
-@pytest.mark.parametrize("to", ["group", "launcher"])
-def test_a_stopped_group_continues_on_a_signal_to_the_group_or_the_launcher(to: str) -> None:
-    started = Started(RUN, "18")
-    os.killpg(started.process.pid, signal.SIGSTOP)
-    until(lambda: all(_is_stopped(pid) for pid in started.group), "the stop of the group")
+@pytest.mark.parametrize("receiver", ["group", "launcher"])
+def test_a_stopped_group_continues_on_a_signal_to_the_group_or_the_launcher(receiver: str) -> None:
+    waiting = WaitingJob(RUN, "18")
+    os.killpg(waiting.process.pid, signal.SIGSTOP)
+    until(lambda: all(_is_stopped(pid) for pid in waiting.group), "the stop of the group")
     time.sleep(0.6)  # longer than the launcher waits for its next event
-    (os.killpg if to == "group" else os.kill)(started.process.pid, signal.SIGCONT)
-    assert started.end() == (["18"], 7)
+    (os.killpg if receiver == "group" else os.kill)(waiting.process.pid, signal.SIGCONT)
+    assert waiting.end() == (["18"], 7)
 
 
-@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
-def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(then: int) -> None:
+@pytest.mark.parametrize("next_signal", [signal.SIGCONT, signal.SIGKILL])
+def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(next_signal: int) -> None:
     """The launcher stops, too, so that a shell sees it.
 
     It must not stay stopped when the job goes on, or is killed.
@@ -182,16 +182,16 @@ def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(then: int) -> None:
     run = subprocess.Popen([*RUN, sys.executable, "-c", "print('up', flush=True); input()"], stdin=-1, stdout=-1)
     try:
         assert run.stdout.readline() == b"up\n"
-        (job,) = (one for one in psutil.Process(run.pid).children() if one.cmdline()[1:2] == ["-c"])
+        (job,) = (process for process in psutil.Process(run.pid).children() if process.cmdline()[1:2] == ["-c"])
         job.suspend()
         deadline = time.monotonic() + 10
         while not (_is_stopped(job.pid) and _is_stopped(run.pid)):
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        job.send_signal(then)
+        job.send_signal(next_signal)
         run.stdin.write(b"\n")
         run.stdin.flush()
-        assert run.wait(10) == (0 if then == signal.SIGCONT else 128 + then)
+        assert run.wait(10) == (0 if next_signal == signal.SIGCONT else 128 + next_signal)
     finally:
         run.kill()
         run.communicate()
@@ -220,7 +220,10 @@ print(info.si_code, info.si_status)
 def test_a_pipe_ends_when_the_job_closes_it() -> None:
     code = "import os, time; os.close(1); os.close(0); time.sleep(60)"
     with subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1) as launcher:
-        until(lambda: [pid for pid in _group(launcher) if _holds(pid, launcher)] == [launcher.pid], "a closed pipe")
+        until(
+            lambda: [pid for pid in _group(launcher) if _has_pipe_open(pid, launcher)] == [launcher.pid],
+            "a closed pipe",
+        )
         launcher.terminate()
 
 
@@ -228,18 +231,20 @@ def _group(launcher: subprocess.Popen) -> set[int]:
     return {launcher.pid, *(child.pid for child in psutil.Process(launcher.pid).children())}
 
 
-def _holds(pid: int, launcher: subprocess.Popen) -> bool:
-    wanted = os.readlink(f"/proc/self/fd/{launcher.stdout.fileno()}")
+def _has_pipe_open(pid: int, launcher: subprocess.Popen) -> bool:
+    pipe = os.readlink(f"/proc/self/fd/{launcher.stdout.fileno()}")
     try:
-        return any(os.readlink(f"/proc/{pid}/fd/{fd}") == wanted for fd in os.listdir(f"/proc/{pid}/fd"))
+        return any(os.readlink(f"/proc/{pid}/fd/{fd}") == pipe for fd in os.listdir(f"/proc/{pid}/fd"))
     except OSError:
         return True
 
 
 def test_the_job_has_no_child_of_the_launcher() -> None:
     code = "import os\ntry: print(os.wait())\nexcept ChildProcessError: print('none')"
-    ended = subprocess.run([*RUN, sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert ended.stdout == "none\n"
+    completed = subprocess.run(
+        [*RUN, sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert completed.stdout == "none\n"
 
 
 CHANNEL_JOB = f"""{OPEN_CHANNEL}
@@ -262,27 +267,27 @@ def test_a_killed_launcher_ends_its_job_and_no_record_is_lost(private_store: Pat
     (job,) = _result(place, launch).jobs
     assert (job["pid"], job["state"], job["dropped_records"]) == (pid, "killed", 0)
     assert job["records"] == job["acked"] >= 200
-    ended = launches.read(place, launch)
-    assert (ended.job_pid, ended.signal, ended.status) == (pid, 9, None)
+    description = launches.read(place, launch)
+    assert (description.job_pid, description.signal, description.status) == (pid, 9, None)
 
 
 def _result(place: str, launch: int) -> launches.Result:
-    def found() -> launches.Result | None:
+    def complete_result() -> launches.Result | None:
         result = launches.read_result(place, launch)
         return result if result is not None and result.complete and result.jobs else None
 
-    return until(found, "the result of the agent")
+    return until(complete_result, "the result of the agent")
 
 
 def _jobs() -> list[dict]:
-    listed = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "tfprof.cli.main", "jobs", "--json"],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    return json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
+    return json.loads(completed.stdout)["jobs"] if completed.returncode == 0 else []
 
 
 def _has_ended() -> bool:
@@ -308,6 +313,6 @@ def test_an_idle_agent_waits_for_a_job_that_the_launcher_became(private_store: P
     with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
     until(_has_ended, "the end of the job in the store")
-    assert [(one["state"], one["steps"], one["lost"]) for one in _jobs()] == [("ended", 300, 0)]
+    assert [(row["state"], row["steps"], row["lost"]) for row in _jobs()] == [("ended", 300, 0)]
     (launch,) = launches.listed(place)
     assert launches.read(place, launch).has_become_job

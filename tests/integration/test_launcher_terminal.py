@@ -37,19 +37,19 @@ print("shell: code", os.waitstatus_to_exitcode(status), flush=True)
 
 
 class Terminal:
-    """A shell on a new terminal; ``shown`` is its unread output."""
+    """A shell on a new terminal; ``unread`` is its output."""
 
     def __init__(self, command: list[str]) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.execv(sys.executable, [sys.executable, "-c", SHELL, *command])
-        self.shown = b""
+        self.unread = b""
 
     def until(self, text: bytes) -> bytes:
         """Read until ``text`` is shown; return everything before it."""
-        while text not in self.shown:
-            self.shown += os.read(self.fd, 4096)
-        before, _, self.shown = self.shown.partition(text)
+        while text not in self.unread:
+            self.unread += os.read(self.fd, 4096)
+        before, _, self.unread = self.unread.partition(text)
         return before
 
     def type(self, keys: bytes) -> None:
@@ -76,15 +76,15 @@ print("got", *got, "end", flush=True)
 
 @pytest.fixture
 def job(private_places: Path) -> Iterator:
-    opened = []
+    terminals = []
 
     def start(prefix: list[str], *arguments: str) -> Terminal:
-        opened.append(Terminal([*prefix, sys.executable, "-c", JOB, *arguments]))
-        opened[-1].until(b"up True")
-        return opened[-1]
+        terminals.append(Terminal([*prefix, sys.executable, "-c", JOB, *arguments]))
+        terminals[-1].until(b"up True")
+        return terminals[-1]
 
     yield start
-    for terminal in opened:
+    for terminal in terminals:
         terminal.close()
 
 
@@ -125,18 +125,18 @@ def test_ctrl_z_stops_the_job_and_the_shell_continues_it(job, prefix: list[str])
 def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session(
     private_places: Path, tmp_path
 ) -> None:
-    got = tmp_path / "got"
+    signal_file = tmp_path / "got"
     code = (
         "import signal, time\n"
-        f"def handler(n, f): open({str(got)!r}, 'w').write(str(n)); raise SystemExit(0)\n"
+        f"def handler(n, f): open({str(signal_file)!r}, 'w').write(str(n)); raise SystemExit(0)\n"
         "signal.signal(1, handler); print('up', flush=True)\ntime.sleep(20)"
     )
     pid, fd = pty.fork()
     if pid == 0:
         os.execv(sys.executable, [*RUN, sys.executable, "-c", code])
-    shown = b""
-    while b"up\r\n" not in shown:  # closing the terminal within a line fails in another way
-        shown += os.read(fd, 100)
+    output = b""
+    while b"up\r\n" not in output:  # closing the terminal within a line fails in another way
+        output += os.read(fd, 100)
     os.close(fd)
     os.waitpid(pid, 0)
-    assert until(lambda: got.exists() and got.read_text(), "the signal") == "1"
+    assert until(lambda: signal_file.exists() and signal_file.read_text(), "the signal") == "1"

@@ -7,8 +7,8 @@ import json
 from collections import Counter
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob, bare
-from fakes.log_text import steady
+from fakes.armed_job import JOBS, ArmedJob, run_unarmed
+from fakes.log_text import without_numbers
 from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.decoders.xspace import xspace
 from tfprof.formats import layout
@@ -23,35 +23,35 @@ SHORT = 200  # calls of a function at the start of the job
 def job(request, tmp_path_factory):
     python = request.getfixturevalue(request.param)
     settings = {"TFPROF_TRACE": "all", "TFPROF_RING": "256M"}
-    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), **settings) as running:
-        running.until_ready()
-        running.read = running.reader()
-        running.ended = running.finish()
-        running.read.take(ended=True)
-        yield running
-        running.read.close()
+    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), **settings) as armed_job:
+        armed_job.until_ready()
+        armed_job.read = armed_job.reader()
+        armed_job.result = armed_job.finish()
+        armed_job.read.take(ended=True)
+        yield armed_job
+        armed_job.read.close()
 
 
 @pytest.fixture
-def ran(job):
+def step_counts(job):
     """Number of steps of each kind that the job ran."""
     return json.loads(job.output[-1])
 
 
 def test_the_job_ends_and_prints_as_without_tfprof(job):
-    status, output, errors = bare(job.process.args[0], SCRIPT)
-    assert job.ended[0] == status == 0
+    status, output, errors = run_unarmed(job.process.args[0], SCRIPT)
+    assert job.result[0] == status == 0
     assert job.output == output
-    assert steady(job.ended[2]) == steady(errors)
+    assert without_numbers(job.result[2]) == without_numbers(errors)
 
 
-def test_each_step_is_counted_once_and_has_a_span(job, ran):
-    assert {name: job.read.count(kind) for name, kind in KINDS.items()} == ran
+def test_each_step_is_counted_once_and_has_a_span(job, step_counts):
+    assert {name: job.read.count(kind) for name, kind in KINDS.items()} == step_counts
     spans = Counter()
     for name, kind in KINDS.items():
         for span in job.read.of_kind(kind):
             spans[name] += span.count
-    assert spans == ran
+    assert spans == step_counts
 
 
 def test_the_shim_has_no_error_and_drops_nothing(job):
@@ -64,12 +64,12 @@ def test_failed_steps_are_flagged(job):
     assert sorted(span.kind for span in failed) == [layout.FUNCTION, layout.EAGER]
 
 
-def test_each_step_has_ops_or_is_missed_because_of_another_thread(job, ran):
+def test_each_step_has_ops_or_is_missed_because_of_another_thread(job, step_counts):
     records = job.read.records_of(layout.XSPACE)
     if not records:
-        assert [each["slug"] for each in refusals(job)] == ["profiler-missing"]
+        assert [refusal["slug"] for refusal in refusals(job)] == ["profiler-missing"]
         return
-    assert len(records) + job.read.word("missed") == sum(ran.values())
+    assert len(records) + job.read.word("missed") == sum(step_counts.values())
     assert 0 < job.read.word("missed") < 24  # only one of three threads is recorded at a time
     empty = Counter(record.flags for record in records if not labels(record))
     assert empty <= Counter({layout.FUNCTION: 1, layout.EAGER: 1})  # a failed step may have no ops
@@ -91,18 +91,18 @@ def labels(record):
 
 
 def test_failed_steps_that_are_only_counted_are_flagged(tf2_python, tmp_path):
-    with ArmedJob(tf2_python, JOBS / "counted_failures.py", tmp_path, TFPROF_TRACE="off") as running:
-        running.until_ready()
-        read = running.reader()
-        assert running.finish()[0] == 0
-        read.take(ended=True)
+    with ArmedJob(tf2_python, JOBS / "counted_failures.py", tmp_path, TFPROF_TRACE="off") as armed_job:
+        armed_job.until_ready()
+        reader = armed_job.reader()
+        assert armed_job.finish()[0] == 0
+        reader.take(ended=True)
         counts, failed, untimed = Counter(), Counter(), 0
         for kind in (layout.FUNCTION, layout.EAGER):
-            counts[kind] = read.count(kind)
-            for span in read.of_kind(kind):
+            counts[kind] = reader.count(kind)
+            for span in reader.of_kind(kind):
                 failed[kind] += span.count if span.flags & layout.FLAG_FAILED else 0
                 untimed += bool(span.flags & layout.FLAG_SAMPLED)
-        read.close()
+        reader.close()
     assert counts == {layout.FUNCTION: 1200, layout.EAGER: 1200}
     assert failed == {layout.FUNCTION: 300, layout.EAGER: 240}
     assert untimed > 100

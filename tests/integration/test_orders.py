@@ -59,23 +59,25 @@ class Host:
         )
         self.jobs.append(process)
 
-    def job(self, name: str, wanted: Callable[[LocalJob], Any]) -> LocalJob:
-        """Return the job called ``name`` as soon as ``wanted`` accepts it."""
+    def job(self, name: str, condition: Callable[[LocalJob], Any]) -> LocalJob:
+        """Return the job called ``name`` as soon as it satisfies ``condition``."""
 
-        def found() -> LocalJob | None:
+        def matching_job() -> LocalJob | None:
             if not (self.store / "store.json").exists():
                 return None
-            return next((job for job in LocalStore(self.store).jobs() if job.info.name == name and wanted(job)), None)
+            return next(
+                (job for job in LocalStore(self.store).jobs() if job.info.name == name and condition(job)), None
+            )
 
-        job = until(found, f"a job {name}", PATIENCE_S)
+        job = until(matching_job, f"a job {name}", PATIENCE_S)
         assert job is not None
         return job
 
     def order(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Run a command that gives an order; return its exit status and the answers by job."""
-        done = self.run(*arguments, "--json")
-        answers = json.loads(done.stdout)["jobs"]
-        return done.returncode, {answer["name"]: answer for answer in answers}
+        completed = self.run(*arguments, "--json")
+        answers = json.loads(completed.stdout)["jobs"]
+        return completed.returncode, {answer["name"]: answer for answer in answers}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -87,7 +89,7 @@ class Host:
             check=False,
         )
 
-    def give(self, *arguments: str) -> subprocess.Popen[str]:
+    def start_command(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command without waiting for it."""
         process = subprocess.Popen([str(BIN / "tfprof"), *arguments], env=self.env, stdout=subprocess.PIPE, text=True)
         self.jobs.append(process)
@@ -106,9 +108,9 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    made = Host(tmp_path)
-    yield made
-    made.close()
+    new_host = Host(tmp_path)
+    yield new_host
+    new_host.close()
 
 
 def _steps(job: LocalJob) -> dict[str, int]:
@@ -116,7 +118,7 @@ def _steps(job: LocalJob) -> dict[str, int]:
     return {name: counts.get(name, 0) for name in ("train", "run", "batch", "function")}
 
 
-def traced(job: LocalJob, kind: str) -> list[int]:
+def traced_steps(job: LocalJob, kind: str) -> list[int]:
     from tfprof.collector.summaries.kinds import NUMBERS
 
     table = job.table("traces", ("kind", "step")).to_pylist()
@@ -140,7 +142,7 @@ def test_exactly_the_next_steps_of_a_loop_are_traced(host: Host, python: str, lo
     assert 0 <= ops["first_step"] - answer["step"] <= 1
     assert any("MatMul" in op["op"] for op in ops["ops"])
     job = host.job("job", lambda job: {"order-given", "order-ended"} <= set(events(job)))
-    assert traced(job, ops["kind"]) == list(range(ops["first_step"], ops["last_step"] + 1))
+    assert traced_steps(job, ops["kind"]) == list(range(ops["first_step"], ops["last_step"] + 1))
     text = next(row["text"] for row in job.table("events").to_pylist() if row["slug"] == "order-given")
     assert re.fullmatch(r"order \w{16} of \S+ on \S+ \(process \d+\), the next 6 steps: obeyed from .* on", text)
 
@@ -160,17 +162,17 @@ def test_jobs_with_one_order_obey_within_a_step_of_each_other(host: Host) -> Non
         began.append(min(row["start_ns"] for row in rows))
     # A step takes 0.2 s, more on a loaded machine.
     assert max(began) - min(began) < 2 * 10**9
-    assert traced(other, "run") == []
+    assert traced_steps(other, "run") == []
 
 
 def test_the_trace_policy_of_the_job_continues_after_an_order(host: Host) -> None:
     host.start("fake", "loop", trace="every=20", pause_s=0.01)
     status, _ = host.order("trace", "job", "--every", "7", "--for", "500ms", "-o", "ops", "--wait", "60s")
     assert status == 0
-    ended = host.job("job", lambda job: "order-ended" in events(job))
-    last = max(traced(ended, "run"))
-    after = host.job("job", lambda job: len([step for step in traced(job, "run") if step > last + 20]) > 2)
-    steps = [step for step in traced(after, "run") if step > last + 20]
+    job = host.job("job", lambda job: "order-ended" in events(job))
+    last = max(traced_steps(job, "run"))
+    later_job = host.job("job", lambda job: len([step for step in traced_steps(job, "run") if step > last + 20]) > 2)
+    steps = [step for step in traced_steps(later_job, "run") if step > last + 20]
     assert {step % 20 for step in steps} == {0}
 
 
@@ -188,7 +190,7 @@ def test_a_stopped_job_is_reported_and_its_order_is_withdrawn(host: Host) -> Non
     assert answers["other"]["obeyed"]
     before = max(_steps(host.job("job", lambda job: True)).values())
     job = host.job("job", lambda job: max(_steps(job).values()) > before + 20)
-    assert traced(job, "run") == []
+    assert traced_steps(job, "run") == []
     assert other.info.name == "other"
 
 
@@ -203,13 +205,13 @@ def test_a_job_in_one_long_step_is_reported_in_time(host: Host) -> None:
 
 def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host) -> None:
     host.start("fake", "loop")
-    waiting = host.give("trace", "job", "--every", "1000000", "--steps", "3", "-o", "ops", "--wait", "60s")
-    line = waiting.stdout.readline() if waiting.stdout else ""
+    command = host.start_command("trace", "job", "--every", "1000000", "--steps", "3", "-o", "ops", "--wait", "60s")
+    line = command.stdout.readline() if command.stdout else ""
     assert "one step in 1000000, 3 steps, from run step" in line
     host.jobs[0].communicate()
-    rest, _ = waiting.communicate(timeout=PATIENCE_S)
-    assert "ended after 0 traced steps" in rest
-    assert waiting.returncode == 0
+    output, _ = command.communicate(timeout=PATIENCE_S)
+    assert "ended after 0 traced steps" in output
+    assert command.returncode == 0
     status, answers = host.order("trace", "job", "--steps", "2")
     assert (status, answers["job"]["slug"]) == (1, "job-gone")
 
@@ -217,29 +219,29 @@ def test_the_end_of_a_job_ends_its_order_and_later_orders_are_refused(host: Host
 @pytest.mark.parametrize("daemon", ["agent", "collector"])
 def test_an_order_outlives_the_daemon_that_carried_it(host: Host, daemon: str) -> None:
     host.start("fake", "loop")
-    waiting = host.give("trace", "job", "--for", "4s", "--every", "3", "-o", "ops", "--wait", "60s", "--json")
+    command = host.start_command("trace", "job", "--for", "4s", "--every", "3", "-o", "ops", "--wait", "60s", "--json")
     host.job("job", lambda job: "order-given" in events(job))
     pid = host.pid_of(daemon)
     os.kill(pid, signal.SIGKILL)
-    document, _ = waiting.communicate(timeout=PATIENCE_S)
+    document, _ = command.communicate(timeout=PATIENCE_S)
     assert host.pid_of(daemon) != pid
     [answer] = json.loads(document)["jobs"]
     assert answer["obeyed"]
     assert answer["traced"] > 3
     job = host.job("job", lambda job: "order-ended" in events(job))
-    steps = traced(job, "run")
+    steps = traced_steps(job, "run")
     assert {step % 3 for step in steps} == {0}
     assert all(second - first == 3 for first, second in itertools.pairwise(steps))
 
 
 def test_the_order_of_a_killed_command_ends_by_itself(host: Host) -> None:
     host.start("fake", "loop")
-    waiting = host.give("trace", "job", "--for", "2s", "-o", "ops")
+    command = host.start_command("trace", "job", "--for", "2s", "-o", "ops")
     host.job("job", lambda job: "order-given" in events(job))
-    waiting.kill()
-    waiting.wait()
+    command.kill()
+    command.wait()
     job = host.job("job", lambda job: "order-ended" in events(job))
-    assert traced(job, "run")
+    assert traced_steps(job, "run")
 
 
 def test_a_detached_job_continues_and_is_no_longer_measured(host: Host) -> None:
@@ -249,7 +251,7 @@ def test_a_detached_job_continues_and_is_no_longer_measured(host: Host) -> None:
     last = answers["job"]["step"]
     time.sleep(3)  # dozens of steps, none of which may be traced
     assert host.jobs[0].poll() is None
-    assert max(traced(host.job("job", lambda job: traced(job, "run")), "run")) <= last
+    assert max(traced_steps(host.job("job", lambda job: traced_steps(job, "run")), "run")) <= last
     status, answers = host.order("trace", "job", "--steps", "2")
     assert (status, answers["job"]["obeyed"]) == (1, False)
 
@@ -263,8 +265,10 @@ def test_a_job_without_daemons_stops_tracing_and_an_order_starts_the_daemons_aga
     assert (status, answers["job"]["obeyed"]) == (0, True)
     job = host.job("job", lambda job: "agent-lost" in events(job) or "order-given" in events(job))
     rows = host.job("job", lambda job: "order-given" in events(job)).table("traces", ("start_ns", "step")).to_pylist()
-    alone = [row["start_ns"] for row in rows if stopped_ns < row["start_ns"] and row["step"] < answers["job"]["step"]]
-    assert 25 * 10**9 < max(alone) - stopped_ns < 33 * 10**9
+    starts_without_agent = [
+        row["start_ns"] for row in rows if stopped_ns < row["start_ns"] and row["step"] < answers["job"]["step"]
+    ]
+    assert 25 * 10**9 < max(starts_without_agent) - stopped_ns < 33 * 10**9
     assert job.info.name == "job"
 
 

@@ -15,13 +15,13 @@ def records(tf2_python, tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
     with ArmedJob(tf2_python, JOBS / "other_threads.py", folder, **SETTINGS) as job:
         job.until_ready()
-        read = job.reader()
+        reader = job.reader()
         assert job.finish()[0] == 0
-        read.take(ended=True)
-        found = [(record.start_real, bytes(record.data)) for record in read.records_of(layout.XSPACE)]
-        read.close()
-    assert len(found) > 40
-    return found
+        reader.take(ended=True)
+        result = [(record.start_real, bytes(record.data)) for record in reader.records_of(layout.XSPACE)]
+        reader.close()
+    assert len(result) > 40
+    return result
 
 
 def op_types(record, *, of_all_threads=False):
@@ -35,8 +35,8 @@ def op_types(record, *, of_all_threads=False):
 
 
 def test_a_step_has_no_ops_of_functions_that_another_thread_calls(records):
-    recorded = [op_types(record, of_all_threads=True) for record in records]
-    assert any({b"MatMul", b"Softmax"} <= types for types in recorded)  # the calls overlap
-    shown = [op_types(record) for record in records]
-    assert not [types for types in shown if {b"MatMul", b"Softmax"} <= types]
-    assert all({b"MatMul", b"Sum"} <= types or {b"Softmax", b"Max"} <= types for types in shown)
+    all_ops = [op_types(record, of_all_threads=True) for record in records]
+    assert any({b"MatMul", b"Softmax"} <= types for types in all_ops)  # the calls overlap
+    own_ops = [op_types(record) for record in records]
+    assert not [types for types in own_ops if {b"MatMul", b"Softmax"} <= types]
+    assert all({b"MatMul", b"Sum"} <= types or {b"Softmax", b"Max"} <= types for types in own_ops)

@@ -13,7 +13,7 @@ from tfprof.shim.pacing.pacer import FIRST_TRACES, TRIES, WARM_UP
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 pytestmark = pytest.mark.tf
-START, EACH = WARM_UP + 1, FIRST_TRACES + SETTLE + AFTER
+START, REPEAT_INTERVAL = WARM_UP + 1, FIRST_TRACES + SETTLE + AFTER
 END_OF_FIRST = WARM_UP + FIRST_TRACES
 PATHS = [
     ("tf2", "function", layout.FUNCTION),
@@ -26,35 +26,35 @@ def run(armed_forks, path, first, last):
     """Run the job; return (ordinals of traced steps, refusals)."""
     version, mode, kind = path
     job = armed_forks(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
-    read = ChannelReader.of(job.pid).take(ended=True)
-    spans = [span for span in read.of_kind(kind) if span.flags & layout.FLAG_TRACED]
+    reader = ChannelReader.of(job.pid).take(ended=True)
+    spans = [span for span in reader.of_kind(kind) if span.flags & layout.FLAG_TRACED]
     traced = ordinals(spans)
-    refused = [json.loads(record.data) for record in read.records_of(layout.REFUSED)]
-    assert read.fault() == ""
-    read.close()
+    refusals = [json.loads(record.data) for record in reader.records_of(layout.REFUSED)]
+    assert reader.fault() == ""
+    reader.close()
     job.go_on()
     assert job.finish().status == 0
-    return traced, refused
+    return traced, refusals
 
 
 def runs(count):
     """Return the ordinals of the traced steps of ``count`` series."""
-    return [START + EACH * number + step for number in range(count) for step in range(FIRST_TRACES)]
+    return [START + REPEAT_INTERVAL * number + step for number in range(count) for step in range(FIRST_TRACES)]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 @pytest.mark.parametrize("times", [0, 1, 2])
 def test_steps_are_traced_again_until_they_have_no_more_faults_than_before(armed_forks, path, times):
-    last = END_OF_FIRST + EACH * times
+    last = END_OF_FIRST + REPEAT_INTERVAL * times
     assert run(armed_forks, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 def test_faults_that_remain_are_reported_once(armed_forks, path):
-    traced, refused = run(armed_forks, path, END_OF_FIRST + 1, 80)
+    traced, refusals = run(armed_forks, path, END_OF_FIRST + 1, 80)
     assert traced == runs(1 + TRIES)
-    assert [each["slug"] for each in refused] == ["page-faults"]
-    assert int(refused[0]["text"].split()[3]) == pytest.approx(3000, rel=0.1)
+    assert [refusal["slug"] for refusal in refusals] == ["page-faults"]
+    assert int(refusals[0]["text"].split()[3]) == pytest.approx(3000, rel=0.1)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))

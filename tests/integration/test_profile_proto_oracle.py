@@ -1,4 +1,4 @@
-"""Profiles and op logs of the TF profiler: tfprof reads its files and writes the same ones."""
+"""Profiles and op logs: tfprof reads the files of the TF profiler, and writes equal files."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ class Cases:
         tensorflow.output(ORACLE, "cases", folder / "cases", folder / "theirs")
         tensorflow.output(ORACLE, "run", folder / "run")
 
-    def whole(self) -> Iterator[tuple[str, Path, Path]]:
+    def writable(self) -> Iterator[tuple[str, Path, Path]]:
         """Yield (name, case, TensorFlow's files) of each case that TensorFlow can write."""
         for case in sorted((self.folder / "cases").iterdir()):
             theirs = self.folder / "theirs" / case.name
@@ -73,14 +73,14 @@ def imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Imports:
     return Imports(tmp_path / "store", capsys)
 
 
-def of_case(case: Path) -> list[str]:
+def import_options(case: Path) -> list[str]:
     runs = sorted(case.glob("run-*.pb"))
     files = {"graph_path": case / "graph.pb", "op_log_path": case / "op_log.pb"}
     options = [f"--{name}={path}" for name, path in files.items() if path.exists()]
     return [*options, "--run_meta_path", ",".join(map(str, runs))] if runs else options
 
 
-def normal(profile: ProfileProto) -> ProfileProto:
+def normalize(profile: ProfileProto) -> ProfileProto:
     """Return a profile with strings in place of their ids, and attributes in a fixed order."""
     table = {0: NONE, **profile.id_to_string}
     for node in profile.nodes.values():
@@ -90,10 +90,10 @@ def normal(profile: ProfileProto) -> ProfileProto:
             )
             frame.file_id = frame.function_id = frame.line_id = 0
     profile.id_to_string.clear()
-    return ordered(profile)
+    return sort_attributes(profile)
 
 
-def ordered(profile: ProfileProto) -> ProfileProto:
+def sort_attributes(profile: ProfileProto) -> ProfileProto:
     for node in profile.nodes.values():
         for key in list(node.attrs):
             node.attrs[key] = AttrValue.FromString(node.attrs[key]).SerializeToString(deterministic=True)
@@ -104,34 +104,34 @@ def read(path: Path) -> ProfileProto:
     return ProfileProto.FromString(path.read_bytes())
 
 
-def written(job: LocalJob, compat: str) -> ProfileProto:
+def exported(job: LocalJob, compat: str) -> ProfileProto:
     return ProfileProto.FromString(b"".join(pieces(job, compat=compat)))
 
 
-def wrong(theirs: ProfileProto, ours: ProfileProto) -> list[str]:
+def differences(theirs: ProfileProto, ours: ProfileProto) -> list[str]:
     """Return the differences of two profiles, node by node and field by field."""
-    found = []
+    texts = []
     for number in sorted({*theirs.nodes, *ours.nodes}):
-        one, other = theirs.nodes[number], ours.nodes[number]
-        found += [
-            f"{one.name!r} {field.name}: {getattr(one, field.name)} != {getattr(other, field.name)}"
-            for field in one.DESCRIPTOR.fields
-            if getattr(one, field.name) != getattr(other, field.name)
-            or (field.name == "trace" and one.HasField("trace") != other.HasField("trace"))
+        their_node, our_node = theirs.nodes[number], ours.nodes[number]
+        texts += [
+            f"{their_node.name!r} {field.name}: {getattr(their_node, field.name)} != {getattr(our_node, field.name)}"
+            for field in their_node.DESCRIPTOR.fields
+            if getattr(their_node, field.name) != getattr(our_node, field.name)
+            or (field.name == "trace" and their_node.HasField("trace") != our_node.HasField("trace"))
         ]
-    found += [
+    texts += [
         f"{field.name}: {getattr(theirs, field.name)} != {getattr(ours, field.name)}"
         for field in theirs.DESCRIPTOR.fields
         if field.name != "nodes" and getattr(theirs, field.name) != getattr(ours, field.name)
     ]
-    return found
+    return texts
 
 
 def test_a_graph_and_its_steps_are_written_as_the_tf_profiler_writes_them(cases: Cases, imports: Imports) -> None:
     compared = 0
-    for name, case, theirs in cases.whole():
-        job, _ = imports.job(*of_case(case))
-        assert not wrong(normal(read(theirs / "profile.pb")), normal(written(job, cases.compat))), name
+    for name, case, theirs in cases.writable():
+        job, _ = imports.job(*import_options(case))
+        assert not differences(normalize(read(theirs / "profile.pb")), normalize(exported(job, cases.compat))), name
         compared += bool(list(case.glob("run-*.pb")))
     assert compared > 10
 
@@ -139,13 +139,13 @@ def test_a_graph_and_its_steps_are_written_as_the_tf_profiler_writes_them(cases:
 @pytest.mark.parametrize("file", ["profile.pb", "reloaded.pb"])
 def test_a_profile_that_is_read_and_written_does_not_change(cases: Cases, imports: Imports, file: str) -> None:
     compared = 0
-    for name, _, theirs in cases.whole():
+    for name, _, theirs in cases.writable():
         job, answer = imports.job("--profile_path", str(theirs / file))
         profile = read(theirs / file)
         assert (answer["nodes"], answer["steps"]) == (len(profile.nodes), len(profile.steps))
         # With parity to either version: the file has the output slot of each input.
         for compat in COMPAT.values():
-            assert not wrong(normal(read(theirs / file)), normal(written(job, compat))), name
+            assert not differences(normalize(read(theirs / file)), normalize(exported(job, compat))), name
         compared += sum(len(node.execs) for node in profile.nodes.values())
     assert compared > 200
 
@@ -154,19 +154,19 @@ def test_a_real_profile_keeps_the_ids_of_its_strings(cases: Cases, imports: Impo
     theirs = read(cases.folder / "run" / "profile.pb")
     assert theirs.has_trace
     job, _ = imports.job("--profile_path", str(cases.folder / "run" / "profile.pb"))
-    assert not wrong(ordered(theirs), ordered(written(job, cases.compat)))
+    assert not differences(sort_attributes(theirs), sort_attributes(exported(job, cases.compat)))
 
 
 def test_a_real_run_is_written_as_the_tf_profiler_writes_it_from_binary_or_text_files(
     cases: Cases, imports: Imports
 ) -> None:
     run = cases.folder / "run"
-    theirs = ordered(read(run / "profile.pb"))
+    theirs = sort_attributes(read(run / "profile.pb"))
     for suffix in ("pb", "pbtxt"):
         runs = ",".join(str(run / f"run-{number}.{suffix}") for number in range(3))
         graph = ("--graph-path", str(run / f"graph.{suffix}"), "-run_meta_path", runs)
         job, _ = imports.job(*graph, "--op-log-path", str(run / "tfprof_log"))
-        assert not wrong(theirs, ordered(written(job, cases.compat)))
+        assert not differences(theirs, sort_attributes(exported(job, cases.compat)))
 
 
 def test_an_op_log_that_is_read_and_written_does_not_change(cases: Cases, imports: Imports) -> None:

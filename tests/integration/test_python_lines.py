@@ -48,9 +48,11 @@ def job(request: pytest.FixtureRequest, shared_places: Path) -> str:
 
 def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command that must exit with 0."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **more})
-    assert done.returncode == 0, done.stderr
-    return done
+    completed = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **more}
+    )
+    assert completed.returncode == 0, completed.stderr
+    return completed
 
 
 def ask(view: str, *options: str) -> Any:
@@ -60,14 +62,14 @@ def ask(view: str, *options: str) -> Any:
 
 def entries(message: Any) -> Iterator[Any]:
     """Yield a message and all messages below it."""
-    ahead = [message]
-    while ahead:
-        entry = ahead.pop()
+    waiting = [message]
+    while waiting:
+        entry = waiting.pop()
         yield entry
-        ahead += entry["children"]
+        waiting += entry["children"]
 
 
-def below(message: Any, *names: str) -> set[str]:
+def nodes_below(message: Any, *names: str) -> set[str]:
     """Return the nodes at and below the frames called ``names``."""
     tops = [entry for entry in entries(message) if entry["name"] in names]
     return {node["name"] for top in tops for entry in entries(top) for node in entry["graph_nodes"]}
@@ -78,12 +80,12 @@ def pprof(go: str, file: Path, *options: str) -> list[str]:
 
 
 def test_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -> None:
-    of_type = [entry for entry in entries(ask("op", "-show_name_regexes", "MatMul")) if entry["name"] == "MatMul"]
-    products = {node["name"] for entry in of_type for node in entry["graph_nodes"] if node["run_count"]}
+    op_entries = [entry for entry in entries(ask("op", "-show_name_regexes", "MatMul")) if entry["name"] == "MatMul"]
+    products = {node["name"] for entry in op_entries for node in entry["graph_nodes"] if node["run_count"]}
     view = ask("code")
     assert len(products) >= 2, "products and their gradients"
-    assert products <= below(view, FRAME, FRAME + " (gradient)")
-    assert len(below(view, FRAME) & products) == 1
+    assert products <= nodes_below(view, FRAME, FRAME + " (gradient)")
+    assert len(nodes_below(view, FRAME) & products) == 1
 
 
 def test_pprof_reads_what_the_code_view_writes(job: str, go: str, tmp_path: Path) -> None:
@@ -93,10 +95,10 @@ def test_pprof_reads_what_the_code_view_writes(job: str, go: str, tmp_path: Path
     nodes = {node["name"]: node["float_ops"] for leaf in leaves for node in leaf["graph_nodes"]}
     assert sum(nodes.values()) > 0
     raw = pprof(go, file, "-raw")
-    samples = [int(found[1]) for line in raw if (found := re.match(r" +1 +(\d+):", line))]
-    labels = [found[1] for line in raw if (found := re.search(r"graph node::\[(.*)\]", line))]
+    samples = [int(match[1]) for line in raw if (match := re.match(r" +1 +(\d+):", line))]
+    labels = [match[1] for line in raw if (match := re.search(r"graph node::\[(.*)\]", line))]
     assert dict(zip(labels, samples, strict=True)) == nodes
-    top = {found[2]: int(found[1]) for line in pprof(go, file, *OWN) if (found := TOP.match(line))}
+    top = {match[2]: int(match[1]) for line in pprof(go, file, *OWN) if (match := TOP.match(line))}
     assert sum(top.values()) == sum(samples)
     assert max(top, key=lambda name: top[name]).startswith("python_lines:product")
     assert sum(line.startswith("graph node::") for line in pprof(go, file, "-traces")) == len(samples)

@@ -32,9 +32,9 @@ time.sleep(1)
 #: The longest time of a command in seconds, including the start or stop of daemons. A blocked
 #: command never ends.
 PATIENCE_S = 20.0
-#: Places of files that a normal run does not create, besides those that it does. The last one is
-#: the runtime folder itself.
-RARE = ("report.log", "given-up/00000000000000ab.json", "announce/.123-00000000000000ab", ".")
+#: Places that are tried although a normal run creates no file there. The last place is the runtime
+#: folder itself.
+MORE_PLACES = ("report.log", "given-up/00000000000000ab.json", "announce/.123-00000000000000ab", ".")
 TFPROF, RUN = "tfprof.cli.main", "tfprof.agent.launcher.run"
 COMMANDS = (
     (RUN, sys.executable, "-c", "pass"),
@@ -47,7 +47,7 @@ COMMANDS = (
 )
 #: The longest time of a command in an empty store, also of one that starts daemons (seconds).
 COMMAND_MAX_S = 2.0
-AT_ONCE = 4
+THREADS = 4
 TRIES_ALL = os.environ.get("TFPROF_ODD_FILES") == "all"
 
 
@@ -56,13 +56,13 @@ def run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
-def profiled() -> str:
+def run_job() -> str:
     """Run the job, then `tfprof status` and `tfprof stop`; return the output of the launcher."""
-    ended = run("tfprof.agent.launcher.run", sys.executable, "-c", JOB)
-    assert ended.returncode == 0
+    completed = run("tfprof.agent.launcher.run", sys.executable, "-c", JOB)
+    assert completed.returncode == 0
     for command in ("status", "stop"):
         assert run("tfprof.cli.main", command).returncode == 0
-    return ended.stderr
+    return completed.stderr
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_odd_announcements_and_launch_files_are_ignored(place: Path) -> None:
         make(place / "announce" / f"{100 + number}-{number:016x}")
         make(place / "launches" / f"{number:016x}.json")
         make(place / "launches" / f"{number + 16:016x}.done")
-    assert "1 spans" in profiled() or "tfprof op" in profiled()
+    assert "1 spans" in run_job() or "tfprof op" in run_job()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_odd_announcements_and_launch_files_are_ignored(place: Path) -> None:
 def test_an_odd_file_that_is_not_essential_is_ignored(place: Path, name: str, kind: str) -> None:
     (place / name).unlink(missing_ok=True)
     ODD_FILES[kind](place / name)
-    assert "tfprof op" in profiled()
+    assert "tfprof op" in run_job()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_an_odd_file_that_is_not_essential_is_ignored(place: Path, name: str, ki
 def test_an_odd_file_that_a_daemon_needs_is_reported_in_one_line(place: Path, name: str, kind: str, slug: str) -> None:
     ODD_FILES[kind](place / name)
     began = time.monotonic()
-    report = profiled()
+    report = run_job()
     assert time.monotonic() - began < PATIENCE_S
     assert report.startswith("tfprof: no profile: ")
     assert report.endswith(f"[{slug}]\n")
@@ -115,7 +115,7 @@ class Case(NamedTuple):
     command: tuple[str, ...]
 
 
-class Tried(NamedTuple):
+class Outcome(NamedTuple):
     """The time of a command (seconds), its exit status and its standard error."""
 
     seconds: float
@@ -141,26 +141,26 @@ def places(folder: Path) -> Iterator[str]:
 
 def places_of_a_run(store: Path) -> set[str]:
     """Run the job and return the places of all files that have been in the runtime folder."""
-    folder, found, ended = Path(runtime_dir.make_instance(str(store))), set(RARE), threading.Event()
+    folder, result, has_ended = Path(runtime_dir.make_instance(str(store))), set(MORE_PLACES), threading.Event()
 
     def watch() -> None:
-        while not ended.wait(0.002):
-            found.update(places(folder))
+        while not has_ended.wait(0.002):
+            result.update(places(folder))
 
-    watching = threading.Thread(target=watch)
-    watching.start()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     try:
-        profiled()
+        run_job()
     finally:
-        ended.set()
-        watching.join()
-    return found
+        has_ended.set()
+        watcher.join()
+    return result
 
 
 def cases(names: set[str]) -> list[Case]:
     """Return all cases, or a Latin square: pairwise combinations of place, kind and command."""
     if TRIES_ALL:
-        return [Case(*each) for each in itertools.product(sorted(names), ODD_FILES, COMMANDS)]
+        return [Case(*parts) for parts in itertools.product(sorted(names), ODD_FILES, COMMANDS)]
     return [
         Case(name, kind, COMMANDS[(row + column) % len(COMMANDS)])
         for row, name in enumerate(sorted(names))
@@ -168,13 +168,13 @@ def cases(names: set[str]) -> list[Case]:
     ]
 
 
-def try_command(base: Path, case: Case) -> Tried:
+def try_command(base: Path, case: Case) -> Outcome:
     """Run the command of ``case`` with a runtime folder and a store of its own, below ``base``."""
     (base / "run").mkdir(mode=0o700, parents=True)
     environ = {**os.environ, "XDG_RUNTIME_DIR": str(base / "run"), "TFPROF_STORE": str(base / "store")}
     environ |= {"TFPROF_AGENT_IDLE": "1", "TFPROF_COLLECTOR_IDLE": "1"}
-    made = f"from tfprof.formats import runtime_dir; print(runtime_dir.make_instance({str(base / 'store')!r}))"
-    place = subprocess.run([sys.executable, "-c", made], env=environ, capture_output=True, text=True, check=True).stdout
+    code = f"from tfprof.formats import runtime_dir; print(runtime_dir.make_instance({str(base / 'store')!r}))"
+    place = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True).stdout
     path = Path(place.strip()) / case.place
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     ODD_FILES[case.kind](path)
@@ -182,12 +182,12 @@ def try_command(base: Path, case: Case) -> Tried:
     began = time.monotonic()
     try:
         command = [sys.executable, "-m", module, *arguments]
-        done = subprocess.run(
+        completed = subprocess.run(
             command, env=environ, stdin=-3, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return Tried(PATIENCE_S, -1, "")
-    return Tried(time.monotonic() - began, done.returncode, done.stderr)
+        return Outcome(PATIENCE_S, -1, "")
+    return Outcome(time.monotonic() - began, completed.returncode, completed.stderr)
 
 
 def daemons_below(folder: Path) -> list[int]:
@@ -204,20 +204,26 @@ def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback
 ) -> None:
     names = places_of_a_run(private_places)
     assert {"agent.pid", "collector.sock", "announce", "launches/00000000000000ab.json"} <= names
-    todo = cases(names)
-    plain = [Case("unused", kind, command) for kind in ("deep", "folder") for command in COMMANDS]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        every = [*plain, *todo]
-        results = list(pool.map(lambda at: try_command(tmp_path / f"{at}", every[at]), range(len(every))))
-    assert [each for each in zip(every, results, strict=True) if each[1].is_failure] == []
+    odd_cases = cases(names)
+    plain_cases = [Case("unused", kind, command) for kind in ("deep", "folder") for command in COMMANDS]
+    with ThreadPoolExecutor(THREADS) as pool:
+        all_cases = [*plain_cases, *odd_cases]
+        results = list(pool.map(lambda at: try_command(tmp_path / f"{at}", all_cases[at]), range(len(all_cases))))
+    assert [
+        case_and_outcome for case_and_outcome in zip(all_cases, results, strict=True) if case_and_outcome[1].is_failure
+    ] == []
     limits = {
         command: max(
             [COMMAND_MAX_S]
-            + [2 * one.seconds for case, one in zip(plain, results, strict=False) if case.command == command]
+            + [
+                2 * outcome.seconds
+                for case, outcome in zip(plain_cases, results, strict=False)
+                if case.command == command
+            ]
         )
         for command in COMMANDS
     }
-    slow = [case for case, one in zip(every, results, strict=True) if one.seconds > limits[case.command]]
+    slow = [case for case, outcome in zip(all_cases, results, strict=True) if outcome.seconds > limits[case.command]]
     # On a loaded machine a command is slow at times, also without an odd file.
     slow = [
         case
@@ -227,5 +233,5 @@ def test_no_odd_file_anywhere_blocks_a_command_or_makes_it_fail_with_a_traceback
         )
     ]
     assert slow == []
-    print(f"{len(names)} places, {len(todo)} cases, {max(one.seconds for one in results):.1f} s at most")
+    print(f"{len(names)} places, {len(odd_cases)} cases, {max(outcome.seconds for outcome in results):.1f} s at most")
     until(lambda: not daemons_below(tmp_path), "the end of the daemons")

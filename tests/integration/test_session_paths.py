@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob, bare
+from fakes.armed_job import JOBS, ArmedJob, run_unarmed
 from fakes.channel_reader import ordinals
 from tfprof.collector.summaries.steps import call
 from tfprof.formats import layout
@@ -20,29 +20,29 @@ def python(request):
 
 
 @pytest.fixture(scope="module")
-def alone(python):
-    return bare(python, SCRIPT)
+def unarmed(python):
+    return run_unarmed(python, SCRIPT)
 
 
 @pytest.fixture(params=["all", "every=2", "off"], scope="module")
 def job(request, python, tmp_path_factory):
-    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), TFPROF_TRACE=request.param) as running:
-        running.until_ready()
-        running.trace = request.param
-        running.read = running.reader().take(ended=True)
-        running.read.close()
-        running.ended = running.finish()
-        yield running
+    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), TFPROF_TRACE=request.param) as armed_job:
+        armed_job.until_ready()
+        armed_job.trace = request.param
+        armed_job.read = armed_job.reader().take(ended=True)
+        armed_job.read.close()
+        armed_job.result = armed_job.finish()
+        yield armed_job
 
 
 def runs_of(job):
     return [span for span in job.read.spans if span.kind in layout.RUN_KINDS]
 
 
-def test_the_job_sees_the_same_as_without_tfprof(job, alone):
-    status, output, errors = job.ended
-    assert (status, output) == alone[:2]
-    assert LOG.sub("", errors) == LOG.sub("", alone[2])
+def test_the_job_sees_the_same_as_without_tfprof(job, unarmed):
+    status, output, errors = job.result
+    assert (status, output) == unarmed[:2]
+    assert LOG.sub("", errors) == LOG.sub("", unarmed[2])
 
 
 def test_every_run_is_a_span(job):
@@ -61,25 +61,25 @@ def test_failed_runs_are_flagged(job):
     assert sum(span.count for span in failed) == 3
 
 
-def test_every_traced_run_is_kept(job):
+def test_every_traced_run_is_recorded(job):
     traced = {
         (span.kind, number)
         for span in runs_of(job)
         if span.flags & layout.FLAG_TRACED and not span.flags & layout.FLAG_FAILED
         for number in range(span.ordinal, span.ordinal + span.count)
     }
-    kept = {(record.flags, record.step) for record in job.read.records_of(layout.RUN_METADATA)}
+    recorded = {(record.flags, record.step) for record in job.read.records_of(layout.RUN_METADATA)}
     if job.trace == "off":
-        assert not kept
+        assert not recorded
         assert len(traced) == 3  # the runs that the job itself traced
         return
-    assert kept == traced
+    assert recorded == traced
     assert all(
         record.data[:1] == b"\x0a" and len(record.data) > 100 for record in job.read.records_of(layout.RUN_METADATA)
     )
     assert job.read.word("dropped_traces") == 0
     if job.trace == "all":
-        assert len(kept) == sum(RUNS.values()) - 3
+        assert len(recorded) == sum(RUNS.values()) - 3
 
 
 def test_spans_of_different_runs_have_different_keys(job):
@@ -113,11 +113,11 @@ def test_the_hello_page_identifies_the_job(job):
     assert job.announced() == {f"{job.pid}-{job.read.word('uid'):016x}": f"channel\n{launch:016x}\n"}
 
 
-@pytest.mark.parametrize(("trace", "before"), [("all", 1), ("steps=1-2", 12)], ids=["traced", "plain"])
-def test_an_uncaught_error_prints_the_same_as_without_tfprof(python, trace, before, tmp_path):
+@pytest.mark.parametrize(("trace", "runs"), [("all", 1), ("steps=1-2", 12)], ids=["traced", "plain"])
+def test_an_uncaught_error_prints_the_same_as_without_tfprof(python, trace, runs, tmp_path):
     script = JOBS / "failing_run.py"
-    errors = bare(python, script, str(before))[2]
+    errors = run_unarmed(python, script, str(runs))[2]
     assert errors.count("Traceback") >= 4
-    with ArmedJob(python, script, tmp_path, str(before), TFPROF_TRACE=trace) as job:
-        found = job.finish()
-    assert LOG.sub("", found[2]) == LOG.sub("", errors)
+    with ArmedJob(python, script, tmp_path, str(runs), TFPROF_TRACE=trace) as job:
+        result = job.finish()
+    assert LOG.sub("", result[2]) == LOG.sub("", errors)

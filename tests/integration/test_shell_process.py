@@ -24,7 +24,7 @@ SHELL = [sys.executable, "-m", "tfprof.cli.main", "shell"]
 #: A terminal's answer to the query for the position of the cursor.
 CURSOR_AT = b"\x1b[1;1R"
 #: Beginning of a prompt: the code that turns bracketed paste on.
-PROMPTS = b"\x1b[?2004h"
+PROMPT_BEGIN = b"\x1b[?2004h"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ class Terminal:
     """A shell on a terminal of 24 lines of 100 characters."""
 
     def __init__(self, *words: str, state: Path) -> None:
-        self._seen = b""
+        self._output = b""
         self.pid, self._terminal = pty.fork()
         if self.pid:
             fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
@@ -54,16 +54,18 @@ class Terminal:
     def prompt(self) -> str:
         """Wait for the next prompt; return the output until then."""
         return self._wait(
-            lambda shown: "tfprof>" in self._seen.rpartition(PROMPTS)[2].decode() and PROMPTS in self._seen
+            lambda shown: (
+                "tfprof>" in self._output.rpartition(PROMPT_BEGIN)[2].decode() and PROMPT_BEGIN in self._output
+            )
         )
 
-    def _wait(self, seen: Callable[[str], bool]) -> str:
+    def _wait(self, condition: Callable[[str], bool]) -> str:
         deadline = time.monotonic() + 60
         shown = ""
         while time.monotonic() < deadline:
-            shown = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self._seen).decode("utf-8", "replace")
-            if seen(shown):
-                self._seen = b""
+            shown = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self._output).decode("utf-8", "replace")
+            if condition(shown):
+                self._output = b""
                 return shown
             if select.select([self._terminal], [], [], 0.1)[0]:
                 self._read()
@@ -76,9 +78,9 @@ class Terminal:
             data = b""
         if b"\x1b[6n" in data:
             os.write(self._terminal, CURSOR_AT)
-        self._seen += data
+        self._output += data
 
-    def ended(self) -> int:
+    def wait_end(self) -> int:
         """Wait until the shell ends; return its exit status, or -1 after a minute."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -99,9 +101,9 @@ class Terminal:
 
 @pytest.fixture
 def terminal(store: Path, tmp_path: Path) -> Iterator[Terminal]:
-    one = Terminal("aa10", "--store", str(store), state=tmp_path)
-    yield one
-    one.close()
+    new_terminal = Terminal("aa10", "--store", str(store), state=tmp_path)
+    yield new_terminal
+    new_terminal.close()
 
 
 def test_typed_lines_are_completed_answered_and_kept_in_the_history(terminal: Terminal, tmp_path: Path) -> None:
@@ -119,32 +121,32 @@ def test_typed_lines_are_completed_answered_and_kept_in_the_history(terminal: Te
     terminal.type("history\r")
     assert "2  scope -show_name_regexes net/MatMul" in terminal.prompt()
     terminal.type("exit\r")
-    assert terminal.ended() == 0
+    assert terminal.wait_end() == 0
     history = tmp_path / "tfprof" / "shell_history"
     assert history.read_text().splitlines()[0] == "op -order_by micros"
     assert history.stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tfprof"]
 
 
-def test_a_new_shell_has_the_history_of_earlier_ones(terminal: Terminal, store: Path, tmp_path: Path) -> None:
+def test_a_new_shell_has_the_history_of_earlier_shells(terminal: Terminal, store: Path, tmp_path: Path) -> None:
     terminal.prompt()
     terminal.type("set -max_depth 7\r")
     terminal.prompt()
     terminal.type("\x04")
-    assert terminal.ended() == 0
-    later = Terminal("aa10", "--store", str(store), state=tmp_path)
+    assert terminal.wait_end() == 0
+    second = Terminal("aa10", "--store", str(store), state=tmp_path)
     try:
-        later.prompt()
-        later.type("\x1b[A")
-        later.until("set -max_depth 7")
-        later.type("\r")
-        later.prompt()
-        later.type("\r")
-        assert re.search(r"-max_depth +7", later.prompt())
-        later.type("\x04")
-        assert later.ended() == 0
+        second.prompt()
+        second.type("\x1b[A")
+        second.until("set -max_depth 7")
+        second.type("\r")
+        second.prompt()
+        second.type("\r")
+        assert re.search(r"-max_depth +7", second.prompt())
+        second.type("\x04")
+        assert second.wait_end() == 0
     finally:
-        later.close()
+        second.close()
 
 
 def test_ctrl_c_drops_a_line_and_ctrl_d_ends(terminal: Terminal) -> None:
@@ -154,12 +156,12 @@ def test_ctrl_c_drops_a_line_and_ctrl_d_ends(terminal: Terminal) -> None:
     terminal.type("\x03")
     assert "E:" not in terminal.prompt()
     terminal.type("\x04")
-    assert terminal.ended() == 0
-    assert b"Traceback" not in terminal._seen
+    assert terminal.wait_end() == 0
+    assert b"Traceback" not in terminal._output
 
 
 def test_the_output_to_a_pipe_has_no_prompt(store: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         [*SHELL, "aa10", "--store", str(store)],
         input="op -select occurrence\nnonsense\nscope -select params\n",
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
@@ -167,10 +169,10 @@ def test_the_output_to_a_pipe_has_no_prompt(store: Path, tmp_path: Path) -> None
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    assert done.stderr == "tfprof: no such command 'nonsense' (help) [usage]\n"
-    assert done.stdout.count(" view of job ") == 2
-    assert "tfprof>" not in done.stdout
+    assert completed.returncode == 1
+    assert completed.stderr == "tfprof: no such command 'nonsense' (help) [usage]\n"
+    assert completed.stdout.count(" view of job ") == 2
+    assert "tfprof>" not in completed.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -35,32 +35,32 @@ EXECUTIONS = (
 @pytest.fixture
 def viewer(tmp_path: Path) -> Iterator[TraceViewer]:
     """The viewer in a browser."""
-    with trace_viewer(tmp_path) as opened:
-        yield opened
+    with trace_viewer(tmp_path) as page:
+        yield page
 
 
-def made(store: Path) -> None:
+def write_gpu_job(store: Path) -> None:
     """Write a job with one step on a CPU and a GPU."""
     nodes = [message(wire.NODE_DEF, name=name, op=name, input=inputs) for name, inputs in INPUTS.items()]
     devices = []
     for device in (CPU, GPU, STREAM):
         stats = []
-        for _, name, start, lasted, in_use, allocation in (row for row in EXECUTIONS if row[0] == device):
-            at = allocation and message(wire.RECORD, alloc_micros=BEGIN + allocation[0], alloc_bytes=allocation[1])
+        for _, name, start, duration, in_use, allocation in (row for row in EXECUTIONS if row[0] == device):
+            record = allocation and message(wire.RECORD, alloc_micros=BEGIN + allocation[0], alloc_bytes=allocation[1])
             allocator = in_use and message(
                 wire.ALLOCATOR,
                 allocator_name="GPU_0_bfc",
                 allocator_bytes_in_use=in_use,
-                allocation_records=[at] if at else [],
+                allocation_records=[record] if record else [],
             )
-            times = {"all_start_micros": BEGIN + start, "op_end_rel_micros": lasted}
+            times = {"all_start_micros": BEGIN + start, "op_end_rel_micros": duration}
             stats.append(message(wire.NODE_STATS, node_name=name, **times, memory=[allocator] if allocator else []))
         devices.append(message(wire.DEVICE, device=device, node_stats=stats))
     step = message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
     write_job(store, 1, traced(message(wire.GRAPH_DEF, node=nodes), [step]))
 
 
-def written(store: Path, view: str, step: int) -> Path:
+def write_timeline(store: Path, view: str, step: int) -> Path:
     """Write the timeline of a view of the last job with a command; return its path."""
     out = store.parent / "timeline"
     options = ("-max_depth", "10000", "-step", str(step), "-output", f"timeline:outfile={out}")
@@ -80,8 +80,8 @@ def lanes(summary: Any) -> dict[str, list[list[tuple[str, int, int]]]]:
 
 def test_the_viewer_shows_devices_lanes_arrows_and_memory(viewer: TraceViewer, tmp_path: Path) -> None:
     """Overlapping executions are in different lanes, and arrows connect devices."""
-    made(tmp_path / "store")
-    summary = viewer.open(written(tmp_path / "store", "graph", 0))
+    write_gpu_job(tmp_path / "store")
+    summary = viewer.open(write_timeline(tmp_path / "store", "graph", 0))
     assert not summary["warnings"]
     assert not viewer.errors
     assert lanes(summary) == {
@@ -115,7 +115,7 @@ def test_the_viewer_shows_a_whole_real_step(
     subprocess.run([python, ORACLE, tmp_path, "full"], check=True, capture_output=True, timeout=240)
     parts = [path.read_bytes() for path in sorted(tmp_path.glob("run-*.pb"))]
     write_job(tmp_path / "store", 1, traced((tmp_path / "graph.pb").read_bytes(), parts))
-    path = written(tmp_path / "store", "graph", 2)
+    path = write_timeline(tmp_path / "store", "graph", 2)
     events = json.loads(path.read_text())["traceEvents"]
     bars = [event for event in events if event["ph"] == "X"]
     first = min(event["ts"] for event in bars)
@@ -131,8 +131,8 @@ def test_the_viewer_shows_a_whole_real_step(
 
 
 def test_the_viewer_shows_the_scope_view_as_a_flame_graph(viewer: TraceViewer, tmp_path: Path) -> None:
-    made(tmp_path / "store")
-    summary = viewer.open(written(tmp_path / "store", "scope", -1))
+    write_gpu_job(tmp_path / "store")
+    summary = viewer.open(write_timeline(tmp_path / "store", "scope", -1))
     assert not summary["warnings"]
     assert not viewer.errors
     assert lanes(summary) == {

@@ -31,7 +31,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def asked(
+def answered_cases(
     version: str, plain_forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The cases, each with TensorFlow's answers to its questions."""
@@ -42,14 +42,17 @@ def asked(
     return list(zip(cases, json.loads((folder / "answers.json").read_text()), strict=True))
 
 
-def stored(case: Mapping[str, Any], store: Path) -> None:
+def import_case(case: Mapping[str, Any], store: Path) -> None:
     """Import a case as a job."""
     nodes = graph(case["graph"], "graph")
     message = parsed(case["op_log"], OpLogProto, "op_log", (BINARY,))
-    known = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
+    log_rows = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
     steps = [step(number, data, "step") for number, data in case["steps"]]
     store_job(
-        store, "host", ImportSource("case", nodes, [known], iter(filter(None, steps)), {"op_log": True}), lambda _: None
+        store,
+        "host",
+        ImportSource("case", nodes, [log_rows], iter(filter(None, steps)), {"op_log": True}),
+        lambda _: None,
     )
 
 
@@ -57,27 +60,32 @@ def first_difference(theirs: str, mine: str) -> str:
     """Return the first event that differs."""
     events = [text.replace('},{"', '}\n,{"').split("\n") for text in (theirs, mine)]
     return next(
-        (f"{one} != {other}" for one, other in zip(*events, strict=False) if one != other), f"{list(map(len, events))}"
+        (
+            f"{their_event} != {my_event}"
+            for their_event, my_event in zip(*events, strict=False)
+            if their_event != my_event
+        ),
+        f"{list(map(len, events))}",
     )
 
 
 def test_timelines_equal_those_of_tensorflow_byte_for_byte(
-    version: str, asked: list[tuple[dict[str, Any], list[dict[str, Any]]]], tmp_path: Path
+    version: str, answered_cases: list[tuple[dict[str, Any], list[dict[str, Any]]]], tmp_path: Path
 ) -> None:
     """Compare files and printed output of each view, for one or all steps, with filters."""
     compared = dict.fromkeys(("graph", "scope", "code"), 0)
     out = tmp_path / "out"
     out.mkdir()
-    for at, (case, answers) in enumerate(asked):
+    for at, (case, answers) in enumerate(answered_cases):
         store = tmp_path / f"store-{at}"
-        stored(case, store)
+        import_case(case, store)
         job = ours.profiler(store, version)
         for question, answer in zip(case["questions"], answers, strict=True):
             mine = ours.ask(job, question, out)
-            about = f"seed {FIRST_SEED + at}: {question}"
-            assert sorted(mine["files"]) == sorted(answer["files"]), about
+            where = f"seed {FIRST_SEED + at}: {question}"
+            assert sorted(mine["files"]) == sorted(answer["files"]), where
             for name, text in answer["files"].items():
-                assert mine["files"][name] == text, f"{about} {name}: {first_difference(text, mine['files'][name])}"
+                assert mine["files"][name] == text, f"{where} {name}: {first_difference(text, mine['files'][name])}"
                 compared[question["view"]] += 1
-            assert mine["printed"] == answer["printed"], about
+            assert mine["printed"] == answer["printed"], where
     assert min(compared.values()) >= CASES // 4, compared

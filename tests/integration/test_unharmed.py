@@ -19,9 +19,9 @@ TFPROF = str(Path(sys.executable).parent / "tfprof")
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
     folder = tmp_path_factory.mktemp("unharmed")
-    found = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "TFPROF_STORE": str(folder / "store")}
-    yield {**found, "TF_CPP_MIN_LOG_LEVEL": "0"}
-    subprocess.run([TFPROF, "stop"], env=found, check=False, capture_output=True, timeout=60)
+    environ = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "TFPROF_STORE": str(folder / "store")}
+    yield {**environ, "TF_CPP_MIN_LOG_LEVEL": "0"}
+    subprocess.run([TFPROF, "stop"], env=environ, check=False, capture_output=True, timeout=60)
 
 
 def _run(environment: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
@@ -42,18 +42,18 @@ def test_a_job_runs_as_without_tfprof(
     scenario: str, output: str, environment: Mapping[str, str], tf2_python: Path
 ) -> None:
     command = [TFPROF + "-run", "--quiet", "--trace", "all", str(tf2_python), SCRIPT, scenario]
-    ended = _run(environment, *command)
-    assert (ended.returncode, ended.stdout) == (7, output), ended.stderr
-    assert "profiler_session" not in ended.stderr
-    assert "Exception ignored" not in ended.stderr
+    completed = _run(environment, *command)
+    assert (completed.returncode, completed.stdout) == (7, output), completed.stderr
+    assert "profiler_session" not in completed.stderr
+    assert "Exception ignored" not in completed.stderr
 
 
 def test_profiler_sessions_of_the_job_start_whatever_is_traced(
     environment: Mapping[str, str], tf2_python: Path
 ) -> None:
-    ended = _run(environment, TFPROF + "-run", "--quiet", "--trace", "all", str(tf2_python), SCRIPT, "sessions")
-    assert ended.returncode == 7, ended.stderr
-    assert ended.stderr.count("Profiler session started") == 50
+    completed = _run(environment, TFPROF + "-run", "--quiet", "--trace", "all", str(tf2_python), SCRIPT, "sessions")
+    assert completed.returncode == 7, completed.stderr
+    assert completed.stderr.count("Profiler session started") == 50
 
 
 @pytest.mark.parametrize("options", [(), ("--trace", "all")], ids=" ".join)
@@ -61,14 +61,16 @@ def test_objects_that_the_job_drops_are_freed_as_without_tfprof(
     options: tuple[str, ...], environment: Mapping[str, str], tf2_python: Path
 ) -> None:
     job = [str(tf2_python), str(Path(SCRIPT).with_name("references.py"))]
-    alone, traced = _run(environment, *job), _run(environment, TFPROF + "-run", "--quiet", *options, *job)
-    assert (traced.returncode, traced.stdout) == (alone.returncode, alone.stdout)
-    assert alone.stdout.count("True") == 6
+    unlaunched, traced = _run(environment, *job), _run(environment, TFPROF + "-run", "--quiet", *options, *job)
+    assert (traced.returncode, traced.stdout) == (unlaunched.returncode, unlaunched.stdout)
+    assert unlaunched.stdout.count("True") == 6
 
 
 def test_the_traces_of_short_lived_children_are_stored(environment: Mapping[str, str], tf2_python: Path) -> None:
-    ended = _run(environment, TFPROF + "-run", "--trace", "all", "--name", "kids", str(tf2_python), SCRIPT, "children")
-    assert (ended.returncode, ended.stdout) == (7, "0\n9\n0\n9\n"), ended.stderr
+    completed = _run(
+        environment, TFPROF + "-run", "--trace", "all", "--name", "kids", str(tf2_python), SCRIPT, "children"
+    )
+    assert (completed.returncode, completed.stdout) == (7, "0\n9\n0\n9\n"), completed.stderr
     jobs: list[dict[str, Any]] = json.loads(_run(environment, TFPROF, "jobs", "--json").stdout)["jobs"]
     kids = [job for job in jobs if job["name"] == "kids" and job["steps"]]
     assert [(job["steps"], job["traced"], job["lost"]) for job in kids] == [(11, 11, 0)] * 4

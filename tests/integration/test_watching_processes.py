@@ -20,7 +20,7 @@ JOBS = 8
 
 
 @pytest.fixture
-def busy(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+def busy_store(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     """A store with running jobs, and the process that writes to it until its input ends."""
     writer = subprocess.Popen(
         [sys.executable, ROOT / "tests/fakes/busy_store.py", tmp_path / "store", str(JOBS), "90"],
@@ -35,32 +35,32 @@ def busy(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     writer.communicate()
 
 
-def started(*words: object, **how: object) -> "subprocess.Popen[str]":
+def start(*words: object, **options: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [TFPROF, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how
+        [TFPROF, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )  # type: ignore[call-overload, no-any-return]
 
 
-def test_follow_prints_every_step_once_until_the_job_ends(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
-    store, writer = busy
-    follow = started("follow", "last", "--all", "--each", "--json", "--store", store)
+def test_follow_prints_every_step_once_until_the_job_ends(busy_store: tuple[Path, "subprocess.Popen[str]"]) -> None:
+    store, writer = busy_store
+    follow = start("follow", "last", "--all", "--each", "--json", "--store", store)
     time.sleep(5)  # the writer appends twice
     assert follow.poll() is None
     writer.communicate("")
     out, err = follow.communicate(timeout=60)
-    found = [json.loads(line) for line in out.splitlines()]
+    events = [json.loads(line) for line in out.splitlines()]
     assert (follow.returncode, err) == (0, "")
-    ends = [one for one in found if one["event"] == "end"]
+    ends = [event for event in events if event["event"] == "end"]
     assert len(ends) == 2, "the processes of one launch"
     for end in ends:
-        steps = [one["last"] for one in found if one["event"] == "steps" and one["job"] == end["job"]]
+        steps = [event["last"] for event in events if event["event"] == "steps" and event["job"] == end["job"]]
         assert (end["state"], end["status"]) == ("exited", 0)
         assert len(steps) == len(set(steps)) == end["steps"] > 0
 
 
-def test_follow_uses_almost_no_cpu_time(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
-    store, _ = busy
-    follow = started("follow", "last", "--store", store)
+def test_follow_uses_almost_no_cpu_time(busy_store: tuple[Path, "subprocess.Popen[str]"]) -> None:
+    store, _ = busy_store
+    follow = start("follow", "last", "--store", store)
     try:
         process = psutil.Process(follow.pid)
         time.sleep(6)  # it has started
@@ -74,11 +74,11 @@ def test_follow_uses_almost_no_cpu_time(busy: tuple[Path, "subprocess.Popen[str]
 
 
 def test_follow_ends_when_its_reader_closes_the_pipe_even_without_output(
-    busy: tuple[Path, "subprocess.Popen[str]"],
+    busy_store: tuple[Path, "subprocess.Popen[str]"],
 ) -> None:
-    store, _ = busy
+    store, _ = busy_store
     without_steps = f"{0x1000_0000_0000_0000 + (5 << 40):016x}"
-    follow = started("follow", without_steps, "--store", store)
+    follow = start("follow", without_steps, "--store", store)
     assert follow.stdout is not None
     assert follow.stdout.readline().startswith("job ")
     follow.stdout.close()
@@ -88,9 +88,9 @@ def test_follow_ends_when_its_reader_closes_the_pipe_even_without_output(
     follow.stderr.close()
 
 
-def test_ctrl_c_ends_follow_silently(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
-    store, _ = busy
-    follow = started("follow", "last", "--store", store)
+def test_ctrl_c_ends_follow_silently(busy_store: tuple[Path, "subprocess.Popen[str]"]) -> None:
+    store, _ = busy_store
+    follow = start("follow", "last", "--store", store)
     assert follow.stdout is not None
     follow.stdout.readline()
     follow.send_signal(signal.SIGINT)
@@ -100,9 +100,9 @@ def test_ctrl_c_ends_follow_silently(busy: tuple[Path, "subprocess.Popen[str]"])
 
 @pytest.mark.parametrize(("key", "status"), [(b"q", 0), (b"\x03", -signal.SIGINT)])
 def test_top_shows_the_slow_job_first_and_restores_the_terminal(
-    busy: tuple[Path, "subprocess.Popen[str]"], key: bytes, status: int
+    busy_store: tuple[Path, "subprocess.Popen[str]"], key: bytes, status: int
 ) -> None:
-    store, _ = busy
+    store, _ = busy_store
     main, terminal = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "24"}
     top = subprocess.Popen(
@@ -110,8 +110,8 @@ def test_top_shows_the_slow_job_first_and_restores_the_terminal(
     )
     os.close(terminal)
     try:
-        shown = read_until(main, b"train_6.py")
-        assert 0 < shown.index(b"train_4.py") < shown.index(b"train_3.py") < shown.index(b"train_6.py")
+        output = read_until(main, b"train_6.py")
+        assert 0 < output.index(b"train_4.py") < output.index(b"train_3.py") < output.index(b"train_6.py")
         os.write(main, key)
         read_until(main, b"\x1b[?1049l")
         assert top.wait(30) == status
@@ -123,10 +123,10 @@ def test_top_shows_the_slow_job_first_and_restores_the_terminal(
 
 def read_until(terminal: int, text: bytes) -> bytes:
     """Read from a terminal until ``text`` is shown; return the output until then."""
-    shown = b""
+    output = b""
     deadline = time.monotonic() + 90
-    while text not in shown:
-        assert time.monotonic() < deadline, shown[-2000:]
+    while text not in output:
+        assert time.monotonic() < deadline, output[-2000:]
         if select.select([terminal], [], [], 1)[0]:
-            shown += os.read(terminal, 65536)
-    return shown
+            output += os.read(terminal, 65536)
+    return output

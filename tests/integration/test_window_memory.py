@@ -15,28 +15,28 @@ SCRIPT = JOBS / "window_memory.py"
 
 @pytest.fixture(scope="module")
 def job(onednn, tf2_python, tmp_path_factory):
-    with ArmedJob(tf2_python, SCRIPT, tmp_path_factory.mktemp("job")) as running:
-        running.until_ready()
-        running.onednn = onednn
-        running.report = json.loads(running.output[-1])
-        running.read = running.reader().take(ended=True)
-        running.read.close()
-        assert running.finish()[0] == 0
-        yield running
+    with ArmedJob(tf2_python, SCRIPT, tmp_path_factory.mktemp("job")) as armed_job:
+        armed_job.until_ready()
+        armed_job.onednn = onednn
+        armed_job.report = json.loads(armed_job.output[-1])
+        armed_job.read = armed_job.reader().take(ended=True)
+        armed_job.read.close()
+        assert armed_job.finish()[0] == 0
+        yield armed_job
 
 
 def test_the_ops_of_a_window_have_the_memory_of_a_traced_session_run(job):
-    window, *_ = [each for each in job.read.records_of(layout.XSPACE) if each.flags == layout.FUNCTION]
-    found = Counter()
+    window, *_ = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
+    bytes_of_op = Counter()
     for row in executions(XSpace.FromString(window.data[layout.XSPACE_HEAD.size :]), 0):
-        found[row.label.decode()] += row.memory.total
+        bytes_of_op[row.label.decode()] += row.memory.total
     ops = {kind for kind, size in job.report["ops"].items() if size > 1000}
     assert {"_MklNativeConv2D" if job.onednn else "Conv2D", "TopKV2"} <= ops
     # A limitation (docs/tracing.md): oneDNN's allocator reports only large allocations to a
     # profiler session.
     expected = job.report["large" if job.onednn else "ops"]
     assert max(expected.values()) > 256 << 10
-    assert {kind: found[kind] for kind in ops} == {kind: expected[kind] for kind in ops}
+    assert {kind: bytes_of_op[kind] for kind in ops} == {kind: expected[kind] for kind in ops}
 
 
 def test_the_allocator_reports_only_within_a_window_and_never_in_a_forked_child(job):

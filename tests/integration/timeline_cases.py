@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from integration.oracle import messages as wire
-from integration.oracle.messages import mapped, message
+from integration.oracle.messages import map_entries, message
 from integration.oracle.queries import BASE
 
 DEVICES: Final = (
@@ -45,106 +45,102 @@ FUNCTIONS: Final = (
     "ü" * 12,
 )
 FILES: Final = ("/home/ada/train.py", "model.py", "größe.py")
-LEASTS: Final = (0, 1, 5, 40, 200)
+MINIMUM_VALUES: Final = (0, 1, 5, 40, 200)
 #: Sizes that have between one and seventeen digits when they are printed in megabytes.
 SIZES: Final = (0, 1, 512, 1000, 123_456, 1_000_000, 1_234_567, 99_999_950, 123_456_789_012, 3 * 10**15 + 1)
 
 
-def graph(chance: random.Random, count: int) -> tuple[bytes, list[str]]:
+def graph(rng: random.Random, count: int) -> tuple[bytes, list[str]]:
     """Return a serialized graph and the names of its nodes."""
     names: list[str] = []
     nodes = []
     for at in range(count):
-        sources = [chance.choice(names) for _ in range(chance.choice((0, 1, 1, 2, 4)) if names else 0)]
-        name = f"{chance.choice(SCOPES)}{chance.choice(('n', 'n', 'N', 'ü'))}{at}"
+        sources = [rng.choice(names) for _ in range(rng.choice((0, 1, 1, 2, 4)) if names else 0)]
+        name = f"{rng.choice(SCOPES)}{rng.choice(('n', 'n', 'N', 'ü'))}{at}"
         names.append(name)
-        inputs = [chance.choice(("", "", "^")) + source for source in sources]
-        nodes.append(message(wire.NODE_DEF, name=name, op=chance.choice(OPS), input=inputs))
+        inputs = [rng.choice(("", "", "^")) + source for source in sources]
+        nodes.append(message(wire.NODE_DEF, name=name, op=rng.choice(OPS), input=inputs))
     return message(wire.GRAPH_DEF, node=nodes, versions=b""), names
 
 
-def _allocator(chance: random.Random, start: int, end: int) -> bytes:
+def _allocator(rng: random.Random, start: int, end: int) -> bytes:
     moments = [
-        chance.choice((end, start + chance.randrange(-300, 300))) for _ in range(chance.choice((0, 1, 1, 4)))
-    ] + chance.choice(([], [0], [-9]))
-    records = [message(wire.RECORD, alloc_micros=at, alloc_bytes=chance.choice((*SIZES, -512))) for at in moments]
+        rng.choice((end, start + rng.randrange(-300, 300))) for _ in range(rng.choice((0, 1, 1, 4)))
+    ] + rng.choice(([], [0], [-9]))
+    records = [message(wire.RECORD, alloc_micros=at, alloc_bytes=rng.choice((*SIZES, -512))) for at in moments]
     return message(
         wire.ALLOCATOR,
-        allocator_name=chance.choice(("GPU_0_bfc", "GPU_0_bfc", "gpu_host_bfc", "cpu")),
-        total_bytes=chance.choice(SIZES),
-        allocator_bytes_in_use=chance.choice(SIZES),
+        allocator_name=rng.choice(("GPU_0_bfc", "GPU_0_bfc", "gpu_host_bfc", "cpu")),
+        total_bytes=rng.choice(SIZES),
+        allocator_bytes_in_use=rng.choice(SIZES),
         allocation_records=records,
     )
 
 
-def _execution(chance: random.Random, name: str, start: int, *, backwards: bool) -> bytes:
-    began = chance.choices((start, 0, -3), (30, 1, 1))[0]
-    lasted = chance.choice(
-        (0, 1, 1, 3, 10, 40, chance.randrange(400), -150 if backwards and chance.random() < 0.6 else 50)
-    )
-    kept = message(wire.MEMORY, temp_memory_size=7, persistent_memory_size=chance.choice(SIZES))
+def _execution(rng: random.Random, name: str, start: int, *, backwards: bool) -> bytes:
+    began = rng.choices((start, 0, -3), (30, 1, 1))[0]
+    duration = rng.choice((0, 1, 1, 3, 10, 40, rng.randrange(400), -150 if backwards and rng.random() < 0.6 else 50))
+    memory_stats = message(wire.MEMORY, temp_memory_size=7, persistent_memory_size=rng.choice(SIZES))
     return message(
         wire.NODE_STATS,
-        node_name=name + chance.choice(("", ":Label")),
+        node_name=name + rng.choice(("", ":Label")),
         all_start_micros=began,
-        op_end_rel_micros=lasted,
-        memory=[_allocator(chance, start, start + lasted) for _ in range(chance.choice((0, 1, 1, 2)))],
-        memory_stats=kept if chance.random() < 0.4 else None,
+        op_end_rel_micros=duration,
+        memory=[_allocator(rng, start, start + duration) for _ in range(rng.choice((0, 1, 1, 2)))],
+        memory_stats=memory_stats if rng.random() < 0.4 else None,
     )
 
 
-def run_metadata(chance: random.Random, names: Sequence[str], base: int, *, backwards: bool) -> bytes:
+def run_metadata(rng: random.Random, names: Sequence[str], base: int, *, backwards: bool) -> bytes:
     """Return the RunMetadata of a step of ``names`` that starts about ``base`` (µs).
 
     With ``backwards`` some executions end before they start.
     """
     devices = []
-    length = chance.choice((1, 20, 300, 3000))
-    for device in chance.sample(DEVICES, chance.randint(1, len(DEVICES))):
-        ran = [chance.choice(names) for _ in range(chance.choice((1, len(names), 2 * len(names))))]
-        stats = [_execution(chance, name, base + chance.randrange(length), backwards=backwards) for name in ran]
+    length = rng.choice((1, 20, 300, 3000))
+    for device in rng.sample(DEVICES, rng.randint(1, len(DEVICES))):
+        executed = [rng.choice(names) for _ in range(rng.choice((1, len(names), 2 * len(names))))]
+        stats = [_execution(rng, name, base + rng.randrange(length), backwards=backwards) for name in executed]
         devices.append(message(wire.DEVICE, device=device, node_stats=stats))
     return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
 
 
-def op_log(chance: random.Random, names: Sequence[str]) -> bytes:
+def op_log(rng: random.Random, names: Sequence[str]) -> bytes:
     """Return an op log with Python stacks of most of ``names``."""
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
     frames = [
-        message(
-            wire.TRACE, lineno=chance.randrange(3), file_id=chance.choice(files), function_id=chance.choice(functions)
-        )
+        message(wire.TRACE, lineno=rng.randrange(3), file_id=rng.choice(files), function_id=rng.choice(functions))
         for _ in range(8)
     ]
     entries = [
         message(
             wire.LOG_ENTRY,
             name=name,
-            code_def=message(wire.CODE_DEF, traces=[chance.choice(frames) for _ in range(chance.randint(1, 4))]),
+            code_def=message(wire.CODE_DEF, traces=[rng.choice(frames) for _ in range(rng.randint(1, 4))]),
         )
         for name in names
-        if name == names[0] or chance.random() < 0.9
+        if name == names[0] or rng.random() < 0.9
     ]
-    return message(wire.OP_LOG, log_entries=entries, id_to_string=mapped(enumerate(strings)))
+    return message(wire.OP_LOG, log_entries=entries, id_to_string=map_entries(enumerate(strings)))
 
 
-def question(chance: random.Random, view: str, step: int, names: Sequence[str], *, by_numbers: bool) -> dict[str, Any]:
+def question(rng: random.Random, view: str, step: int, names: Sequence[str], *, by_numbers: bool) -> dict[str, Any]:
     """Return a question for a timeline; with ``by_numbers`` its filters may depend on counters."""
-    options = dict(BASE, step=step, output="timeline:outfile=FOLDER/t", order_by=chance.choice(("name", "")))
-    if chance.random() < 0.4:
-        types = [chance.choice((*OPS, ".*gpu.*", ".*cpu:0", "C.*")) for _ in range(chance.randint(1, 3))]
+    options = dict(BASE, step=step, output="timeline:outfile=FOLDER/t", order_by=rng.choice(("name", "")))
+    if rng.random() < 0.4:
+        types = [rng.choice((*OPS, ".*gpu.*", ".*cpu:0", "C.*")) for _ in range(rng.randint(1, 3))]
         options["account_type_regexes"] = types
     if by_numbers:
-        options["order_by"] = chance.choice(("name", "micros", "bytes", ""))
-        if chance.random() < 0.3:
-            options[chance.choice(("min_micros", "min_cpu_micros", "min_accelerator_micros"))] = chance.choice(LEASTS)
-    if chance.random() < 0.2:
-        some = [chance.choice(names) for _ in range(3)] if view != "code" else ["[gm].*"]
-        options[chance.choice(("start_name_regexes", "hide_name_regexes"))] = [*some, "a.*"]
-    if chance.random() < 0.2:
-        options["max_depth"] = chance.choice((1, 2, 3, 5))
-    options["account_displayed_op_only"] = chance.random() < 0.3
+        options["order_by"] = rng.choice(("name", "micros", "bytes", ""))
+        if rng.random() < 0.3:
+            options[rng.choice(("min_micros", "min_cpu_micros", "min_accelerator_micros"))] = rng.choice(MINIMUM_VALUES)
+    if rng.random() < 0.2:
+        patterns = [rng.choice(names) for _ in range(3)] if view != "code" else ["[gm].*"]
+        options[rng.choice(("start_name_regexes", "hide_name_regexes"))] = [*patterns, "a.*"]
+    if rng.random() < 0.2:
+        options["max_depth"] = rng.choice((1, 2, 3, 5))
+    options["account_displayed_op_only"] = rng.random() < 0.3
     return {"view": view, "options": options}
 
 
@@ -155,17 +151,18 @@ def case(seed: int) -> dict[str, Any]:
     tfprof averages over the traces of a step and TensorFlow adds them up. In another fourth of the
     cases some executions end before they start. TensorFlow can draw only the graph view of these.
     """
-    chance = random.Random(seed)
-    twice, backwards = seed % 4 == 0, seed % 4 == 1
-    wired, names = graph(chance, chance.choice((1, 3, 10, 30, 60)))
-    ran = [*names, *names, "_SINK", "edge_7_n"]
-    base = chance.choice((1, 90, 10**15 + 5, 1_700_000_000_000_000))
-    numbers = sorted(chance.choices((0, 1, 7), k=3) if twice else chance.sample((0, 1, 2, 7), chance.randint(1, 3)))
+    rng = random.Random(seed)
+    has_repeats, backwards = seed % 4 == 0, seed % 4 == 1
+    serialized, names = graph(rng, rng.choice((1, 3, 10, 30, 60)))
+    executed = [*names, *names, "_SINK", "edge_7_n"]
+    base = rng.choice((1, 90, 10**15 + 5, 1_700_000_000_000_000))
+    numbers = sorted(rng.choices((0, 1, 7), k=3) if has_repeats else rng.sample((0, 1, 2, 7), rng.randint(1, 3)))
     steps = [
-        (number, run_metadata(chance, ran, base + 10**6 * at, backwards=backwards)) for at, number in enumerate(numbers)
+        (number, run_metadata(rng, executed, base + 10**6 * at, backwards=backwards))
+        for at, number in enumerate(numbers)
     ]
-    asked = [("graph", step) for step in [-1, *sorted(set(numbers))] for _ in range(2)]
-    if not twice and not backwards:
-        asked += [(view, chance.choice([-1, *numbers])) for view in ("scope", "scope", "code")]
-    questions = [question(chance, view, step, names, by_numbers=not twice) for view, step in asked]
-    return {"graph": wired, "op_log": op_log(chance, names), "steps": steps, "questions": questions}
+    views_and_steps = [("graph", step) for step in [-1, *sorted(set(numbers))] for _ in range(2)]
+    if not has_repeats and not backwards:
+        views_and_steps += [(view, rng.choice([-1, *numbers])) for view in ("scope", "scope", "code")]
+    questions = [question(rng, view, step, names, by_numbers=not has_repeats) for view, step in views_and_steps]
+    return {"graph": serialized, "op_log": op_log(rng, names), "steps": steps, "questions": questions}

@@ -17,24 +17,24 @@ import pytest
 from fakes.polling import INTERVAL_S, until
 
 #: Time that the viewer has to show a result before Enter is pressed again (seconds).
-_SHOWN_S: Final = 3.0
+_RESULT_WAIT_S: Final = 3.0
 _SHIM: Final = Path(__file__).with_suffix(".js")
 _STYLE: Final = "html, body, #view { margin: 0; width: 100%; height: 100%; overflow: hidden }"
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 
 
-def _missing(what: str) -> None:
-    message = f"no {what}, which opens timelines"
+def _missing(requirement: str) -> None:
+    message = f"no {requirement}, which opens timelines"
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
 
 
 def _browser() -> str:
-    found = next(filter(None, map(shutil.which, _BROWSERS)), "")
-    if not found:
+    path = next(filter(None, map(shutil.which, _BROWSERS)), "")
+    if not path:
         _missing("Chromium (apt-get install chromium)")
-    return found
+    return path
 
 
 class TraceViewer:
@@ -78,14 +78,14 @@ class TraceViewer:
         box = self.page.locator("tr-ui-find-control input")
         box.fill(name)
         analysis = self.page.locator("tr-ui-a-analysis-view")
-        found = analysis.get_by_text(name).first
+        result = analysis.get_by_text(name).first
 
         def is_shown() -> bool:
             box.press("Enter")
-            deadline = time.monotonic() + _SHOWN_S
-            while not found.is_visible() and time.monotonic() < deadline:
+            deadline = time.monotonic() + _RESULT_WAIT_S
+            while not result.is_visible() and time.monotonic() < deadline:
                 time.sleep(INTERVAL_S)
-            return bool(found.is_visible())
+            return bool(result.is_visible())
 
         until(is_shown, name)
         return str(analysis.inner_text())

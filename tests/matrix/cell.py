@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import psutil
-from fakes.log_text import steady
+from fakes.log_text import without_numbers
 from fakes.round_trip import differences
 from tfprof.formats import layout
 
@@ -138,7 +138,7 @@ def _status(bare: Ended, armed: Ended) -> Iterator[str]:
     mine, theirs = ([line for line in job.out.splitlines() if not line.startswith(_REPORT)] for job in (armed, bare))
     if mine != theirs:
         yield f"printed {mine} instead of {theirs}"
-    more, less = (Counter(steady(job.errors).splitlines()) for job in (armed, bare))
+    more, less = (Counter(without_numbers(job.errors).splitlines()) for job in (armed, bare))
     if more != less:
         yield f"standard error has {list(more - less)} more, {list(less - more)} less"
     if armed.left or bare.left:

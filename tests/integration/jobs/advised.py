@@ -6,7 +6,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-SECONDS = 45  # the memory checker needs so long to be sure of growth
+SECONDS = 45  # the memory checker needs this long to recognize growth
 
 
 def slowly(value):
@@ -23,7 +23,7 @@ def input_bound():
 
 
 def grows():
-    kept = []
+    results = []
 
     @tf.function
     def doubled(x):
@@ -31,15 +31,15 @@ def grows():
 
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        kept.append(doubled(tf.ones([500_000])))
+        results.append(doubled(tf.ones([500_000])))
         time.sleep(0.2)
 
 
 def retraced():
     @tf.function
-    def scaled(x, by):
+    def scaled(x, factor):
         for _ in range(10):
-            x = tf.tanh(x) * by  # the line of retraced
+            x = tf.tanh(x) * factor  # the line of retraced
         return x
 
     for number in range(40):

@@ -20,7 +20,7 @@ from tensorflow.core.protobuf import config_pb2
 
 KIND, FOLDER = sys.argv[1:3]
 LONGEST_S = 500.0
-REST_S = 0.001  # pause after each step, which leaves the processor to the commands under test
+REST_S = 0.001  # pause after each step, in which the commands under test have the processor
 random = np.random.RandomState(7)
 INPUTS = random.rand(64, 16).astype("f")
 TARGETS = random.rand(64, 1).astype("f")
@@ -55,12 +55,12 @@ def _read(name):
         return 0
 
 
-class Clock:
+class LoopControl:
     """Counts steps, makes FOLDER/running after five, and decides when the loop is over."""
 
     def __init__(self):
         self.until = time.monotonic() + LONGEST_S
-        self.steps = self.most = 0
+        self.steps = self.step_limit = 0
         self.losses = hashlib.sha256()
 
     def step(self, loss):
@@ -71,52 +71,52 @@ class Clock:
         time.sleep(REST_S)
 
     @property
-    def over(self):
-        if not self.most and self.steps >= 5 and self.steps % 5 == 0:
-            self.most = _read("steps")
-        if self.most:
-            return self.steps >= self.most
+    def is_over(self):
+        if not self.step_limit and self.steps >= 5 and self.steps % 5 == 0:
+            self.step_limit = _read("steps")
+        if self.step_limit:
+            return self.steps >= self.step_limit
         return os.path.exists(os.path.join(FOLDER, "stop")) or time.monotonic() > self.until
 
 
-def session(clock):
+def session(control):
     v1 = getattr(tf, "compat", tf).v1
     v1.disable_eager_execution()
     weights = v1.get_variable("w", initializer=np.ones((16, 1), "f"))
     inputs = v1.placeholder("float32", [64, 16])
     loss = v1.reduce_mean((v1.matmul(inputs, weights) - TARGETS) ** 2)
     train = v1.train.GradientDescentOptimizer(1e-3).minimize(loss)
-    opened = v1.Session()
-    opened.run(v1.global_variables_initializer())
-    run = opened.run  # bound before tfprof attaches
+    tf_session = v1.Session()
+    tf_session.run(v1.global_variables_initializer())
+    run = tf_session.run  # bound before tfprof attaches
     yield
-    while not clock.over:
-        clock.step(run([loss, train], {inputs: INPUTS})[0])
-    yield ours(opened)
+    while not control.is_over:
+        control.step(run([loss, train], {inputs: INPUTS})[0])
+    yield added_attributes(tf_session)
 
 
-def ours(thing):
+def added_attributes(thing):
     """Return the attributes of an object that tfprof added."""
     return [name for name in getattr(thing, "__dict__", ()) if "tfprof" in name]
 
 
-def callable_(clock):
+def callable_(control):
     """Run a callable that the program itself made."""
     v1 = getattr(tf, "compat", tf).v1
     v1.disable_eager_execution()
     weights = v1.get_variable("w", initializer=np.ones((16, 1), "f"))
     loss = v1.reduce_mean((v1.matmul(INPUTS, weights) - TARGETS) ** 2)
     train = v1.train.GradientDescentOptimizer(1e-3).minimize(loss)
-    opened = v1.Session()
-    opened.run(v1.global_variables_initializer())
-    run = opened._make_callable_from_options(config_pb2.CallableOptions(fetch=[loss.name], target=[train.name]))
+    tf_session = v1.Session()
+    tf_session.run(v1.global_variables_initializer())
+    run = tf_session._make_callable_from_options(config_pb2.CallableOptions(fetch=[loss.name], target=[train.name]))
     yield
-    while not clock.over:
-        clock.step(run()[0])
-    yield ours(run)
+    while not control.is_over:
+        control.step(run()[0])
+    yield added_attributes(run)
 
 
-def function(clock):
+def function(control):
     v1 = getattr(tf, "compat", tf).v1
     v1.enable_eager_execution()
     weights = tf.Variable(np.ones((16, 1), "f"))
@@ -129,12 +129,12 @@ def function(clock):
         return loss
 
     yield
-    while not clock.over:
-        clock.step(train(tf.constant(INPUTS), tf.constant(TARGETS)).numpy())
+    while not control.is_over:
+        control.step(train(tf.constant(INPUTS), tf.constant(TARGETS)).numpy())
     yield []
 
 
-def fit(clock, **options):
+def fit(control, **options):
     layers = tf.keras.layers
     model = tf.keras.Sequential(
         [layers.Dense(4, kernel_initializer="ones"), layers.Dense(1, kernel_initializer="ones")]
@@ -143,17 +143,17 @@ def fit(clock, **options):
 
     class Stop(tf.keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
-            clock.step(logs["loss"])
-            if clock.over:
+            control.step(logs["loss"])
+            if control.is_over:
                 self.model.stop_training = True
 
         def on_epoch_end(self, epoch, logs=None):
-            if clock.over:
+            if control.is_over:
                 self.model.stop_training = True
 
     yield
     model.fit(INPUTS, TARGETS, batch_size=16, epochs=100000, shuffle=False, verbose=0, callbacks=[Stop()])
-    yield ours(getattr(model.train_function, "_callable_fn", None))
+    yield added_attributes(getattr(model.train_function, "_callable_fn", None))
 
 
 KINDS = {
@@ -163,8 +163,8 @@ KINDS = {
     "fit": fit,
     "executions": functools.partial(fit, steps_per_execution=2),
 }
-clock, before, attributes = Clock(), None, None
-job = KINDS[KIND](clock)
+control, before, attributes = LoopControl(), None, None
+job = KINDS[KIND](control)
 next(job)
 after = None
 before = state()
@@ -179,8 +179,8 @@ for name in ("each", "name", "_"):
 print(
     json.dumps(
         {
-            "steps": clock.steps,
-            "losses": clock.losses.hexdigest(),
+            "steps": control.steps,
+            "losses": control.losses.hexdigest(),
             "changed": sorted(name for name in before if before[name] != after[name]),
             "modules": after["modules"],
             "attributes": attributes,

@@ -18,7 +18,7 @@ keras = importlib.import_module(sys.argv[1])
 form = sys.argv[2]
 
 
-def made():
+def build_model():
     """Return a model with moving statistics and a frozen layer."""
     layers = keras.layers
     frozen = layers.Dense(7, activation="relu")
@@ -27,7 +27,7 @@ def made():
     return keras.Sequential([layers.InputLayer((4,)), *stack])
 
 
-model = made()
+model = build_model()
 optimizer = keras.optimizers.Adam()
 
 

@@ -19,10 +19,10 @@ LIBC = ctypes.CDLL(None)
 
 
 class Thing:
-    """Something of the job's."""
+    """An object of the job."""
 
 
-def our(name):
+def shim_module(name):
     """Return the shim's module ``name``."""
     __import__("_tfprof.shim." + name)
     return sys.modules["_tfprof.shim." + name]
@@ -30,43 +30,43 @@ def our(name):
 
 def mapping():
     """Return memory that is unmapped with the last reference."""
-    fd = our("channel.memory").create("test")
+    fd = shim_module("channel.memory").create("test")
     os.ftruncate(fd, mmap.PAGESIZE)
-    made = our("channel.ring")._mapping(fd, mmap.PAGESIZE)
+    memory = shim_module("channel.ring")._mapping(fd, mmap.PAGESIZE)
     os.close(fd)
-    return made
+    return memory
 
 
 def key():
     """Return a key of a table."""
-    made = Thing()
-    table.set(made)
-    return made
+    thing = Thing()
+    table.set(thing)
+    return thing
 
 
 def callback():
     """Return an object with a weak reference that has a callback."""
-    made = Thing()
-    kept.append(weakref.ref(made, our("guard").called_back(seen.append)))
-    return made
+    thing = Thing()
+    references.append(weakref.ref(thing, shim_module("guard").called_back(callback_arguments.append)))
+    return thing
 
 
 def end():
-    """Return what observes the end of a call."""
-    return our("tensorflow.call_observer").EndCallback(seen.append)
+    """Return an object that observes the end of a call."""
+    return shim_module("tensorflow.call_observer").EndCallback(callback_arguments.append)
 
 
 def batch():
     """Return a batch that is only counted."""
-    made = object.__new__(our("tensorflow.keras_batches")._CountedBatch)
-    made.here = our("tensorflow.function").ThreadState()
-    made.frame = made.has_run = 0
-    return made
+    counted = object.__new__(shim_module("tensorflow.keras_batches")._CountedBatch)
+    counted.here = shim_module("tensorflow.function").ThreadState()
+    counted.frame = counted.has_run = 0
+    return counted
 
 
 FINALIZERS = (mapping, key, callback, end, batch)
-kept = []
-seen = []  # arguments of the callbacks, which run unless they are interrupted
+references = []
+callback_arguments = []  # arguments of the callbacks, which run unless they are interrupted
 
 
 def handler(_number, _frame):
@@ -74,8 +74,8 @@ def handler(_number, _frame):
     raise TimeoutError("theirs")
 
 
-def arrives(make):
-    """Return how often the exception arrives that waits when the object of ``make`` goes."""
+def count_arrivals(make):
+    """Return how often the job sees an exception that is pending when the object is freed."""
     things, count = [make()], 0
     # No Python code runs from the signal to the finalizer; the signal is sent by C code that does
     # not run its handler.
@@ -94,11 +94,11 @@ def arrives(make):
 
 if __name__ == "__main__":
     runpy.run_path(os.path.join(sys.argv[1], "inject", "sitecustomize.py"))
-    table = our("weak_table").WeakTable()
+    table = shim_module("weak_table").WeakTable()
     _signal.signal(_signal.SIGUSR1, handler)
-    for each in FINALIZERS:
+    for make in FINALIZERS:
         for _ in range(3):
-            found = arrives(each)
-            if found != 1:
-                print(each.__name__, found)
+            count = count_arrivals(make)
+            if count != 1:
+                print(make.__name__, count)
     print(len(FINALIZERS), "finalizers")

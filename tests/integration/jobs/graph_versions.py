@@ -32,25 +32,25 @@ class Records:
         return True
 
 
-def equal(made, records):
+def equal(tf_graph, records):
     sent = graph_pb2.GraphDef()
     for kind, data, _ in records.put_records:
         if kind == layout.GRAPH:
             sent.MergeFromString(data)
-    own = made.as_graph_def(add_shapes=True)
-    for definition in (sent, own):
+    expected = tf_graph.as_graph_def(add_shapes=True)
+    for definition in (sent, expected):
         definition.ClearField("library")
         definition.ClearField("versions")
         for node in definition.node:
             if node.op == "Const" and len(node.SerializeToString()) > graph.ATTR_MAX:
                 del node.attr["value"]
-    for node in own.node:
+    for node in expected.node:
         if "value" not in node.attr:
             continue
         for other in sent.node:
             if other.name == node.name and "value" not in other.attr:
                 del node.attr["value"]
-    return sent == own
+    return sent == expected
 
 
 def frames_of(records):
@@ -71,9 +71,9 @@ def frames_of(records):
     return variables, stacks
 
 
-def as_logged(made):
+def as_logged(tf_graph):
     """Return (trainable variables, stacks of all nodes) from TensorFlow's op log of a graph."""
-    entries, ids = tfprof_logger._get_logged_ops(made)
+    entries, ids = tfprof_logger._get_logged_ops(tf_graph)
     texts = {number: text for text, number in ids.items()}
     stacks = {
         name: [(texts[t.file_id], t.lineno, texts[t.function_id], t.func_start_line) for t in entry.code_def.traces]
@@ -82,7 +82,7 @@ def as_logged(made):
     return {name for name, entry in entries.items() if "_trainable_variables" in entry.types}, stacks
 
 
-def in_functions():
+def check_functions():
     """Print the shapes of the variables that the shim sends for functions with a gradient."""
     kernel, bias = tf.Variable(tf.zeros([4, 3])), tf.Variable(tf.zeros([3]))
     scale, count = tf.Variable(2.0), tf.Variable(0, trainable=False)
@@ -103,13 +103,13 @@ def in_functions():
     records = Records()
     for size in (1, 2):
         graph.ensure_functions_sent(step.get_concrete_function(tf.TensorSpec([size, 4])).graph, records)
-    variables = [sizes for each in frames_of(records)[0] for sizes in each.values()]
+    variables = [sizes for sizes_of_name in frames_of(records)[0] for sizes in sizes_of_name.values()]
     print("functions", sorted(variables))
 
 
 def main():
-    records, made = Records(), tf1.Graph()
-    with made.as_default():
+    records, tf_graph = Records(), tf1.Graph()
+    with tf_graph.as_default():
         fed = tf1.placeholder(tf.float32, [None, 64], "fed")
         tf1.placeholder(tf.float32, None, "anything")
         weights = tf1.get_variable("weights", [64, 64])
@@ -117,17 +117,17 @@ def main():
         tf1.get_variable("resource", [5], use_resource=True)
         tf1.get_variable("constant", [5], trainable=False)
         tf.nn.relu(tf.matmul(fed, weights) + 1.0, name="relu")
-    print("spent", graph.ensure_sent(made, records) > 0, "equal", equal(made, records))
-    print("again", graph.ensure_sent(made, records), len(records.put_records))
-    with made.as_default():
+    print("spent", graph.ensure_sent(tf_graph, records) > 0, "equal", equal(tf_graph, records))
+    print("again", graph.ensure_sent(tf_graph, records), len(records.put_records))
+    with tf_graph.as_default():
         tf.constant(np.ones((100, 100), "float32"), name="large")
-        tf.reduce_sum(made.get_tensor_by_name("relu:0"), name="total")
+        tf.reduce_sum(tf_graph.get_tensor_by_name("relu:0"), name="total")
         tf1.get_variable("later", [2])
-    print("grown", graph.ensure_sent(made, records) > 0, "equal", equal(made, records))
+    print("grown", graph.ensure_sent(tf_graph, records) > 0, "equal", equal(tf_graph, records))
     added = {node.name for node in graph_pb2.GraphDef.FromString(records.put_records[2][1]).node}
     print("new nodes", "total" in added, "relu" in added)
     (first, second), stacks = frames_of(records)
-    names, logged = as_logged(made)
+    names, logged = as_logged(tf_graph)
     print("variables", sorted(first), sorted(second), {**first, **second}.keys() == names, {*first.values()} == {None})
     print("stacks", stacks == logged, any(frame[3] > 0 for stack in stacks.values() for frame in stack))
     print("large", max(len(data) for kind, data, _ in records.put_records if kind == layout.GRAPH) < 40000)
@@ -136,15 +136,15 @@ def main():
     with small.as_default():
         tf.constant(1.0)
     graph.ensure_sent(small, records)
-    gone = weakref.ref(small)
+    reference = weakref.ref(small)
     del small
     gc.collect()
-    print("kept alive", gone() is not None, "count", len(graph._sent.graphs))
+    print("kept alive", reference() is not None, "count", len(graph._sent.graphs))
 
 
 main()
 if not tf.__version__.startswith("1."):
-    in_functions()
+    check_functions()
 print("ready", flush=True)
 assert core.state() is not None
 sys.stdin.readline()

@@ -23,28 +23,28 @@ tf.disable_eager_execution()
 
 def elements(variables):
     """Return the sum of the variables' sizes."""
-    return sum(int(np.prod(each.shape.as_list())) for each in variables)
+    return sum(int(np.prod(variable.shape.as_list())) for variable in variables)
 
 
 def session():
     """Train in a session, with metrics, an average of the weights and a global step."""
-    fed, wanted = tf.placeholder(tf.int32, [None, 6]), tf.placeholder(tf.int32, [None])
+    inputs, targets = tf.placeholder(tf.int32, [None, 6]), tf.placeholder(tf.int32, [None])
     table = tf.get_variable("table", [9, 4])
     frozen = tf.get_variable("frozen", [4, 5], trainable=False)
-    inner = tf.reduce_mean(tf.nn.embedding_lookup(table, fed), 1) @ frozen
+    inner = tf.reduce_mean(tf.nn.embedding_lookup(table, inputs), 1) @ frozen
     normalized = tf.layers.batch_normalization(tf.layers.dense(inner, 7), training=True)
     logits = tf.layers.dense(normalized, 3)
     model = tf.global_variables()
-    loss = tf.losses.sparse_softmax_cross_entropy(wanted, logits)
-    _, accuracy = tf.metrics.accuracy(wanted, tf.argmax(logits, 1))
+    loss = tf.losses.sparse_softmax_cross_entropy(targets, logits)
+    _, accuracy = tf.metrics.accuracy(targets, tf.argmax(logits, 1))
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
         train = tf.train.AdamOptimizer().minimize(loss, tf.train.get_or_create_global_step())
     with tf.control_dependencies([train]):
         averaged = tf.train.ExponentialMovingAverage(0.9).apply(tf.trainable_variables())
-    with tf.Session() as running:
-        running.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+    with tf.Session() as sess:
+        sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         for _ in range(STEPS):
-            running.run([averaged, accuracy], {fed: words, wanted: labels})
+            sess.run([averaged, accuracy], {inputs: words, targets: labels})
     return elements(model), elements(tf.trainable_variables())
 
 

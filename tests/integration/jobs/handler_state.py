@@ -1,4 +1,4 @@
-"""What an exception in the shim must leave as it was: checks for `handlers.py`."""
+"""Checks for `handlers.py`: an exception in the shim leaves the process as it was."""
 
 import _signal
 import contextlib
@@ -8,7 +8,7 @@ import time
 import traceback
 from _thread import allocate_lock, start_new_thread  # a job replaces the latter
 
-#: Seconds after which another thread that runs a step hangs.
+#: Seconds after which a step in another thread counts as hanging.
 HANGS_S = 2
 CHANNEL = "/memfd:tfprof"
 
@@ -18,43 +18,45 @@ class Process:
 
     def __init__(self):
         self.mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
-        self.files = files()
+        self.files = open_files()
         self.has_channel = channel() is not None
 
     def changes(self):
         """Yield a text for each difference from now."""
         if _signal.pthread_sigmask(_signal.SIG_BLOCK, ()) != self.mask:
             yield "another signal mask"
-        now, most = files(), len(self.files) + (channel() is not None and not self.has_channel)
-        if len(now) > most:  # perhaps of a thread that is ending
+        now, limit = open_files(), len(self.files) + (channel() is not None and not self.has_channel)
+        if len(now) > limit:  # perhaps of a thread that is ending
             time.sleep(0.1)
-            now = files()
-        if len(now) > most:
+            now = open_files()
+        if len(now) > limit:
             yield f"new descriptors: {sorted(set(now.items()) - set(self.files.items()))}"
         changed = [
-            (fd, place) for fd, place in self.files.items() if now.get(fd) != place and not place.startswith(CHANNEL)
+            (fd, target)
+            for fd, target in self.files.items()
+            if now.get(fd) != target and not target.startswith(CHANNEL)
         ]
         if changed:
             yield f"changed descriptors: {changed}"
 
 
-def files():
+def open_files():
     """Return the target of each open descriptor."""
-    found = {}
+    targets = {}
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # that of the listing itself
-            found[int(name)] = os.readlink("/proc/self/fd/" + name)
-    return found
+        with contextlib.suppress(OSError):  # the descriptor of the listing itself
+            targets[int(name)] = os.readlink("/proc/self/fd/" + name)
+    return targets
 
 
-def our(name):
+def shim(name):
     """Return the shim's module ``name``, None where it is not loaded."""
     return sys.modules.get("_tfprof.shim." + name)
 
 
 def channel():
     """Return the process's channel, None where there is none."""
-    state = our("core") and our("core").state()
+    state = shim("core") and shim("core").state()
     return state and state.channel
 
 
@@ -69,18 +71,18 @@ def steps():
 
 def expire(follow_ups):
     """Wait for the time limit of a window that was left open, and let the next step release it."""
-    window = our("tensorflow.window")
-    until = time.monotonic() + HANGS_S
-    while window and window.current and time.monotonic() < until:
+    window = shim("tensorflow.window")
+    deadline = time.monotonic() + HANGS_S
+    while window and window.current and time.monotonic() < deadline:
         if window.current.session.is_stopped:
             follow_ups[0][0]()
         time.sleep(0.01)
 
 
-def held():
+def leftovers():
     """Yield a text for each lock, window or switch that is left behind."""
-    window, lock, graph = our("tensorflow.window"), our("tensorflow.profiler_lock"), our("tensorflow.graph")
-    function, allocations = our("tensorflow.function"), our("tensorflow.allocations")
+    window, lock, graph = shim("tensorflow.window"), shim("tensorflow.profiler_lock"), shim("tensorflow.graph")
+    function, allocations = shim("tensorflow.function"), shim("tensorflow.allocations")
     if window and (window.current or window._opening._holder()):
         yield "an open window"
     if lock and (lock.claims or lock._lock._holder()):
@@ -98,19 +100,19 @@ def held():
 def uncounted(follow_ups):
     """Yield a text for each step after the case that is not counted, here or in another thread.
 
-    The first step of each sort also counts one that was interrupted.
+    Each step runs once before, since the first count may include the interrupted step.
     """
     for number, (run, count) in enumerate(follow_ups if channel() else ()):
         run()
-        for name, work in (("here", in_this_one), ("in another thread", in_another_one)):
+        for name, work in (("here", in_this_thread), ("in another thread", in_another_thread)):
             before = steps()
             work(run)
-            found = steps() - before
-            if channel() and found != count:
-                yield f"{found} of {count} steps {number} counted {name}"
+            counted = steps() - before
+            if channel() and counted != count:
+                yield f"{counted} of {count} steps {number} counted {name}"
 
 
-def closes(error):
+def is_before_close(error):
     """Return whether ``error`` came just before a line of the shim that closes a descriptor.
 
     The descriptor stays open then.
@@ -125,12 +127,12 @@ def closes(error):
         return "os.close(" in file.readlines()[places[-1][1] - 1]
 
 
-def in_this_one(run):
+def in_this_thread(run):
     """Call ``run``."""
     run()
 
 
-def in_another_one(run):
+def in_another_thread(run):
     """Call ``run`` in another thread and wait for it."""
     done = allocate_lock()
     done.acquire()

@@ -48,7 +48,7 @@ ALWAYS = TimeoutError
 SOON_S = 0.00002
 #: File and name of a finalizer of ours that replaces one of TensorFlow's.
 REPLACED = ("<tfprof/callables.py>", "__del__")
-#: Files of code of the job's, and of the import system, which handles some errors.
+#: Folders of the job's code, and files of the import system, which handles some errors itself.
 NOT_OURS = (
     "<frozen importlib",
     "<frozen zipimport",
@@ -67,8 +67,10 @@ class JobsOwnError(Exception):
 
 def classes():
     """Return all built-in exceptions."""
-    found = [each for each in vars(builtins).values() if isinstance(each, type) and issubclass(each, BaseException)]
-    return sorted(set(found), key=lambda each: each.__name__)
+    exceptions = [
+        value for value in vars(builtins).values() if isinstance(value, type) and issubclass(value, BaseException)
+    ]
+    return sorted(set(exceptions), key=lambda cls: cls.__name__)
 
 
 def arm(shim, trace):
@@ -102,37 +104,37 @@ def session(trace):
     arm(None, trace)
     from tensorflow.python.client.session import BaseSession
 
-    made = BaseSession()
+    base_session = BaseSession()
     shape = types.SimpleNamespace(ndims=1, as_list=lambda: [None])
     frame = types.SimpleNamespace(filename="job.py", lineno=1, name="main")
     op = types.SimpleNamespace(name="op", outputs=[types.SimpleNamespace(shape=shape)], traceback=[frame])
-    made.graph.get_operations = lambda: [op]
-    made.graph.version = 1
-    follow_ups.append((lambda: made.run(["a"], {"x": 1}), 1))
-    return made
+    base_session.graph.get_operations = lambda: [op]
+    base_session.graph.version = 1
+    follow_ups.append((lambda: base_session.run(["a"], {"x": 1}), 1))
+    return base_session
 
 
 def first_run():
     """Run the first traced step, which makes the ring and sends the graph."""
-    made = session("all")
-    return lambda: made.run(["a"], {"x": 1})
+    base_session = session("all")
+    return lambda: base_session.run(["a"], {"x": 1})
 
 
 def own_metadata():
     """Run a step with the job's own RunMetadata."""
-    made = session("all")
-    made.run(["a"], {"x": 1})
-    return lambda: made.run(["a"], {"x": 1}, b"\x08\x01", [])
+    base_session = session("all")
+    base_session.run(["a"], {"x": 1})
+    return lambda: base_session.run(["a"], {"x": 1}, b"\x08\x01", [])
 
 
 def plain_runs():
     """Run steps that are not traced."""
-    made = session("off")
+    base_session = session("off")
 
     def runs():
         for _ in range(3):
-            made.run(["a"], {"x": 1})
-        made._call_tf_sessionprun("handle", {"x": 1}, ["a"])
+            base_session.run(["a"], {"x": 1})
+        base_session._call_tf_sessionprun("handle", {"x": 1}, ["a"])
 
     return runs
 
@@ -150,15 +152,15 @@ class Options:
 
 def callables():
     """Make, call and drop a callable of a session."""
-    made = session("all")
+    base_session = session("all")
 
-    def all_of_it():
-        call = made._Callable(made, Options())
+    def use():
+        call = base_session._Callable(base_session, Options())
         call(1)
         del call
         gc.isenabled()
 
-    return all_of_it
+    return use
 
 
 def eager(trace="off"):
@@ -207,8 +209,8 @@ def failing():
 
 def functions():
     """Call functions alone and as batches of `train_on_batch`."""
-    made, module = eager()
-    step, model = made.Function("step"), module.Model()
+    tf_functions, module = eager()
+    step, model = tf_functions.Function("step"), module.Model()
     follow_ups.extend([(step, 1), (lambda: model.train_on_batch(step), 1)])
 
     def calls():
@@ -222,8 +224,8 @@ def functions():
 def start_and_wait(function, args, start=_thread.start_new_thread):
     """Start a thread and wait until it runs.
 
-    Until then Python has it under the number of the thread that starts it, and gives it the
-    exceptions that others set in that thread.
+    Until then Python registers it with the id of the thread that starts it, and gives it the
+    exceptions that are set for that thread.
     """
     running = _thread.allocate_lock()
     running.acquire()
@@ -231,24 +233,24 @@ def start_and_wait(function, args, start=_thread.start_new_thread):
     running.acquire()
 
 
-def profiled():
+def profiled_functions():
     """Return the patched modules of the fake eager TensorFlow, whose steps are recorded."""
-    made, _ = eager("all")
+    tf_functions, _ = eager("all")
     _thread.start_new_thread = start_and_wait
     profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
     sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
-    return made, profiler
+    return tf_functions, profiler
 
 
 def windows():
     """Call functions whose steps a profiler session records; the second one fails."""
-    made, _ = profiled()
+    tf_functions, _ = profiled_functions()
     error = JobsOwnError()
 
     def fails():
         raise error
 
-    good, bad = made.Function("good"), made.Function("bad", fails)
+    good, bad = tf_functions.Function("good"), tf_functions.Function("bad", fails)
     follow_ups.append((good, 1))
 
     def calls():
@@ -262,19 +264,19 @@ def windows():
 
 def own_session():
     """Start a profiler session of the job's own while a window is open."""
-    made, profiler = profiled()
-    kept = []
+    tf_functions, profiler = profiled_functions()
+    sessions = []
 
     def start():
-        kept.append(profiler.ProfilerSession())
-        kept[-1].start("folder", {})
+        sessions.append(profiler.ProfilerSession())
+        sessions[-1].start("folder", {})
 
-    step = made.Function("step", start)
-    follow_ups.append((made.Function("other"), 1))
+    step = tf_functions.Function("step", start)
+    follow_ups.append((tf_functions.Function("other"), 1))
 
     def calls():
         step()
-        kept.clear()
+        sessions.clear()
 
     return calls
 
@@ -292,30 +294,30 @@ def batches():
     def fails():
         raise JobsOwnError
 
-    def three():
+    def run_batches():
         model.train_on_batch(int)
         with contextlib.suppress(JobsOwnError):
             model.train_on_batch(fails)
         model.train_on_batch(int)
 
-    return three
+    return run_batches
 
 
 def forking():
     """Fork, and run a step in the child."""
-    made = session("off")
-    made.run(["a"], {"x": 1})
+    base_session = session("off")
+    base_session.run(["a"], {"x": 1})
 
     def fork():
         pid = os.fork()
         if pid:
             os._exit(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
-        made.run(["a"], {"x": 1})
+        base_session.run(["a"], {"x": 1})
 
     return fork
 
 
-def taped(trace):
+def tape_step(trace):
     """Return a function that runs a training step of eager ops, which has a tape."""
     from fakes import eager_tensorflow
 
@@ -337,27 +339,27 @@ def taped(trace):
 
 def tapes():
     """Run training steps: counted, failed and without an optimizer."""
-    step, tape = taped("off")
+    step, tape = tape_step("off")
 
     def fails():
         raise JobsOwnError
 
-    def all_of_it():
+    def run_steps():
         step()
         with contextlib.suppress(JobsOwnError):
             step(fails)
-        with tape() as alone:
+        with tape() as unused:
             pass
-        alone.gradient()
-        del alone
+        unused.gradient()
+        del unused
         step()
 
-    return all_of_it
+    return run_steps
 
 
 def traced_tapes():
     """Run training steps that are traced."""
-    step, _ = taped("all")
+    step, _ = tape_step("all")
     profiler = sys.modules["tensorflow.python.profiler.internal._pywrap_profiler"]
     _thread.start_new_thread = start_and_wait
     sys.modules["_tfprof.shim.tensorflow.window"].patch(profiler)
@@ -374,30 +376,30 @@ def give_order(**values):
 
 def orders():
     """Read an order at a step, trace under it until it ends; read an invalid one."""
-    made = session("off")
-    made.run(["a"], {"x": 1})
+    base_session = session("off")
+    base_session.run(["a"], {"x": 1})
     all_mode = sys.modules["_tfprof.formats.layout"].MODE_ALL
 
     def runs():
         give_order(policy_mode=all_mode, policy_count=2)
         for _ in range(4):
-            made.run(["a"], {"x": 1})
+            base_session.run(["a"], {"x": 1})
         give_order(policy_mode=99)
-        made.run(["a"], {"x": 1})
+        base_session.run(["a"], {"x": 1})
 
     return runs
 
 
 def detaching():
     """Read the order to detach at a step."""
-    made = session("all")
-    made.run(["a"], {"x": 1})
-    unharmed.append(type(made))
+    base_session = session("all")
+    base_session.run(["a"], {"x": 1})
+    restored_classes.append(type(base_session))
 
     def runs():
         give_order(detach=1)
-        made.run(["a"], {"x": 1})
-        made.run(["a"], {"x": 1})
+        base_session.run(["a"], {"x": 1})
+        base_session.run(["a"], {"x": 1})
 
     return runs
 
@@ -406,20 +408,20 @@ def attaching():
     """Arm this process from texts, as the agent arms a running one, run a step, and disarm."""
     import tensorflow.python.client.session as module
 
-    made, act = module.BaseSession(), attached()
-    follow_ups.append((lambda: made.run(["a"], {"x": 1}), 1))
-    unharmed.append(module.BaseSession)
+    base_session, act = module.BaseSession(), attach_action()
+    follow_ups.append((lambda: base_session.run(["a"], {"x": 1}), 1))
+    restored_classes.append(module.BaseSession)
 
-    def all_of_it():
+    def run_attached():
         act("arm")
-        made.run(["a"], {"x": 1})
+        base_session.run(["a"], {"x": 1})
         act("disarm")
-        made.run(["a"], {"x": 1})
+        base_session.run(["a"], {"x": 1})
 
-    return all_of_it
+    return run_attached
 
 
-def attached():
+def attach_action():
     """Return a function that does what the agent asks a running process for."""
     root = os.path.dirname(sys.modules["_tfprof.shim"].__path__[0])
     sources = {}
@@ -463,11 +465,11 @@ ENTRIES = (
 
 called_back = []  # code of callbacks; Python drops exceptions in them before their ``try``
 finalizers = []  # code of our finalizers that have a ``try`` of their own
-theirs = []  # the exception that was raised
-unharmed = []  # classes of the job's that are as without the shim once it is disarmed
+raised_errors = []  # the exception that the case raised
+restored_classes = []  # classes of the job that must be unpatched once the shim is disarmed
 
 
-def raised(cls):
+def new_exception(cls):
     """Return an instance of ``cls``."""
     return cls(*WITH_ARGUMENTS.get(cls.__name__, ("theirs",)))
 
@@ -477,8 +479,8 @@ def handler_of(cls):
 
     def handler(_number, _frame):
         _signal.signal(ALARM, _signal.SIG_IGN)
-        theirs.append(raised(cls))
-        raise theirs[0]
+        raised_errors.append(new_exception(cls))
+        raise raised_errors[0]
 
     return handler
 
@@ -536,7 +538,7 @@ def at_line(number, act):
     return count
 
 
-WAYS = {
+RAISE_BY = {
     "handler": lambda _cls: os.kill(os.getpid(), ALARM),
     "timer": lambda _cls: _signal.setitimer(_signal.ITIMER_REAL, SOON_S),
     "outside": lambda cls: ctypes.pythonapi.PyThreadState_SetAsyncExc(MAIN, ctypes.py_object(cls)),
@@ -547,67 +549,67 @@ def case(entry, number, cls, way):
     """Run ``entry`` with ``cls`` raised at line ``number``; return the error, "" for none."""
     run = entry()
     before = handler_state.Process()
-    seen = count = None
+    caught = count = None
     sys.stderr = io.StringIO()
     _signal.signal(ALARM, handler_of(cls))
     try:
-        count = at_line(number, lambda: WAYS[way](cls))
+        count = at_line(number, lambda: RAISE_BY[way](cls))
         run()
         sys.settrace(None)
         if way == "timer" and count["lines"] >= number:
             for _ in range(100000000):
-                if theirs:
+                if raised_errors:
                     break
     except BaseException as error:
-        seen = error
+        caught = error
     sys.settrace(None)
-    if seen is None and count is not None and count["lines"] < number:
+    if caught is None and count is not None and count["lines"] < number:
         return MISSED
-    if seen is None and way == "timer" and theirs and is_dropped(theirs[0], sys.stderr.getvalue()):
+    if caught is None and way == "timer" and raised_errors and is_dropped(raised_errors[0], sys.stderr.getvalue()):
         return MISSED
-    found = wrong(seen, cls, way)
-    del seen
-    return found or (left(entry, before) if way == "handler" and cls is ALWAYS else "")
+    problem = difference(caught, cls, way)
+    del caught
+    return problem or (leftovers(entry, before) if way == "handler" and cls is ALWAYS else "")
 
 
-def left(entry, before):
+def leftovers(entry, before):
     """Return what is not as before; "" for nothing."""
-    closes = handler_state.closes(theirs[0])
-    theirs.clear()
-    found = list(handler_state.uncounted(follow_ups))
+    leaves_descriptor = handler_state.is_before_close(raised_errors[0])
+    raised_errors.clear()
+    problems = list(handler_state.uncounted(follow_ups))
     handler_state.expire(follow_ups)
-    found += handler_state.held()
+    problems += handler_state.leftovers()
     # The log of a session that is dropped while the job starts its own may stay open.
-    if not closes and entry is not own_session:
-        found += before.changes()
+    if not leaves_descriptor and entry is not own_session:
+        problems += before.changes()
     if handler_state.channel() is None:
-        names = [f"{owner.__name__}.{name}" for owner in unharmed for name in changed(owner)]
-        found += [f"patched: {name}" for name in names]
-    return ", ".join(found)
+        names = [f"{owner.__name__}.{name}" for owner in restored_classes for name in patched_names(owner)]
+        problems += [f"patched: {name}" for name in names]
+    return ", ".join(problems)
 
 
-def changed(owner):
+def patched_names(owner):
     """Return the names of functions of ``owner`` that the shim has replaced."""
     return [
         name
-        for name, each in vars(owner).items()
-        if OURS in getattr(getattr(each, "__code__", None), "co_filename", "")
+        for name, value in vars(owner).items()
+        if OURS in getattr(getattr(value, "__code__", None), "co_filename", "")
     ]
 
 
-def wrong(seen, cls, way):
-    """Return what is wrong with ``seen``, the exception that the job saw; "" for nothing."""
-    if isinstance(seen, RuntimeError) and isinstance(seen.__cause__, StopIteration):
-        seen = seen.__cause__  # Python replaces it in a generator
-    while seen not in theirs and type(seen) is not cls and seen is not None and not is_ours(seen):
-        seen = seen.__context__  # e.g. of a ``finally`` that uses a variable not yet set
+def difference(caught, cls, way):
+    """Return what is wrong with ``caught``, the exception that the job saw; "" for nothing."""
+    if isinstance(caught, RuntimeError) and isinstance(caught.__cause__, StopIteration):
+        caught = caught.__cause__  # Python replaces it in a generator
+    while caught not in raised_errors and type(caught) is not cls and caught is not None and not is_ours(caught):
+        caught = caught.__context__  # e.g. of a ``finally`` that uses a variable not yet set
     if way == "outside":
-        return "" if type(seen) is cls else f"{seen!r} instead of {cls.__name__}"
-    if theirs and seen is theirs[0]:
+        return "" if type(caught) is cls else f"{caught!r} instead of {cls.__name__}"
+    if raised_errors and caught is raised_errors[0]:
         return ""
-    ways = [traceback.extract_tb(each.__traceback__) for each in theirs]
-    by_way = [(f.filename, f.lineno) for way in ways for f in way] or sys.stderr.getvalue()
-    return f"{seen!r} instead of {theirs}, by way of {by_way}"
+    tracebacks = [traceback.extract_tb(error.__traceback__) for error in raised_errors]
+    lines = [(f.filename, f.lineno) for way in tracebacks for f in way] or sys.stderr.getvalue()
+    return f"{caught!r} instead of {raised_errors}, by way of {lines}"
 
 
 def is_ours(error):
@@ -618,8 +620,8 @@ def is_ours(error):
     return trace.tb_frame.f_code.co_filename.startswith(OURS)
 
 
-def begun(work):
-    """Run ``work``, which returns a string, in a forked child; return the argument of `ended`."""
+def start_child(work):
+    """Run ``work``, which returns a string, in a forked child; return (pid, reader)."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -632,7 +634,7 @@ def begun(work):
     return pid, reader
 
 
-def ended(child):
+def result_of(child):
     """Wait for ``child`` and return the string of its work."""
     pid, reader = child
     with open(reader) as file:
@@ -641,16 +643,16 @@ def ended(child):
     return "" if text == "." else text or "no result"
 
 
-def all_of(cases):
+def run_all(cases):
     """Yield (name, error) for each (name, work) of ``cases``; one runs at a time on each CPU."""
     running = collections.deque()
     for name, work in cases:
-        running.append((name, begun(work)))
+        running.append((name, start_child(work)))
         if len(running) >= len(os.sched_getaffinity(0)):
             oldest, child = running.popleft()
-            yield oldest, ended(child)
+            yield oldest, result_of(child)
     for oldest, child in running:
-        yield oldest, ended(child)
+        yield oldest, result_of(child)
 
 
 def lines_of(entry):
@@ -663,13 +665,13 @@ def lines_of(entry):
         sys.settrace(None)
         return json.dumps([[number, *place] for place, number in count.items() if place != "lines"])
 
-    return json.loads(ended(begun(work)))
+    return json.loads(result_of(start_child(work)))
 
 
-def cases_of(first, every, turn, way):
+def cases_of(first, every, others, way):
     """Yield (name, work) of two exceptions at every ``every``-th line from the ``first`` on.
 
-    One exception is ALWAYS, the other is the next one of ``turn``.
+    One exception is ALWAYS, the other is the next of ``others``.
     """
     known = set()
     for entry in ENTRIES:
@@ -679,13 +681,13 @@ def cases_of(first, every, turn, way):
             known.add(tuple(place))
             if len(known) % every != first:
                 continue
-            for cls in (ALWAYS, turn[len(known) % len(turn)]):
+            for cls in (ALWAYS, others[len(known) % len(others)]):
                 yield (entry.__name__, *place, cls.__name__), functools.partial(case, entry, number, cls, way)
 
 
 def main(shim, share, way):
     """Run the cases of a share of the lines; print the errors and the number of cases."""
-    first, every = (int(each) for each in share.split("/"))
+    first, every = (int(number) for number in share.split("/"))
     warnings.simplefilter("ignore")
     runpy.run_path(os.path.join(shim, "inject", "sitecustomize.py"))
     core = sys.modules["_tfprof.shim.core"]
@@ -714,14 +716,14 @@ def main(shim, share, way):
     called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
     called_back.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
     finalizers.append(sys.modules["_tfprof.shim.tensorflow.keras_batches"]._CountedBatch.__del__.__code__)
-    turn = [each for each in classes() if way != "outside" or not issubclass(each, NOT_FROM_OUTSIDE)]
+    exceptions = [cls for cls in classes() if way != "outside" or not issubclass(cls, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0
-    for name, found in all_of(cases_of(first, every, turn, way)):
+    for name, error in run_all(cases_of(first, every, exceptions, way)):
         cases += 1
-        missed += found == MISSED
-        if found and found != MISSED:
-            print(*name, found)
+        missed += error == MISSED
+        if error and error != MISSED:
+            print(*name, error)
     print(cases, "cases", "too few" if missed * 50 > cases else "run")
 
 

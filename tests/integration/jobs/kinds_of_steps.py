@@ -30,12 +30,13 @@ def monitored():
     x, data = graph()
     step = v1.train.get_or_create_global_step()
     train = v1.train.GradientDescentOptimizer(0.01).minimize(loss_of(x), global_step=step)
-    often, last, done = {"save_checkpoint_steps": 10, "save_summaries_steps": 5}, v1.train.StopAtStepHook(40), 0
-    with v1.train.MonitoredTrainingSession(checkpoint_dir=tempfile.mkdtemp(), hooks=[last], **often) as session:
+    intervals, steps = {"save_checkpoint_steps": 10, "save_summaries_steps": 5}, 0
+    hooks, folder = [v1.train.StopAtStepHook(40)], tempfile.mkdtemp()
+    with v1.train.MonitoredTrainingSession(checkpoint_dir=folder, hooks=hooks, **intervals) as session:
         while not session.should_stop():
             session.run(train, {x: data})
-            done += 1
-    return {"train": done}
+            steps += 1
+    return {"train": steps}
 
 
 def estimator():
@@ -49,10 +50,10 @@ def estimator():
     def data():
         return v1.data.Dataset.from_tensors(({"x": np.ones([8, 16], np.float32)}, 0.0)).repeat()
 
-    often = v1.estimator.RunConfig(save_checkpoints_steps=10, save_summary_steps=5, log_step_count_steps=7)
-    trained = v1.estimator.Estimator(model, tempfile.mkdtemp(), config=often)
-    trained.train(data, steps=35)
-    result = trained.evaluate(data, steps=9)
+    config = v1.estimator.RunConfig(save_checkpoints_steps=10, save_summary_steps=5, log_step_count_steps=7)
+    net = v1.estimator.Estimator(model, tempfile.mkdtemp(), config=config)
+    net.train(data, steps=35)
+    result = net.evaluate(data, steps=9)
     return {"train": int(result["global_step"])}
 
 
@@ -79,14 +80,14 @@ def by_hand():
     x, data = graph()
     loss = loss_of(x)
     (weights,) = v1.trainable_variables()
-    (slope,) = tf.gradients(loss, weights) if hasattr(tf, "gradients") else v1.gradients(loss, weights)
-    down, set_to = v1.assign_sub(weights, 0.01 * slope), v1.assign(weights, weights - 0.01 * slope)
+    (gradient,) = tf.gradients(loss, weights) if hasattr(tf, "gradients") else v1.gradients(loss, weights)
+    subtract, assign = v1.assign_sub(weights, 0.01 * gradient), v1.assign(weights, weights - 0.01 * gradient)
     with v1.Session() as session:
-        call = session.make_callable(down, [x])
+        call = session.make_callable(subtract, [x])
         session.run(v1.global_variables_initializer())
         for _ in range(20):
             call(data)
-            session.run(set_to, {x: data})
+            session.run(assign, {x: data})
     return {"init": 1, "train": 40}
 
 
@@ -98,8 +99,8 @@ def fit():
             v1.disable_eager_execution()
     model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    data, more = np.ones([40 * 16, 32], np.float32), np.ones([160 * 16, 32], np.float32)
-    model.fit(data, data[:, :1], batch_size=16, epochs=4, validation_data=(more, more[:, :1]), verbose=0)
+    data, validation = np.ones([40 * 16, 32], np.float32), np.ones([160 * 16, 32], np.float32)
+    model.fit(data, data[:, :1], batch_size=16, epochs=4, validation_data=(validation, validation[:, :1]), verbose=0)
     return {"batch": 4 * 40, "test_batch": 4 * 160}
 
 

@@ -14,8 +14,8 @@ X = tf.ones([8, 16])
 
 
 def net():
-    made = keras.Sequential([keras.layers.Dense(4, input_shape=(16,)), keras.layers.Dense(1)])
-    return made, keras.optimizers.SGD(1e-3)
+    model = keras.Sequential([keras.layers.Dense(4, input_shape=(16,)), keras.layers.Dense(1)])
+    return model, keras.optimizers.SGD(1e-3)
 
 
 def apply(optimizer, gradients, variables):
@@ -52,8 +52,8 @@ def functions_within():
     for _ in range(5):
         with tf.GradientTape() as recording:
             loss = forward()
-        found = recording.gradient(loss, model.trainable_variables)
-        apply(optimizer, found, model.trainable_variables)
+        grads = recording.gradient(loss, model.trainable_variables)
+        apply(optimizer, grads, model.trainable_variables)
         forward()
     for _ in range(7):
         apply(optimizer, gradients(), model.trainable_variables)
@@ -66,17 +66,17 @@ def two_optimizers():
     second = keras.optimizers.SGD(1e-3)
     half = [model.trainable_variables[:2], model.trainable_variables[2:]]
     for _ in range(6):
-        with tf.GradientTape() as one, tf.GradientTape() as other:
+        with tf.GradientTape() as first_tape, tf.GradientTape() as second_tape:
             loss = loss_of(model)
-            same = loss * 2.0
-        apply(first, one.gradient(loss, half[0]), half[0])
-        apply(second, other.gradient(same, half[1]), half[1])
+            doubled = loss * 2.0
+        apply(first, first_tape.gradient(loss, half[0]), half[0])
+        apply(second, second_tape.gradient(doubled, half[1]), half[1])
     for _ in range(4):
-        second.apply_gradients([(tf.zeros_like(each), each) for each in half[1]])
+        second.apply_gradients([(tf.zeros_like(variable), variable) for variable in half[1]])
     return {"eager": 10}
 
 
-def nobody_applies():
+def without_optimizer():
     """Gradients without an optimizer, functions, and a tape that fails, which is a failed step."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda: tf.reduce_sum(tf.matmul(X, w)))
@@ -121,14 +121,14 @@ def threads():
         for _ in range(8):
             with tf.GradientTape() as recording:
                 loss = loss_of(model)
-            found = recording.gradient(loss, model.trainable_variables)
-            apply(optimizer, found, model.trainable_variables)
+            gradients = recording.gradient(loss, model.trainable_variables)
+            apply(optimizer, gradients, model.trainable_variables)
 
-    all_ = [threading.Thread(target=work, args=each) for each in nets]
-    for each in all_:
-        each.start()
-    for each in all_:
-        each.join()
+    workers = [threading.Thread(target=work, args=arguments) for arguments in nets]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     return {"eager": 24}
 
 
@@ -141,9 +141,9 @@ def short():
     return {"function": 200}
 
 
-ran = Counter()
-for part in (short, tape, functions_within, two_optimizers, nobody_applies, concrete, nested_models, threads):
-    ran.update(part())
-print(json.dumps(ran, sort_keys=True))
+counts = Counter()
+for run_steps in (short, tape, functions_within, two_optimizers, without_optimizer, concrete, nested_models, threads):
+    counts.update(run_steps())
+print(json.dumps(counts, sort_keys=True))
 print("ready", flush=True)
 input()

@@ -20,13 +20,13 @@ def leave():
 def session():
     v1 = tf.compat.v1
     with v1.Graph().as_default(), v1.Session() as sess:
-        given = v1.placeholder(tf.float32, [8, 32])
+        inputs = v1.placeholder(tf.float32, [8, 32])
         weights = v1.get_variable("weights", [32, 4])
-        loss = tf.reduce_sum(tf.matmul(given, weights) ** 2)
+        loss = tf.reduce_sum(tf.matmul(inputs, weights) ** 2)
         train = v1.train.GradientDescentOptimizer(1e-6).minimize(loss)
         sess.run(v1.global_variables_initializer())
         while True:
-            sess.run([train, loss], {given: DATA})
+            sess.run([train, loss], {inputs: DATA})
             time.sleep(PAUSE_S)
 
 
@@ -34,15 +34,15 @@ def function():
     weights = tf.Variable(tf.ones([32, 4]))
 
     @tf.function
-    def train(given):
+    def train(inputs):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(tf.matmul(given, weights) ** 2)
+            loss = tf.reduce_sum(tf.matmul(inputs, weights) ** 2)
         weights.assign_sub(1e-6 * tape.gradient(loss, weights))
         return loss
 
-    given = tf.constant(DATA)
+    inputs = tf.constant(DATA)
     while True:
-        train(given)
+        train(inputs)
         time.sleep(PAUSE_S)
 
 

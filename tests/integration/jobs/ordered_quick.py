@@ -23,10 +23,10 @@ def leave():
 
 
 threading.Thread(target=leave, daemon=True).start()
-sessions, pause_s = session.BaseSession(), float(sys.argv[2])
+fake_session, pause_s = session.BaseSession(), float(sys.argv[2])
 number = 0
 while True:
-    sessions.run(["y"], {"x": number})
+    fake_session.run(["y"], {"x": number})
     number += 1
     # With `long` the pause follows run 200, when the store has the runs before it.
     time.sleep(pause_s if sys.argv[1] == "loop" or number == 200 else 0.02)

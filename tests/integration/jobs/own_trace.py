@@ -18,15 +18,15 @@ hidden = tf.nn.relu(tf.nn.conv2d(images, kernel, strides=1, padding="SAME"))
 looped = tf.while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, x * 0.5), [tf.constant(0), tf.reduce_mean(hidden)])[1]
 train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(looped)
 feed = {images: np.ones([4, 16, 16, 3], np.float32)}
-kept = []
+all_metadata = []
 with tf.Session() as session:
-    kept.append(tf.RunMetadata())
-    session.run(tf.global_variables_initializer(), options=tf.RunOptions(trace_level=1), run_metadata=kept[-1])
+    all_metadata.append(tf.RunMetadata())
+    session.run(tf.global_variables_initializer(), options=tf.RunOptions(trace_level=1), run_metadata=all_metadata[-1])
     for _ in range(6):
-        kept.append(tf.RunMetadata())
-        session.run([train, looped], feed, options=tf.RunOptions(trace_level=1), run_metadata=kept[-1])
+        all_metadata.append(tf.RunMetadata())
+        session.run([train, looped], feed, options=tf.RunOptions(trace_level=1), run_metadata=all_metadata[-1])
 profiler = tf.profiler.Profiler(session.graph)
-for number, metadata in enumerate(kept):
+for number, metadata in enumerate(all_metadata):
     profiler.add_step(number, metadata)
 options = dict(
     tf.profiler.ProfileOptionBuilder.time_and_memory(), output="none", order_by="name", min_micros=0, min_bytes=0
@@ -37,11 +37,11 @@ ops = {}
 while node.children:
     node = node.children[0]
     ops[node.name] = {
-        "occurrence": sum(one.run_count for one in node.graph_nodes),
-        "micros": sum(one.exec_micros for one in node.graph_nodes),
-        "bytes": sum(one.requested_bytes for one in node.graph_nodes),
-        "peak_bytes": sum(one.peak_bytes for one in node.graph_nodes),
-        "output_bytes": sum(one.output_bytes for one in node.graph_nodes),
+        "occurrence": sum(graph_node.run_count for graph_node in node.graph_nodes),
+        "micros": sum(graph_node.exec_micros for graph_node in node.graph_nodes),
+        "bytes": sum(graph_node.requested_bytes for graph_node in node.graph_nodes),
+        "peak_bytes": sum(graph_node.peak_bytes for graph_node in node.graph_nodes),
+        "output_bytes": sum(graph_node.output_bytes for graph_node in node.graph_nodes),
     }
 with open(sys.argv[1], "w") as file:
     json.dump(ops, file)

@@ -13,17 +13,17 @@ mode, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
 def functions():
     """Return a function that runs a step as a call of a tf.function."""
-    call, given = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x))), tf.ones([64, 64])
-    return lambda: call(given)
+    call, matrix = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x))), tf.ones([64, 64])
+    return lambda: call(matrix)
 
 
 def sessions():
     """Return a function that runs a step in a session."""
     v1 = tf.compat.v1
     with tf.Graph().as_default():
-        given = v1.placeholder(tf.float32, [64, 64])
-        result, session = tf.reduce_sum(tf.matmul(given, given)), v1.Session()
-    return lambda: session.run(result, {given: [[1.0] * 64] * 64})
+        matrix = v1.placeholder(tf.float32, [64, 64])
+        result, session = tf.reduce_sum(tf.matmul(matrix, matrix)), v1.Session()
+    return lambda: session.run(result, {matrix: [[1.0] * 64] * 64})
 
 
 step = {"function": functions, "session": sessions}[mode]()

@@ -8,7 +8,7 @@ import traceback
 
 from tensorflow.python.client import native, session
 
-sessions = session.BaseSession()
+fake_session = session.BaseSession()
 
 
 class Options:
@@ -27,7 +27,7 @@ def ready():
 
 def runs(count=10):
     for number in range(count):
-        assert sessions.run(["y"], {"x": number}) == number + 1
+        assert fake_session.run(["y"], {"x": number}) == number + 1
 
 
 def plain():
@@ -42,7 +42,7 @@ def wait():
 
 
 def callables():
-    call = session.BaseSession._Callable(sessions, Options())
+    call = session.BaseSession._Callable(fake_session, Options())
     for number in range(10):
         assert call(number) == number + 1
     del call
@@ -58,10 +58,10 @@ class TracedOptions(Options):
 
 
 def traced_callable():
-    call = session.BaseSession._Callable(sessions, Options())
+    call = session.BaseSession._Callable(fake_session, Options())
     for number in range(3000):
         call(number)
-    traced = session.BaseSession._Callable(sessions, TracedOptions())
+    traced = session.BaseSession._Callable(fake_session, TracedOptions())
     traced(1)
     for number in range(3000):
         call(number)
@@ -81,18 +81,18 @@ class OddSession(session.BaseSession):
 
 
 def odd():
-    own = OddSession()
+    odd_session = OddSession()
     for number in range(10):
-        assert own.run(["y"], {"x": number}) == number + 1
+        assert odd_session.run(["y"], {"x": number}) == number + 1
     ready()
 
 
 def errors():
     runs()
-    call = session.BaseSession._Callable(sessions, Options())
+    call = session.BaseSession._Callable(fake_session, Options())
     for _ in range(10):
         call(1)
-    for failure in (lambda: sessions.run(["y"], {"bad": 1}), lambda: call("bad"), call):
+    for failure in (lambda: fake_session.run(["y"], {"bad": 1}), lambda: call("bad"), call):
         try:
             failure()
         except Exception:
@@ -118,18 +118,18 @@ def fork():
 def close_before():
     ready()
     os.closerange(3, 256)
-    theirs = [os.memfd_create("theirs") for _ in range(20)]
+    job_fds = [os.memfd_create("theirs") for _ in range(20)]
     runs()
-    print([os.fstat(fd).st_size for fd in theirs])
+    print([os.fstat(fd).st_size for fd in job_fds])
     ready()
 
 
 def close_after():
     runs()
     os.closerange(3, 256)
-    theirs = [os.memfd_create("theirs") for _ in range(20)]
+    job_fds = [os.memfd_create("theirs") for _ in range(20)]
     runs()
-    print([os.fstat(fd).st_size for fd in theirs])
+    print([os.fstat(fd).st_size for fd in job_fds])
     ready()
 
 
@@ -154,7 +154,7 @@ def killed():
 
 def disarm():
     original = [name for name in vars(session.BaseSession) if name.startswith("_call")]
-    bound = sessions._call_tf_sessionrun
+    bound = fake_session._call_tf_sessionrun
     runs()
     ready()  # the channel is gone after this
     sys.modules["_tfprof.shim.core"].disarm()
@@ -162,7 +162,7 @@ def disarm():
     assert bound(None, {"x": 1}, ["y"], [], None) == 2
     module = session.__name__.partition(".")[0]
     print(module, original == [name for name in vars(session.BaseSession) if name.startswith("_call")])
-    print(sessions._call_tf_sessionrun.__func__.__code__.co_filename == session.__file__)
+    print(fake_session._call_tf_sessionrun.__func__.__code__.co_filename == session.__file__)
     print([type(finder).__name__ for finder in sys.meta_path if "tfprof" in type(finder).__module__])
 
 

@@ -10,7 +10,7 @@ CALLS = 8
 
 def nested():
     """A nested function and its graphs are freed with the last reference or the next collection."""
-    found = []
+    references = []
 
     @tf.function
     def outer():
@@ -18,7 +18,7 @@ def nested():
         def inner():
             return tf.constant(1.0)
 
-        found.append(weakref.ref(inner))
+        references.append(weakref.ref(inner))
         return inner()
 
     for _ in range(CALLS):
@@ -27,7 +27,7 @@ def nested():
     concrete = weakref.ref(outer.get_concrete_function())
     del outer
     gc.collect()
-    return [reference() is None for reference in (*found, graph, concrete)]
+    return [reference() is None for reference in (*references, graph, concrete)]
 
 
 def method():
@@ -42,48 +42,50 @@ def method():
         def call(self, x):
             return self.weight * x
 
-    def used():
+    def use():
         model = Model()
         for _ in range(CALLS):
             model.call(tf.ones(1024))
         return weakref.ref(model), weakref.ref(model.weight)
 
-    used()  # makes everything that is made only once
+    use()  # creates everything that is created only once
     gc.collect()
     gc.disable()
-    references = used()
-    gone = [reference() is None for reference in references]
-    return [*gone, gc.collect() == 0 or all(gone)]
+    references = use()
+    freed = [reference() is None for reference in references]
+    return [*freed, gc.collect() == 0 or all(freed)]
 
 
 def cycles():
     """A function that is made, called and dropped leaves nothing to collect."""
 
-    def used():
+    def use():
         function = tf.function(lambda x: x * 2.0)
         for _ in range(CALLS):
             function(tf.ones(4))
 
-    used()
+    use()
     gc.collect()
     gc.set_debug(gc.DEBUG_SAVEALL)
     del gc.garbage[:]
-    used()
+    use()
     gc.collect()
     # Some releases of TensorFlow leave a graph behind, with shapes if they were asked for.
-    found = [type(each).__name__ for each in gc.garbage if type(each).__name__ not in ("TensorShape", "tuple")]
+    types = [
+        type(leftover).__name__ for leftover in gc.garbage if type(leftover).__name__ not in ("TensorShape", "tuple")
+    ]
     gc.set_debug(0)
     del gc.garbage[:]
-    return sorted(found)
+    return sorted(types)
 
 
 def message():
     """The messages of TensorFlow about a graph tensor outside of its graph."""
-    kept = []
+    tensors = []
 
     @tf.function
     def keep(x):
-        kept.append(x + 1.0)
+        tensors.append(x + 1.0)
         return x
 
     @tf.function
@@ -96,7 +98,7 @@ def message():
     lines = []
     for call in (use, lambda x: tf.add(x, 1.0)):
         try:
-            call(kept[0])
+            call(tensors[0])
         except Exception as error:
             lines += [type(error).__name__, str(error).replace("\n", " ")[:400]]
     return lines

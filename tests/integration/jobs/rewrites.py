@@ -23,13 +23,13 @@ def normalized(x, training):
 
 def outputs(x):
     """Return the ops' outputs; ``x`` is a batch of four images of 8x8x6."""
-    kernel, bias, around = value(3, 3, 6, 4), value(4), [[0, 0], [1, 1], [2, 2], [0, 0]]
+    kernel, bias, paddings = value(3, 3, 6, 4), value(4), [[0, 0], [1, 1], [2, 2], [0, 0]]
     flat, weights = tf.reshape(x, [32, 48]), value(48, 5)
     square = tf.reshape(x, [4, 1, 8, 48])
     return [
         nn.relu(nn.bias_add(nn.conv2d(x + 1.0, kernel, 1, "SAME"), bias), name="conv_bias_relu"),
-        nn.conv2d(tf.pad(x + 2.0, around), kernel, 1, "VALID", name="pad_conv"),
-        nn.relu(nn.bias_add(nn.conv2d(tf.pad(x + 3.0, around), kernel, 1, "VALID"), bias), name="pad_conv_relu"),
+        nn.conv2d(tf.pad(x + 2.0, paddings), kernel, 1, "VALID", name="pad_conv"),
+        nn.relu(nn.bias_add(nn.conv2d(tf.pad(x + 3.0, paddings), kernel, 1, "VALID"), bias), name="pad_conv_relu"),
         nn.relu(normalized(x + 4.0, True), name="norm_relu"),
         nn.relu(normalized(x + 5.0, False), name="still_norm_relu"),
         tf.tanh(nn.bias_add(tf.matmul(flat + 6.0, weights), value(5)), name="dense_tanh"),
@@ -48,10 +48,10 @@ def main():
     if kind == "session":
         tf.compat.v1.disable_eager_execution()
         x = tf.compat.v1.placeholder(tf.float32, [4, 8, 8, 6])
-        made = outputs(x)
+        results = outputs(x)
         with tf.compat.v1.Session() as session:
             for _ in range(3):
-                session.run(made, {x: random.rand(4, 8, 8, 6)})
+                session.run(results, {x: random.rand(4, 8, 8, 6)})
     else:
         step = tf.function(outputs)
         for _ in range(3):

@@ -20,7 +20,7 @@ bad = tf.check_numerics(x / 0.0, "not a number", name="bad")
 data = np.arange(32, dtype=np.float32).reshape(4, 8) / 32
 
 
-def shown(metadata):
+def summary(metadata):
     """Return (has statistics, number of graphs, hash of the sorted bytes) of a RunMetadata.
 
     The bytes are sorted because maps have no order.
@@ -42,10 +42,10 @@ def with_metadata(session):
         for options in (None, tf.RunOptions(timeout_in_ms=60000), graphs):
             metadata = tf.RunMetadata()
             session.run(loss, {x: data}, options=options, run_metadata=metadata)
-            print("metadata", shown(metadata))
+            print("metadata", summary(metadata))
     metadata = tf.RunMetadata()
     session.run(loss, {x: data}, options=tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE), run_metadata=metadata)
-    print("asked", shown(metadata)[0], len(metadata.step_stats.dev_stats[0].node_stats) > 3)
+    print("asked", summary(metadata)[0], len(metadata.step_stats.dev_stats[0].node_stats) > 3)
     session.run(loss, {x: data}, options=tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE))
 
 
@@ -56,7 +56,7 @@ def made_callables(session):
     for _ in range(3):
         metadata = tf.RunMetadata()
         call(data, run_metadata=metadata)
-        print("make_callable metadata", shown(metadata))
+        print("make_callable metadata", summary(metadata))
 
 
 def callables(session):
@@ -70,12 +70,12 @@ def callables(session):
     for _ in range(3):
         metadata = tf.RunMetadata()
         call(data, run_metadata=metadata)
-        print("callable metadata", shown(metadata))
+        print("callable metadata", summary(metadata))
     options.run_options.trace_level = config_pb2.RunOptions.SOFTWARE_TRACE
     call = session._make_callable_from_options(options)
     metadata = tf.RunMetadata()
     call(data, run_metadata=metadata)
-    print("callable asked", shown(metadata)[0])
+    print("callable asked", summary(metadata)[0])
 
 
 def errors(session):
@@ -97,7 +97,7 @@ def partial(session):
 
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    for part in (trained, with_metadata, made_callables, callables, errors, partial):
-        part(session)
+    for check in (trained, with_metadata, made_callables, callables, errors, partial):
+        check(session)
     print("ready", flush=True)
     sys.stdin.readline()

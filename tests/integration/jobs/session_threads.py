@@ -18,7 +18,7 @@ with tf.control_dependencies([tf.assign_add(counter, 1, use_locking=True)]):
     y = tf.reduce_sum(tf.matmul(x, x, transpose_b=True))
 queue = tf.FIFOQueue(8, [tf.float32])
 runner = tf.train.QueueRunner(queue, [queue.enqueue(tf.random_uniform(()))] * 2)
-taken = queue.dequeue()
+dequeued = queue.dequeue()
 data = np.ones((4, 8), np.float32)
 errors = []
 
@@ -28,7 +28,7 @@ def work(session, call):
         for number in range(RUNS):
             result = call(data) if number % 2 else session.run(y, {x: data})
             assert result == 128.0, result
-            session.run(taken)
+            session.run(dequeued)
     except Exception as error:  # the test must see every error
         errors.append(repr(error))
 

@@ -18,7 +18,7 @@ step = tf.assign_add(counter, 1, use_locking=True)
 errors, runs = [], []
 
 
-def turns():
+def iterations():
     if sys.argv[1].isdigit():
         return range(int(sys.argv[1]))
     end = time.monotonic() + 120
@@ -26,7 +26,7 @@ def turns():
 
 
 def work(session):
-    for _ in turns():
+    for _ in iterations():
         runs.append(1)
         try:
             session.run(step)

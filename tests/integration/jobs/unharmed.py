@@ -96,16 +96,16 @@ def descriptors():
 
 def sessions():
     """The job starts profiler sessions of its own while another thread calls a function."""
-    ended = threading.Event()
-    calls = threading.Thread(target=lambda: [call(X) for _ in iter(ended.is_set, True)])
+    stop = threading.Event()
+    calls = threading.Thread(target=lambda: [call(X) for _ in iter(stop.is_set, True)])
     calls.start()
     options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=0)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(50):
-            ended.wait(0.005)
+            stop.wait(0.005)
             tf.profiler.experimental.start(folder, options)
             tf.profiler.experimental.stop(save=False)
-    ended.set()
+    stop.set()
     calls.join()
 
 

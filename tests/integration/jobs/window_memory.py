@@ -29,43 +29,43 @@ def child():
     """Return the switch in a forked child, which also allocates."""
     pid = os.fork()
     if pid == 0:
-        seen = switch()
+        state = switch()
         tf.constant(IMAGES) + 1.0
-        os._exit(seen)
+        os._exit(state)
     return bool(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-def look():
+def record_switch():
     """Record the switch within the third call, and in a child forked there."""
     calls.append(0)
     if len(calls) == 3:
-        seen.extend([switch(), child()])
+        states.extend([switch(), child()])
     return True
 
 
 call, images, calls = tf.function(net), tf.constant(IMAGES), []
-within = tf.function(lambda: tf.py_function(look, [], tf.bool))
-seen = [switch()]
+forking_call = tf.function(lambda: tf.py_function(record_switch, [], tf.bool))
+states = [switch()]
 for _ in range(7):
     call(images)
 for _ in range(4):
-    within()
-seen.append(switch())
+    forking_call()
+states.append(switch())
 
 v1 = tf.compat.v1
 with tf.Graph().as_default(), v1.Session() as session:
-    given = v1.placeholder(tf.float32, [32, 28, 28, 1])
-    results = net(given)
+    placeholder = v1.placeholder(tf.float32, [32, 28, 28, 1])
+    results = net(placeholder)
     for _ in range(3):
         metadata = v1.RunMetadata()
-        session.run(results, {given: IMAGES}, v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE), metadata)
+        session.run(results, {placeholder: IMAGES}, v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE), metadata)
 ops, large = {}, {}
 for device in metadata.step_stats.dev_stats:
     for node in device.node_stats:
         kind = node.timeline_label.partition(" = ")[2].partition("(")[0]
-        ops[kind] = ops.get(kind, 0) + sum(each.total_bytes for each in node.memory)
-        sizes = [record.alloc_bytes for each in node.memory for record in each.allocation_records]
+        ops[kind] = ops.get(kind, 0) + sum(memory.total_bytes for memory in node.memory)
+        sizes = [record.alloc_bytes for memory in node.memory for record in memory.allocation_records]
         large[kind] = large.get(kind, 0) + sum(size for size in sizes if size >= 256 << 10)
-print(json.dumps({"switch": seen, "ops": ops, "large": large}))
+print(json.dumps({"switch": states, "ops": ops, "large": large}))
 print("ready", flush=True)
 input()

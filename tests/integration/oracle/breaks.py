@@ -36,11 +36,11 @@ class Break(NamedTuple):
     reimports: bool = False
 
 
-def put(module: Any, name: str, made: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return a patch that replaces ``name`` of a module by the result of ``made`` for it."""
+def put(module: Any, name: str, wrapper: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return a patch that replaces ``name`` of a module by the result of ``wrapper`` for it."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(module, name, made(getattr(module, name)))
+        patch.setattr(module, name, wrapper(getattr(module, name)))
 
     return apply
 
@@ -53,124 +53,124 @@ def instead(module: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch]
 def _without_c(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return a patch that applies ``apply`` and aggregates rows in Python instead of C."""
 
-    def both(patch: pytest.MonkeyPatch) -> None:
+    def apply_both(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(aggregation, "native", None)
         apply(patch)
 
-    return both
+    return apply_both
 
 
 def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return a patch that changes the measured columns before they are aggregated."""
 
-    def made(known: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def wrapper(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def measured(column: Any) -> Any:
-            found = known(column)
-            changed = change(column, found)
-            ran = pc.equal(found["runs"], integer(1))
-            return found | {name: pc.if_else(ran, new, found[name]) for name, new in changed.items()}
+            columns = original(column)
+            changed = change(column, columns)
+            has_run = pc.equal(columns["runs"], integer(1))
+            return columns | {name: pc.if_else(has_run, new, columns[name]) for name, new in changed.items()}
 
         return measured
 
-    return _without_c(put(aggregation, "_summands", made))
+    return _without_c(put(aggregation, "_summands", wrapper))
 
 
-def _average_over_all(known: Any) -> Any:
-    def with_counts(all_nodes: Any, **how: Any) -> Any:
-        most = max((node.entries or 0 for node in all_nodes), default=0)
-        return known([node._replace(entries=node.entries and most) for node in all_nodes], **how)
+def _average_over_all(original: Any) -> Any:
+    def with_counts(all_nodes: Any, **options: Any) -> Any:
+        entries_max = max((node.entries or 0 for node in all_nodes), default=0)
+        return original([node._replace(entries=node.entries and entries_max) for node in all_nodes], **options)
 
     return with_counts
 
 
-def _last_device(known: Any) -> Any:
+def _last_device(original: Any) -> Any:
     def canonical_after(ops: Any, devices: Any, canonical: Any) -> Any:
-        return known(ops.take(list(range(ops.num_rows))[::-1]), devices, canonical)
+        return original(ops.take(list(range(ops.num_rows))[::-1]), devices, canonical)
 
     return canonical_after
 
 
-def _of_every_device(known: Any) -> Any:
+def _of_every_device(original: Any) -> Any:
     def stats(self: Any, devices: Any, device: str) -> Any:
-        return known(self, dict.fromkeys(devices, device), device) if device else known(self, devices, device)
+        return original(self, dict.fromkeys(devices, device), device) if device else original(self, devices, device)
 
     return stats
 
 
-def _never_ran_does_nothing(known: Any) -> Any:
-    def final_stats(node: Any, **how: Any) -> Any:
-        stats = known(node, **how)
+def _never_ran_does_nothing(original: Any) -> Any:
+    def final_stats(node: Any, **options: Any) -> Any:
+        stats = original(node, **options)
         return stats if node.entries else stats._replace(float_ops=0)
 
     return final_stats
 
 
-def _starting_anywhere(_known: Any) -> Any:
-    def started(kept: Any, patterns: tuple[str, ...]) -> Any:
-        matches, found, ahead = Matcher(patterns), [], list(reversed(kept))
+def _starting_anywhere(_original: Any) -> Any:
+    def started(entries: Any, patterns: tuple[str, ...]) -> Any:
+        matches, result, waiting = Matcher(patterns), [], list(reversed(entries))
         if matches.everything:
-            return kept
-        while ahead:
-            entry = ahead.pop()
+            return entries
+        while waiting:
+            entry = waiting.pop()
             if matches(entry.name):
-                found.append(entry)
-            ahead.extend(reversed(entry.children))
-        return found
+                result.append(entry)
+            waiting.extend(reversed(entry.children))
+        return result
 
     return started
 
 
-def _scopes_are_no_definitions(known: Any) -> Any:
-    class Entry(known):  # type: ignore[misc]
-        def __init__(self, *what: Any, **how: Any) -> None:
-            super().__init__(*what, **how)
+def _scopes_are_no_definitions(original: Any) -> Any:
+    class Entry(original):  # type: ignore[misc]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             self.definitions -= not self.nodes
 
     return Entry
 
 
-def _own_numbers_of_accounted(known: Any) -> Any:
-    def kept(name: str, own: Any, *what: Any, accounted: bool) -> Any:
-        return known(name, own if accounted else nodes.NOTHING, *what, accounted=accounted)
+def _own_numbers_of_accounted(original: Any) -> Any:
+    def accounted_node(name: str, own: Any, *arguments: Any, accounted: bool) -> Any:
+        return original(name, own if accounted else nodes.NOTHING, *arguments, accounted=accounted)
 
-    return kept
+    return accounted_node
 
 
-def _by_totals(_known: Any) -> Any:
+def _by_totals(_original: Any) -> Any:
     def shows(options: Any) -> Any:
-        known = code._entry_filter(options)
-        return lambda entry: known(entry) and entry.own.runs >= options.min_occurrence
+        original = code._entry_filter(options)
+        return lambda entry: original(entry) and entry.own.runs >= options.min_occurrence
 
     return shows
 
 
-def _one_deeper(known: Any) -> Any:
-    return lambda root, options, *what, **how: known(
-        root, replace(options, max_depth=options.max_depth + 1), *what, **how
+def _one_deeper(original: Any) -> Any:
+    return lambda root, options, *arguments, **keywords: original(
+        root, replace(options, max_depth=options.max_depth + 1), *arguments, **keywords
     )
 
 
-def _inputs_backwards(known: Any) -> Any:
-    def walked(given: Any) -> Any:
-        return known([one._replace(facts=replace(one.facts, inputs=one.facts.inputs[::-1])) for one in given])
+def _inputs_backwards(original: Any) -> Any:
+    def walked(all_nodes: Any) -> Any:
+        return original([one._replace(facts=replace(one.facts, inputs=one.facts.inputs[::-1])) for one in all_nodes])
 
     return walked
 
 
-def _no_control_inputs(known: Any) -> Any:
+def _no_control_inputs(original: Any) -> Any:
     def read(node_def: bytes) -> Any:
-        found, node = known(node_def), attributes.graph_pb2.NodeDef.FromString(node_def)
-        plain = [not text.startswith("^") for text in node.input]
+        attributes_, node = original(node_def), attributes.graph_pb2.NodeDef.FromString(node_def)
+        is_plain = [not text.startswith("^") for text in node.input]
         return replace(
-            found,
-            inputs=tuple(name for name, wanted in zip(found.inputs, plain, strict=True) if wanted),
-            slots=tuple(slot for slot, wanted in zip(found.slots, plain, strict=True) if wanted),
+            attributes_,
+            inputs=tuple(name for name, is_input in zip(attributes_.inputs, is_plain, strict=True) if is_input),
+            slots=tuple(slot for slot, is_input in zip(attributes_.slots, is_plain, strict=True) if is_input),
         )
 
     return read
 
 
-def _flows_within(_known: Any) -> Any:
+def _flows_within(_original: Any) -> Any:
     def connect(self: Any, accounted: frozenset[str]) -> None:
         for _, bars in self._sorted():
             for bar in bars:
@@ -182,34 +182,36 @@ def _flows_within(_known: Any) -> Any:
     return connect
 
 
-def _picked_once(known: Any) -> Any:
+def _picked_once(original: Any) -> Any:
     def match_counts(patterns: tuple[str, ...]) -> Any:
-        times = known(patterns)
+        times = original(patterns)
         return lambda node: min(times(node), 1)
 
     return match_counts
 
 
-def _by_running(known: Any) -> Any:
-    def in_order(given: Any, *how: Any) -> Any:
-        entries_by_name = {entry.name: entry for entry in given}
-        sorted_ones = known([replace(entry, own=entry.running) for entry in op._with_running_totals(given)], *how)
-        return [entries_by_name[entry.name] for entry in sorted_ones]
+def _by_running(original: Any) -> Any:
+    def in_order(op_entries: Any, *arguments: Any) -> Any:
+        entries_by_name = {entry.name: entry for entry in op_entries}
+        sorted_entries = original(
+            [replace(entry, own=entry.running) for entry in op._with_running_totals(op_entries)], *arguments
+        )
+        return [entries_by_name[entry.name] for entry in sorted_entries]
 
     return in_order
 
 
-def _filter_by_own(known: Any) -> Any:
-    def made(options: Any, parity: Any) -> Any:
-        shown = known(options, parity)
+def _filter_by_own(original: Any) -> Any:
+    def make_filter(options: Any, parity: Any) -> Any:
+        shown = original(options, parity)
         return lambda entry: shown(replace(entry, running=entry.own))
 
-    return made
+    return make_filter
 
 
 def _sorted_as(compat: str) -> Any:
-    def sort(given: Any, key: Any, *, descending: bool = False, parity: Parity = Parity()) -> Any:  # noqa: B008
-        return ordered(given, key, descending=descending, parity=parity._replace(compat=compat))
+    def sort(entries: Any, key: Any, *, descending: bool = False, parity: Parity = Parity()) -> Any:  # noqa: B008
+        return ordered(entries, key, descending=descending, parity=parity._replace(compat=compat))
 
     return sort
 
@@ -223,18 +225,18 @@ def _cut_at(length: int) -> Any:
     return frame_text
 
 
-def _inner_samples(_known: Any) -> Any:
-    def made(branch: Any) -> Any:
-        ahead = [branch.entry]
-        while ahead:
-            call = ahead.pop()
+def _inner_samples(_original: Any) -> Any:
+    def samples(branch: Any) -> Any:
+        waiting = [branch.entry]
+        while waiting:
+            call = waiting.pop()
             yield from call.nodes
-            ahead.extend(reversed(call.children))
+            waiting.extend(reversed(call.children))
 
-    return made
+    return samples
 
 
-#: One for each rule. The texts are the rules, not the ways in which they are broken.
+#: One break for each rule. The texts are the rules, not the ways in which they are broken.
 BREAKS: Final = (
     Break(
         "a duration of 0 counts as 1",

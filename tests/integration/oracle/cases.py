@@ -14,41 +14,41 @@ from integration.oracle.queries import Questions
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 
 #: Names of the real runs of `real_runs.py`.
-REAL: Final = ("conv", "loop", "rnn")
-#: Argument of `Questions.some` for a random case.
-ASKED: Final = 60
+REAL_RUNS: Final = ("conv", "loop", "rnn")
+#: Argument of `Questions.sample` for a random case.
+QUESTIONS: Final = 60
 
 
 def write_case(folder: Path, seed: int) -> None:
     """Write the random case of a seed."""
-    chance = graphs.Dice(seed)
-    chance.wild = chance.random() < 0.1
+    dice = graphs.Dice(seed)
+    dice.wild = dice.random() < 0.1
     folder.mkdir(parents=True)
-    size = chance.choice((1, 3, 8, 20, 20, 40, 40, 120))
-    cycles, dangling = chance.random() < 0.5, chance.random() < 0.2
-    graph = graphs.graph(chance, size, cycles=cycles, dangling=dangling)
+    size = dice.choice((1, 3, 8, 20, 20, 40, 40, 120))
+    cycles, dangling = dice.random() < 0.5, dice.random() < 0.2
+    graph = graphs.graph(dice, size, cycles=cycles, dangling=dangling)
     (folder / "graph.pb").write_bytes(graph.wire)
-    ran = [*graph.names, *graphs.UNKNOWN]
-    if chance.random() < 0.85:
-        log = graphs.op_log(chance, ran, with_stacks=chance.random() < 0.95)
+    node_names = [*graph.names, *graphs.UNKNOWN]
+    if dice.random() < 0.85:
+        log = graphs.op_log(dice, node_names, with_stacks=dice.random() < 0.95)
         (folder / "op_log.pb").write_bytes(log)
-    steps, base = chance.choice((0, 1, 2, 3, 3, 4)), chance.choice(graphs.BASES)
+    steps, base = dice.choice((0, 1, 2, 3, 3, 4)), dice.choice(graphs.BASES)
     for step in range(steps):
-        (folder / f"run-{step}.pb").write_bytes(graphs.run_metadata(chance, ran, base))
+        (folder / f"run-{step}.pb").write_bytes(graphs.run_metadata(dice, node_names, base))
     types = (*graphs.OPS, *graphs.TYPES, *(device.lower() for device in graphs.DEVICES[:6]), *graphs.UNKNOWN)
-    questions = Questions(chance, ran, types, steps, ("graph",) if chance.wild else ("graph", "scope", "code")).some(
-        ASKED
-    )
+    questions = Questions(
+        dice, node_names, types, steps, ("graph",) if dice.wild else ("graph", "scope", "code")
+    ).sample(QUESTIONS)
     _write_questions(folder, questions, whole=graph.whole)
 
 
 def ask_real(folder: Path, count: int) -> None:
-    """Write questions to the case of a real run; ``count`` is the argument of `Questions.some`."""
+    """Write questions to the case of a real run; ``count`` is that of `Questions.sample`."""
     graph = GraphDef.FromString((folder / "graph.pb").read_bytes())
     types = [*{node.op for node in graph.node}, "_trainable_variables", "/job:localhost/replica:0/task:0/device:cpu:0"]
     steps = len(list(folder.glob("run-*.pb")))
     questions = Questions(random.Random(folder.name), [node.name for node in graph.node], sorted(types), steps)
-    _write_questions(folder, questions.some(count), whole=True)
+    _write_questions(folder, questions.sample(count), whole=True)
 
 
 def _write_questions(folder: Path, questions: list[dict[str, object]], *, whole: bool) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Final
 
-from integration.oracle.decoded import decoded
+from integration.oracle.decoder import decode
 from integration.oracle.graphs import ODD_NAMES
 from tfprof.collector.text import clean
 
@@ -51,7 +51,7 @@ def rows(text: str) -> str:
 
 def sampled(data: bytes) -> Any:
     """Return the profile in a pprof file with a fixed comment, since the comments differ."""
-    profile = decoded("pprof", gzip.decompress(data))
+    profile = decode("pprof", gzip.decompress(data))
     texts: list[Any] = list(profile[6])
     for comment in profile.get(13, ()):
         texts[comment] = "comment"
@@ -65,12 +65,12 @@ def _warnings(text: str) -> list[str]:
 
 def _by_checker(printed: str) -> dict[str, list[str]]:
     """Return printed advice by checker, as TensorFlow prints the checkers in no certain order."""
-    found: dict[str, list[str]] = {}
-    at = ""
+    lines_of: dict[str, list[str]] = {}
+    checker = ""
     for line in printed.split("\n"):
-        at = line if line.endswith("Checker:") else at
-        found.setdefault(at, []).append(line)
-    return {name: [line for line in lines if line] for name, lines in found.items()}
+        checker = line if line.endswith("Checker:") else checker
+        lines_of.setdefault(checker, []).append(line)
+    return {name: [line for line in lines if line] for name, lines in lines_of.items()}
 
 
 def _readable(data: bytes) -> str:
@@ -82,9 +82,9 @@ def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[s
     """Return the comparable parts of an answer {root, files, printed, warned} in Latin-1."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
-    forms = {"file": lambda data: rows(clean_names(_readable(data))), "pprof": sampled}
-    contents = {name: forms.get(kind, _readable)(data) for name, data in files.items()}
-    message = decoded(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
+    readers = {"file": lambda data: rows(clean_names(_readable(data))), "pprof": sampled}
+    contents = {name: readers.get(kind, _readable)(data) for name, data in files.items()}
+    message = decode(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
     printed, warned = (clean_names(_readable(answer[name].encode("latin-1"))) for name in ("printed", "warned"))
     text: Any = _by_checker(printed) if question["view"] == "advise" else rows(printed)
     return {"message": message, "files": contents, "printed": text, "warned": _warnings(warned)}
@@ -98,8 +98,8 @@ def differences(theirs: Any, mine: Any, where: str = "") -> Iterator[str]:
         for key in sorted({*theirs, *mine}, key=repr):
             yield from differences(theirs.get(key), mine.get(key), f"{where}.{key}")
     elif isinstance(theirs, list) and isinstance(mine, list):
-        for at, (one, other) in enumerate(zip_longest(theirs, mine)):
-            yield from differences(one, other, f"{where}[{at}]")
+        for at, (their_part, my_part) in enumerate(zip_longest(theirs, mine)):
+            yield from differences(their_part, my_part, f"{where}[{at}]")
     elif isinstance(theirs, str) and isinstance(mine, str) and "\n" in theirs + mine:
         yield from differences(theirs.split("\n"), mine.split("\n"), where)
     else:

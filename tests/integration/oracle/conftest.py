@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from fakes.forks import Forks
 from integration.oracle import ours
-from integration.oracle.cases import REAL, ask_real, write_cases
+from integration.oracle.cases import REAL_RUNS, ask_real, write_cases
 from integration.oracle.comparison import comparable, differences
 from tfprof.collector.api import Profiler
 
 HERE = Path(__file__).parent
 #: The number of random cases, or FIRST-LAST of their seeds.
 SETTING = "TFPROF_TEST_ORACLE"
-#: The least argument of `Questions.some` for a real run.
-ASKED_OF_REAL = 40
+#: The smallest argument of `Questions.sample` for a real run.
+QUESTIONS_MIN = 40
 #: Number of questions, and of differences of each, in a report.
 SHOWN = 5
-#: Every so many cases, one is also read from profiles.
+#: One of this many cases is also read from a profile.
 RELOADED = 4
 
 
@@ -31,7 +31,7 @@ def seeds() -> range:
     return range(int(first), int(last) + 1) if first else range(int(last))
 
 
-class Asked:
+class AnsweredCases:
     """Cases, the answers of the TF profiler, and stores with the same cases, in folders by name."""
 
     def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
@@ -41,8 +41,8 @@ class Asked:
         self._tensorflow = tensorflow
         write_cases(folder / "cases", seeds())
         tensorflow.output(HERE / "real_runs.py", folder / "cases")
-        for name in REAL:
-            ask_real(folder / "cases" / name, max(ASKED_OF_REAL, len(seeds())))
+        for name in REAL_RUNS:
+            ask_real(folder / "cases" / name, max(QUESTIONS_MIN, len(seeds())))
         tensorflow.output(HERE / "oracle.py", folder / "cases", folder / "answers")
         self._reload()
 
@@ -60,7 +60,7 @@ class Asked:
     def reloaded(self) -> list[str]:
         """Return the names of some cases that TensorFlow can write as a profile."""
         whole = [name for name in map(str, seeds()) if "profile" in self.answers(name)]
-        return [*whole[::RELOADED], *REAL]
+        return [*whole[::RELOADED], *REAL_RUNS]
 
     def case(self, name: str) -> Path:
         """Return the folder of a case."""
@@ -77,7 +77,7 @@ class Asked:
         """Return a new Profiler of a case."""
         return ours.profiler(self.store(name), self.version)
 
-    def answered(self, name: str) -> Iterator[tuple[Any, Any]]:
+    def questions(self, name: str) -> Iterator[tuple[Any, Any]]:
         """Yield the questions to a case and TensorFlow's answers."""
         questions = json.loads((self.case(name) / "queries.json").read_text())["queries"]
         yield from zip(questions, self.answers(name)["answers"], strict=True)
@@ -86,40 +86,40 @@ class Asked:
         """Return the whole output of TensorFlow about a case."""
         return json.loads((self.folder / "answers" / f"{name}.json").read_text())
 
-    def wrong(self, name: str, folder: Path) -> Iterator[tuple[Any, list[str]]]:
+    def wrong_answers(self, name: str, folder: Path) -> Iterator[tuple[Any, list[str]]]:
         """Yield (question, differences) for each wrong answer; ``folder`` is empty."""
         job = self.job(name)
-        for question, theirs in self.answered(name):
+        for question, theirs in self.questions(name):
             mine = ours.ask(job, question, folder)
-            found = list(differences(comparable(question, theirs), comparable(question, mine)))
-            if found:
-                yield question, found
+            texts = list(differences(comparable(question, theirs), comparable(question, mine)))
+            if texts:
+                yield question, texts
 
     def report(self, name: str, folder: Path) -> str:
         """Return some of the wrong answers and a command that repeats them; '' if all are right."""
-        wrong = list(self.wrong(name, folder))
-        lines = [f"{question}\n    " + "\n    ".join(found[:SHOWN]) for question, found in wrong[:SHOWN]]
+        wrong = list(self.wrong_answers(name, folder))
+        lines = [f"{question}\n    " + "\n    ".join(texts[:SHOWN]) for question, texts in wrong[:SHOWN]]
         seed = name.rpartition("-")[2]
         setting = f"{SETTING}={seed}-{seed} " if seed.isdecimal() else ""
-        again = f"{setting}.venv/bin/python -m pytest {HERE} -k {self.version}"
-        return f"{len(wrong)} wrong answers about {name}\n" + "\n".join([*lines, again]) if wrong else ""
+        command = f"{setting}.venv/bin/python -m pytest {HERE} -k {self.version}"
+        return f"{len(wrong)} wrong answers about {name}\n" + "\n".join([*lines, command]) if wrong else ""
 
 
 @pytest.fixture(scope="session")
-def known() -> dict[str, Asked]:
+def cases_of_version() -> dict[str, AnsweredCases]:
     """The answers of the versions so far; pytest itself keeps only those of the last parameter."""
     return {}
 
 
 @pytest.fixture(params=["tf1", "tf2"])
-def asked(
+def cases(
     request: pytest.FixtureRequest,
-    known: dict[str, Asked],
+    cases_of_version: dict[str, AnsweredCases],
     plain_forks: Callable[[str], Forks],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Asked:
+) -> AnsweredCases:
     """All cases with the answers of one version of TensorFlow."""
     version = request.param
-    if version not in known:
-        known[version] = Asked(version, plain_forks(version), tmp_path_factory.mktemp(version))
-    return known[version]
+    if version not in cases_of_version:
+        cases_of_version[version] = AnsweredCases(version, plain_forks(version), tmp_path_factory.mktemp(version))
+    return cases_of_version[version]

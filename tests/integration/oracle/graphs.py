@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from integration.oracle import messages as wire
-from integration.oracle.messages import mapped, message
+from integration.oracle.messages import map_entries, message
 
 #: Op types without a registered count of operations, which the native profiler would get only from
 #: an op log.
@@ -135,56 +135,50 @@ class Graph:
     whole: bool
 
 
-def _names(chance: Dice, count: int) -> list[str]:
+def _names(dice: Dice, count: int) -> list[str]:
     names: list[str] = []
     for at in range(count):
-        kind = chance.random()
+        kind = dice.random()
         if kind < 0.08:
-            name = chance.choice(ODD_NAMES)
+            name = dice.choice(ODD_NAMES)
         elif kind < 0.2 and names:
-            name = (
-                f"{chance.choice(('', 'gradients/', 'a/gradients/'))}{chance.choice(names)}_grad/{chance.choice('xy')}"
-            )
+            name = f"{dice.choice(('', 'gradients/', 'a/gradients/'))}{dice.choice(names)}_grad/{dice.choice('xy')}"
         elif kind < 0.3 and names:
-            name = chance.choice(names) + chance.choice(("/sub", "/read", ""))
+            name = dice.choice(names) + dice.choice(("/sub", "/read", ""))
         elif kind < 0.33:
-            name = chance.choice(
-                ("gradients/_grad/x", "x_grad/gradients/n1", "gradients/n1", "gradients/a/b/n2_grad/z")
-            )
+            name = dice.choice(("gradients/_grad/x", "x_grad/gradients/n1", "gradients/n1", "gradients/a/b/n2_grad/z"))
         else:
-            name = f"{chance.choice(SCOPES)}n{at}"
+            name = f"{dice.choice(SCOPES)}n{at}"
         names.append(name)
     return names
 
 
-def _shape(chance: Dice) -> bytes:
-    if chance.random() < 0.1:
+def _shape(dice: Dice) -> bytes:
+    if dice.random() < 0.1:
         return wire.shape(None)
-    return wire.shape(
-        [chance.wildly(chance.choice((-1, 0, 1, 2, 3, 8, 1024)), WRAPPING) for _ in range(chance.randrange(4))]
-    )
+    return wire.shape([dice.wildly(dice.choice((-1, 0, 1, 2, 3, 8, 1024)), WRAPPING) for _ in range(dice.randrange(4))])
 
 
-def _attributes(chance: Dice) -> dict[str, bytes]:
+def _attributes(dice: Dice) -> dict[str, bytes]:
     attributes = {}
-    if chance.random() < 0.4:
-        attributes["shape"] = message(wire.ATTR_VALUE, shape=_shape(chance))
-    elif chance.random() < 0.1:
+    if dice.random() < 0.4:
+        attributes["shape"] = message(wire.ATTR_VALUE, shape=_shape(dice))
+    elif dice.random() < 0.1:
         attributes["shape"] = message(wire.ATTR_VALUE, i=5)
-    if chance.random() < 0.5:
-        shapes = [_shape(chance) for _ in range(chance.randrange(4))]
+    if dice.random() < 0.5:
+        shapes = [_shape(dice) for _ in range(dice.randrange(4))]
         attributes["_output_shapes"] = message(wire.ATTR_VALUE, list=message({"shape": 7}, shape=shapes))
-    if chance.random() < 0.2:
-        attributes["data_format"] = message(wire.ATTR_VALUE, s=chance.choice(("NHWC", "NCHW")))
-    if chance.random() < 0.2:
+    if dice.random() < 0.2:
+        attributes["data_format"] = message(wire.ATTR_VALUE, s=dice.choice(("NHWC", "NCHW")))
+    if dice.random() < 0.2:
         attributes["T"] = message(wire.ATTR_VALUE, type=1)
     return attributes
 
 
-def _input(chance: Dice, names: Sequence[str], *, dangling: bool) -> str:
-    if dangling and chance.random() < 0.1:
-        return chance.choice(("nowhere", "^nowhere:1", "ran/ü"))
-    return chance.choice(("", "", "", "^")) + chance.choice(names) + chance.choice(("", "", ":0", ":1", ":2"))
+def _input(dice: Dice, names: Sequence[str], *, dangling: bool) -> str:
+    if dangling and dice.random() < 0.1:
+        return dice.choice(("nowhere", "^nowhere:1", "ran/ü"))
+    return dice.choice(("", "", "", "^")) + dice.choice(names) + dice.choice(("", "", ":0", ":1", ":2"))
 
 
 def source_of(text: str) -> str:
@@ -192,124 +186,124 @@ def source_of(text: str) -> str:
     return text.split(":", maxsplit=1)[0].removeprefix("^")
 
 
-def graph(chance: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
+def graph(dice: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
     """Return a random graph of ``count`` nodes and PLAIN; some names repeat.
 
     With ``cycles`` an input may be any node, otherwise an earlier one. With ``dangling`` it may be
     missing.
     """
-    names = [PLAIN, *_names(chance, count)]
+    names = [PLAIN, *_names(dice, count)]
     nodes, sources = [], set()
     for at, name in enumerate(names):
         # TensorFlow 1.15 refuses inputs with colons in their names.
-        known = [name for name in (names if cycles else names[:at]) if ":" not in name]
+        allowed = [name for name in (names if cycles else names[:at]) if ":" not in name]
         inputs = [
-            _input(chance, known, dangling=dangling) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)) if known else 0)
+            _input(dice, allowed, dangling=dangling) for _ in range(dice.choice((0, 0, 1, 1, 2, 3)) if allowed else 0)
         ]
         sources |= {source_of(text) for text in inputs}
-        op, attributes = chance.choice(OPS), mapped(_attributes(chance).items())
+        op, attributes = dice.choice(OPS), map_entries(_attributes(dice).items())
         nodes.append(message(wire.NODE_DEF, name=name, op=op, input=inputs, attr=attributes))
     return Graph(message(wire.GRAPH_DEF, node=nodes, versions=b""), tuple(names), whole=sources <= set(names))
 
 
-def _records(chance: Dice, base: int) -> list[bytes]:
+def _records(dice: Dice, base: int) -> list[bytes]:
     return [
-        message(wire.RECORD, alloc_micros=base + chance.randrange(3000), alloc_bytes=chance.choice((-4096, 512, 10**6)))
-        for _ in range(chance.choice((0, 0, 1, 3)))
+        message(wire.RECORD, alloc_micros=base + dice.randrange(3000), alloc_bytes=dice.choice((-4096, 512, 10**6)))
+        for _ in range(dice.choice((0, 0, 1, 3)))
     ]
 
 
-def _allocator(chance: Dice, base: int) -> bytes:
+def _allocator(dice: Dice, base: int) -> bytes:
     return message(
         wire.ALLOCATOR,
-        allocator_name=chance.choice(("cpu", "GPU_0_bfc", "gpu_host_bfc", "GPU_1_bfc")),
-        total_bytes=chance.size(),
-        peak_bytes=chance.size(),
-        live_bytes=chance.choice((chance.size(), -512, -(10**6))),
-        allocator_bytes_in_use=chance.size(),
-        allocation_records=_records(chance, base),
+        allocator_name=dice.choice(("cpu", "GPU_0_bfc", "gpu_host_bfc", "GPU_1_bfc")),
+        total_bytes=dice.size(),
+        peak_bytes=dice.size(),
+        live_bytes=dice.choice((dice.size(), -512, -(10**6))),
+        allocator_bytes_in_use=dice.size(),
+        allocation_records=_records(dice, base),
     )
 
 
-def _output(chance: Dice) -> bytes:
-    if chance.random() < 0.1:
-        return message(wire.OUTPUT, slot=chance.randrange(3))
+def _output(dice: Dice) -> bytes:
+    if dice.random() < 0.1:
+        return message(wire.OUTPUT, slot=dice.randrange(3))
     sizes = message(
         wire.ALLOCATION,
-        requested_bytes=chance.size(),
-        allocated_bytes=chance.size(),
-        ptr=chance.choice((0, 1 << 40, (1 << 64) - 16)),
+        requested_bytes=dice.size(),
+        allocated_bytes=dice.size(),
+        ptr=dice.choice((0, 1 << 40, (1 << 64) - 16)),
     )
-    described = sizes if chance.random() < 0.9 else None
-    tensor = message(wire.TENSOR, dtype=1, shape=_shape(chance), allocation_description=described)
-    return message(wire.OUTPUT, slot=chance.choice((0, 0, 1, 2)), tensor_description=tensor)
+    description = sizes if dice.random() < 0.9 else None
+    tensor = message(wire.TENSOR, dtype=1, shape=_shape(dice), allocation_description=description)
+    return message(wire.OUTPUT, slot=dice.choice((0, 0, 1, 2)), tensor_description=tensor)
 
 
-def _node_stats(chance: Dice, name: str, base: int) -> bytes:
-    start = base + chance.randrange(3000) if chance.random() < 0.9 else chance.choice((0, 0, -5))
-    micros = chance.wildly(chance.choice((0, 0, 1, 2, 100, chance.randrange(5000), chance.randrange(3 * 10**6))))
+def _node_stats(dice: Dice, name: str, base: int) -> bytes:
+    start = base + dice.randrange(3000) if dice.random() < 0.9 else dice.choice((0, 0, -5))
+    micros = dice.wildly(dice.choice((0, 0, 1, 2, 100, dice.randrange(5000), dice.randrange(3 * 10**6))))
     nanos = {}
-    if chance.random() < 0.5:  # nanoseconds that agree with the microseconds or contradict them
-        nanos["all_start_nanos"] = 1000 * start + chance.randrange(1000)
-        nanos["op_end_rel_nanos"] = chance.choice((1000 * micros, chance.randrange(10**6)))
-    memory = message(wire.MEMORY, temp_memory_size=chance.size(), persistent_memory_size=chance.size())
+    if dice.random() < 0.5:  # nanoseconds that agree with the microseconds or contradict them
+        nanos["all_start_nanos"] = 1000 * start + dice.randrange(1000)
+        nanos["op_end_rel_nanos"] = dice.choice((1000 * micros, dice.randrange(10**6)))
+    memory = message(wire.MEMORY, temp_memory_size=dice.size(), persistent_memory_size=dice.size())
     return message(
         wire.NODE_STATS,
-        node_name=name + chance.choice(("", "", ":Label", ":a:b")),
+        node_name=name + dice.choice(("", "", ":Label", ":a:b")),
         all_start_micros=start,
-        op_start_rel_micros=chance.choice((0, 1, 50)),
+        op_start_rel_micros=dice.choice((0, 1, 50)),
         op_end_rel_micros=micros,
         all_end_rel_micros=micros + 1,
-        memory=[_allocator(chance, base) for _ in range(chance.choice((0, 0, 1, 2)))],
-        output=[_output(chance) for _ in range(chance.choice((0, 1, 1, 2)))],
-        memory_stats=memory if chance.random() < 0.3 else None,
+        memory=[_allocator(dice, base) for _ in range(dice.choice((0, 0, 1, 2)))],
+        output=[_output(dice) for _ in range(dice.choice((0, 1, 1, 2)))],
+        memory_stats=memory if dice.random() < 0.3 else None,
         **nanos,
     )
 
 
-def run_metadata(chance: Dice, names: Sequence[str], base: int) -> bytes:
+def run_metadata(dice: Dice, names: Sequence[str], base: int) -> bytes:
     """Return the RunMetadata of a step; nodes run several times, on several devices, or never."""
-    if chance.random() < 0.05:
+    if dice.random() < 0.05:
         return message(wire.RUN_METADATA, cost_graph=b"")
     devices = []
-    for _ in range(chance.choice((0, 1, 2, 4, 6))):
-        device = DEVICES[chance.choice(USUAL)] if chance.random() < 0.7 else chance.choice(DEVICES)
-        ran = [chance.choice(names) for _ in range(chance.choice((0, 1, 10, len(names), 2 * len(names))))]
-        stats = [_node_stats(chance, name, base) for name in ran]
+    for _ in range(dice.choice((0, 1, 2, 4, 6))):
+        device = DEVICES[dice.choice(USUAL)] if dice.random() < 0.7 else dice.choice(DEVICES)
+        executed = [dice.choice(names) for _ in range(dice.choice((0, 1, 10, len(names), 2 * len(names))))]
+        stats = [_node_stats(dice, name, base) for name in executed]
         devices.append(message(wire.DEVICE, device=device, node_stats=stats))
     return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
 
 
-def _stacks(chance: Dice, files: Sequence[int], functions: Sequence[int], lines: Sequence[int]) -> list[bytes]:
+def _stacks(dice: Dice, files: Sequence[int], functions: Sequence[int], lines: Sequence[int]) -> list[bytes]:
     """Return call stacks that share outer frames; some are the beginning of another."""
     frames = [
         message(
             wire.TRACE,
-            lineno=chance.choice((-1, 0, 7, 120)),
-            func_start_line=chance.choice((-1, 3)),
-            file_id=chance.choice(files),
-            function_id=chance.choice(functions),
-            line_id=chance.choice(lines),
+            lineno=dice.choice((-1, 0, 7, 120)),
+            func_start_line=dice.choice((-1, 3)),
+            file_id=dice.choice(files),
+            function_id=dice.choice(functions),
+            line_id=dice.choice(lines),
         )
         for _ in range(12)
     ]
     stacks: list[list[bytes]] = [[]]
     for _ in range(15):
-        outer = chance.choice(stacks)
-        more = [chance.choice(frames) for _ in range(chance.choice((0, 1, 1, 2, 3)))]
-        stacks.append(outer[: chance.randint(0, len(outer))] + more)
+        outer = dice.choice(stacks)
+        inner = [dice.choice(frames) for _ in range(dice.choice((0, 1, 1, 2, 3)))]
+        stacks.append(outer[: dice.randint(0, len(outer))] + inner)
     return [message(wire.CODE_DEF, traces=stack) for stack in (*stacks, frames[:2])]
 
 
-def op_log(chance: Dice, names: Sequence[str], *, with_stacks: bool) -> bytes:
+def op_log(dice: Dice, names: Sequence[str], *, with_stacks: bool) -> bytes:
     """Return an op log about some of ``names`` and about an unknown name."""
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
-    stacks = _stacks(chance, files, functions, range(len(strings)))
+    stacks = _stacks(dice, files, functions, range(len(strings)))
     entries = [message(wire.LOG_ENTRY, name=PLAIN, code_def=stacks[-1])] if with_stacks else []
-    for name in [*chance.sample(names, len(names) * 2 // 3), *chance.sample(names, len(names) // 5), "nobody"]:
-        code = chance.choice(stacks) if with_stacks and chance.random() < 0.8 else None
-        types = [chance.choice(TYPES) for _ in range(chance.choice((0, 0, 1, 2)))]
-        float_ops = chance.choice((0, 0, 7, 1000, 10**7, 3 * 10**9, 1 << 40))
+    for name in [*dice.sample(names, len(names) * 2 // 3), *dice.sample(names, len(names) // 5), "nobody"]:
+        code = dice.choice(stacks) if with_stacks and dice.random() < 0.8 else None
+        types = [dice.choice(TYPES) for _ in range(dice.choice((0, 0, 1, 2)))]
+        float_ops = dice.choice((0, 0, 7, 1000, 10**7, 3 * 10**9, 1 << 40))
         entries.append(message(wire.LOG_ENTRY, name=name, float_ops=float_ops, types=types, code_def=code))
-    return message(wire.OP_LOG, log_entries=entries, id_to_string=mapped(enumerate(strings)))
+    return message(wire.OP_LOG, log_entries=entries, id_to_string=map_entries(enumerate(strings)))

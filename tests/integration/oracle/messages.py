@@ -61,14 +61,14 @@ def _field(number: int, value: Any) -> bytes:
     if value is None:
         return b""
     if isinstance(value, list):
-        return b"".join(_field(number, one) for one in value)
+        return b"".join(_field(number, element) for element in value)
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     text = value.encode() if isinstance(value, str) else value
     return varint(number << 3 | 2) + varint(len(text)) + text
 
 
-def mapped(pairs: Iterable[tuple[Any, Any]]) -> list[bytes]:
+def map_entries(pairs: Iterable[tuple[Any, Any]]) -> list[bytes]:
     """Return the entries of a map field."""
     return [message(ENTRY, key=key, value=value) for key, value in pairs]
 

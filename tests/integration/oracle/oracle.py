@@ -42,7 +42,7 @@ def latin(data):
 @contextlib.contextmanager
 def redirected(paths):
     """Redirect descriptors, also for C++, to files: {descriptor: path}."""
-    kept = {number: os.dup(number) for number in paths}
+    duplicates = {number: os.dup(number) for number in paths}
     for number, path in paths.items():
         with open(path, "wb") as file:
             os.dup2(file.fileno(), number)
@@ -50,36 +50,38 @@ def redirected(paths):
         yield
     finally:
         ctypes.CDLL(None).fflush(None)
-        for number, descriptor in kept.items():
+        for number, descriptor in duplicates.items():
             os.dup2(descriptor, number)
             os.close(descriptor)
 
 
-def encoded(options, folder):
+def serialized_options(options, folder):
     """Return a question's options as a serialized OptionsProto, with output to ``folder``."""
-    wanted = options_pb2.OptionsProto()
+    proto = options_pb2.OptionsProto()
     for name, value in options.items():
         if isinstance(value, list):
-            getattr(wanted, name).extend(value)
+            getattr(proto, name).extend(value)
         elif name == "output":
-            wanted.output = value.replace("FOLDER", folder)
+            proto.output = value.replace("FOLDER", folder)
         else:
-            setattr(wanted, name, value)
-    return wanted.SerializeToString()
+            setattr(proto, name, value)
+    return proto.SerializeToString()
 
 
-def advised(query):
+def serialized_checkers(query):
     """Return the checkers of a question as a serialized AdvisorOptionsProto."""
-    wanted = options_pb2.AdvisorOptionsProto()
+    proto = options_pb2.AdvisorOptionsProto()
     for checker in query["checkers"]:
-        wanted.checkers[checker].options.clear()
-    return wanted.SerializeToString()
+        proto.checkers[checker].options.clear()
+    return proto.SerializeToString()
 
 
 def ask(query):
     """Return TensorFlow's answer to one question."""
     with tempfile.TemporaryDirectory() as folder:
-        options = advised(query) if query["view"] == "advise" else encoded(query["options"], folder)
+        options = (
+            serialized_checkers(query) if query["view"] == "advise" else serialized_options(query["options"], folder)
+        )
         with redirected({1: os.path.join(folder, "printed"), 2: os.path.join(folder, "warned")}):
             root = native.Profile(query["view"].encode(), options)
         files = {name: latin(read(folder, name)) for name in os.listdir(folder)}
@@ -119,9 +121,9 @@ def main():
     cases, answers = sys.argv[1:]
     os.makedirs(answers, exist_ok=True)
     for name in sorted(os.listdir(cases)):
-        found = answer(os.path.join(cases, name))
+        result = answer(os.path.join(cases, name))
         with open(os.path.join(answers, name + ".json"), "w") as file:
-            json.dump(found, file)
+            json.dump(result, file)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ def import_case(case: Path, store: Path) -> list[float]:
     """Import a case into ``store``; return the share of the graph that each step covers."""
     runs = ",".join(str(case / f"run-{number}.pb") for number in range(len(list(case.glob("run-*.pb")))))
     files = {"graph_path": "graph.pb", "op_log_path": "op_log.pb", "profile_path": "profile.pb"}
-    given = {name: str(case / file) for name, file in files.items() if (case / file).exists()}
-    given |= {"run_meta_path": runs} if runs else {}
-    arguments = [*(f"--{name}={path}" for name, path in given.items()), f"--store={store}", "--json"]
+    paths = {name: str(case / file) for name, file in files.items() if (case / file).exists()}
+    paths |= {"run_meta_path": runs} if runs else {}
+    arguments = [*(f"--{name}={path}" for name, path in paths.items()), f"--store={store}", "--json"]
     with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.redirect_stderr(io.StringIO()):
         import_.main(arguments, standalone_mode=False)
     return [float(share) for share in json.loads(output.getvalue())["coverage"]]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from integration.oracle.decoded import decoded
+from integration.oracle.decoder import decode
 
 #: Fields of ProfileProto and of its messages.
 NODES, HAS_TRACE, STEPS, TEXTS, MISSES = 1, 2, 3, 4, 5
@@ -13,7 +13,7 @@ FILE, FUNCTION, LINE = 6, 7, 8
 
 def content(data: bytes) -> dict[str, Any]:
     """Return the content of a ProfileProto: nodes and inputs by name, frames as strings."""
-    profile = decoded("ProfileProto", data)
+    profile = decode("ProfileProto", data)
     nodes = profile.get(NODES, {})
     names: Final = {number: node[NAME][0] for number, node in nodes.items()}
     texts = profile.get(TEXTS, {})

@@ -26,7 +26,7 @@ SAMPLED: Final = SELECTS[:9]
 ORDERS: Final = ("name", *SAMPLED, "occurrence")
 ODD_ORDERS: Final = ("", "Micros", "bogus", "micros,bytes")
 MINIMA: Final = tuple(f"min_{name}" for name in (*SAMPLED, "occurrence"))
-LEASTS: Final = (1, 1, 2, 100, 1000, 10**6, -1, 1 << 40)
+MINIMUM_VALUES: Final = (1, 1, 2, 100, 1000, 10**6, -1, 1 << 40)
 #: Regexes of other dialects, invalid ones, and ones whose meaning differs between dialects.
 ODD_REGEXES: Final = (
     "",
@@ -111,23 +111,23 @@ CHECKERS: Final = ("AcceleratorUtilizationChecker", "OperationChecker", "Expensi
 class Questions:
     """Random questions about a case with nodes ``names``, types ``types`` and ``steps`` steps.
 
-    ``drawn`` are the views of which it asks timelines. The TF profiler crashes on the timeline of a
+    Timelines are asked only of ``timeline_views``. The TF profiler crashes on the timeline of a
     tree whose times do not add up.
     """
 
     def __init__(
         self,
-        chance: random.Random,
+        rng: random.Random,
         names: Sequence[str],
         types: Sequence[str],
         steps: int,
-        drawn: Sequence[str] = ("graph", "scope", "code"),
+        timeline_views: Sequence[str] = ("graph", "scope", "code"),
     ) -> None:
-        self.chance = chance
+        self.chance = rng
         self.names = names
         self.types = types
         self.steps = steps
-        self.drawn = drawn
+        self.timeline_views = timeline_views
 
     def _regex(self, texts: Sequence[str]) -> str:
         text = self.chance.choice(texts)
@@ -142,8 +142,8 @@ class Questions:
         )
         return self.chance.choices(forms, (15, 15, 15, 15, 10, 5, 25))[0]
 
-    def _regexes(self, texts: Sequence[str], most: int = 4) -> list[str]:
-        return [self._regex(texts) for _ in range(self.chance.randint(0, most))]
+    def _regexes(self, texts: Sequence[str], count_max: int = 4) -> list[str]:
+        return [self._regex(texts) for _ in range(self.chance.randint(0, count_max))]
 
     def _trims(self) -> list[str]:
         """Return regexes that do not match the root; that would crash the TF profiler."""
@@ -151,25 +151,25 @@ class Questions:
 
     def view(self, view: str) -> dict[str, Any]:
         """Return one question to a view, with text as output."""
-        chance = self.chance
-        options = dict(BASE, select=self._select(view), order_by=chance.choice(ORDERS))
-        if chance.random() < 0.05:
-            options["order_by"] = chance.choice(ODD_ORDERS)
-        if chance.random() < 0.5:
-            options["step"] = chance.choice([-1, *3 * list(range(self.steps)), self.steps + 3, -7])
-        if chance.random() < 0.3:
-            options["max_depth"] = chance.choice([1, 2, 3, 4, 10] if view == "code" else [-1, 0, 1, 2, 3, 4, 10])
-        for _ in range(chance.choice([0, 0, 0, 0, 1, 2])):
-            options[chance.choice(MINIMA)] = chance.choice(LEASTS)
-        if chance.random() < 0.3:
+        rng = self.chance
+        options = dict(BASE, select=self._select(view), order_by=rng.choice(ORDERS))
+        if rng.random() < 0.05:
+            options["order_by"] = rng.choice(ODD_ORDERS)
+        if rng.random() < 0.5:
+            options["step"] = rng.choice([-1, *3 * list(range(self.steps)), self.steps + 3, -7])
+        if rng.random() < 0.3:
+            options["max_depth"] = rng.choice([1, 2, 3, 4, 10] if view == "code" else [-1, 0, 1, 2, 3, 4, 10])
+        for _ in range(rng.choice([0, 0, 0, 0, 1, 2])):
+            options[rng.choice(MINIMA)] = rng.choice(MINIMUM_VALUES)
+        if rng.random() < 0.3:
             options["account_type_regexes"] = self._regexes(self.types)
-        shown = self.types if view == "op" else FRAMES if view == "code" else self.names
+        texts = self.types if view == "op" else FRAMES if view == "code" else self.names
         for option in ("start_name_regexes", "show_name_regexes", "hide_name_regexes"):
-            if chance.random() < 0.15:
-                options[option] = self._regexes(shown)
-        if chance.random() < 0.15:
-            options["trim_name_regexes"] = self._trims() if view == "code" else self._regexes(shown, 2)
-        options["account_displayed_op_only"] = chance.random() < 0.3
+            if rng.random() < 0.15:
+                options[option] = self._regexes(texts)
+        if rng.random() < 0.15:
+            options["trim_name_regexes"] = self._trims() if view == "code" else self._regexes(texts, 2)
+        options["account_displayed_op_only"] = rng.random() < 0.3
         return {"view": view, "options": options}
 
     def _select(self, view: str) -> list[str]:
@@ -183,23 +183,23 @@ class Questions:
     def output(self) -> dict[str, Any]:
         """Return a question for a timeline, a pprof file, standard output, or no output."""
         if self.chance.random() < 0.03:
-            asked = self.view(self.chance.choice(("op", *self.drawn)))
-            asked["options"]["output"] = self.chance.choice(ODD_OUTPUTS)
-            return asked
+            question = self.view(self.chance.choice(("op", *self.timeline_views)))
+            question["options"]["output"] = self.chance.choice(ODD_OUTPUTS)
+            return question
         kind = self.chance.choice(("timeline", "timeline", "pprof", "stdout", "none"))
-        views = {"timeline": self.drawn, "pprof": ("code",)}.get(kind, VIEWS)
-        asked = self.view(self.chance.choice(views))
-        asked["options"]["output"] = kind if kind in {"stdout", "none"} else f"{kind}:outfile=FOLDER/out"
+        views = {"timeline": self.timeline_views, "pprof": ("code",)}.get(kind, VIEWS)
+        question = self.view(self.chance.choice(views))
+        question["options"]["output"] = kind if kind in {"stdout", "none"} else f"{kind}:outfile=FOLDER/out"
         if kind == "pprof" and self.chance.random() < 0.9:
-            asked["options"]["select"] = [self.chance.choice(SAMPLED)]
-        return asked
+            question["options"]["select"] = [self.chance.choice(SAMPLED)]
+        return question
 
     def advice(self) -> dict[str, Any]:
         """Return a question to the advisor."""
         return {"view": "advise", "checkers": self.chance.sample(CHECKERS, self.chance.randint(0, len(CHECKERS)))}
 
-    def some(self, count: int) -> list[dict[str, Any]]:
+    def sample(self, count: int) -> list[dict[str, Any]]:
         """Return ``count`` questions to views, half as many for outputs, two to the advisor."""
-        asked = [self.view(self.chance.choice(VIEWS)) for _ in range(count)]
-        asked += [self.output() for _ in range(count // 2)]
-        return [*asked, *(self.advice() for _ in range(2))]
+        questions = [self.view(self.chance.choice(VIEWS)) for _ in range(count)]
+        questions += [self.output() for _ in range(count // 2)]
+        return [*questions, *(self.advice() for _ in range(2))]

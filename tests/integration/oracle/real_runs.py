@@ -41,8 +41,8 @@ def loop():
     with tf.variable_scope("tower_0"):
         kernel = tf.get_variable("kernel", [3, 3, 3, 4])
         features = tf.nn.conv2d(images, kernel, strides=[1, 2, 2, 1], padding="VALID", name="conv")
-        one, other = tf.split(features, 2, axis=3)
-        flat = tf.reshape(one - tf.square(other), [-1, 18])
+        first_half, second_half = tf.split(features, 2, axis=3)
+        flat = tf.reshape(first_half - tf.square(second_half), [-1, 18])
         _, looped = tf.while_loop(lambda i, _x: i < 5, lambda i, x: (i + 1, tf.tanh(x) * 2.0), (tf.constant(0), flat))
         with tf.control_dependencies([tf.assert_non_negative(tf.square(looped))]):
             loss = tf.reduce_sum(tf.nn.softmax(looped)[:, 0])
@@ -80,11 +80,11 @@ STEPS = 3
 
 def by_type(root):
     """Return {op type: flops} from the message of an op view."""
-    found = {}
+    flops_of_type = {}
     while root.children:
         root = root.children[0]
-        found[root.name] = root.float_ops
-    return found
+        flops_of_type[root.name] = root.float_ops
+    return flops_of_type
 
 
 def flops(graph, runs):

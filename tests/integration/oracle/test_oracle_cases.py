@@ -3,19 +3,19 @@
 from pathlib import Path
 
 import pytest
-from integration.oracle.cases import REAL
-from integration.oracle.conftest import Asked, seeds
+from integration.oracle.cases import REAL_RUNS
+from integration.oracle.conftest import AnsweredCases, seeds
 
 pytestmark = pytest.mark.tf
 
 
-@pytest.mark.parametrize("name", [*map(str, seeds()), *REAL])
-def test_answers_equal_those_of_the_tf_profiler(asked: Asked, name: str, tmp_path: Path) -> None:
-    wrong = asked.report(name, tmp_path)
-    assert not wrong, wrong
+@pytest.mark.parametrize("name", [*map(str, seeds()), *REAL_RUNS])
+def test_answers_equal_those_of_the_tf_profiler(cases: AnsweredCases, name: str, tmp_path: Path) -> None:
+    report = cases.report(name, tmp_path)
+    assert not report, report
 
 
-@pytest.mark.parametrize("name", [*map(str, seeds()), *REAL])
-def test_steps_cover_the_same_share_of_the_graph(asked: Asked, name: str) -> None:
-    asked.store(name)
-    assert asked.coverage[name] == pytest.approx(asked.answers(name)["coverage"])
+@pytest.mark.parametrize("name", [*map(str, seeds()), *REAL_RUNS])
+def test_steps_cover_the_same_share_of_the_graph(cases: AnsweredCases, name: str) -> None:
+    cases.store(name)
+    assert cases.coverage[name] == pytest.approx(cases.answers(name)["coverage"])

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from integration.oracle.cases import REAL
+from integration.oracle.cases import REAL_RUNS
 from integration.oracle.comparison import MESSAGES, comparable, differences
-from integration.oracle.conftest import Asked, seeds
+from integration.oracle.conftest import AnsweredCases, seeds
 from integration.oracle.ours import COMPAT
 from integration.oracle.queries import ODD_ORDERS, SELECTS, VIEWS
 from tfprof.collector.proto import tfprof_output_pb2
 from tfprof.collector.tfviews.option_values import pieces
 
 pytestmark = pytest.mark.tf
-#: Questions to each view, in each form.
-TRIED = 3
+#: Number of questions to each view, in each form.
+QUESTIONS_EACH = 3
 #: Fields of the children in either message.
 CHILDREN = {11, 12}
 #: The spellings of options by the TF profiler and by tfprof.
@@ -46,20 +46,22 @@ def is_plain(options: Mapping[str, Any]) -> bool:
     )
 
 
-def tried(asked: Asked, view: str, output: str) -> Iterator[tuple[str, Any, Any]]:
+def plain_questions(cases: AnsweredCases, view: str, output: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield (case, question, answer) for a view and an output.
 
     Answers without children are left out, since a command prints the reason instead of them.
     """
-    for name in [*REAL, *map(str, seeds())]:
-        for question, answer in asked.answered(name):
+    for name in [*REAL_RUNS, *map(str, seeds())]:
+        for question, answer in cases.questions(name):
             options = question.get("options", {})
-            of_form = question["view"] == view and options["output"].startswith(output)
-            if of_form and is_plain(options) and CHILDREN & set(comparable(question, answer)["message"]):
+            is_asked = question["view"] == view and options["output"].startswith(output)
+            if is_asked and is_plain(options) and CHILDREN & set(comparable(question, answer)["message"]):
                 yield name, question, answer
 
 
-def tfprof(asked: Asked, name: str, question: Any, spelled: str, *more: str) -> subprocess.CompletedProcess[bytes]:
+def tfprof(
+    cases: AnsweredCases, name: str, question: Any, spelled: str, *more: str
+) -> subprocess.CompletedProcess[bytes]:
     """Run the command of one question."""
     options = {key: value for key, value in question["options"].items() if key != "output"}
     words = [word for key, value in options.items() for word in SPELLINGS[spelled](key, text_of(value))]
@@ -69,35 +71,35 @@ def tfprof(asked: Asked, name: str, question: Any, spelled: str, *more: str) -> 
         "tfprof.cli.main",
         question["view"],
         "last",
-        f"--store={asked.store(name)}",
+        f"--store={cases.store(name)}",
     ]
-    how = [f"--compat={COMPAT[asked.version]}", "--exact-tf", *more]
-    return subprocess.run([*command, *how, *words], capture_output=True, check=True, timeout=60)
+    settings = [f"--compat={COMPAT[cases.version]}", "--exact-tf", *more]
+    return subprocess.run([*command, *settings, *words], capture_output=True, check=True, timeout=60)
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_files_of_commands_equal_those_of_the_tf_profiler(asked: Asked, view: str, tmp_path: Path) -> None:
-    for at, (name, question, theirs) in enumerate(islice(tried(asked, view, "file"), TRIED)):
+def test_the_files_of_commands_equal_those_of_the_tf_profiler(cases: AnsweredCases, view: str, tmp_path: Path) -> None:
+    for at, (name, question, theirs) in enumerate(islice(plain_questions(cases, view, "file"), QUESTIONS_EACH)):
         out = tmp_path / "out"
-        tfprof(asked, name, question, list(SPELLINGS)[at % 2], f"-output=file:outfile={out}")
+        tfprof(cases, name, question, list(SPELLINGS)[at % 2], f"-output=file:outfile={out}")
         mine = {**theirs, "files": {"out": out.read_bytes().decode("latin-1")}}
         assert not list(differences(comparable(question, theirs), comparable(question, mine))), (name, question)
         assert set(theirs["files"]) == {"out"}
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_json_of_commands_equals_the_message_of_the_tf_profiler(asked: Asked, view: str) -> None:
-    for at, (name, question, theirs) in enumerate(islice(tried(asked, view, "file"), TRIED)):
-        done = tfprof(asked, name, question, list(SPELLINGS)[at % 2], "--json")
+def test_the_json_of_commands_equals_the_message_of_the_tf_profiler(cases: AnsweredCases, view: str) -> None:
+    for at, (name, question, theirs) in enumerate(islice(plain_questions(cases, view, "file"), QUESTIONS_EACH)):
+        completed = tfprof(cases, name, question, list(SPELLINGS)[at % 2], "--json")
         message = getattr(tfprof_output_pb2, MESSAGES[view])()
-        json_format.ParseDict(json.loads(done.stdout)["profile"], message)
+        json_format.ParseDict(json.loads(completed.stdout)["profile"], message)
         mine = {**theirs, "root": message.SerializeToString().decode("latin-1")}
         assert not list(differences(comparable(question, theirs), comparable(question, mine))), (name, question)
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_output_of_commands_equals_the_text_of_the_tf_profiler(asked: Asked, view: str) -> None:
-    for at, (name, question, theirs) in enumerate(islice(tried(asked, view, "file"), TRIED)):
-        done = tfprof(asked, name, question, list(SPELLINGS)[at % 2])
-        mine = {**theirs, "files": {"out": done.stdout.decode("latin-1")}}
+def test_the_output_of_commands_equals_the_text_of_the_tf_profiler(cases: AnsweredCases, view: str) -> None:
+    for at, (name, question, theirs) in enumerate(islice(plain_questions(cases, view, "file"), QUESTIONS_EACH)):
+        completed = tfprof(cases, name, question, list(SPELLINGS)[at % 2])
+        mine = {**theirs, "files": {"out": completed.stdout.decode("latin-1")}}
         assert not list(differences(comparable(question, theirs), comparable(question, mine))), (name, question)

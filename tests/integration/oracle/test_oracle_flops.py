@@ -7,36 +7,36 @@ from typing import Any
 
 import pytest
 from integration.oracle import ours
-from integration.oracle.cases import REAL
-from integration.oracle.conftest import Asked
+from integration.oracle.cases import REAL_RUNS
+from integration.oracle.conftest import AnsweredCases
 from integration.oracle.queries import BASE
 
 pytestmark = pytest.mark.tf
 
 
-def counted(case: Path, folder: Path, version: str, runs: int) -> Any:
+def import_without_log(case: Path, folder: Path, version: str, runs: int) -> Any:
     """Return a job with a case's graph and first ``runs`` steps, without the op log."""
-    bare = folder / f"case-{runs}"
-    bare.mkdir()
+    short_case = folder / f"case-{runs}"
+    short_case.mkdir()
     for name in ("graph.pb", *(f"run-{number}.pb" for number in range(runs))):
-        shutil.copy(case / name, bare)
-    ours.import_case(bare, folder / f"store-{runs}")
+        shutil.copy(case / name, short_case)
+    ours.import_case(short_case, folder / f"store-{runs}")
     return ours.profiler(folder / f"store-{runs}", version)
 
 
 def by_type(job: Any, step: int) -> dict[str, int]:
     """Return operations by op type."""
-    root, found = job.profile_operations({**BASE, "step": step, "output": "none"}), {}
+    root, flops_of_type = job.profile_operations({**BASE, "step": step, "output": "none"}), {}
     while root.children:
         (root,) = root.children
-        found[root.name] = root.float_ops
-    return found
+        flops_of_type[root.name] = root.float_ops
+    return flops_of_type
 
 
-@pytest.mark.parametrize("name", REAL)
-def test_operations_of_steps_equal_the_counts_of_tensorflow(asked: Asked, name: str, tmp_path: Path) -> None:
-    theirs = json.loads((asked.case(name) / "flops.json").read_text())
+@pytest.mark.parametrize("name", REAL_RUNS)
+def test_operations_of_steps_equal_the_counts_of_tensorflow(cases: AnsweredCases, name: str, tmp_path: Path) -> None:
+    theirs = json.loads((cases.case(name) / "flops.json").read_text())
     assert sum(theirs["once"].values()) > 1000
-    assert by_type(counted(asked.case(name), tmp_path, asked.version, 1), -1) == theirs["once"]
-    every = counted(asked.case(name), tmp_path, asked.version, len(theirs["steps"]))
-    assert [by_type(every, step) for step in range(len(theirs["steps"]))] == theirs["steps"]
+    assert by_type(import_without_log(cases.case(name), tmp_path, cases.version, 1), -1) == theirs["once"]
+    job = import_without_log(cases.case(name), tmp_path, cases.version, len(theirs["steps"]))
+    assert [by_type(job, step) for step in range(len(theirs["steps"]))] == theirs["steps"]

@@ -4,30 +4,30 @@ from pathlib import Path
 
 import pytest
 from integration.oracle.comparison import comparable, differences
-from integration.oracle.conftest import Asked
+from integration.oracle.conftest import AnsweredCases
 from integration.oracle.profiles import content
 
 pytestmark = pytest.mark.tf
 
 
-def test_profiles_of_tfprof_equal_those_of_tensorflow(asked: Asked) -> None:
-    for name in asked.reloaded():
+def test_profiles_of_tfprof_equal_those_of_tensorflow(cases: AnsweredCases) -> None:
+    for name in cases.reloaded():
         mine, theirs = (
-            content((asked.case(f"{whose}-{name}") / "profile.pb").read_bytes()) for whose in ("ours", "theirs")
+            content((cases.case(f"{whose}-{name}") / "profile.pb").read_bytes()) for whose in ("ours", "theirs")
         )
         assert not list(differences(theirs, mine)), name
 
 
-def test_tensorflow_gives_the_same_answers_from_profiles_of_tfprof(asked: Asked) -> None:
-    for name in asked.reloaded():
+def test_tensorflow_gives_the_same_answers_from_profiles_of_tfprof(cases: AnsweredCases) -> None:
+    for name in cases.reloaded():
         for (question, theirs), (_, mine) in zip(
-            asked.answered(f"theirs-{name}"), asked.answered(f"ours-{name}"), strict=True
+            cases.questions(f"theirs-{name}"), cases.questions(f"ours-{name}"), strict=True
         ):
-            found = list(differences(comparable(question, theirs), comparable(question, mine)))
-            assert not found, (name, question)
+            texts = list(differences(comparable(question, theirs), comparable(question, mine)))
+            assert not texts, (name, question)
 
 
-def test_tfprof_gives_the_answers_of_tensorflow_from_its_profiles(asked: Asked, tmp_path: Path) -> None:
-    for name in asked.reloaded():
-        wrong = asked.report(f"theirs-{name}", tmp_path)
-        assert not wrong, wrong
+def test_tfprof_gives_the_answers_of_tensorflow_from_its_profiles(cases: AnsweredCases, tmp_path: Path) -> None:
+    for name in cases.reloaded():
+        report = cases.report(f"theirs-{name}", tmp_path)
+        assert not report, report

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from integration.oracle import ours
 from integration.oracle.breaks import BREAKS, Break
-from integration.oracle.cases import REAL
+from integration.oracle.cases import REAL_RUNS
 from integration.oracle.comparison import comparable, differences
-from integration.oracle.conftest import Asked, seeds
+from integration.oracle.conftest import AnsweredCases, seeds
 
 pytestmark = pytest.mark.tf
 
@@ -19,27 +19,29 @@ def is_affected(broken: Break, question: Any) -> bool:
     return question["view"] in broken.views and question.get("options", {}).get("output", "").startswith(broken.output)
 
 
-def answers(asked: Asked, broken: Break, folder: Path) -> Iterator[bool]:
+def answers(cases: AnsweredCases, broken: Break, folder: Path) -> Iterator[bool]:
     """Yield for each affected question whether the answer equals that of the TF profiler."""
     places = {name: folder / name for name in ("store", "files")}
     places["files"].mkdir()
-    for name in [*map(str, seeds()), *REAL]:
-        store = asked.store(name)
+    for name in [*map(str, seeds()), *REAL_RUNS]:
+        store = cases.store(name)
         if broken.reimports:
             store = places["store"] / name
-            ours.import_case(asked.case(name), store)
-        job = ours.profiler(store, asked.version)
-        for question, theirs in asked.answered(name):
+            ours.import_case(cases.case(name), store)
+        job = ours.profiler(store, cases.version)
+        for question, theirs in cases.questions(name):
             if is_affected(broken, question):
                 mine = ours.ask(job, question, places["files"])
                 yield not any(differences(comparable(question, theirs), comparable(question, mine)))
 
 
 @pytest.mark.parametrize(
-    ("asked", "broken"),
+    ("cases", "broken"),
     [pytest.param(broken.version, broken, id=broken.rule.replace(" ", "_")) for broken in BREAKS],
-    indirect=["asked"],
+    indirect=["cases"],
 )
-def test_a_broken_rule_is_noticed(asked: Asked, broken: Break, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_broken_rule_is_noticed(
+    cases: AnsweredCases, broken: Break, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     broken.apply(monkeypatch)
-    assert not all(answers(asked, broken, tmp_path))
+    assert not all(answers(cases, broken, tmp_path))

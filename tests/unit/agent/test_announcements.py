@@ -1,4 +1,4 @@
-"""The folder of announcements: each one is returned once."""
+"""The folder of announcements returns each announcement once."""
 
 import contextlib
 import os
@@ -19,17 +19,17 @@ def test_each_announcement_is_returned_once(place) -> None:
     folder = AnnounceFolder(str(place))
     assert folder.news() == []
     (place / "announce" / "12-00000000000000ff").write_text("channel\n")
-    (one,) = folder.news()
-    assert (one.pid, one.uid, one.refusal) == (12, 0xFF, None)
+    (announcement,) = folder.news()
+    assert (announcement.pid, announcement.uid, announcement.refusal) == (12, 0xFF, None)
     assert folder.news() == []
     (place / "announce" / "13-00000000000000fe").write_text("channel\n")
-    assert [one.pid for one in folder.news()] == [13]
+    assert [announcement.pid for announcement in folder.news()] == [13]
 
 
 def test_a_refusal_has_a_slug_and_a_text(place) -> None:
     (place / "announce" / "12-00000000000000ff").write_text("refused memfd-refused no such call\n")
-    (one,) = AnnounceFolder(str(place)).news()
-    assert one.refusal == {"slug": "memfd-refused", "text": "no such call"}
+    (announcement,) = AnnounceFolder(str(place)).news()
+    assert announcement.refusal == {"slug": "memfd-refused", "text": "no such call"}
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_a_refusal_has_a_slug_and_a_text(place) -> None:
 )
 def test_the_last_line_is_the_launch_except_in_jobs_of_the_first_release(place, content, text, launch) -> None:
     (place / "announce" / "12-00000000000000ff").write_text(content)
-    (one,) = AnnounceFolder(str(place)).news()
-    assert (one.text, one.launch) == (text, launch)
+    (announcement,) = AnnounceFolder(str(place)).news()
+    assert (announcement.text, announcement.launch) == (text, launch)
 
 
 def test_an_incomplete_file_is_returned_once_it_is_complete(place) -> None:
@@ -56,7 +56,7 @@ def test_an_incomplete_file_is_returned_once_it_is_complete(place) -> None:
     assert folder.news() == []
     path.write_text("refused full no memory\n")
     os.utime(place / "announce", ns=(1, 1))
-    assert [one.refusal and one.refusal["slug"] for one in folder.news()] == ["full"]
+    assert [announcement.refusal and announcement.refusal["slug"] for announcement in folder.news()] == ["full"]
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_a_name_that_appears_again_is_returned_again(place) -> None:
     folder = AnnounceFolder(str(place))
     path = place / "announce" / "12-00000000000000ff"
     path.write_text("channel\n")
-    (one,) = folder.news()
-    folder.remove(one.pid, one.uid)
-    folder.remove(one.pid, one.uid)
+    (announcement,) = folder.news()
+    folder.remove(announcement.pid, announcement.uid)
+    folder.remove(announcement.pid, announcement.uid)
     assert folder.news() == []
     path.write_text("channel\n")
-    assert [again.pid for again in folder.news()] == [one.pid]
+    assert [repeated.pid for repeated in folder.news()] == [announcement.pid]
 
 
 def test_a_missing_folder_has_no_announcements(tmp_path) -> None:
@@ -95,4 +95,4 @@ def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(place, mo
     for number in range(4):
         (place / "announce" / f"{number}-00000000000000ff").write_text("channel\n")
     folder = AnnounceFolder(str(place))
-    assert [one.pid for _ in range(4) for one in folder.news()] == [2, 3, 0, 1]
+    assert [announcement.pid for _ in range(4) for announcement in folder.news()] == [2, 3, 0, 1]

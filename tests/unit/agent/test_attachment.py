@@ -1,4 +1,4 @@
-"""The channel of a process that is attached to."""
+"""The channel of a process that tfprof attaches to."""
 
 import os
 import threading
@@ -15,27 +15,27 @@ UNFINISHED = bytes(len(layout.MAGIC))
 
 @pytest.fixture
 def writer():
-    made = ChannelWriter()
-    yield made
-    made.close()
+    new_writer = ChannelWriter()
+    yield new_writer
+    new_writer.close()
 
 
 @pytest.fixture
 def this_process():
-    found = processes.process(os.getpid())
-    assert found is not None
-    return found
+    process = processes.process(os.getpid())
+    assert process is not None
+    return process
 
 
 def test_a_channel_that_is_just_being_created_is_waited_for(writer, this_process):
     writer.map[: len(UNFINISHED)] = UNFINISHED
     timer = threading.Timer(0.2, writer.map.__setitem__, (slice(len(UNFINISHED)), layout.MAGIC))
     timer.start()
-    found = attachment._channel(this_process)
+    channel = attachment._channel(this_process)
     timer.join()
-    assert found is not None
-    assert found.identity.uid == writer.uid
-    found.close()
+    assert channel is not None
+    assert channel.identity.uid == writer.uid
+    channel.close()
 
 
 def test_a_channel_that_stays_invalid_is_an_error(writer, this_process):

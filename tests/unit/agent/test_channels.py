@@ -18,25 +18,25 @@ from tfprof.formats.version import CHANNEL_VERSION
 
 @pytest.fixture
 def writer() -> Iterator[ChannelWriter]:
-    made = ChannelWriter(launch=7, uid=5)
-    yield made
-    made.close()
+    new_writer = ChannelWriter(launch=7, uid=5)
+    yield new_writer
+    new_writer.close()
 
 
 @pytest.fixture
 def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
-    opened = ChannelReader(os.dup(writer.fd))
-    yield opened
-    opened.close()
+    reader = ChannelReader(os.dup(writer.fd))
+    yield reader
+    reader.close()
 
 
 def texts(batch) -> list[bytes]:
-    found, at = [], 0
+    result, at = [], 0
     while at < len(batch.data):
         size = layout.RECORD.unpack_from(batch.data, at)[0]
-        found.append(batch.data[at + layout.RECORD.size : at + size])
+        result.append(batch.data[at + layout.RECORD.size : at + size])
         at += size
-    return found
+    return result
 
 
 def test_the_page_identifies_the_channel(writer, channel) -> None:
@@ -70,14 +70,14 @@ def test_a_record_larger_than_the_limit_is_returned_alone(writer, channel) -> No
 
 
 def test_records_that_wrap_at_the_end_of_the_ring_are_read_whole(writer, channel) -> None:
-    position, seen = 0, []
+    position, all_texts = 0, []
     for number in range(40):
         assert writer.put(bytes([number]) * 100_000)
         batch = channel.records(position, 1 << 20)
-        seen += texts(batch)
+        all_texts += texts(batch)
         position = batch.end
         channel.release_records(position)
-    assert seen == [bytes([number]) * 100_000 for number in range(40)]
+    assert all_texts == [bytes([number]) * 100_000 for number in range(40)]
     assert position > 3 * layout.RING_MIN
 
 
@@ -98,8 +98,8 @@ def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
     channel.release_spans(first.end - 10)
     for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
         assert writer.put_span(ordinal)
-    rest = channel.spans(first.end - 10, layout.SPAN_COUNT, ended=False)
-    ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(rest.data)]
+    remaining = channel.spans(first.end - 10, layout.SPAN_COUNT, ended=False)
+    ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(remaining.data)]
     assert ordinals == list(range(layout.SPAN_COUNT - 9, layout.SPAN_COUNT + 6))
 
 
@@ -202,10 +202,10 @@ def test_a_file_that_is_no_channel_is_refused() -> None:
 def test_impossible_words_are_refused(writer, words: dict[str, int]) -> None:
     writer.put(b"one")
     writer.set(**({"head": 1} if "tail" in words else {}), **words)
-    opened = ChannelReader(os.dup(writer.fd))
+    reader = ChannelReader(os.dup(writer.fd))
     with pytest.raises(InvalidChannelError):
-        opened.records(opened.tail, 1 << 20)
-    opened.close()
+        reader.records(reader.tail, 1 << 20)
+    reader.close()
 
 
 @pytest.mark.parametrize("size", [0, 1, layout.RECORD.size - 1, 1 << 30, 0xFFFFFFFF])
@@ -251,22 +251,22 @@ def test_any_content_of_a_channel_is_read_in_bounded_time_or_refused(words, tail
     try:
         writer.put(random.Random(seed).randbytes(2000))
         os.pwrite(writer.fd, random.Random(seed + 1).randbytes(300), layout.RING_AT)
-        opened = ChannelReader(os.dup(writer.fd))
+        reader = ChannelReader(os.dup(writer.fd))
         writer.set(**words)
         try:
             for read in (
-                lambda: opened.records(tails[0], 4096),
-                lambda: opened.spans(tails[1], layout.SPAN_COUNT, ended=ended),
-                lambda: opened.records(0, 4096),
+                lambda: reader.records(tails[0], 4096),
+                lambda: reader.spans(tails[1], layout.SPAN_COUNT, ended=ended),
+                lambda: reader.records(0, 4096),
             ):
                 try:
                     batch = read()
                 except InvalidChannelError:
                     continue
                 assert batch is None or len(batch.data) <= layout.RING_MIN
-            opened.hello()
-            opened.counters()
+            reader.hello()
+            reader.counters()
         finally:
-            opened.close()
+            reader.close()
     finally:
         writer.close()

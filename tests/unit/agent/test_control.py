@@ -13,16 +13,16 @@ from tfprof.formats.policy import Policy, PolicyError
 
 @pytest.fixture
 def writer() -> Iterator[ChannelWriter]:
-    made = ChannelWriter()
-    yield made
-    made.close()
+    new_writer = ChannelWriter()
+    yield new_writer
+    new_writer.close()
 
 
 @pytest.fixture
 def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
-    made = ChannelReader(os.dup(writer.fd))
-    yield made
-    made.close()
+    new_reader = ChannelReader(os.dup(writer.fd))
+    yield new_reader
+    new_reader.close()
 
 
 def test_a_policy_is_written_with_a_new_generation(writer: ChannelWriter, channel: ChannelReader) -> None:
@@ -47,11 +47,11 @@ def test_several_ranges_are_written_into_the_table(writer: ChannelWriter, channe
 
 
 def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWriter, channel: ChannelReader) -> None:
-    most = ",".join(str(2 * number) for number in range(1, layout.RANGES_MAX + 1))
+    ranges = ",".join(str(2 * number) for number in range(1, layout.RANGES_MAX + 1))
     with pytest.raises(PolicyError, match="16 ranges of steps at most"):
-        control.write_policy(channel, Policy.from_text(f"steps={most},99"))
+        control.write_policy(channel, Policy.from_text(f"steps={ranges},99"))
     assert writer.word("policy") == 0
-    control.write_policy(channel, Policy.from_text(f"steps={most}"))
+    control.write_policy(channel, Policy.from_text(f"steps={ranges}"))
     assert writer.word("policy_ranges") == layout.RANGES_MAX
 
 

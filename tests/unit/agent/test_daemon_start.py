@@ -24,16 +24,16 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr("tfprof.agent.daemon_start.time.monotonic", made)
-    return made
+    fake_clock = Clock()
+    monkeypatch.setattr("tfprof.agent.daemon_start.time.monotonic", fake_clock)
+    return fake_clock
 
 
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    made: list[str] = []
-    monkeypatch.setattr(daemon_start, "start_daemon", lambda _place, _store, name: made.append(name))
-    return made
+    names: list[str] = []
+    monkeypatch.setattr(daemon_start, "start_daemon", lambda _place, _store, name: names.append(name))
+    return names
 
 
 def slug(supervisor: DaemonSupervisor) -> str | None:
@@ -41,7 +41,7 @@ def slug(supervisor: DaemonSupervisor) -> str | None:
     return None if trouble is None else trouble["slug"]
 
 
-def fails(place: Path) -> None:
+def write_failure(place: Path) -> None:
     status = {
         "pid": 1,
         "written_ns": time.time_ns(),
@@ -56,14 +56,14 @@ def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_r
 ) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     (tmp_path / f"{NAME}.log").write_text("first\nlast words\n")
-    tried = []
+    start_times = []
     for _ in range(80):
         before = len(starts)
         assert not supervisor.ensure_running()
         if len(starts) > before:
-            tried.append(round(clock.now, 1))
+            start_times.append(round(clock.now, 1))
         clock.now += 0.1
-    assert [round(later - sooner) for sooner, later in pairwise(tried)] == [1, 2, 4]
+    assert [round(later - sooner) for sooner, later in pairwise(start_times)] == [1, 2, 4]
     trouble = supervisor.trouble
     assert trouble is not None
     assert trouble["slug"] == NAME
@@ -71,11 +71,11 @@ def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_r
 
 
 def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(tmp_path, clock, starts) -> None:
-    fails(tmp_path)  # an earlier failure
+    write_failure(tmp_path)  # an earlier failure
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     supervisor.ensure_running()
     assert slug(supervisor) is None
-    fails(tmp_path)
+    write_failure(tmp_path)
     assert supervisor.trouble == {"slug": "store", "text": "no"}
     clock.now += daemon_start.LAST_DELAY_S - 1
     supervisor.ensure_running()
@@ -93,7 +93,7 @@ def test_a_daemon_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, c
     assert lock.acquire()
     clock.now += 10
     assert supervisor.ensure_running()
-    fails(tmp_path)
+    write_failure(tmp_path)
     lock.release()
     assert not supervisor.ensure_running()
     assert slug(supervisor) == "store"

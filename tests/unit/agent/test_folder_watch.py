@@ -11,7 +11,7 @@ def is_ready(watch, ms=0):
     return bool(poll.poll(ms))
 
 
-def test_a_file_that_appears_is_reported_until_it_is_cleared(tmp_path):
+def test_a_file_that_appears_is_reported_until_the_watch_is_cleared(tmp_path):
     watch = FolderWatch(str(tmp_path))
     assert not is_ready(watch)
     for number in range(300):

@@ -1,4 +1,4 @@
-"""With whose identity, and with which folders, root attaches to a user's job."""
+"""The identity and the folders with which root attaches to a user's job."""
 
 import os
 import subprocess
@@ -17,36 +17,36 @@ PLACES = {"HOME": "/home/inside", "XDG_RUNTIME_DIR": "/run/inside", "TFPROF_STOR
 
 
 @contextmanager
-def process(before: Sequence[str]) -> Iterator[int]:
-    command = [*before, "sh", "-c", "echo && read line"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | PLACES) as begun:
-        assert begun.stdin is not None
-        assert begun.stdout is not None
-        begun.stdout.readline()
-        yield begun.pid
-        begun.stdin.close()
+def process(prefix: Sequence[str]) -> Iterator[int]:
+    command = [*prefix, "sh", "-c", "echo && read line"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | PLACES) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child.pid
+        child.stdin.close()
 
 
 def need_namespaces() -> None:
-    tried = subprocess.run([*NAMESPACE, "true"], capture_output=True, text=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"no other namespaces here: {tried.stderr.strip()}")
+    completed = subprocess.run([*NAMESPACE, "true"], capture_output=True, text=True, check=False)
+    if completed.returncode:
+        pytest.skip(f"no other namespaces here: {completed.stderr.strip()}")
 
 
 def test_the_places_of_a_job_are_used() -> None:
     with process([]) as pid:
-        found = identities._environment(pid, os.getuid())
-    assert {name: found[name] for name in PLACES} == PLACES
+        environment = identities._environment(pid, os.getuid())
+    assert {name: environment[name] for name in PLACES} == PLACES
 
 
 def test_the_places_of_a_job_in_a_container_are_not_those_of_the_host() -> None:
     need_namespaces()
     with process(NAMESPACE) as pid:
-        found = identities._environment(pid, os.getuid())
-    assert not set(PLACES.values()) & set(found.values())
+        environment = identities._environment(pid, os.getuid())
+    assert not set(PLACES.values()) & set(environment.values())
 
 
-def test_a_namespace_is_one_of_a_container_if_another_user_made_it() -> None:
+def test_a_namespace_is_that_of_a_container_if_another_user_created_it() -> None:
     need_namespaces()
     with process([]) as outside, process(NAMESPACE) as inside:
         assert not identities._is_container_user(outside, os.getuid() + 1)
@@ -64,10 +64,10 @@ def test_a_user_who_cannot_read_the_installation_is_refused(
     monkeypatch.setattr(identities, "_INSTALLATION", ((path.format(private), os.R_OK),))
     parent = os.getpid()
     try:
-        found = identities.as_user(NOBODY, parent, lambda _: os._exit(0), dict)
+        child_status = identities.as_user(NOBODY, parent, lambda _: os._exit(0), dict)
     except RefusedError as error:
         os._exit(REFUSED if error.slug == "installation-unreadable" else 1)
     finally:
         if os.getpid() != parent:  # the child must not run the other tests
             os._exit(1)
-    assert found == status
+    assert child_status == status

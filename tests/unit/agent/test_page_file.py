@@ -33,7 +33,7 @@ def test_a_script_runs_the_work_and_writes_the_answer(private_places: Path, page
     file = PageFile(page)
     run(file.script)
     assert page.wait(5.0) == (WorkState.DONE, "given é")
-    assert {stat.S_IMODE(each.stat().st_mode) for each in Path(file.script).parent.iterdir()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in Path(file.script).parent.iterdir()} == {0o600}
     folder = Path(file.script).parent
     file.remove()
     assert not list(folder.iterdir())
@@ -59,13 +59,13 @@ def test_the_page_is_mapped_until_the_garbage_collector_is_on(private_places: Pa
 
 def test_files_that_cannot_be_written_are_removed(private_places: Path, page: Page) -> None:
     PageFile(page).remove()
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
             PageFile(page)
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list((Path(runtime_dir.runtime_root()) / FOLDER).iterdir())
 
 
@@ -94,14 +94,14 @@ def test_a_truncated_page_is_no_answer_and_ends_no_process(private_places: Path,
 
 
 def test_files_that_a_killed_process_left_behind_are_removed(private_places: Path, page: Page) -> None:
-    left = PageFile(page)
+    stale = PageFile(page)
     old = time.time() - 3600
-    os.utime(left.script, (old, old))
+    os.utime(stale.script, (old, old))
     file = PageFile(page)
     assert Path(file.script).parent.name == FOLDER
-    assert not os.path.exists(left.script)
-    assert os.path.exists(left.script.replace(".py", ".page"))
-    left.remove()
+    assert not os.path.exists(stale.script)
+    assert os.path.exists(stale.script.replace(".py", ".page"))
+    stale.remove()
     file.remove()
 
 
@@ -111,14 +111,14 @@ def test_only_a_process_that_sees_the_files_can_open_them(private_places: Path, 
     if os.geteuid() == 0:
         codes += ["import os; os.chroot('/proc'); ", "import os; os.setuid(4711); "]
     wait = "print(1, flush=True); input()"
-    started = [
+    processes = [
         subprocess.Popen([sys.executable, "-c", code + wait], stdin=-1, stdout=-1, text=True, cwd="/") for code in codes
     ]
-    for each in started:
-        assert each.stdout is not None
-        until(each.stdout.readline, "the process")
-    assert [file.is_readable_by(each.pid) for each in started] == [True] + [False] * (len(started) - 1)
-    for each in started:
-        each.communicate("\n")
-    assert not file.is_readable_by(started[0].pid)  # it has ended
+    for process in processes:
+        assert process.stdout is not None
+        until(process.stdout.readline, "the process")
+    assert [file.is_readable_by(process.pid) for process in processes] == [True] + [False] * (len(processes) - 1)
+    for process in processes:
+        process.communicate("\n")
+    assert not file.is_readable_by(processes[0].pid)  # it has ended
     file.remove()

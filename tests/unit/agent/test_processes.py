@@ -21,11 +21,11 @@ def child():
 
 
 def test_a_process_is_alive_until_it_ends_even_as_a_zombie(child) -> None:
-    found = processes.process(child.pid)
-    assert found.is_alive
+    record = processes.process(child.pid)
+    assert record.is_alive
     child.stdin.close()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert not found.is_alive
+    assert not record.is_alive
     assert processes.process(1 << 30) is None
 
 
@@ -42,8 +42,8 @@ def test_descendants_are_found_over_several_generations(child) -> None:
 
 def test_a_tree_is_the_process_and_its_descendants_without_excluded_ones(child) -> None:
     process_tree = processes.process_tree(processes.all_pids())
-    assert {one.pid for one in process_tree.below(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
-    assert child.pid not in {one.pid for one in process_tree.below(os.getpid(), frozenset([child.pid]))}
+    assert {member.pid for member in process_tree.below(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
+    assert child.pid not in {member.pid for member in process_tree.below(os.getpid(), frozenset([child.pid]))}
     assert process_tree.below(1 << 30, frozenset()) == []
 
 
@@ -55,22 +55,22 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_caller() -> None:
         **os.environ,
         "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent),
     }
-    mine = ChannelWriter()
+    own_channel = ChannelWriter()
     with subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, env=environ) as other:
         other.stdout.readline()
-        found = {holder.pid for holders in processes.scan(os.geteuid()).values() for holder in holders}
+        holder_pids = {holder.pid for holders in processes.scan(os.geteuid()).values() for holder in holders}
         (inode,) = processes.channels_of(other.pid)
         assert processes.still_maps(other.pid, inode)
         assert processes.ns_pid(other.pid) == other.pid
         other.stdin.close()
-    assert other.pid in found
-    assert os.getpid() not in found
+    assert other.pid in holder_pids
+    assert os.getpid() not in holder_pids
     assert not processes.still_maps(os.getpid(), inode)
-    mine.close()
+    own_channel.close()
 
 
 def test_a_file_that_the_process_closes_meanwhile_hides_no_channel(monkeypatch) -> None:
-    mine = ChannelWriter()
+    own_channel = ChannelWriter()
     closed = os.open("/dev/null", os.O_RDONLY)
     original = os.readlink
 
@@ -80,10 +80,10 @@ def test_a_file_that_the_process_closes_meanwhile_hides_no_channel(monkeypatch) 
         return original(path)
 
     monkeypatch.setattr(os, "readlink", readlink)
-    monkeypatch.setattr(os, "listdir", lambda _folder: [str(closed), str(mine.fd)])
+    monkeypatch.setattr(os, "listdir", lambda _folder: [str(closed), str(own_channel.fd)])
     assert len(processes.channels_of(os.getpid())) == 1
     os.close(closed)
-    mine.close()
+    own_channel.close()
 
 
 def test_names_with_parentheses_and_spaces_are_parsed(tmp_path) -> None:

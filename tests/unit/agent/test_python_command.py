@@ -21,7 +21,7 @@ from tfprof.agent.python_command import is_python, parse
         ("python", None),
     ],
 )
-def test_a_python_that_will_not_load_the_shim_is_seen(command: str, option: str | None) -> None:
+def test_a_python_that_will_not_load_the_shim_is_recognized(command: str, option: str | None) -> None:
     parsed = parse(command.split())
     assert parsed is not None
     assert parsed.isolating == option
@@ -53,6 +53,6 @@ def test_other_programs_are_no_python(command: list[str]) -> None:
     assert parse(command) is None
 
 
-def test_an_interpreter_goes_by_its_name() -> None:
+def test_an_interpreter_is_recognized_by_its_name() -> None:
     assert is_python("/opt/bin/pypy3.10")
     assert not is_python("/opt/python3/bin/jupyter")

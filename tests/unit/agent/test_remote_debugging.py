@@ -8,7 +8,7 @@ from tfprof.agent.attach.remote_debugging import TABLES, Offsets, find
 
 RUNTIME, MAIN, OTHER, THREAD = 0x1000, 0x4000, 0x6000, 0x8000
 #: Structure offsets of the fake interpreter.
-ITS = Offsets(
+OFFSETS = Offsets(
     interpreters_head=800,
     interpreter_id=16,
     interpreter_next=24,
@@ -20,7 +20,7 @@ ITS = Offsets(
     path=8,
     path_size=512,
 )
-EVENTS, PENDING, PATH = THREAD + ITS.events, THREAD + ITS.support + 4, THREAD + ITS.support + 8
+EVENTS, PENDING, PATH = THREAD + OFFSETS.events, THREAD + OFFSETS.support + 4, THREAD + OFFSETS.support + 8
 VERSION = 0x030E00F0
 
 
@@ -30,14 +30,14 @@ class Memory:
     def __init__(self) -> None:
         self.data = bytearray(0x10000)
         self.write(RUNTIME, struct.pack("<8sQQ", b"xdebugpy", VERSION, 0))
-        for place, value in zip(TABLES[3, 14], ITS, strict=True):
-            self.put(RUNTIME + place, value)
-        self.put(RUNTIME + ITS.interpreters_head, OTHER)
+        for offset, value in zip(TABLES[3, 14], OFFSETS, strict=True):
+            self.put(RUNTIME + offset, value)
+        self.put(RUNTIME + OFFSETS.interpreters_head, OTHER)
         for at, number, following in ((OTHER, 1, MAIN), (MAIN, 0, 0)):
-            self.put(at + ITS.interpreter_id, number)
-            self.put(at + ITS.interpreter_next, following)
-            self.put(at + ITS.main_thread, THREAD if at == MAIN else 0)
-            self.put(at + ITS.is_enabled, 1)
+            self.put(at + OFFSETS.interpreter_id, number)
+            self.put(at + OFFSETS.interpreter_next, following)
+            self.put(at + OFFSETS.main_thread, THREAD if at == MAIN else 0)
+            self.put(at + OFFSETS.is_enabled, 1)
 
     def read(self, at: int, size: int) -> bytes:
         return bytes(self.data[at : at + size])
@@ -52,9 +52,9 @@ class Memory:
 def test_a_request_names_the_file_to_the_main_thread_of_the_main_interpreter():
     memory = Memory()
     memory.put(EVENTS, 0x7700 | 1 << 4)
-    found = find(memory, RUNTIME)
-    assert not found.is_busy
-    assert found.request(b"/run/script.py")
+    interpreter = find(memory, RUNTIME)
+    assert not interpreter.is_busy
+    assert interpreter.request(b"/run/script.py")
     assert memory.read(PATH, 16) == b"/run/script.py\0\0"
     assert memory.read(PENDING, 4) == b"\1\0\0\0"
     events = int.from_bytes(memory.read(EVENTS, 8), "little")
@@ -63,16 +63,16 @@ def test_a_request_names_the_file_to_the_main_thread_of_the_main_interpreter():
     assert events & 1 << 4  # an event of the job's own
     assert events & (1 << 1 | 1 << 2 | 1 << 3)  # events that would not be set again if they came just now
     assert not events & 1
-    assert found.is_busy
-    found.withdraw()
-    assert not found.is_busy
+    assert interpreter.is_busy
+    interpreter.withdraw()
+    assert not interpreter.is_busy
 
 
 def test_a_path_that_does_not_fit_is_not_written():
     memory = Memory()
-    before = bytes(memory.data)
-    assert not find(memory, RUNTIME).request(b"/" + b"x" * (ITS.path_size - 1))
-    assert bytes(memory.data) == before
+    unchanged = bytes(memory.data)
+    assert not find(memory, RUNTIME).request(b"/" + b"x" * (OFFSETS.path_size - 1))
+    assert bytes(memory.data) == unchanged
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_a_path_that_does_not_fit_is_not_written():
         (RUNTIME + 8, 0x030D00F0),  # Python 3.13
         (RUNTIME + 8, 0x030F00F0),  # an unknown version
         (RUNTIME + 16, 1),  # a free-threaded build
-        (MAIN + ITS.is_enabled, 0),  # switched off
-        (MAIN + ITS.main_thread, 0),  # no main thread
-        (MAIN + ITS.interpreter_id, 5),  # no main interpreter
+        (MAIN + OFFSETS.is_enabled, 0),  # switched off
+        (MAIN + OFFSETS.main_thread, 0),  # no main thread
+        (MAIN + OFFSETS.interpreter_id, 5),  # no main interpreter
         (RUNTIME + TABLES[3, 14].path_size, 0),
         (RUNTIME + TABLES[3, 14].path_size, 1 << 40),
     ],
@@ -97,10 +97,10 @@ def test_an_interpreter_without_a_usable_interface_has_none(at, value):
 
 def test_a_circle_of_interpreters_ends():
     memory = Memory()
-    memory.put(MAIN + ITS.interpreter_id, 5)
-    memory.put(MAIN + ITS.interpreter_next, OTHER)
+    memory.put(MAIN + OFFSETS.interpreter_id, 5)
+    memory.put(MAIN + OFFSETS.interpreter_next, OTHER)
     assert find(memory, RUNTIME) is None
 
 
-def test_a_table_at_the_end_of_the_memory_is_none():
+def test_a_table_that_the_end_of_the_memory_cuts_off_is_not_found():
     assert remote_debugging.find(Memory(), 0xFF00) is None

@@ -14,21 +14,21 @@ from tfprof.shim.channel.ring import Channel
 @pytest.fixture
 def channel():
     """A channel of this process, in which internal errors are counted."""
-    made = Channel(77, 5, layout.RING_MIN)
-    guard.count_errors_in(made)
-    yield made
+    new_channel = Channel(77, 5, layout.RING_MIN)
+    guard.count_errors_in(new_channel)
+    yield new_channel
     guard.count_errors_in(None)
     with contextlib.suppress(OSError):
-        os.close(made._fd)
+        os.close(new_channel._fd)
 
 
 @pytest.fixture
 def reader(channel):
     """A reader of the channel."""
-    made = ChannelReader(channel._fd)
-    yield made
-    if len(made.map) > layout.SPANS_AT:
-        made.close()
+    new_reader = ChannelReader(channel._fd)
+    yield new_reader
+    if len(new_reader.map) > layout.SPANS_AT:
+        new_reader.close()
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def armed(monkeypatch, tmp_path):
 @pytest.fixture
 def read(armed):
     """A function that reads what the armed shim has put so far and returns the reader."""
-    opened: list[ChannelReader] = []
+    readers: list[ChannelReader] = []
 
     def take():
-        if not opened:
-            opened.append(ChannelReader(armed.channel()._fd))
-        return opened[0].take(ended=True)
+        if not readers:
+            readers.append(ChannelReader(armed.channel()._fd))
+        return readers[0].take(ended=True)
 
     yield take
-    for each in opened:
-        each.close()
+    for reader in readers:
+        reader.close()

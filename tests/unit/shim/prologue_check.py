@@ -1,4 +1,4 @@
-"""Adds a call in front of functions of the standard library, compares their code, and runs some.
+"""Adds a call in front of functions of the standard library, checks their code, and runs some.
 
 It runs in Python 3.7 and later.
 """
@@ -38,68 +38,78 @@ def load(shim):
 
 
 def instructions(code):
-    """Return name, argument, line, and whether it is a jump, of each instruction.
+    """Return [name, argument, line, whether it is a jump] of each instruction.
 
     The argument of a jump is the number of its target.
     """
-    found = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
-    begins = [0] + [each.offset + 2 for each in found]  # a jump may lead to the extension of its target
-    numbers = {at: number for number, each in enumerate(found) for at in range(begins[number], each.offset + 2)}
+    plain = [instruction for instruction in dis.get_instructions(code) if instruction.opname != "EXTENDED_ARG"]
+    starts = [0] + [instruction.offset + 2 for instruction in plain]  # a jump may lead to the extension of its target
+    numbers = {
+        at: number for number, instruction in enumerate(plain) for at in range(starts[number], instruction.offset + 2)
+    }
     lines, line, result = dict(dis.findlinestarts(code)), None, []
     at = 0
-    for each in found:
-        while at <= each.offset:
+    for instruction in plain:
+        while at <= instruction.offset:
             line = lines.get(at, line)
             at += 2
-        jumps = each.opcode in dis.hasjabs or each.opcode in dis.hasjrel
-        result.append([each.opname, numbers.get(each.argval) if jumps else each.argval, line, jumps])
+        jumps = instruction.opcode in dis.hasjabs or instruction.opcode in dis.hasjrel
+        result.append(
+            [instruction.opname, numbers.get(instruction.argval) if jumps else instruction.argval, line, jumps]
+        )
     return result
 
 
-def without_release(found):
-    """Return ``found`` without the instructions that release the kept value before each return.
+def without_release(rows):
+    """Return ``rows`` without the instructions that release the kept value before each return.
 
     Jumps to these instructions lead to the return.
     """
     numbers: list[int] = []
-    kept: list[Any] = []
-    for number, each in enumerate(found):
-        numbers.append(len(kept))
-        if [other[0] for other in found[number : number + 3]] != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"] and (
-            [other[0] for other in found[max(number - 1, 0) : number + 2]] != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"]
+    remaining: list[Any] = []
+    for number, row in enumerate(rows):
+        numbers.append(len(remaining))
+        if [following[0] for following in rows[number : number + 3]] != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"] and (
+            [following[0] for following in rows[max(number - 1, 0) : number + 2]]
+            != ["ROT_TWO", "POP_TOP", "RETURN_VALUE"]
         ):
-            kept.append(each)
-    return [[name, numbers[to] if jumps and to is not None else to, line, jumps] for name, to, line, jumps in kept]
+            remaining.append(row)
+    return [
+        [name, numbers[target] if jumps and target is not None else target, line, jumps]
+        for name, target, line, jumps in remaining
+    ]
 
 
 def check(code, changed):
-    """Compare ``code`` with ``changed``, except for the call in front."""
+    """Check that ``changed`` is ``code`` with a call in front."""
     old, new = instructions(code), instructions(changed)
     if keeps and sys.version_info[:2] in ((3, 9), (3, 10)):
         new = without_release(new)
-    more = len(new) - len(old)
-    begin = [each[0] for each in old].index("RESUME") + 1 if sys.version_info >= (3, 11) else 0
-    for one, other in zip(old, new[:begin] + new[begin + more :]):  # noqa: B905 - Python 3.7 has no strict
-        argument = one[1] + more if one[3] and one[1] is not None and one[1] >= begin else one[1]
-        assert one[0] == other[0], (code, one, other)
-        assert argument is other[1] or repr(argument) == repr(other[1]), (code, one, other)
-        assert one[2] == other[2], (code, one, other)
+    added = len(new) - len(old)
+    begin = [instruction[0] for instruction in old].index("RESUME") + 1 if sys.version_info >= (3, 11) else 0
+    for before, after in zip(old, new[:begin] + new[begin + added :]):  # noqa: B905 - Python 3.7 has no strict
+        argument = before[1] + added if before[3] and before[1] is not None and before[1] >= begin else before[1]
+        assert before[0] == after[0], (code, before, after)
+        assert argument is after[1] or repr(argument) == repr(after[1]), (code, before, after)
+        assert before[2] == after[2], (code, before, after)
     if hasattr(code, "co_positions"):
         old, new = list(code.co_positions()), list(changed.co_positions())
-        more = len(new) - len(old)
+        added = len(new) - len(old)
         begin = next(
-            at for at, each in enumerate(dis.get_instructions(code, show_caches=True)) if each.opname == "RESUME"
+            at
+            for at, instruction in enumerate(dis.get_instructions(code, show_caches=True))
+            if instruction.opname == "RESUME"
         )
-        assert new[: begin + 1] + new[begin + 1 + more :] == old, code
+        assert new[: begin + 1] + new[begin + 1 + added :] == old, code
 
 
 def functions():
     """Yield the functions of the modules that are changed."""
     for module in (argparse, configparser, inspect, json.encoder, json.decoder, textwrap, traceback, xml.dom.minidom):
-        for holder in [module] + [each for each in vars(module).values() if isinstance(each, type)]:
-            for each in list(vars(holder).values()):
-                if isinstance(each, types.FunctionType) and each.__module__ == module.__name__:
-                    yield each
+        for holder in [module] + [value for value in vars(module).values() if isinstance(value, type)]:
+            for value in list(vars(holder).values()):
+                if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
+                    yield value
 
 
 def use():
@@ -128,10 +138,10 @@ def main():
         if not code.co_argcount or code.co_flags & prologue._GENERATORS:
             continue
         tried += 1
-        made = prologue.with_call(code, called, 1, keeps)
-        if made is not None:
-            check(code, made)
-            function.__code__ = made
+        new_code = prologue.with_call(code, called, 1, keeps)
+        if new_code is not None:
+            check(code, new_code)
+            function.__code__ = new_code
             changed += 1
     use()
     print(changed, len(calls), tried, len(ends))

@@ -17,11 +17,11 @@ def disarmed(monkeypatch: pytest.MonkeyPatch):
     """Disarm the shim and close its channel after each test."""
     monkeypatch.setattr(guard, "_raise", True)
     yield
-    made = core.state().channel if core.state() is not None else None
+    channel = core.state().channel if core.state() is not None else None
     core.disarm()
-    if made is not None:
+    if channel is not None:
         with contextlib.suppress(OSError):
-            os.close(made._fd)
+            os.close(channel._fd)
 
 
 @pytest.mark.parametrize("run", [None, "", "@/folder", "7@/folder", "x" * 16 + "@/folder", f"{7:016x}", f"{7:017x}@/f"])
@@ -52,8 +52,8 @@ def test_the_channel_is_created_once_when_it_is_needed(tmp_path):
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     assert core.state().channel is None
     assert list((tmp_path / "announce").iterdir()) == []
-    made = core.channel()
-    assert made is core.channel() is core.state().channel
+    channel = core.channel()
+    assert channel is core.channel() is core.state().channel
     assert [path.read_text() for path in (tmp_path / "announce").iterdir()] == ["channel\n0000000000000007\n"]
     assert core.thread_id() == 0 or core.thread_id() == int(os.readlink("/proc/thread-self").rpartition("/")[2])
 
@@ -84,10 +84,10 @@ def test_a_channel_that_cannot_be_created_is_tried_once(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "memfd_create", refuse)
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     assert core.channel() is None
-    tried = len(calls)
-    assert tried
+    call_count = len(calls)
+    assert call_count
     assert core.channel() is None
-    assert len(calls) == tried
+    assert len(calls) == call_count
     (announced,) = (path.read_text() for path in (tmp_path / "announce").iterdir())
     assert announced.startswith("refused memfd-refused")
 
@@ -99,7 +99,7 @@ class Owner:
         return "theirs"
 
 
-def test_a_replacement_is_undone_unless_another_one_followed(tmp_path):
+def test_a_replacement_is_undone_unless_another_replacement_followed(tmp_path):
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     theirs = Owner.__dict__["method"]
     core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
@@ -130,13 +130,13 @@ def test_each_kind_has_one_tracker_and_budgeted_kinds_are_known(tmp_path):
 def test_the_channel_shows_that_the_shim_was_disarmed(tmp_path):
     (tmp_path / "announce").mkdir()
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
-    seen = os.dup(core.channel()._fd)
+    duplicate = os.dup(core.channel()._fd)
     core.disarm()
     core.disarm()
-    assert int.from_bytes(os.pread(seen, 8, layout.JOB_WORDS["detached"]), "little") == 1
+    assert int.from_bytes(os.pread(duplicate, 8, layout.JOB_WORDS["detached"]), "little") == 1
     assert core.state() is None
     assert core.channel() is None
-    os.close(seen)
+    os.close(duplicate)
 
 
 def test_a_forked_child_has_a_separate_channel(tmp_path):

@@ -48,10 +48,10 @@ def test_closed_descriptors_stay_closed_for_the_job(closed):
 
 def test_a_descriptor_that_the_job_opens_meanwhile_is_kept(monkeypatch):
     monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)  # every opened descriptor counts as a standard one
-    taken = descriptors.StandardFdsReserved()
-    monkeypatch.setattr(descriptors, "_standard_open", lambda: bool(taken._taken))
-    with taken:
-        (fd,) = taken._taken
+    reserved = descriptors.StandardFdsReserved()
+    monkeypatch.setattr(descriptors, "_standard_open", lambda: bool(reserved._taken))
+    with reserved:
+        (fd,) = reserved._taken
         file = os.open(os.devnull, os.O_RDONLY)
         os.dup2(file, fd)
     assert os.path.samestat(os.fstat(fd), os.stat(os.devnull))
@@ -67,15 +67,15 @@ def test_a_file_that_cannot_be_opened_is_the_callers_error():
 
 def test_an_exception_while_descriptors_are_reserved_leaves_none(monkeypatch):
     monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)
-    taken = descriptors.StandardFdsReserved()
+    reserved = descriptors.StandardFdsReserved()
 
     def standard_open():
-        if taken._taken:
+        if reserved._taken:
             raise TimeoutError("the job's")
         return False
 
     monkeypatch.setattr(descriptors, "_standard_open", standard_open)
     before = os.listdir("/proc/self/fd")
-    with pytest.raises(TimeoutError), taken:
+    with pytest.raises(TimeoutError), reserved:
         pass
     assert len(os.listdir("/proc/self/fd")) == len(before)

@@ -20,7 +20,7 @@ LIBC = ctypes.CDLL(None)
 
 
 class JobsError(Exception):
-    """An error of the job's own."""
+    """An error of the job."""
 
 
 def test_an_error_of_ours_gives_none_and_is_counted(channel, reader):
@@ -94,12 +94,12 @@ def test_an_error_of_the_jobs_signal_handler_is_the_jobs(channel, reader, error)
         raise error("theirs")
 
     for handler in (function, Handler().handle):
-        before = signal.signal(signal.SIGUSR1, handler)
+        previous_handler = signal.signal(signal.SIGUSR1, handler)
         try:
             with pytest.raises(error, match="theirs"):
                 guarded(lambda: os.kill(os.getpid(), signal.SIGUSR1))()
         finally:
-            signal.signal(signal.SIGUSR1, before)
+            signal.signal(signal.SIGUSR1, previous_handler)
     assert reader.word("faults") == 0
 
 
@@ -127,19 +127,19 @@ def test_a_handler_is_recognized_by_its_frame_argument_even_after_its_removal(ch
             if guard.raised_by_job(error):
                 raise
 
-    before = signal.signal(signal.SIGUSR1, once)
+    previous_handler = signal.signal(signal.SIGUSR1, once)
     try:
         with pytest.raises(OSError, match="theirs"):
             guarded(writes)()
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert reader.word("faults") == 0
 
 
 @pytest.mark.parametrize(
     "error", [OSError(2, "no such file"), ValueError("no number"), KeyError("none"), MemoryError()]
 )
-def test_an_error_of_our_own_calls_is_ours(error):
+def test_an_error_of_a_call_of_ours_is_ours(error):
     def fails():
         try:
             list(map(raises, [error]))
@@ -186,31 +186,31 @@ def fails_in_exit():
 
 @pytest.mark.parametrize("cls", [TimeoutError, KeyboardInterrupt])
 @pytest.mark.parametrize("fails", [fails_in_except, fails_in_finally, fails_in_exit])
-def test_an_error_of_a_clean_up_of_ours_does_not_replace_the_jobs(channel, reader, fails, cls):
+def test_an_error_in_our_clean_up_does_not_replace_the_jobs(channel, reader, fails, cls):
     first = LookupError("the first")
 
     def handler(_number, _frame):
         raise cls("theirs") from first
 
-    before = signal.signal(signal.SIGUSR1, handler)
+    previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         with pytest.raises(cls, match="theirs") as caught:
             guarded(fails)()
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert (caught.value.__cause__, caught.value.__context__) == (first, None)
     assert handler.__code__ in [frame.f_code for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
     assert reader.word("faults") == 0
 
 
-def test_an_error_of_a_clean_up_of_ours_in_a_callback_does_not_replace_the_jobs(channel, reader):
+def test_an_error_in_our_clean_up_in_a_callback_does_not_replace_the_jobs(channel, reader):
     class Thing:
         """Something to refer to."""
 
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
-    before = signal.signal(signal.SIGUSR1, handler)
+    previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         thing = Thing()
         reference = weakref.ref(thing, guard.called_back(lambda _reference: fails_in_finally()))
@@ -218,7 +218,7 @@ def test_an_error_of_a_clean_up_of_ours_in_a_callback_does_not_replace_the_jobs(
             del thing
             assert reference() is not None
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
 
 
 @pytest.mark.parametrize("handled", [TimeoutError("theirs"), KeyboardInterrupt()])
@@ -226,14 +226,14 @@ def test_an_exception_that_the_job_handles_is_not_raised_again(channel, reader, 
     def handler(_number, _frame):
         raise handled
 
-    before = signal.signal(signal.SIGUSR1, handler)
+    previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         try:
             os.kill(os.getpid(), signal.SIGUSR1)
         except BaseException:
             assert guarded(lambda: os.rmdir("/no/such/folder"))() is None
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert reader.word("faults") == 1
 
 
@@ -299,7 +299,7 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
     def gone(_reference):
         os.kill(os.getpid(), signal.SIGUSR1)
 
-    before = signal.signal(signal.SIGUSR1, handler)
+    previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         thing = Thing()
         reference = weakref.ref(thing, guard.called_back(gone))
@@ -307,7 +307,7 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
             del thing
             assert reference() is not None
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert sys.gettrace() is None
     assert reader.word("faults") == 0
 
@@ -321,7 +321,7 @@ def test_an_exception_that_waits_when_a_finalizer_begins_arrives(channel, reader
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
-    before = signal.signal(signal.SIGUSR1, handler)
+    previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         things = [Thing()]
         # No Python code runs from the signal to the finalizer; the signal is sent by C code that
@@ -331,15 +331,17 @@ def test_an_exception_that_waits_when_a_finalizer_begins_arrives(channel, reader
             any(calls)
             assert things == []
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert sys.gettrace() is None
     assert reader.word("faults") == 0
 
 
-@pytest.mark.parametrize(("text", "on"), [("0", False), ("no", False), ("", False), ("perhaps", False), ("yes", True)])
-def test_switches_are_read_by_the_table_of_settings(monkeypatch, text, on):
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0", False), ("no", False), ("", False), ("perhaps", False), ("yes", True)]
+)
+def test_switches_are_read_by_the_table_of_settings(monkeypatch, text, expected):
     monkeypatch.setitem(guard._environment, "debug", text)
-    assert guard._switch("debug") is on
+    assert guard._switch("debug") is expected
 
 
 def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
@@ -350,13 +352,13 @@ def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
 
 
 def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
-    """Such errors have their text elsewhere. Errors of another thread have no arguments, either."""
+    """Such errors have their text elsewhere. Those that another thread sets lack arguments, too."""
     monkeypatch.setattr(guard, "_raise", False)
-    kinds = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
+    classes = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
 
-    def fail(kind):
-        ctypes.pythonapi.PyErr_SetNone(ctypes.py_object(kind))
+    def fail(cls):
+        ctypes.pythonapi.PyErr_SetNone(ctypes.py_object(cls))
 
-    guard.guarded(fail)(kinds["tensorflow.errors"])
-    with pytest.raises(kinds["theirs"]):
-        guard.guarded(fail)(kinds["theirs"])
+    guard.guarded(fail)(classes["tensorflow.errors"])
+    with pytest.raises(classes["theirs"]):
+        guard.guarded(fail)(classes["theirs"])

@@ -17,10 +17,10 @@ def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "beside_it.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    found: list[tuple[str, bool]] = []
+    reports: list[tuple[str, bool]] = []
     before = list(sys.meta_path)
-    hook.install({NAME}, lambda name, module: found.append((name, hasattr(module, "done"))))
-    yield found
+    hook.install({NAME}, lambda name, module: reports.append((name, hasattr(module, "done"))))
+    yield reports
     hook.remove()
     for name in (NAME, "beside_it"):
         sys.modules.pop(name, None)
@@ -59,9 +59,9 @@ def test_a_module_sees_its_own_loader_from_its_first_line_on(reported: list[tupl
 def test_a_loaded_module_is_reported_at_once() -> None:
     hook.remove()
     importlib.import_module(NAME)
-    found: list[str] = []
-    hook.install({NAME}, lambda name, _module: found.append(name))
-    assert found == [NAME]
+    reports: list[str] = []
+    hook.install({NAME}, lambda name, _module: reports.append(name))
+    assert reports == [NAME]
 
 
 @pytest.mark.parametrize("_fails", [True], indirect=True)
@@ -80,20 +80,20 @@ def test_a_failing_module_is_reported_only_after_a_successful_import(
 
 @works
 @pytest.mark.usefixtures("_fails")
-def test_other_finders_still_work_and_invalid_ones_are_skipped(
+def test_other_finders_still_work_and_invalid_finders_are_skipped(
     reported: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    searched_names: list[str] = []
 
     class Recorder:
         @staticmethod
         def find_spec(name: str, path: object = None, target: object = None) -> None:
-            asked.append(name)
+            searched_names.append(name)
 
     with monkeypatch.context() as patched:
         patched.setattr(sys, "meta_path", [sys.meta_path[0], object(), Recorder, *sys.meta_path[1:]])
         importlib.import_module(NAME)
-    assert asked.count(NAME) == 1
+    assert searched_names.count(NAME) == 1
     assert reported == [(NAME, True)]
 
 

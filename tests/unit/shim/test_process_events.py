@@ -7,7 +7,7 @@ SCRIPT = """
 import atexit
 from tfprof.shim.process_events import at_end
 
-class Never:
+class JobCallback:
     def __call__(self):
         print("theirs")
     def __eq__(self, other):
@@ -15,7 +15,7 @@ class Never:
         return True
     __hash__ = None
 
-atexit.register(Never())
+atexit.register(JobCallback())
 
 def first():
     print("first")
@@ -29,6 +29,6 @@ for call in (first, second, first):
 """
 
 
-def test_each_callback_runs_once_and_is_not_compared_with_the_jobs():
-    ended = subprocess.run([sys.executable, "-c", SCRIPT], check=False, capture_output=True, text=True, timeout=60)
-    assert (ended.stdout.split(), ended.stderr, ended.returncode) == (["first", "second", "theirs"], "", 0)
+def test_each_callback_runs_once_and_is_not_compared_with_callbacks_of_the_job():
+    completed = subprocess.run([sys.executable, "-c", SCRIPT], check=False, capture_output=True, text=True, timeout=60)
+    assert (completed.stdout.split(), completed.stderr, completed.returncode) == (["first", "second", "theirs"], "", 0)

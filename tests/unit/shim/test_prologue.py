@@ -12,9 +12,9 @@ SCRIPT = ROOT / "tests/unit/shim/prologue_check.py"
 @pytest.mark.parametrize("python", MODERN, ids=name_of)
 def test_functions_of_the_library_work_as_before(python, keeps):
     command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim"), keeps]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    changed, called, tried, ended = map(int, done.stdout.split())
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert completed.returncode == 0, completed.stderr
+    changed, called, tried, ended = map(int, completed.stdout.split())
     assert changed > 500
     assert changed > 0.9 * tried
     assert called > 300

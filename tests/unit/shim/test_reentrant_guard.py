@@ -1,4 +1,4 @@
-"""Guards: re-entry is noticed, and an exception that left a lock behind is made good."""
+"""Guards notice re-entry, and replace a lock that an exception left behind."""
 
 import threading
 
@@ -25,37 +25,37 @@ def leave_locked(guard):
 
 
 def test_re_entry_skips_the_lock():
-    guard, seen = ReentrantGuard(), []
-    assert work(guard, lambda: seen.append(work(guard)))
-    assert seen == [False]
+    guard, taken = ReentrantGuard(), []
+    assert work(guard, lambda: taken.append(work(guard)))
+    assert taken == [False]
     assert work(guard)
 
 
 def test_a_lock_that_an_exception_left_behind_is_replaced():
-    guard, seen = ReentrantGuard(), []
+    guard, taken = ReentrantGuard(), []
     with pytest.raises(KeyboardInterrupt):
         leave_locked(guard)
-    assert work(guard, lambda: seen.append(work(guard)))
-    assert seen == [False]
-    other = threading.Thread(target=lambda: seen.append(work(guard)))
+    assert work(guard, lambda: taken.append(work(guard)))
+    assert taken == [False]
+    other = threading.Thread(target=lambda: taken.append(work(guard)))
     other.start()
     other.join()
-    assert seen == [False, True]
+    assert taken == [False, True]
 
 
 def test_another_thread_waits_for_the_lock():
-    guard, begun, ends, seen = ReentrantGuard(), threading.Event(), threading.Event(), []
+    guard, begun, may_end, taken = ReentrantGuard(), threading.Event(), threading.Event(), []
 
     def inside():
         begun.set()
-        assert ends.wait(60.0)
+        assert may_end.wait(60.0)
 
     holder = threading.Thread(target=work, args=(guard, inside))
     holder.start()
     assert begun.wait(60.0)
-    waiter = threading.Thread(target=lambda: seen.append(work(guard)))
+    waiter = threading.Thread(target=lambda: taken.append(work(guard)))
     waiter.start()
-    ends.set()
+    may_end.set()
     waiter.join()
     holder.join()
-    assert seen == [True]
+    assert taken == [True]

@@ -10,15 +10,15 @@ def lines(table: bytes) -> dict[int, int | None]:
 
     ``table`` is a line table of Python 3.10.
     """
-    found: dict[int, int | None] = {}
+    line_of_offset: dict[int, int | None] = {}
     at = line = 0
     for size, increment in zip(table[::2], table[1::2], strict=True):
         if increment != 0x80:
             line += increment - 256 if increment > 0x80 else increment
         for offset in range(at, at + size, 2):
-            found[offset] = None if increment == 0x80 else line
+            line_of_offset[offset] = None if increment == 0x80 else line
         at += size
-    return found
+    return line_of_offset
 
 
 def test_instructions_after_a_range_without_a_line_keep_their_lines() -> None:

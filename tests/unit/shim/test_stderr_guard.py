@@ -17,11 +17,11 @@ PREAMBLE = stderr_guard._PREAMBLE.decode()
 
 @pytest.fixture
 def captured():
-    made = stderr_guard.FilteredStderr()
-    number = made.fileno.value
-    yield made
-    made.close()
-    assert made.fileno.value == number == 2
+    filtered = stderr_guard.FilteredStderr()
+    number = filtered.fileno.value
+    yield filtered
+    filtered.close()
+    assert filtered.fileno.value == number == 2
 
 
 def test_lines_of_the_profiler_are_left_out_and_others_come_afterwards(captured, capfd):
@@ -94,9 +94,9 @@ def test_a_child_forked_meanwhile_gets_its_stream_back(captured, capfd):
 
 def test_output_through_a_copied_stream_pointer_is_captured_too(captured, capfd):
     with captured:
-        kept = STDERR.value
-        LIBC.fputs(OURS.encode() + b"\n", ctypes.c_void_p(kept))
-    LIBC.fputs(b"theirs\n", ctypes.c_void_p(kept))
+        pointer = STDERR.value
+        LIBC.fputs(OURS.encode() + b"\n", ctypes.c_void_p(pointer))
+    LIBC.fputs(b"theirs\n", ctypes.c_void_p(pointer))
     assert capfd.readouterr().err == "theirs\n"
 
 
@@ -126,10 +126,10 @@ def test_a_library_with_another_stream_layout_is_refused(monkeypatch):
 
 
 def test_an_exception_while_the_file_is_made_leaves_no_descriptor(monkeypatch):
-    def sealed(*_arguments):
+    def interrupted(*_arguments):
         raise TimeoutError("the job's")
 
-    monkeypatch.setattr(fcntl, "fcntl", sealed)
+    monkeypatch.setattr(fcntl, "fcntl", interrupted)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(TimeoutError):
         stderr_guard.FilteredStderr()

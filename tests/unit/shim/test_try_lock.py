@@ -1,4 +1,4 @@
-"""Try-locks: one holder at a time, and released whatever happens."""
+"""Try-locks have one holder at a time, and are released whatever happens."""
 
 import threading
 
@@ -34,9 +34,9 @@ def test_a_lock_knows_whether_another_thread_holds_it():
     assert not lock.is_held_by_another_thread
     hold = lock.take()
     assert hold is not None
-    seen = []
-    other = threading.Thread(target=lambda: seen.append(lock.is_held_by_another_thread))
+    answers = []
+    other = threading.Thread(target=lambda: answers.append(lock.is_held_by_another_thread))
     other.start()
     other.join()
-    assert seen == [True]
+    assert answers == [True]
     assert not lock.is_held_by_another_thread

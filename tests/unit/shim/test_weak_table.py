@@ -61,9 +61,9 @@ def test_an_entry_goes_with_a_key_in_a_cycle():
 
 def test_no_python_code_runs_when_a_key_is_deleted(things):
     table, called = WeakTable(), []
-    for each in things:
-        table.set(each)
-    del each
+    for key in things:
+        table.set(key)
+    del key
     sys.setprofile(lambda frame, event, _arg: called.append(frame.f_code.co_name) if event == "call" else None)
     things.clear()
     sys.setprofile(None)

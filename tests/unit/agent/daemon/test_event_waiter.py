@@ -35,10 +35,10 @@ def sleeping() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def known(process: "subprocess.Popen[bytes]") -> Process:
-    found = processes.process(process.pid)
-    assert found is not None
-    return found
+def process_of(process: "subprocess.Popen[bytes]") -> Process:
+    record = processes.process(process.pid)
+    assert record is not None
+    return record
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ def test_a_wait_ends_after_its_time(ends: Ends) -> None:
 
 @pytest.mark.parametrize("listening", [True, False])
 def test_a_wait_without_descriptors_takes_its_time_and_no_processor(ends: Ends, *, listening: bool) -> None:
-    began, used = time.monotonic(), time.thread_time()
+    began, cpu_before = time.monotonic(), time.thread_time()
     for _ in range(4):
         assert ends.waiter.wait(0.05, listening=listening) == NOTHING
     assert time.monotonic() - began >= 0.19
-    assert time.thread_time() - used < 0.02
+    assert time.thread_time() - cpu_before < 0.02
 
 
 def test_an_unread_answer_ends_a_wait(ends: Ends) -> None:
@@ -84,7 +84,7 @@ def test_an_answer_does_not_end_a_wait_without_listening(ends: Ends) -> None:
 def test_the_end_of_a_process_ends_one_wait(
     ends: Ends, sleeping: "subprocess.Popen[bytes]", *, listening: bool
 ) -> None:
-    ends.waiter.watch(UID, known(sleeping))
+    ends.waiter.watch(UID, process_of(sleeping))
     assert ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
     sleeping.kill()
@@ -95,7 +95,7 @@ def test_the_end_of_a_process_ends_one_wait(
 
 
 def test_two_events_at_once_are_both_reported(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
-    ends.waiter.watch(UID, known(sleeping))
+    ends.waiter.watch(UID, process_of(sleeping))
     sleeping.kill()
     sleeping.wait()
     ends.theirs.send(b"ack")
@@ -104,13 +104,13 @@ def test_two_events_at_once_are_both_reported(ends: Ends, sleeping: "subprocess.
 
 
 def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
-    found = known(sleeping)
-    ends.waiter.watch(UID, found)
+    record = process_of(sleeping)
+    ends.waiter.watch(UID, record)
     ends.waiter.forget(UID)
     sleeping.kill()
     sleeping.wait()
     assert ends.wait(0.05) == NOTHING
-    ends.waiter.watch(UID, found)
+    ends.waiter.watch(UID, record)
     assert not ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
     ends.waiter.forget(UID)

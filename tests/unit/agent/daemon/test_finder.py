@@ -36,6 +36,8 @@ input()
 
 
 class Place:
+    """A runtime folder with a launch, a finder for it, and processes with channels."""
+
     def __init__(self, path: Path) -> None:
         self.path = str(path)
         for name in (runtime_dir.ANNOUNCE, runtime_dir.LAUNCHES):
@@ -61,18 +63,18 @@ class Place:
 
     def take(self, found: list[FoundChannel]) -> list[int | None]:
         self.found += found
-        return [one.owner and one.owner.pid for one in found]
+        return [entry.owner and entry.owner.pid for entry in found]
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     # A finder also looks at the channels of all other tests that run now.
     monkeypatch.setattr(finder, "OPENING_S", 60.0)
-    made = Place(tmp_path)
-    yield made
-    for one in made.found:
-        one.channel.close()
-    for child in made.children:
+    instance = Place(tmp_path)
+    yield instance
+    for entry in instance.found:
+        entry.channel.close()
+    for child in instance.children:
         child.kill()
         child.communicate()
 
@@ -114,10 +116,10 @@ def test_another_version_is_refused_once_and_at_once(place) -> None:
 
 
 def test_another_version_that_only_the_launcher_still_holds_is_a_refusal_of_its_launch(place) -> None:
-    left = ChannelWriter(LAUNCH, version=9)
-    left.announce(place.path)
+    writer = ChannelWriter(LAUNCH, version=9)
+    writer.announce(place.path)
     place.finder.announced()
-    left.close()
+    writer.close()
     (refusal,) = place.finder.refusals
     assert (refusal.launch, refusal.pid, refusal.slug) == (LAUNCH, os.getpid(), "unknown-version")
 
@@ -180,10 +182,10 @@ def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(place:
 def test_a_channel_that_the_launcher_holds_is_not_lost(place: Place) -> None:
     child = place.job(announce="announce")
     ((_, path),) = processes.channels_of(child.pid).items()
-    kept = os.open(path, os.O_RDWR)
+    fd = os.open(path, os.O_RDWR)
     end(child)
-    place.children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[kept]))
-    os.close(kept)
+    place.children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[fd]))
+    os.close(fd)
     place.finder.announced()
     assert search(place) == []
     assert len(place.found) == 1
@@ -196,7 +198,7 @@ def test_a_channel_that_was_found_or_refused_before_its_announcement_is_not_lost
     place.take(place.finder.announced())
     assert search(place) == []
     assert not place.finder.is_searching
-    assert {one.slug for one in place.finder.refusals} == ({"unknown-version"} if version == 9 else set())
+    assert {refusal.slug for refusal in place.finder.refusals} == ({"unknown-version"} if version == 9 else set())
 
 
 def test_a_later_agent_does_not_take_a_stored_channel_for_lost(place: Place) -> None:
@@ -204,9 +206,9 @@ def test_a_later_agent_does_not_take_a_stored_channel_for_lost(place: Place) -> 
     place.take(place.finder.announced())
     end(child)
     place.finder.finish(place.found[0].inode)
-    later = Finder(place.path, os.geteuid())
-    assert later.announced() == []
-    assert not later.is_searching
+    later_finder = Finder(place.path, os.geteuid())
+    assert later_finder.announced() == []
+    assert not later_finder.is_searching
 
 
 def test_a_refused_process_that_is_gone_is_a_refusal_of_its_launch(place: Place) -> None:
@@ -219,8 +221,8 @@ def test_a_refused_process_that_is_gone_is_a_refusal_of_its_launch(place: Place)
 
 def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place, monkeypatch) -> None:
     monkeypatch.setattr(finder, "OPENING_S", 60.0)  # a loaded machine opens few channels in the usual time
-    many = [ChannelWriter(LAUNCH) for _ in range(3 * OPENED_MAX)]
-    for writer in many:
+    writers = [ChannelWriter(LAUNCH) for _ in range(3 * OPENED_MAX)]
+    for writer in writers:
         writer.announce(place.path)
     # Announced last, with a name that is last in the list.
     child = place.job(announce="announce")
@@ -229,7 +231,7 @@ def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place
     assert child.pid in place.take(place.finder.announced())
     while place.finder.waiting:
         place.take(place.finder.announced())
-    for writer in many:
+    for writer in writers:
         writer.close()
     assert len(place.found) == PROCESS_MAX + 1
     assert place.finder.refusals.total == 0  # this process belongs to no launch
@@ -242,8 +244,8 @@ def test_each_surplus_channel_of_a_process_is_counted_once(place) -> None:
     assert len(place.found) == PROCESS_MAX
     (refusal,) = place.finder.refusals
     assert (refusal.pid, refusal.slug, refusal.times) == (child.pid, "too-many-channels", 5)
-    for one in place.found:
-        place.finder.forget(one.inode)
+    for entry in place.found:
+        place.finder.forget(entry.inode)
     assert place.take(place.finder.scan()) == []
 
 
@@ -286,16 +288,16 @@ def test_a_channel_that_its_process_created_during_the_scan_has_its_owner(
 ) -> None:
     child = place.job()
     ((inode, path),) = processes.channels_of(child.pid).items()
-    kept = os.open(path, os.O_RDWR)
-    attacher = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[kept])
+    fd = os.open(path, os.O_RDWR)
+    attacher = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[fd])
     place.children.append(attacher)  # holds the channel, as the command that attached to the process does
-    os.close(kept)
-    whole, scans = processes.scan, []
+    os.close(fd)
+    original, scans = processes.scan, []
 
     def scan(uid: int) -> dict[processes.Inode, list[processes.DescriptorHolder]]:
-        scans.append(whole(uid))
-        mine = [one for one in scans[-1][inode] if one.pid != child.pid]
-        return {inode: mine} if len(scans) == 1 else scans[-1]
+        scans.append(original(uid))
+        other_holders = [holder for holder in scans[-1][inode] if holder.pid != child.pid]
+        return {inode: other_holders} if len(scans) == 1 else scans[-1]
 
     monkeypatch.setattr(processes, "scan", scan)
     assert place.take(place.finder.scan()) == [child.pid]

@@ -25,13 +25,13 @@ def test_an_ended_child_counts_with_its_last_usage() -> None:
         child.stdout.readline()
         with_child = sampler.sample(tree())
         child.stdin.close()
-    without = sampler.sample(tree())
-    assert without["processes"] == with_child["processes"] - 1
-    assert without["cpu_user_s"] >= with_child["cpu_user_s"] > 0.2
-    assert without["read_bytes"] >= with_child["read_bytes"]
-    assert without["rss_bytes"] < with_child["rss_bytes"]
+    without_child = sampler.sample(tree())
+    assert without_child["processes"] == with_child["processes"] - 1
+    assert without_child["cpu_user_s"] >= with_child["cpu_user_s"] > 0.2
+    assert without_child["read_bytes"] >= with_child["read_bytes"]
+    assert without_child["rss_bytes"] < with_child["rss_bytes"]
     assert sampler.sample([])["processes"] == 0
-    assert sampler.sample([])["cpu_user_s"] >= without["cpu_user_s"]
+    assert sampler.sample([])["cpu_user_s"] >= without_child["cpu_user_s"]
 
 
 def test_the_host_has_memory_processors_and_used_time() -> None:

@@ -43,15 +43,15 @@ class Bench:
         self.now += seconds
         self.job.queue_changes(self.now)
         first = len(self.sent)
-        self.job.pump(self.now, self._take, ROOM, ROOM)
+        self.job.pump(self.now, self._send, ROOM, ROOM)
         for head, _ in self.sent[first:]:
             self.job.outbox.note_acked(head.type, head.last)
 
-    def _take(self, head: wire.Head, body: bytes) -> bool:
+    def _send(self, head: wire.Head, body: bytes) -> bool:
         self.sent.append((head, body))
         return True
 
-    def of(self, kind: int) -> list[dict[str, Any]]:
+    def bodies(self, kind: int) -> list[dict[str, Any]]:
         return [json.loads(body) for head, body in self.sent if head.type == kind]
 
     def end(self, wait_s: float = 0.0) -> dict[str, Any] | None:
@@ -61,20 +61,20 @@ class Bench:
         self.now += wait_s
         self.job.close_if_over(self.place, self.now)
         self.turn()
-        return next(iter(self.of(wire.CLOSE)), None)
+        return next(iter(self.bodies(wire.CLOSE)), None)
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / runtime_dir.LAUNCHES).mkdir()
-    made = Bench(tmp_path)
-    yield made
-    made.close()
+    bench_of_job = Bench(tmp_path)
+    yield bench_of_job
+    bench_of_job.close()
 
 
 def test_the_open_has_fields_of_the_hello_and_of_the_launcher(bench: Bench) -> None:
     bench.turn()
-    (sent,) = bench.of(wire.OPEN)
+    (sent,) = bench.bodies(wire.OPEN)
     assert (sent["name"], sent["command"], sent["framework"]) == ("nightly", ["train", "x"], "tensorflow")
     assert (sent["uid"], sent["pid"], sent["host"]) == (f"{bench.writer.uid:016x}", os.getpid(), "node7")
     assert sent["launch"] == f"{7:016x}"
@@ -85,7 +85,7 @@ def test_the_open_has_fields_of_the_hello_and_of_the_launcher(bench: Bench) -> N
 def test_without_a_name_of_the_launcher_a_job_has_its_own_name_and_no_command(tmp_path: Path) -> None:
     bench = Bench(tmp_path, LAUNCH._replace(name=None, command=None))
     bench.turn()
-    (sent,) = bench.of(wire.OPEN)
+    (sent,) = bench.bodies(wire.OPEN)
     assert sent["name"] == "fake.py"
     assert "command" not in sent
     bench.close()
@@ -94,7 +94,7 @@ def test_without_a_name_of_the_launcher_a_job_has_its_own_name_and_no_command(tm
 def test_a_process_that_was_gone_before_it_was_found_has_the_pid_of_its_namespace(tmp_path: Path) -> None:
     bench = Bench(tmp_path, owner=None)
     bench.turn()
-    (sent,) = bench.of(wire.OPEN)
+    (sent,) = bench.bodies(wire.OPEN)
     assert (sent["pid"], sent["started"]) == (os.getpid(), None)
     assert bench.job.sample(ProcessTree({}, {}), frozenset()) == {}
     bench.close()
@@ -105,30 +105,30 @@ def test_a_new_hello_is_sent_once_a_second_at_most(bench: Bench) -> None:
     for number in range(3):
         bench.writer.hello({"name": f"{number}.py", "framework": "tensorflow"})
         bench.turn(0.01)
-    assert len(bench.of(wire.OPEN)) == 1
+    assert len(bench.bodies(wire.OPEN)) == 1
     bench.turn(HELLO_S)
-    assert len(bench.of(wire.OPEN)) == 2
+    assert len(bench.bodies(wire.OPEN)) == 2
     bench.turn(HELLO_S)
-    assert len(bench.of(wire.OPEN)) == 2
+    assert len(bench.bodies(wire.OPEN)) == 2
     bench.writer.hello({"name": "last.py", "framework": "tensorflow"})
     bench.job.note_gone(bench.now)
     bench.turn(0.01)
-    assert len(bench.of(wire.OPEN)) == 3, "the last hello is sent at the end, too"
+    assert len(bench.bodies(wire.OPEN)) == 3, "the last hello is sent at the end, too"
 
 
 def test_counters_are_sent_when_they_have_changed_and_the_job_gets_a_beat(bench: Bench) -> None:
     bench.turn()
-    first = len(bench.of(wire.COUNTERS))
+    first = len(bench.bodies(wire.COUNTERS))
     beat = bench.writer.word("agent_beat_ns")
     assert beat
     bench.turn(COUNTERS_S)
-    assert len(bench.of(wire.COUNTERS)) == first
+    assert len(bench.bodies(wire.COUNTERS)) == first
     assert bench.writer.word("agent_beat_ns") > beat
     bench.writer.put_span(1)
     bench.turn(COUNTERS_S / 4)
-    assert len(bench.of(wire.COUNTERS)) == first
+    assert len(bench.bodies(wire.COUNTERS)) == first
     bench.turn(COUNTERS_S)
-    assert len(bench.of(wire.COUNTERS)) == first + 1
+    assert len(bench.bodies(wire.COUNTERS)) == first + 1
 
 
 def test_a_job_is_closed_once_all_its_data_is_acked(bench: Bench) -> None:
@@ -137,12 +137,12 @@ def test_a_job_is_closed_once_all_its_data_is_acked(bench: Bench) -> None:
     bench.writer.put(b"two")
     bench.job.note_gone(bench.now)
     bench.job.close_if_over(bench.place, bench.now + 60)
-    assert not bench.of(wire.CLOSE)
+    assert not bench.bodies(wire.CLOSE)
     bench.turn()
     bench.job.close_if_over(bench.place, bench.now + 60)
     bench.job.close_if_over(bench.place, bench.now + 60)
     bench.turn()
-    (sent,) = bench.of(wire.CLOSE)
+    (sent,) = bench.bodies(wire.CLOSE)
     assert (sent["state"], sent["status"], sent["signal"], sent["records"]) == ("ended", None, None, 2)
     assert bench.job.summary()["acked"] == 2
     assert bench.job.summary()["lag_bytes"] == 0
@@ -153,7 +153,7 @@ def test_a_running_job_is_not_closed(bench: Bench) -> None:
     bench.job.close_if_over(bench.place, bench.now + 60)
     bench.turn()
     assert bench.job.is_running
-    assert not bench.of(wire.CLOSE)
+    assert not bench.bodies(wire.CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_launcher_has_some_time_to_report(bench: Bench) -> None:
     assert not bench.job.has_just_ended(bench.now)
     bench.job.close_if_over(bench.place, bench.now)
     bench.turn()
-    assert [sent["state"] for sent in bench.of(wire.CLOSE)] == ["ended"]
+    assert [sent["state"] for sent in bench.bodies(wire.CLOSE)] == ["ended"]
 
 
 def test_a_damaged_channel_is_lost_and_not_read_again(bench: Bench) -> None:
@@ -217,7 +217,7 @@ def test_a_channel_that_is_damaged_at_the_end_is_lost_too(bench: Bench) -> None:
     assert bench.job.has_more_to_do
     bench.job.close_if_over(bench.place, bench.now)
     bench.turn()
-    assert [sent["state"] for sent in bench.of(wire.CLOSE)] == ["lost"]
+    assert [sent["state"] for sent in bench.bodies(wire.CLOSE)] == ["lost"]
 
 
 def test_a_job_is_active_for_some_time_after_its_last_answer(bench: Bench) -> None:

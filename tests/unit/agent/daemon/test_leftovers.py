@@ -25,18 +25,18 @@ def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def dead() -> int:
+def dead_pid() -> int:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
 def export(folder: Path, pid: int, mark: str, at: float = OLD) -> Path:
-    made = folder / f"tfprof-{pid}-{mark * 16}"
-    (made / "plugins" / "profile").mkdir(parents=True)
-    (made / "plugins" / "profile" / "host.xplane.pb").write_bytes(b"x")
-    os.utime(made, (at, at))
-    return made
+    export_folder = folder / f"tfprof-{pid}-{mark * 16}"
+    (export_folder / "plugins" / "profile").mkdir(parents=True)
+    (export_folder / "plugins" / "profile" / "host.xplane.pb").write_bytes(b"x")
+    os.utime(export_folder, (at, at))
+    return export_folder
 
 
 def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
@@ -48,43 +48,49 @@ def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
 
 
 def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old(exports: Path) -> None:
-    gone, living = dead(), os.getpid()
-    left = export(exports, gone, "a")
-    kept = [export(exports, living, "b"), export(exports, gone, "c", time.time()), exports / f"tfprof-{gone}-notes"]
-    kept[-1].mkdir()
-    os.utime(kept[-1], (OLD, OLD))
+    gone_pid, living_pid = dead_pid(), os.getpid()
+    stale = export(exports, gone_pid, "a")
+    kept_folders = [
+        export(exports, living_pid, "b"),
+        export(exports, gone_pid, "c", time.time()),
+        exports / f"tfprof-{gone_pid}-notes",
+    ]
+    kept_folders[-1].mkdir()
+    os.utime(kept_folders[-1], (OLD, OLD))
     outside = exports.parent / "outside"
     outside.mkdir()
     (outside / "file").touch()
-    link = exports / f"tfprof-{gone}-{'d' * 16}"
+    link = exports / f"tfprof-{gone_pid}-{'d' * 16}"
     link.symlink_to(outside)
     leftovers.remove_exports()
-    assert not left.exists()
-    assert all(path.exists() for path in kept)
+    assert not stale.exists()
+    assert all(path.exists() for path in kept_folders)
     assert link.is_symlink()
     assert (outside / "file").exists()
 
 
 def test_folders_of_a_process_of_this_host_are_removed_once_it_is_gone(exports: Path) -> None:
-    left, other = export(exports, dead(), "a", time.time()), export(exports, dead(), "b", time.time())
-    leftovers.remove_exports(int(left.name.split("-")[1]))
-    assert not left.exists()
+    stale, other = export(exports, dead_pid(), "a", time.time()), export(exports, dead_pid(), "b", time.time())
+    leftovers.remove_exports(int(stale.name.split("-")[1]))
+    assert not stale.exists()
     assert other.exists()
 
 
 def test_folders_of_a_process_that_lives_are_kept(exports: Path) -> None:
-    kept = [export(exports, os.getpid(), letter, changed) for letter, changed in (("a", OLD), ("b", time.time()))]
+    kept_folders = [
+        export(exports, os.getpid(), letter, changed) for letter, changed in (("a", OLD), ("b", time.time()))
+    ]
     leftovers.remove_exports(os.getpid())
-    assert all(path.exists() for path in kept)
+    assert all(path.exists() for path in kept_folders)
 
 
 def test_folders_of_a_process_that_nobody_has_waited_for_are_removed(exports: Path) -> None:
     ended = subprocess.Popen(["true"])
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-    left = export(exports, ended.pid, "a", time.time())
+    stale = export(exports, ended.pid, "a", time.time())
     leftovers.remove_exports(ended.pid)
     ended.wait()
-    assert not left.exists()
+    assert not stale.exists()
 
 
 @pytest.fixture
@@ -108,7 +114,7 @@ def test_the_folder_of_a_store_that_is_gone_is_removed(stores: Path) -> None:
 
 def test_folders_in_use_stay(stores: Path) -> None:
     (stores / "there").mkdir(parents=True)
-    own, there = instance(stores / "own"), instance(stores / "there")
+    own, existing = instance(stores / "own"), instance(stores / "there")
     served, launched, ended = (instance(stores / name) for name in ("served", "launched", "ended"))
     lock = daemons.PidFileLock(str(served), "collector")
     assert lock.acquire()
@@ -124,7 +130,7 @@ def test_folders_in_use_stay(stores: Path) -> None:
     os.utime(young)
     leftovers.remove_instances(str(own))
     lock.release()
-    assert [place.exists() for place in (own, there, served, launched, unknown, foreign, young)] == [True] * 7
+    assert [place.exists() for place in (own, existing, served, launched, unknown, foreign, young)] == [True] * 7
     assert not ended.exists()
 
 
@@ -135,7 +141,7 @@ def test_a_reused_pid_is_no_living_launcher(stores: Path) -> None:
     assert not place.exists()
 
 
-def test_a_damaged_folder_keeps_no_other_one_from_being_removed(stores: Path) -> None:
+def test_a_damaged_folder_does_not_prevent_the_removal_of_others(stores: Path) -> None:
     places = [instance(stores / name) for name in ("a", "b", "c")]
     (places[0] / runtime_dir.LAUNCHES).rmdir()
     (places[1] / runtime_dir.LAUNCHES).rmdir()

@@ -19,8 +19,8 @@ from tfprof.formats.orders import Order, OrderAnswer, Sender
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
-GIVER = Sender("ann", "node7", 42)
-TEN = Order(orders.TRACE, GIVER, steps=10)
+SENDER = Sender("ann", "node7", 42)
+TEN_STEPS = Order(orders.TRACE, SENDER, steps=10)
 
 
 class Target:
@@ -62,7 +62,7 @@ class AgentOrders:
         self.answers.append((head.last, orders.answer_of(head.uid, json.loads(body))))
         return True
 
-    def give(self, order: Order = TEN, number: int = 1, uid: int | None = None) -> None:
+    def give(self, order: Order = TEN_STEPS, number: int = 1, uid: int | None = None) -> None:
         head = Head(wire.ORDER, self.target.uid if uid is None else uid, 0, 0, number)
         self.orders.take(head, order.document(), self.now)
 
@@ -76,9 +76,9 @@ class AgentOrders:
 
 @pytest.fixture
 def target() -> Iterator[Target]:
-    made = Target()
-    yield made
-    made.close()
+    new_target = Target()
+    yield new_target
+    new_target.close()
 
 
 @pytest.fixture
@@ -90,11 +90,11 @@ def test_an_order_is_obeyed_ends_and_is_stored_with_its_sender(agent: AgentOrder
     agent.give()
     assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
     assert agent.check() == []
-    waited = [agent.orders.has_pending]
+    was_pending = [agent.orders.has_pending]
     target.obey(step=7)
     [(number, answer)] = agent.check()
     assert (number, answer.state, answer.kind, answer.step) == (1, orders.OBEYED, "train", 7)
-    assert [*waited, agent.orders.has_pending] == [True, False]
+    assert [*was_pending, agent.orders.has_pending] == [True, False]
     assert agent.check() == []
     target.page.set(order_traced=10, order_over=1)
     [(_, ended)] = agent.check()
@@ -138,7 +138,7 @@ def test_the_next_agent_continues_an_order_on_the_page(agent: AgentOrders, targe
 
 
 def test_without_steps_an_order_is_refused_in_time_and_withdrawn(agent: AgentOrders, target: Target) -> None:
-    agent.give(TEN._replace(patience_s=3.0))
+    agent.give(TEN_STEPS._replace(patience_s=3.0))
     assert agent.check(2.9) == []
     [(_, answer)] = agent.check(0.2)
     assert (answer.state, answer.slug) == (orders.REFUSED, "no-step-began")
@@ -162,7 +162,7 @@ def test_a_stopped_process_is_reported_before_the_time_limit(agent: AgentOrders,
         process.wait()
 
 
-def test_orders_to_jobs_that_have_ended_or_end_are_refused(agent: AgentOrders, target: Target) -> None:
+def test_orders_are_refused_once_their_job_has_ended(agent: AgentOrders, target: Target) -> None:
     agent.give()
     target.is_running = False
     assert [answer.slug for _, answer in agent.check()] == ["job-gone"]
@@ -180,7 +180,7 @@ def test_a_job_that_ends_under_an_order_ends_it(agent: AgentOrders, target: Targ
     assert [(answer.state, answer.traced) for _, answer in agent.check()] == [(orders.ENDED, 4)]
 
 
-def test_a_dropped_job_is_not_read_any_more(agent: AgentOrders, target: Target) -> None:
+def test_a_dropped_job_is_no_longer_read(agent: AgentOrders, target: Target) -> None:
     agent.give()
     del agent.jobs[target.uid]
     target.channel.close()
@@ -188,20 +188,20 @@ def test_a_dropped_job_is_not_read_any_more(agent: AgentOrders, target: Target) 
     target.channel = ChannelReader(os.dup(target.page.fd))
 
 
-def test_of_two_orders_before_a_step_the_last_one_is_obeyed(agent: AgentOrders, target: Target) -> None:
+def test_of_two_orders_before_a_step_the_last_is_obeyed(agent: AgentOrders, target: Target) -> None:
     agent.give(number=1)
-    agent.give(TEN._replace(steps=3), number=2)
+    agent.give(TEN_STEPS._replace(steps=3), number=2)
     target.obey()
     answers = dict(agent.check())
     assert answers[1].slug == "order-replaced"
     assert answers[2].state == orders.OBEYED
 
 
-def test_an_order_replaces_the_one_in_force(agent: AgentOrders, target: Target) -> None:
+def test_an_order_replaces_the_order_in_force(agent: AgentOrders, target: Target) -> None:
     agent.give(number=1)
     target.obey()
     agent.check()
-    agent.give(Order(orders.TRACE, GIVER, "off"), number=2)
+    agent.give(Order(orders.TRACE, SENDER, "off"), number=2)
     target.obey()
     assert sorted((number, answer.state) for number, answer in agent.check() + agent.check()) == [
         (1, orders.ENDED),
@@ -210,7 +210,7 @@ def test_an_order_replaces_the_one_in_force(agent: AgentOrders, target: Target) 
 
 
 def test_detach_is_obeyed_once(agent: AgentOrders, target: Target) -> None:
-    agent.give(Order(orders.DETACH, GIVER))
+    agent.give(Order(orders.DETACH, SENDER))
     assert target.page.word("detach") == 1
     target.obey()
     target.page.set(detached=1)
@@ -231,7 +231,9 @@ def test_a_channel_of_another_version_gets_no_order() -> None:
     old.close()
 
 
-@pytest.mark.parametrize("body", [{}, {**TEN.document(), "trace": "x"}, {**TEN.document(), "steps": "many"}])
+@pytest.mark.parametrize(
+    "body", [{}, {**TEN_STEPS.document(), "trace": "x"}, {**TEN_STEPS.document(), "steps": "many"}]
+)
 def test_an_invalid_order_is_refused(agent: AgentOrders, target: Target, body: dict[str, object]) -> None:
     agent.orders.take(Head(wire.ORDER, target.uid, 0, 0, 9), body, agent.now)
     assert [(number, answer.state) for number, answer in agent.answers] == [(9, orders.REFUSED)]
@@ -239,7 +241,7 @@ def test_an_invalid_order_is_refused(agent: AgentOrders, target: Target, body: d
 
 
 def test_more_ranges_than_a_page_holds_are_refused(agent: AgentOrders) -> None:
-    agent.give(TEN._replace(trace="steps=" + ",".join(str(2 * number) for number in range(1, 18))))
+    agent.give(TEN_STEPS._replace(trace="steps=" + ",".join(str(2 * number) for number in range(1, 18))))
     assert "16 ranges" in agent.answers[0][1].text
 
 

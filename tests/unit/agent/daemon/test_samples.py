@@ -1,7 +1,7 @@
 """Samples of the host and its jobs.
 
-There is one message a second, and one at the start and end of a job. It is sent again after a
-silence.
+There is one message a second, and one at the start and end of a job. A message that is not acked
+is sent again after a silence.
 """
 
 import json
@@ -22,8 +22,8 @@ from tfprof.agent.transport.message_queue import REOPEN_S, SILENCE_S, STALL_S
 from tfprof.formats import wire
 
 
-class Line:
-    """Keeps the sent messages."""
+class FakeConnection:
+    """A connection that keeps the messages sent through it."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[wire.Head, dict[str, Any]]] = []
@@ -39,136 +39,140 @@ def jobs(tmp_path: Path) -> Iterator[list[Job]]:
     launch = Launch(7, 1, 0, str(tmp_path), "host", "user")
     writers = [ChannelWriter(7) for _ in range(2)]
     owner = processes.process(os.getpid())
-    made = [
+    both_jobs = [
         Job(FoundChannel(ChannelReader(os.dup(writer.fd)), (0, number), owner), launch, "node7")
         for number, writer in enumerate(writers)
     ]
-    yield made
-    for job, writer in zip(made, writers, strict=True):
+    yield both_jobs
+    for job, writer in zip(both_jobs, writers, strict=True):
         job.channel.close()
         writer.close()
 
 
 @pytest.fixture
-def line() -> Line:
-    return Line()
+def connection() -> FakeConnection:
+    return FakeConnection()
 
 
-def test_one_message_a_second_has_the_host_and_each_job(jobs: list[Job], line: Line) -> None:
+def test_one_message_a_second_has_the_host_and_each_job(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     for now in (100.0, 100.5, 100.0 + SAMPLE_S):
         sampler.take(jobs, now)
-    sampler.pump(line, 101.0)
-    assert len(line.sent) == 2
-    _, sent = line.sent[0]
+    sampler.pump(connection, 101.0)
+    assert len(connection.sent) == 2
+    _, sent = connection.sent[0]
     assert set(sent["jobs"]) == {job.hex for job in jobs}
     assert all(row["processes"] >= 1 and row["rss_bytes"] > 0 for row in sent["jobs"].values())
     assert sent["host"]
-    assert sent["t_ns"] <= line.sent[1][1]["t_ns"]
+    assert sent["t_ns"] <= connection.sent[1][1]["t_ns"]
 
 
-def test_without_a_job_nothing_is_sent(line: Line) -> None:
+def test_without_a_job_nothing_is_sent(connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take([], 100.0)
-    sampler.pump(line, 100.0)
-    assert line.sent == []
+    sampler.pump(connection, 100.0)
+    assert connection.sent == []
 
 
-def test_a_job_that_begins_or_ends_is_sampled_at_once(jobs: list[Job], line: Line) -> None:
+def test_a_job_that_begins_or_ends_is_sampled_at_once(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.make_due()
     sampler.take(jobs, 100.1)
-    sampler.pump(line, 100.1)
-    assert len(line.sent) == 2
+    sampler.pump(connection, 100.1)
+    assert len(connection.sent) == 2
 
 
-def test_unacked_samples_are_sent_again_after_a_silence(jobs: list[Job], line: Line) -> None:
+def test_unacked_samples_are_sent_again_after_a_silence(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    sampler.pump(line, 100.0)
-    sampler.pump(line, 100.0 + SILENCE_S)
-    assert len(line.sent) == 1
-    sampler.pump(line, 100.1 + SILENCE_S)
-    sampler.pump(line, 100.2 + SILENCE_S)
-    (first, _), (again, _) = line.sent
-    assert first == again
+    sampler.pump(connection, 100.0)
+    sampler.pump(connection, 100.0 + SILENCE_S)
+    assert len(connection.sent) == 1
+    sampler.pump(connection, 100.1 + SILENCE_S)
+    sampler.pump(connection, 100.2 + SILENCE_S)
+    (first, _), (repeated, _) = connection.sent
+    assert first == repeated
     sampler.note_acked(first.last, 200.0)
-    sampler.pump(line, 300.0)
-    sampler.pump(line, 400.0)
-    assert len(line.sent) == 2
+    sampler.pump(connection, 300.0)
+    sampler.pump(connection, 400.0)
+    assert len(connection.sent) == 2
     assert sampler.queue.unanswered == 0
 
 
-def test_after_a_stall_samples_are_sent_again_later(jobs: list[Job], line: Line) -> None:
+def test_after_a_stall_samples_are_sent_again_later(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    sampler.pump(line, 100.0)
+    sampler.pump(connection, 100.0)
     sampler.stalled(100.0)
-    sampler.pump(line, 100.0 + STALL_S - 0.01)
-    assert len(line.sent) == 1
-    sampler.pump(line, 100.0 + STALL_S)
-    assert len(line.sent) == 2
+    sampler.pump(connection, 100.0 + STALL_S - 0.01)
+    assert len(connection.sent) == 1
+    sampler.pump(connection, 100.0 + STALL_S)
+    assert len(connection.sent) == 2
 
 
-def test_a_job_that_the_collector_does_not_know_is_removed_from_messages(jobs: list[Job], line: Line) -> None:
+def test_a_job_that_the_collector_does_not_know_is_removed_from_messages(
+    jobs: list[Job], connection: FakeConnection
+) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.forget(jobs[0].hex)
-    sampler.pump(line, 100.0)
-    ((_, sent),) = line.sent
+    sampler.pump(connection, 100.0)
+    ((_, sent),) = connection.sent
     assert set(sent["jobs"]) == {jobs[1].hex}
     assert sent["host"]
 
 
-def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], line: Line) -> None:
+def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     for number in range(QUEUE_MAX + 3):
         sampler.take(jobs[:1], 100.0 + number)
-    sampler.pump(line, 10_000.0)
-    assert len(line.sent) == UNANSWERED_MAX
+    sampler.pump(connection, 10_000.0)
+    assert len(connection.sent) == UNANSWERED_MAX
     while sampler.queue.unanswered:
-        sampler.note_acked(line.sent[-1][0].last, 10_000.0)
-        sampler.pump(line, 10_000.0)
-    assert (len(line.sent), sampler.queue.dropped) == (QUEUE_MAX, 3)
-    times = [sent["t_ns"] for _, sent in line.sent]
+        sampler.note_acked(connection.sent[-1][0].last, 10_000.0)
+        sampler.pump(connection, 10_000.0)
+    assert (len(connection.sent), sampler.queue.dropped) == (QUEUE_MAX, 3)
+    times = [sent["t_ns"] for _, sent in connection.sent]
     assert times == sorted(times)
 
 
-def test_an_ended_process_is_sampled_with_its_last_usage(jobs: list[Job], line: Line) -> None:
+def test_an_ended_process_is_sampled_with_its_last_usage(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     jobs[0].note_gone(100.0)
     sampler.make_due()
     sampler.take(jobs, 100.1)
-    sampler.pump(line, 100.1)
-    first, last = (sent["jobs"][jobs[0].hex] for _, sent in line.sent)
+    sampler.pump(connection, 100.1)
+    first, last = (sent["jobs"][jobs[0].hex] for _, sent in connection.sent)
     assert first == last
 
 
-def test_an_ended_process_is_sampled_once(jobs: list[Job], line: Line) -> None:
+def test_an_ended_process_is_sampled_once(jobs: list[Job], connection: FakeConnection) -> None:
     sampler = Sampler()
     jobs[0].note_gone(100.0)
     for second in range(3):
         sampler.take(jobs, 100.0 + second)
-    sampler.pump(line, 102.0)
-    ended, running = ([job.hex in sent["jobs"] for _, sent in line.sent] for job in jobs)
+    sampler.pump(connection, 102.0)
+    ended, running = ([job.hex in sent["jobs"] for _, sent in connection.sent] for job in jobs)
     assert (ended, running) == ([False, False, False], [True, True, True])
 
 
-def test_a_message_with_many_unknown_jobs_is_sent_again_alone_and_once(jobs: list[Job], line: Line) -> None:
+def test_a_message_with_many_unknown_jobs_is_sent_again_alone_and_once(
+    jobs: list[Job], connection: FakeConnection
+) -> None:
     sampler = Sampler()
     for second in range(5):
         sampler.take(jobs, 100.0 + second)
-    sampler.pump(line, 105.0)
-    assert len(line.sent) == 5
+    sampler.pump(connection, 105.0)
+    assert len(connection.sent) == 5
     for _ in range(1_000):
         sampler.reopened(105.0)
-        sampler.pump(line, 105.0)
-    assert len(line.sent) == 5
+        sampler.pump(connection, 105.0)
+    assert len(connection.sent) == 5
     for _ in range(2):
-        sampler.pump(line, 105.0 + REOPEN_S)
-    assert len(line.sent) == 6
-    sampler.note_acked(line.sent[-1][0].last, 106.0)
-    sampler.pump(line, 106.0)
-    assert len(line.sent) == 10
+        sampler.pump(connection, 105.0 + REOPEN_S)
+    assert len(connection.sent) == 6
+    sampler.note_acked(connection.sent[-1][0].last, 106.0)
+    sampler.pump(connection, 106.0)
+    assert len(connection.sent) == 10

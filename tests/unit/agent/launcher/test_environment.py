@@ -23,9 +23,9 @@ def test_the_shim_comes_first_on_the_path_and_no_empty_entry_is_added(old: str |
 
 
 def test_other_variables_stay_and_the_settings_are_added() -> None:
-    made = job_environment({"HOME": "/h", "TFPROF_RUN": "outer"}, "1@/place", {"TFPROF_TRACE": "all"})
-    assert made == {"HOME": "/h", "TFPROF_RUN": "1@/place", "TFPROF_TRACE": "all", "PYTHONPATH": INJECT}
+    environ = job_environment({"HOME": "/h", "TFPROF_RUN": "outer"}, "1@/place", {"TFPROF_TRACE": "all"})
+    assert environ == {"HOME": "/h", "TFPROF_RUN": "1@/place", "TFPROF_TRACE": "all", "PYTHONPATH": INJECT}
 
 
-def test_the_shim_folder_holds_the_one_file_that_python_loads() -> None:
+def test_the_shim_folder_holds_the_file_that_python_loads() -> None:
     assert Path(INJECT, "sitecustomize.py").exists()

@@ -9,7 +9,7 @@ from tfprof.agent.launcher.signal_receiver import Signal
 
 TERM, USR1, REAL, CONT, TSTP = signal.SIGTERM, signal.SIGUSR1, signal.SIGRTMIN + 3, signal.SIGCONT, signal.SIGTSTP
 TERMINAL, USER = 0x80, 0
-OF_JOB = 2
+JOB_PID = 2
 
 
 class Bench:
@@ -19,7 +19,7 @@ class Bench:
         self.now = 100.0
         self.group: list[int] | None = []
         self.forwarded: list[int] = []
-        self.forwarding = Forwarding(self._witness, lambda pid: pid == OF_JOB)
+        self.forwarding = Forwarding(self._witness, lambda pid: pid == JOB_PID)
 
     def _witness(self) -> list[int] | None:
         signals, self.group = self.group, [] if self.group is not None else None
@@ -66,10 +66,10 @@ def test_a_hangup_to_the_session_leader_alone_is_forwarded(bench: Bench) -> None
     assert bench.after(1) == [signal.SIGHUP]
 
 
-@pytest.mark.parametrize("late", [SETTLE_S / 2, SETTLE_S * 2, GRACE_S * 0.9])
-def test_processes_may_be_signalled_one_after_the_other(bench: Bench, late: float) -> None:
+@pytest.mark.parametrize("delay", [SETTLE_S / 2, SETTLE_S * 2, GRACE_S * 0.9])
+def test_processes_may_be_signalled_one_after_the_other(bench: Bench, delay: float) -> None:
     bench.launcher(Signal(TERM))
-    assert bench.after(late) == []
+    assert bench.after(delay) == []
     bench.witness(TERM)
     assert bench.after(1) == []
     bench.witness(TERM)
@@ -83,7 +83,7 @@ def test_each_of_several_signals_counts(bench: Bench) -> None:
     assert bench.after(1) == [REAL, REAL]
 
 
-def test_equal_signals_at_once_are_one(bench: Bench) -> None:
+def test_equal_signals_at_once_count_once(bench: Bench) -> None:
     bench.launcher(Signal(TERM))
     bench.after(SETTLE_S / 2)
     bench.launcher(Signal(TERM))
@@ -96,7 +96,7 @@ def test_timeout_signals_its_child_and_then_the_group(bench: Bench) -> None:
     assert bench.after(1) == []
 
 
-def test_equal_signals_some_time_apart_are_two(bench: Bench) -> None:
+def test_equal_signals_some_time_apart_each_count(bench: Bench) -> None:
     forwarded = []
     for _ in range(3):
         bench.launcher(Signal(USR1))
@@ -104,7 +104,7 @@ def test_equal_signals_some_time_apart_are_two(bench: Bench) -> None:
     assert forwarded + bench.after(1) == [USR1] * 3
 
 
-def test_a_signal_to_the_group_and_one_to_the_launcher_are_two(bench: Bench) -> None:
+def test_a_signal_to_the_group_and_a_later_one_to_the_launcher_each_count(bench: Bench) -> None:
     bench.launcher(Signal(USR1))
     bench.witness(USR1)
     assert bench.after(GRACE_S / 2) == []
@@ -123,12 +123,12 @@ def test_a_signal_that_only_the_witness_got_is_forgotten_in_time(bench: Bench) -
 
 
 def test_a_signal_from_the_job_to_its_parent_is_not_forwarded(bench: Bench) -> None:
-    bench.launcher(Signal(TERM, pid=OF_JOB))
+    bench.launcher(Signal(TERM, pid=JOB_PID))
     assert bench.after(1) == []
 
 
 def test_a_signal_from_the_job_to_its_group_cancels_no_other(bench: Bench) -> None:
-    bench.launcher(Signal(TERM, pid=OF_JOB))
+    bench.launcher(Signal(TERM, pid=JOB_PID))
     bench.witness(TERM)
     bench.after(SETTLE_S * 2)
     bench.launcher(Signal(TERM))

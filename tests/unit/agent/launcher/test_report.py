@@ -1,4 +1,4 @@
-"""Progress in the agent's results, for which a launcher keeps waiting."""
+"""The end report, and the progress in results for which a launcher keeps waiting."""
 
 from typing import Any
 
@@ -39,12 +39,12 @@ def result(progress: int = 0, stall: dict[str, str] | None = None) -> Result:
 def test_the_report_counts_the_processes_without_a_job(
     jobs: list[dict[str, Any]], refused: list[dict[str, Any]], text: str | None
 ) -> None:
-    why = report._unrecorded(Result(7, complete=True, progress=1, jobs=jobs, refused=refused))
-    assert (why and why["text"]) == text
+    warning = report._unrecorded(Result(7, complete=True, progress=1, jobs=jobs, refused=refused))
+    assert (warning and warning["text"]) == text
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "moves"),
+    ("before", "now", "expected"),
     [
         (None, None, True),
         (None, result(), True),
@@ -57,6 +57,6 @@ def test_the_report_counts_the_processes_without_a_job(
     ],
 )
 def test_after_a_stall_only_stored_data_counts_as_progress(
-    before: Result | None, now: Result | None, moves: bool
+    before: Result | None, now: Result | None, expected: bool
 ) -> None:
-    assert report._has_progress(before, now) is moves
+    assert report._has_progress(before, now) is expected

@@ -30,8 +30,8 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_profiles_are_requested_by_steps_and_folder(tmp_path: Path, words: tuple[str, ...], dump: Dump | None) -> None:
-    asked = parse([*words, "true"]).dump
-    assert asked == (dump and Dump(dump.steps, os.path.normpath(tmp_path / dump.folder)))
+    parsed = parse([*words, "true"]).dump
+    assert parsed == (dump and Dump(dump.steps, os.path.normpath(tmp_path / dump.folder)))
 
 
 @pytest.mark.parametrize(
@@ -186,6 +186,6 @@ def test_the_exit_status_is_the_jobs_even_if_the_system_has_no_resources_left(tm
         "TFPROF_COLLECTOR_IDLE": "1",
     }
     command = [sys.executable, "-c", _WITHOUT_RESOURCES.format(target=target), str(tmp_path / "store")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 3
-    assert re.fullmatch(r"tfprof: no profile: .* \[(report|agent|no-tensorflow)\]\n", done.stderr)
+    completed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert completed.returncode == 3
+    assert re.fullmatch(r"tfprof: no profile: .* \[(report|agent|no-tensorflow)\]\n", completed.stderr)

@@ -10,7 +10,7 @@ import pytest
 from tfprof.agent.launcher import signal_receiver
 
 #: Prints the signals that it receives; the first argument "without" hides ctypes.
-TAKER = """
+RECEIVER = """
 import signal, sys, time
 if sys.argv[1] == "without":
     sys.modules["ctypes"] = None
@@ -20,27 +20,27 @@ receiver = SignalReceiver()
 print("up", flush=True)
 until = time.monotonic() + 30
 while time.monotonic() < until:
-    one = receiver.next(0.2)
-    if one is not None:
-        print(one.number, one.code, one.value, flush=True)
-    if one is not None and one.number == signal.SIGTERM:
+    info = receiver.next(0.2)
+    if info is not None:
+        print(info.number, info.code, info.value, flush=True)
+    if info is not None and info.number == signal.SIGTERM:
         break
 """
 
 
-@pytest.mark.parametrize("how", ["with", "without"])
-def test_signals_are_received_as_sent_and_a_stop_adds_none(how: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", TAKER, how], stdout=-1, text=True) as taker:
-        assert taker.stdout.readline() == "up\n"
+@pytest.mark.parametrize("ctypes_state", ["with", "without"])
+def test_signals_are_received_as_sent_and_a_stop_adds_none(ctypes_state: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", RECEIVER, ctypes_state], stdout=-1, text=True) as process:
+        assert process.stdout.readline() == "up\n"
         for _ in range(3):
-            taker.send_signal(signal.SIGSTOP)
-            while psutil.Process(taker.pid).status() != psutil.STATUS_STOPPED:
+            process.send_signal(signal.SIGSTOP)
+            while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
                 time.sleep(0.01)
             time.sleep(0.25)  # its wait has ended by then
-            taker.send_signal(signal.SIGCONT)
-            assert taker.stdout.readline() == "18 0 0\n"
-        taker.send_signal(signal.SIGTERM)
-        assert taker.stdout.readline() == "15 0 0\n"
+            process.send_signal(signal.SIGCONT)
+            assert process.stdout.readline() == "18 0 0\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "15 0 0\n"
 
 
 def test_where_ctypes_is_missing_there_is_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:

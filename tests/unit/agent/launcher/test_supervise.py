@@ -11,7 +11,7 @@ import pytest
 from tfprof.agent.launcher import supervise
 from tfprof.agent.launcher.supervise import NotStartedError, Outcome
 
-#: Supervises a command in another process, whose signals are blocked meanwhile; prints the outcome.
+#: A process that blocks its signals, supervises a command and prints the outcome.
 PARENT = """
 import os, sys
 from tfprof.agent.launcher import forwarding, supervise, witness
@@ -30,7 +30,7 @@ if "COUNT" in os.environ: print(len(calls))
 
 
 def supervised(*command: str, **environment: str) -> list[str]:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", PARENT, *command],
         capture_output=True,
         text=True,
@@ -38,8 +38,8 @@ def supervised(*command: str, **environment: str) -> list[str]:
         check=True,
         env={**os.environ, **environment},
     )
-    assert done.stderr == ""
-    return done.stdout.splitlines()
+    assert completed.stderr == ""
+    return completed.stdout.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_the_watch_function_is_called_repeatedly() -> None:
 
 
 def test_a_job_inherits_the_signal_settings_of_the_launcher() -> None:
-    shown = supervised("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
-    alone = subprocess.run(
+    lines = supervised("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+    expected = subprocess.run(
         ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert shown[1:-1] == alone
+    assert lines[1:-1] == expected
 
 
 def test_a_job_inherits_that_ended_children_are_ignored() -> None:
     ignoring = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     )
-    shown = ["grep", "^SigIgn", "/proc/self/status"]
-    words = [sys.executable, "-c", ignoring, sys.executable, "-c", PARENT, *shown]
+    grep = ["grep", "^SigIgn", "/proc/self/status"]
+    words = [sys.executable, "-c", ignoring, sys.executable, "-c", PARENT, *grep]
     printed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
     assert int(printed[1].split()[1], 16) >> (signal.SIGCHLD - 1) & 1
     assert printed[-1] == "0 None 0"

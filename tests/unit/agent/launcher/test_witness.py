@@ -38,7 +38,7 @@ sys.stdin.read()
 
 #: A launcher. Its group gets USR1 before the fork of the job, USR2 after the fork, and SIGRTMIN
 #: after the announcement of the job.
-EARLY = """
+EARLY_SIGNALS = """
 import os, signal, subprocess, sys
 from tfprof.agent.launcher import witness
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -58,7 +58,7 @@ watched.dismiss()
 
 
 #: A launcher. It signals its witness, starts a job, and prints the job's exit status.
-HARMED = """
+HARMED_WITNESS = """
 import os, signal, sys
 from tfprof.agent.launcher import supervise, witness
 inherited = supervise.take_signals()
@@ -73,6 +73,8 @@ watched.dismiss()
 
 
 class Launcher:
+    """A process that runs LAUNCHER, with the pids of its witness and its job."""
+
     def __init__(self, report: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", LAUNCHER, report], stdin=-1, stdout=-1, text=True, start_new_session=True
@@ -90,10 +92,10 @@ class Launcher:
 
 @pytest.fixture
 def launcher(tmp_path) -> Iterator[Launcher]:
-    made = Launcher(str(tmp_path / "killed"))
-    yield made
-    os.killpg(made.process.pid, signal.SIGKILL)
-    made.process.communicate()
+    new_launcher = Launcher(str(tmp_path / "killed"))
+    yield new_launcher
+    os.killpg(new_launcher.process.pid, signal.SIGKILL)
+    new_launcher.process.communicate()
 
 
 def has_ended(pid: int) -> bool:
@@ -113,18 +115,18 @@ def test_each_signal_to_the_group_is_returned_once(launcher: Launcher) -> None:
 
 
 def test_signals_before_the_fork_are_not_signals_of_the_job() -> None:
-    command = [sys.executable, "-c", EARLY]
-    done = subprocess.run(command, stdout=-1, text=True, start_new_session=True, timeout=60, check=True)
-    theirs, own = done.stdout.splitlines()
-    assert theirs.split() == ["12", str(int(signal.SIGRTMIN))]
-    assert own.split() == ["10", "12", str(int(signal.SIGRTMIN))]
+    command = [sys.executable, "-c", EARLY_SIGNALS]
+    completed = subprocess.run(command, stdout=-1, text=True, start_new_session=True, timeout=60, check=True)
+    job_signals, launcher_signals = completed.stdout.splitlines()
+    assert job_signals.split() == ["12", str(int(signal.SIGRTMIN))]
+    assert launcher_signals.split() == ["10", "12", str(int(signal.SIGRTMIN))]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_the_job_runs_whatever_happens_to_the_witness(number: signal.Signals) -> None:
-    command = [sys.executable, "-c", HARMED, str(int(number))]
-    done = subprocess.run(command, stdout=-1, text=True, start_new_session=True, timeout=60, check=True)
-    assert done.stdout == "3\n"
+    command = [sys.executable, "-c", HARMED_WITNESS, str(int(number))]
+    completed = subprocess.run(command, stdout=-1, text=True, start_new_session=True, timeout=60, check=True)
+    assert completed.stdout == "3\n"
 
 
 def test_a_stopped_witness_is_continued_and_answers(launcher: Launcher) -> None:
@@ -134,7 +136,7 @@ def test_a_stopped_witness_is_continued_and_answers(launcher: Launcher) -> None:
     assert launcher.signals() == "[]"
 
 
-def test_without_its_witness_a_launcher_works_on(launcher: Launcher) -> None:
+def test_a_launcher_works_on_without_its_witness(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGKILL)
     assert launcher.signals() == "None"
     launcher.say("dismiss")
@@ -143,9 +145,9 @@ def test_without_its_witness_a_launcher_works_on(launcher: Launcher) -> None:
 def test_a_witness_closes_the_descriptors_of_its_launcher(launcher: Launcher) -> None:
     assert launcher.signals() == "[]"  # the witness has started
     folder = f"/proc/{launcher.witness}/fd"
-    held = {int(fd): os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)}
-    assert [held.pop(fd) for fd in range(3)] == ["/dev/null"] * 3
-    assert [link.partition(":")[0] for link in held.values()] == ["pipe", "pipe"]
+    link_of_fd = {int(fd): os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)}
+    assert [link_of_fd.pop(fd) for fd in range(3)] == ["/dev/null"] * 3
+    assert [link.partition(":")[0] for link in link_of_fd.values()] == ["pipe", "pipe"]
 
 
 def test_a_dismissed_witness_ends_and_does_not_touch_the_job(launcher: Launcher, tmp_path) -> None:

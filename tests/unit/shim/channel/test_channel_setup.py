@@ -1,4 +1,4 @@
-"""Creation of the channel: retried after an exception of the job's, not after an error of ours."""
+"""The channel is created again after an exception of the job, not after an error of the shim."""
 
 import os
 import signal
@@ -11,17 +11,17 @@ from tfprof.shim.channel import channel_setup
 
 def failing(times, error):
     """Return a function that raises ``error`` in its first ``times`` calls."""
-    left = [error] * times
+    errors = [error] * times
 
     def act(*_args):
-        if left:
-            raise left.pop()
+        if errors:
+            raise errors.pop()
 
     return act
 
 
 @pytest.mark.parametrize("name", ["write_hello", "_policy"])
-def test_an_exception_of_the_jobs_leaves_nothing_and_the_next_step_tries_again(armed, monkeypatch, name):
+def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again(armed, monkeypatch, name):
     with monkeypatch.context() as patch:
         patch.setattr(channel_setup, name, failing(1, KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
@@ -31,7 +31,7 @@ def test_an_exception_of_the_jobs_leaves_nothing_and_the_next_step_tries_again(a
     assert len(channels(os.getpid())) == 1
 
 
-def test_after_an_error_of_ours_there_is_no_retry(armed, monkeypatch):
+def test_after_an_error_of_the_shim_there_is_no_retry(armed, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(channel_setup, "_policy", failing(1, ZeroDivisionError("by accident")))
         with pytest.raises(ZeroDivisionError):
@@ -41,7 +41,7 @@ def test_after_an_error_of_ours_there_is_no_retry(armed, monkeypatch):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_an_exception_of_the_jobs_arrives_before_and_after_the_announcement(armed, monkeypatch, tmp_path, moment):
+def test_an_exception_of_the_job_arrives_before_and_after_the_announcement(armed, monkeypatch, tmp_path, moment):
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
@@ -52,11 +52,11 @@ def test_an_exception_of_the_jobs_arrives_before_and_after_the_announcement(arme
 
     (tmp_path / ANNOUNCE).mkdir()
     monkeypatch.setattr(os, "rename", rename)
-    before = signal.signal(signal.SIGALRM, handler)
+    previous_handler = signal.signal(signal.SIGALRM, handler)
     try:
         with pytest.raises(TimeoutError, match="theirs"):
             channel_setup.announce(str(tmp_path), 1, 2, "channel\n")
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous_handler)
     names = os.listdir(tmp_path / ANNOUNCE)
     assert names == ([f"1-{2:016x}"] if moment == "after" else [])

@@ -1,4 +1,4 @@
-"""The channel as the job writes it, read by the layout."""
+"""The channel that a job writes, read as its layout describes."""
 
 import errno
 import fcntl
@@ -98,41 +98,41 @@ def test_a_descriptor_that_now_is_another_file_is_not_grown(channel, tmp_path):
 
 def test_without_memory_for_the_ring_records_are_dropped(channel):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # would end this process
+    previous_handler = signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # would end this process
     resource.setrlimit(resource.RLIMIT_FSIZE, (layout.RING_AT, limits[1]))
     try:
         assert not channel.put(layout.GRAPH, b"x")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+        signal.signal(signal.SIGXFSZ, previous_handler)
     assert channel.broken[0] == "channel-memory"
     assert channel.words[WORD["ring_error"]] == errno.EFBIG
     assert not channel.put(layout.GRAPH, b"x")
 
 
-@pytest.mark.parametrize("refused", ["create", "memory"])
-def test_an_error_quotes_the_refusal_of_the_system(monkeypatch, refused):
+@pytest.mark.parametrize("call", ["create", "memory"])
+def test_an_error_quotes_the_refusal_of_the_system(monkeypatch, call):
     def refuse(*_):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(os, {"create": "memfd_create", "memory": "posix_fallocate"}[refused], refuse)
+    monkeypatch.setattr(os, {"create": "memfd_create", "memory": "posix_fallocate"}[call], refuse)
     with pytest.raises(ChannelError, match="Operation not permitted") as caught:
         Channel(1, 2, layout.RING_MIN)
-    assert caught.value.slug == {"create": "memfd-refused", "memory": "channel-memory"}[refused]
+    assert caught.value.slug == {"create": "memfd-refused", "memory": "channel-memory"}[call]
 
 
 def test_an_old_kernel_gets_no_newer_flag(monkeypatch):
-    asked = []
+    tried_flags = []
 
-    def older(name, flags):
-        asked.append(flags)
+    def old_kernel(name, flags):
+        tried_flags.append(flags)
         if flags & 8:
             raise OSError(22, "Invalid argument")
         return os.open(os.devnull, os.O_RDWR)
 
-    monkeypatch.setattr(os, "memfd_create", older)
+    monkeypatch.setattr(os, "memfd_create", old_kernel)
     os.close(memory.create("name"))
-    assert asked == [11, 3]
+    assert tried_flags == [11, 3]
 
 
 def test_records_of_many_threads_are_all_stored(channel, reader):
@@ -166,12 +166,12 @@ def test_an_exception_that_waits_while_memory_is_unmapped_arrives():
     os.close(fd)
     # No Python code runs from the signal to the finalizer.
     calls = itertools.chain(map(libc.plain.kill, [os.getpid()], [signal.SIGUSR1]), map(list.clear, [mapped]))
-    before = signal.signal(signal.SIGUSR1, handler)
+    previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         with pytest.raises(TimeoutError, match="theirs"):
             any(calls)
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert mapped == []
     with open("/proc/self/maps") as maps:
         assert "memfd:test" not in maps.read()

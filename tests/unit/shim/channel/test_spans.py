@@ -94,14 +94,14 @@ def test_an_error_in_a_put_is_contained(put, reader):
 
 
 def test_puts_of_many_threads_all_add_up(put, reader):
-    each, threads = 3000, 4
+    count_each, threads = 3000, 4
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
 
     ordinals = itertools.count(1)
 
     def many(key):
-        for ordinal in itertools.islice(ordinals, each):
+        for ordinal in itertools.islice(ordinals, count_each):
             put(layout.RUN, 0, SHORT if ordinal % 3 else 7, ordinal, key)
 
     try:
@@ -112,9 +112,9 @@ def test_puts_of_many_threads_all_add_up(put, reader):
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert reader.count(layout.RUN) == threads * each
+    assert reader.count(layout.RUN) == threads * count_each
     stored = sum(span.count for span in reader.take(ended=True).spans)
-    assert stored + reader.word("dropped_spans") == threads * each
+    assert stored + reader.word("dropped_spans") == threads * count_each
     assert reader.word("span_head") >= layout.SPAN_COUNT - 1
     assert reader.word("faults") == 0
 
@@ -125,7 +125,7 @@ class AlarmError(Exception):
 
 @pytest.fixture
 def no_collection():
-    """Garbage collection is off: Python drops errors in its callbacks, which test tools install."""
+    """Turn garbage collection off: Python drops exceptions in the gc callbacks of test tools."""
     gc.disable()
     yield
     gc.enable()
@@ -134,15 +134,15 @@ def no_collection():
 @pytest.mark.usefixtures("no_collection")
 def test_an_exception_of_a_signal_handler_during_a_put_loses_no_later_span(put, reader):
     lines, first = inspect.getsourcelines(put)
-    begins = first + next(at for at, line in enumerate(lines) if "try:" in line)
+    try_line = first + next(at for at, line in enumerate(lines) if "try:" in line)
     outside = 0  # exceptions that came before a put had begun
 
     def handler(_number, frame):
         nonlocal outside
-        outside += frame.f_code.co_filename == __file__ or (frame.f_code is put.__code__ and frame.f_lineno <= begins)
+        outside += frame.f_code.co_filename == __file__ or (frame.f_code is put.__code__ and frame.f_lineno <= try_line)
         raise AlarmError
 
-    before = signal.signal(signal.SIGALRM, handler)
+    previous_handler = signal.signal(signal.SIGALRM, handler)
     outer, hits, end = 0, 0, time.monotonic() + 1.5
     last = threading.Thread(target=lambda: put(layout.FIT, 0, SHORT, 1))
     while time.monotonic() < end:
@@ -156,7 +156,7 @@ def test_an_exception_of_a_signal_handler_during_a_put_loses_no_later_span(put, 
             hits += 1
         reader.take()
     signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGALRM, previous_handler)
     put(layout.RUN, 0, SHORT, outer + 1)
     last.start()
     last.join(timeout=30)
@@ -176,7 +176,7 @@ def test_a_put_in_a_signal_handler_during_a_put_is_counted(put, reader):
         inner[0] += 1
         put(layout.FIT, 0, SHORT, inner[0])
 
-    before = signal.signal(signal.SIGALRM, handler)
+    previous_handler = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
     outer, end = 0, time.monotonic() + 1
     try:
@@ -187,7 +187,7 @@ def test_a_put_in_a_signal_handler_during_a_put_is_counted(put, reader):
                 reader.set_word("span_tail", reader.word("span_head"))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous_handler)
     assert inner[0] > 100
     assert reader.count(layout.RUN) == outer
     assert reader.count(layout.FIT) == inner[0]

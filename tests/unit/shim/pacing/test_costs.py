@@ -20,9 +20,9 @@ class Job:
     def __init__(self, **kinds):
         self.words = [0] * 1024
         self.costs = Costs(self.words)
-        self.kinds = {getattr(layout, name.upper()): given for name, given in kinds.items()}
+        self.kinds = {getattr(layout, name.upper()): durations for name, durations in kinds.items()}
         policy = Policy.from_text("budget=1%")
-        self.paces = {
+        self.pacers = {
             kind: TracePacer(
                 policy,
                 partial(self.costs.totals, kind, BUDGET),
@@ -35,7 +35,7 @@ class Job:
 
     def run(self, name, count):
         kind = getattr(layout, name.upper())
-        pacer, cost, (duration, extra) = self.paces[kind], self.costs.of(kind), self.kinds[kind]
+        pacer, cost, (duration, extra) = self.pacers[kind], self.costs.of(kind), self.kinds[kind]
         for _ in range(count):
             self.ordinals[kind] += 1
             taken, spent = duration, 0

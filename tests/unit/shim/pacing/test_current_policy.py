@@ -33,7 +33,7 @@ class Process:
         self.beats = True
         self.trackers: dict[int, Tracker] = {}
         self.traced: list[tuple[int, int]] = []
-        self.asked = 0
+        self.decisions = 0
         policy = CurrentPolicy(self.words, Policy.from_text(trace), self._report, self._detach, self.now)
         channel: Any = SimpleNamespace(words=self.words, costs=Costs(self.words), broken=None, report=self._report)
         self._made: Any = (channel, lambda *_: None, policy)
@@ -43,8 +43,8 @@ class Process:
 
     def _detach(self) -> None:
         self.detached += 1
-        for each in self.trackers.values():
-            each.stop()
+        for tracker in self.trackers.values():
+            tracker.stop()
 
     def word(self, name: str) -> int:
         value: int = self.words[WORD[name]]
@@ -65,25 +65,25 @@ class Process:
         return self.word("policy")
 
     def step(self, kind: int = layout.TRAIN, duration: int = STEP) -> None:
-        made = self.trackers.get(kind)
-        if made is None:
-            made = self.trackers[kind] = Tracker(kind, lambda: self._made)
+        tracker = self.trackers.get(kind)
+        if tracker is None:
+            tracker = self.trackers[kind] = Tracker(kind, lambda: self._made)
         if self.beats:
             self.words[WORD["agent_beat_ns"]] = self.now - self.now % (2 * SECOND)
-        ordinal = made.next()
+        ordinal = tracker.next()
         self.words[layout.COUNTS_AT // 8 + kind] = ordinal
-        is_plain = ordinal < made.trigger and made.words[POLICY] == made.generation and 1 in made.known_keys
+        is_plain = ordinal < tracker.trigger and tracker.words[POLICY] == tracker.generation and 1 in tracker.known_keys
         level = None
         if not is_plain:
-            self.asked += 1
-            level = made.level(ordinal, 1)
+            self.decisions += 1
+            level = tracker.level(ordinal, 1)
         self.now += duration
         self.words[layout.TIMES_AT // 8 + kind] += duration
         if level is not None:
             self.traced.append((kind, ordinal))
-            made.note_traced(1, duration, 1000)
+            tracker.note_traced(1, duration, 1000)
         elif not is_plain:
-            made.note_untraced(1, duration)
+            tracker.note_untraced(1, duration)
 
     def steps(self, count: int, duration: int = STEP) -> list[int]:
         """Run ``count`` training steps; return those that were traced."""
@@ -98,12 +98,12 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that creates a process under a policy."""
     monkeypatch.setattr(guard, "_raise", True)
 
-    def made(trace: str) -> Process:
-        one = Process(trace)
-        monkeypatch.setattr(tracker_module, "mono", lambda: one.now)
-        return one
+    def create(trace: str) -> Process:
+        job = Process(trace)
+        monkeypatch.setattr(tracker_module, "mono", lambda: job.now)
+        return job
 
-    return made
+    return create
 
 
 def test_the_next_steps_are_traced_and_then_the_earlier_policy_is_in_force(process: Any) -> None:
@@ -119,13 +119,13 @@ def test_the_next_steps_are_traced_and_then_the_earlier_policy_is_in_force(proce
 def test_an_order_from_before_the_first_step_starts_with_it(process: Any) -> None:
     job = process("off")
     job.order("all", count=2)
-    made = job.trackers[layout.TRAIN] = Tracker(layout.TRAIN, lambda: job._made)
-    made.open()
-    assert made.channel is not None
+    tracker = job.trackers[layout.TRAIN] = Tracker(layout.TRAIN, lambda: job._made)
+    tracker.open()
+    assert tracker.channel is not None
     assert (job.steps(10), job.word("order_step"), job.word("order_traced")) == ([1, 2], 1, 2)
 
 
-def test_steps_that_the_policy_before_traces_after_an_order_are_not_counted_as_ordered(process: Any) -> None:
+def test_steps_that_the_earlier_policy_traces_after_an_order_are_not_counted_as_ordered(process: Any) -> None:
     job = process("all")
     job.order("all", count=5)
     assert len(job.steps(20)) == 20
@@ -137,9 +137,9 @@ def test_after_the_end_of_an_order_untraced_steps_make_no_call(process: Any) -> 
     job.steps(100)
     job.order("all", count=3)
     job.steps(100)
-    before = job.asked
+    before = job.decisions
     job.steps(1000)
-    assert job.asked == before
+    assert job.decisions == before
 
 
 def test_the_cost_of_ordered_traces_is_counted_even_without_earlier_traces(process: Any) -> None:
@@ -177,7 +177,7 @@ def test_an_order_without_traced_steps_ends_too(process: Any, duration: int) -> 
     while not job.steps(1, duration):
         assert job.now < began + 12 * SECOND
     assert job.now - began >= 10 * SECOND
-    assert job.asked < 10 + 5 + 10 * SECOND // duration // 64 + 200
+    assert job.decisions < 10 + 5 + 10 * SECOND // duration // 64 + 200
 
 
 def test_an_order_without_an_end_lasts_until_the_next(process: Any) -> None:
@@ -194,18 +194,18 @@ def test_an_order_without_an_end_lasts_until_the_next(process: Any) -> None:
 
 def test_the_channel_has_the_budget_of_the_order_in_force(process: Any) -> None:
     job = process("budget=1%")
-    found = []
+    budgets = []
     for trace, count in (("budget=0.5%", 0), ("all", 3), ("off", 0), ("budget=0.2%", 0)):
         job.order(trace, count)
         job.step()
-        found.append(job.word("order_budget"))
+        budgets.append(job.word("order_budget"))
         job.steps(1_000)
-        found.append(job.word("order_budget"))
+        budgets.append(job.word("order_budget"))
     # A count ends an order; then the last order without an end is in force again.
-    assert found == [5_000, 5_000, 0, 5_000, 0, 0, 2_000, 2_000]
+    assert budgets == [5_000, 5_000, 0, 5_000, 0, 0, 2_000, 2_000]
 
 
-def test_after_an_order_with_an_end_the_own_budget_of_the_job_is_in_force(process: Any) -> None:
+def test_after_an_order_with_an_end_the_jobs_own_budget_is_in_force(process: Any) -> None:
     job = process("budget=1%")
     job.order("budget=5%", for_ns=SECOND)
     job.step()

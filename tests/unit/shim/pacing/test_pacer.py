@@ -12,7 +12,7 @@ class Job:
     """A fake job: it runs steps, and keeps the decisions of the pacer and the cost."""
 
     def __init__(self, text, extra=0.3, own=200_000, after=0.0):
-        self.elapsed = self.spent = self.asked = self.ordinal = 0
+        self.elapsed = self.spent = self.decisions = self.ordinal = 0
         self.extra, self.own, self.after = extra, own, after
         self.pacer = TracePacer(Policy.from_text(text), lambda: (self.elapsed, self.spent))
         self.traced = []
@@ -22,19 +22,19 @@ class Job:
         if self.ordinal < self.pacer.trigger and key in self.pacer.known_keys:
             self.elapsed += duration
             return False
-        self.asked += 1
+        self.decisions += 1
         if self.traced[-1:] == [self.ordinal - 1]:
             duration = int(duration * (1 + self.after))
         if self.pacer.should_trace(self.ordinal, key):
             duration = int(duration * (1 + self.extra))
             self.spent += self.pacer.note_traced(key, duration, self.own) + self.own
             self.traced.append(self.ordinal)
-            wanted = True
+            traced = True
         else:
             self.spent += self.pacer.note_untraced(key, duration)
-            wanted = False
+            traced = False
         self.elapsed += duration
-        return wanted
+        return traced
 
     def steps(self, count, key=1, duration=1_000_000):
         for _ in range(count):
@@ -70,7 +70,7 @@ def test_steps_of_threads_that_ask_late_are_traced(text):
 def test_steps_between_ranges_make_no_call():
     job = Job("steps=10,90").steps(100)
     assert job.traced == [10, 90]
-    assert job.asked < 25
+    assert job.decisions < 25
 
 
 def test_under_a_budget_the_first_steps_after_warm_up_are_traced():
@@ -94,7 +94,7 @@ def test_a_run_that_occurs_once_is_not_traced():
 def test_the_cost_stays_within_the_budget_and_uses_it(share, extra):
     job = Job(f"budget={share}%", extra=extra).steps(60_000)
     assert 0.4 * share <= 100 * job.spent / job.elapsed <= share * 1.02
-    assert job.asked <= 11 * len(job.traced) + 60
+    assert job.decisions <= 11 * len(job.traced) + 60
 
 
 @pytest.mark.parametrize("text", ["budget=1%", "budget=20%", "every=9"])
@@ -161,32 +161,33 @@ def test_new_keys_do_not_fill_memory():
     assert len(job.pacer.known_keys) == 4096
 
 
-class TippedJob(Job):
+class SlowedJob(Job):
     """A fake job whose steps take many page faults, and twice their time, after some traces.
 
-    ``tips(n)``: whether this is so after the n-th run of consecutive traces. ``faults`` are the
+    ``slows(n)``: whether this is so after the n-th run of consecutive traces. ``faults`` are the
     page faults of such a step, ``usual`` those of any other.
     """
 
-    def __init__(self, text, tips, faults=17_000, usual=10, **more):
+    def __init__(self, text, slows, faults=17_000, usual=10, **more):
         self.faults = self.runs = self.slow = 0
         super().__init__(text, **more)
         self.pacer = TracePacer(self.pacer.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
-        self.tips, self.many, self.usual = tips, faults, usual
-        self.tipped = False
+        self.slows, self.slowed_faults, self.usual = slows, faults, usual
+        self.is_slowed = False
 
     def step(self, key=1, duration=1_000_000):
-        tipped = self.tipped
-        wanted = super().step(key, duration * 2 if tipped else duration)
-        self.faults += self.many if tipped else self.usual
-        self.slow += tipped
-        if wanted:
+        slowed = self.is_slowed
+        traced = super().step(key, duration * 2 if slowed else duration)
+        self.faults += self.slowed_faults if slowed else self.usual
+        self.slow += slowed
+        if traced:
             self.runs += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
-            self.tipped = self.tips(self.runs)
-        return wanted
+            self.is_slowed = self.slows(self.runs)
+        return traced
 
 
-EACH = FIRST_TRACES + SETTLE + AFTER  # steps from one run of traces to the next, which is to undo its effect
+#: Number of steps from one run of traces to the next, which should undo the effect of the first.
+REPEAT_INTERVAL = FIRST_TRACES + SETTLE + AFTER
 
 
 def runs_of(traced):
@@ -196,27 +197,27 @@ def runs_of(traced):
 
 @pytest.mark.parametrize("times", range(1, TRIES + 1))
 def test_traces_are_repeated_until_steps_take_no_more_page_faults_than_before(times):
-    job = TippedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + EACH * (times + 2))
-    assert runs_of(job.traced) == [WARM_UP + 1 + EACH * run for run in range(times + 1)]
+    job = SlowedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + REPEAT_INTERVAL * (times + 2))
+    assert runs_of(job.traced) == [WARM_UP + 1 + REPEAT_INTERVAL * run for run in range(times + 1)]
     assert len(job.traced) == FIRST_TRACES * (times + 1)
-    assert job.slow == EACH * times
+    assert job.slow == REPEAT_INTERVAL * times
     assert not job.pacer.lasting_faults
 
 
 def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
-    job = TippedJob("budget=1%", lambda run: run in (1, 5, 6, 30)).steps(60_000)
+    job = SlowedJob("budget=1%", lambda run: run in (1, 5, 6, 30)).steps(60_000)
     assert job.spent == pytest.approx(len(job.traced) * 500_000 + job.slow * 1_000_000, rel=0.05)
     assert job.spent / job.elapsed < 0.0102
 
 
 def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
-    job = TippedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + EACH * (TRIES + 1) + 10)
+    job = SlowedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + REPEAT_INTERVAL * (TRIES + 1) + 10)
     traced = FIRST_TRACES * 300_000 + FIRST_TRACES * TRIES * 1_600_000
     assert job.spent == traced + len(job.traced) * job.own + (SETTLE + AFTER) * TRIES * 1_000_000
 
 
 def test_page_faults_that_remain_after_further_traces_are_reported():
-    job = TippedJob("budget=1%", lambda run: run >= 5).steps(30_000)
+    job = SlowedJob("budget=1%", lambda run: run >= 5).steps(30_000)
     assert job.pacer.lasting_faults == 17_000 - 10
     before = len(job.traced)
     job.steps(60_000)
@@ -227,16 +228,16 @@ def test_page_faults_that_remain_after_further_traces_are_reported():
     ("faults", "duration", "more"), [(200, 1_000_000, 0), (3000, 1_000_000_000, 0), (3000, 30_000_000, 1)]
 )
 def test_page_faults_that_take_little_time_cause_no_further_traces(faults, duration, more):
-    job = TippedJob("budget=1%", lambda _: True, faults=faults)
+    job = SlowedJob("budget=1%", lambda _: True, faults=faults)
     job.steps(60, duration=duration)
     assert len(runs_of(job.traced)) == 1 + more * TRIES
 
 
 def test_a_job_with_many_page_faults_of_its_own_is_traced_as_usual():
-    plain, job = Job("budget=1%"), TippedJob("budget=1%", lambda _: False, usual=17_000)
+    plain, job = Job("budget=1%"), SlowedJob("budget=1%", lambda _: False, usual=17_000)
     assert job.steps(5000).traced == plain.steps(5000).traced
 
 
 @pytest.mark.parametrize("text", ["every=50", "steps=10-12,40", "all", "off"])
 def test_other_policies_trace_only_the_selected_steps(text):
-    assert TippedJob(text, lambda _: True).steps(200).traced == Job(text).steps(200).traced
+    assert SlowedJob(text, lambda _: True).steps(200).traced == Job(text).steps(200).traced

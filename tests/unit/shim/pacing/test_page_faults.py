@@ -13,8 +13,8 @@ class Steps:
         self.total = self.ordinal = 0
         self.faults = PageFaultMonitor(lambda: self.total)
 
-    def run(self, *each, traced=False):
-        for faults in each:
+    def run(self, *fault_counts, traced=False):
+        for faults in fault_counts:
             self.ordinal += 1
             self.faults.begin(self.ordinal)
             if traced:

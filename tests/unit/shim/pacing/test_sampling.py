@@ -70,7 +70,7 @@ class Job:
         self.session = Session()
         current = CurrentPolicy(channel.words, Policy.from_text(policy), channel.report, lambda: None, ticks.now)
         self.tracker = Tracker(layout.RUN, lambda: (channel, put, current))
-        self.made = session._run(self._call_tf_sessionrun, SameKindRuns(self.tracker), SimpleNamespace())
+        self.wrapped_run = session._run(self._call_tf_sessionrun, SameKindRuns(self.tracker), SimpleNamespace())
 
     def _call_tf_sessionrun(self, _session, _options, feeds, _fetches, _targets, _metadata):
         error = None
@@ -84,7 +84,7 @@ class Job:
 
     def run(self, *durations, fetches=1):
         for duration in durations:
-            self.made(self.session, None, [duration], [0] * fetches, [], None)
+            self.wrapped_run(self.session, None, [duration], [0] * fetches, [], None)
 
 
 @pytest.fixture
@@ -102,12 +102,12 @@ def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
     for number in range(1, 5001):
         job.run(SHORT)
         assert reader.count(layout.RUN) == number
-    found = [span for span in reader.take(ended=True).spans if span.flags & layout.FLAG_SAMPLED]
-    shown = sum(span.count for span in reader.spans)
-    assert 5000 - 2 * INTERVAL_MAX < shown <= 5000
-    assert 5000 / INTERVAL_MAX / 2 < len(found) < 5000 / 10
-    assert max(span.count for span in found) <= 2 * INTERVAL_MAX
-    assert all(span.total == span.count * SHORT for span in found)
+    sampled = [span for span in reader.take(ended=True).spans if span.flags & layout.FLAG_SAMPLED]
+    represented = sum(span.count for span in reader.spans)
+    assert 5000 - 2 * INTERVAL_MAX < represented <= 5000
+    assert 5000 / INTERVAL_MAX / 2 < len(sampled) < 5000 / 10
+    assert max(span.count for span in sampled) <= 2 * INTERVAL_MAX
+    assert all(span.total == span.count * SHORT for span in sampled)
     assert reader.word("step_ns") == sum(span.total for span in reader.spans)
 
 
@@ -171,7 +171,7 @@ def test_a_selected_step_is_never_only_counted(channel, ticks, reader):
     assert (ordinal, job.tracker.level(ordinal, 1 << 20 | 1 << 10)) == (2000, layout.LEVEL_AUTO)
 
 
-def test_a_new_policy_is_noticed_within_the_steps_left(job, reader):
+def test_a_new_policy_is_noticed_within_two_sampling_intervals(job, reader):
     job.run(*[SHORT] * 3000)
     reader.set_word("policy_mode", layout.MODE_OFF)
     reader.set_word("policy", 1)
@@ -179,7 +179,7 @@ def test_a_new_policy_is_noticed_within_the_steps_left(job, reader):
     assert reader.word("policy_seen") == 1
 
 
-def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_one(job, reader, ticks):
+def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_step(job, reader, ticks):
     for _ in range(600):
         job.run(500_000)
         ticks.now += 50_000_000
@@ -202,19 +202,19 @@ def test_counts_of_threads_are_exact(channel, reader, monkeypatch):
     job = Job(channel, Clock())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    each, threads = 4000, 4
+    count_each, threads = 4000, 4
     try:
-        running = [threading.Thread(target=lambda: job.run(*[0] * each)) for _ in range(threads)]
+        running = [threading.Thread(target=lambda: job.run(*[0] * count_each)) for _ in range(threads)]
         for thread in running:
             thread.start()
         for thread in running:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert job.tracker.next() == threads * each + 1
+    assert job.tracker.next() == threads * count_each + 1
     job.run(0)
-    assert abs(reader.count(layout.RUN) - threads * each) <= threads + 1
-    assert sum(span.count for span in reader.take(ended=True).spans) <= threads * each + threads
+    assert abs(reader.count(layout.RUN) - threads * count_each) <= threads + 1
+    assert sum(span.count for span in reader.take(ended=True).spans) <= threads * count_each + threads
 
 
 def test_a_forked_child_counts_from_one(job, reader):
@@ -247,10 +247,10 @@ def test_a_stopped_tracker_counts_nowhere(job, reader):
 def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
     put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
     policy = CurrentPolicy(channel.words, Policy.from_text(NO_TRACE), channel.report, lambda: None, time.monotonic_ns())
-    made = Tracker(layout.RUN, lambda: (channel, put, policy))
-    made.level(made.next(), 0)
+    run_tracker = Tracker(layout.RUN, lambda: (channel, put, policy))
+    run_tracker.level(run_tracker.next(), 0)
     before = reader.word("self_ns")
-    made.put_timed(time.monotonic_ns() - 1000, 1000, 1, 0, made.untimed)
+    run_tracker.put_timed(time.monotonic_ns() - 1000, 1000, 1, 0, run_tracker.untimed)
     assert reader.word("self_ns") > before
 
 
@@ -270,17 +270,17 @@ def test_a_counted_step_costs_little_more_than_a_call():
     def original(_self, _options, _feeds, _fetches, _targets, _metadata):
         return None
 
-    made = Tracker(layout.RUN, lambda: None)
-    made.words, made.untimed, target = words, itertools.count(1), object()
-    wrapped, this = session._run(original, SameKindRuns(made), SimpleNamespace()), Session()
+    run_tracker = Tracker(layout.RUN, lambda: None)
+    run_tracker.words, run_tracker.untimed, target = words, itertools.count(1), object()
+    wrapped, job_session = session._run(original, SameKindRuns(run_tracker), SimpleNamespace()), Session()
 
-    def took(function):
+    def ns_per_call(function):
         start = time.perf_counter_ns()
         for _ in range(2000):
-            function(this, None, [], [target], [], None)
+            function(job_session, None, [], [target], [], None)
         return (time.perf_counter_ns() - start) / 2000
 
-    bare = min(took(original) for _ in range(20))
-    counted = min(took(wrapped) for _ in range(20))
+    bare = min(ns_per_call(original) for _ in range(20))
+    counted = min(ns_per_call(wrapped) for _ in range(20))
     assert words[layout.COUNTS_AT // 8 + layout.RUN] == 40_000
     assert counted < 20 * bare + 100

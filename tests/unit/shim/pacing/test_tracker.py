@@ -1,4 +1,4 @@
-"""A tracker that several threads, and signal handlers within it, ask about steps."""
+"""A tracker that several threads use at once, and that signal handlers use during its calls."""
 
 import random
 import sys
@@ -21,13 +21,12 @@ from tfprof.shim.pacing.tracker import Tracker
 def tracker(monkeypatch):
     """A tracker under a budget, whose errors are raised."""
     monkeypatch.setattr(guard, "_raise", True)
-    words = [0] * (max(WORD.values()) + 1)
+    words: Any = [0] * (max(WORD.values()) + 1)
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
     channel: Any = SimpleNamespace(words=words, costs=Costs(words), broken=None, report=lambda *_: True)
-    words_: Any = words
-    policy = CurrentPolicy(words_, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
-    made: Any = (channel, lambda *_: None, policy)
-    return Tracker(layout.RUN, lambda: made)
+    policy = CurrentPolicy(words, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
+    parts: Any = (channel, lambda *_: None, policy)
+    return Tracker(layout.RUN, lambda: parts)
 
 
 @pytest.fixture

@@ -37,10 +37,10 @@ class Library:
 
 @pytest.fixture(params=allocations._SWITCHES, ids=["tsl", "tensorflow"])
 def library(request, monkeypatch):
-    made = Library(request.param)
-    monkeypatch.setattr(tf_library, "library", lambda: made)
+    fake_library = Library(request.param)
+    monkeypatch.setattr(tf_library, "library", lambda: fake_library)
     monkeypatch.setattr(allocations, "accelerated", lambda: False)
-    return made
+    return fake_library
 
 
 def test_the_switch_is_on_during_a_session_and_off_after(library):
@@ -69,9 +69,9 @@ def test_with_accelerators_the_switch_is_not_touched(library, monkeypatch):
         assert not library.on
 
 
-@pytest.mark.parametrize("found", [None, object()])
-def test_without_the_switch_nothing_happens(library, monkeypatch, found):
-    monkeypatch.setattr(tf_library, "library", lambda: found)
+@pytest.mark.parametrize("other_library", [None, object()])
+def test_without_the_switch_nothing_happens(library, monkeypatch, other_library):
+    monkeypatch.setattr(tf_library, "library", lambda: other_library)
     with enabled():
         pass
     assert library.log == []

@@ -15,7 +15,7 @@ from tfprof.shim.tensorflow import call_observer
 
 
 class Thing:
-    """Something of the job's."""
+    """A class of the job."""
 
     def method(self, first, second=2, *, third=3):
         """Return the arguments and the depth of the stack."""
@@ -72,7 +72,7 @@ def test_the_function_is_the_same_object_with_the_same_metadata(reported):
 
 
 def test_several_arguments_are_passed_including_cell_variables(reported):
-    call_observer.observe(Thing, "captured", lambda *given: reported.append(given), 2)
+    call_observer.observe(Thing, "captured", lambda *arguments: reported.append(arguments), 2)
     thing = Thing()
     assert thing.captured(5) == (thing, 5)
     assert reported == [(thing, 5)]
@@ -93,7 +93,7 @@ def test_an_exception_shows_no_frame_of_ours(reported):
 
 
 def test_a_tracer_sees_the_same_lines(reported):
-    def seen():
+    def traced_lines():
         lines = []
 
         def trace(frame, event, _argument):
@@ -109,15 +109,15 @@ def test_a_tracer_sees_the_same_lines(reported):
             sys.settrace(None)
         return lines
 
-    before = seen()
+    before = traced_lines()
     call_observer.observe(Thing, "captured", reported.append)
-    assert seen() == before
+    assert traced_lines() == before
     assert len(reported) == 1
 
 
 def test_a_builtin_is_wrapped_in_a_python_function(reported):
     class Counter(collections.Counter[str]):
-        """A class with a builtin of its own."""
+        """A class with a builtin method."""
 
         get = collections.Counter.get
 
@@ -159,7 +159,7 @@ def test_an_error_of_a_callback_is_contained(reported, armed, monkeypatch):
 
 
 def endings(reported):
-    """Return a callback that also reports the end: whether the call failed."""
+    """Return a callback that reports, at the end of a call, whether it failed."""
 
     def callback(_thing):
         return call_observer.EndCallback(reported.append)
@@ -180,7 +180,7 @@ def test_the_end_is_reported_before_the_caller_continues(reported, name, failed)
 
 def test_the_end_of_a_builtin_is_reported(reported):
     class Counter(collections.Counter[str]):
-        """A class with a builtin of its own."""
+        """A class with a builtin method."""
 
         pop = collections.Counter.pop
 

@@ -91,15 +91,15 @@ MANY = 2000
 
 
 def test_calls_that_are_only_counted_share_one_annotation(functions, read):
-    made: list[object] = []
-    step = functions.Function("step", lambda: made.append(sys._getframe(1).f_locals["annotation"]))
+    annotations: list[object] = []
+    step = functions.Function("step", lambda: annotations.append(sys._getframe(1).f_locals["annotation"]))
     for _ in range(MANY):
         step()
-    kept = [annotation for annotation, times in Counter(map(id, made)).items() if times > 1]
-    assert len(kept) == 1
-    found = read()
-    assert found.count(layout.FUNCTION) == MANY
-    assert len(found.of_kind(layout.FUNCTION)) < MANY
+    shared = [annotation for annotation, times in Counter(map(id, annotations)).items() if times > 1]
+    assert len(shared) == 1
+    reader = read()
+    assert reader.count(layout.FUNCTION) == MANY
+    assert len(reader.of_kind(layout.FUNCTION)) < MANY
 
 
 def test_a_counted_call_that_fails_is_recorded_as_failed(functions, read):
@@ -137,9 +137,9 @@ def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
 
 
 def test_versions_without_the_annotation_are_not_patched(armed):
-    bare = eager_tensorflow.module("tensorflow.python.eager.def_function")
-    function.patch(bare)
-    assert not hasattr(bare, "trace")
+    old_module = eager_tensorflow.module("tensorflow.python.eager.def_function")
+    function.patch(old_module)
+    assert not hasattr(old_module, "trace")
 
 
 def hello(read):
@@ -160,10 +160,10 @@ def test_the_hello_has_the_name_of_each_key_once(functions, read, monkeypatch):
 def test_names_of_functions_are_bounded_in_length_and_number_and_by_the_page(functions, read):
     for number in range(100):
         functions.Function(f"{number:03d}\u00e9" + "x" * 100)()
-    found = list(hello(read)["functions"].values())
-    assert 20 < len(found) <= names.NAMES_MAX
-    assert {len(name) for name in found} == {names.LENGTH_MAX}
-    assert [name[:3] for name in found] == [f"{number:03d}" for number in range(len(found))]
+    published = list(hello(read)["functions"].values())
+    assert 20 < len(published) <= names.NAMES_MAX
+    assert {len(name) for name in published} == {names.LENGTH_MAX}
+    assert [name[:3] for name in published] == [f"{number:03d}" for number in range(len(published))]
     assert read().word("hello_size") <= layout.HELLO_MAX
     assert read().word("faults") == 0
 

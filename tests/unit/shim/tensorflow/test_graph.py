@@ -35,7 +35,7 @@ def op(name, *shapes, frames=(("job.py", 1, "main"),)):
 
 
 class Graph:
-    """A graph of fake ops; ``nodes`` are their definitions."""
+    """A graph of fake ops; ``definition`` is its GraphDef."""
 
     def __init__(self, *ops):
         self._lock = threading.RLock()
@@ -46,8 +46,8 @@ class Graph:
         self._weak_variables: list[Any] = []
         self.captures: list[tuple[object, SimpleNamespace]] = []
         self.definition = graph_pb2.GraphDef()
-        for each in ops:
-            self.definition.node.add(name=each.name, op="Fake")
+        for fake_op in ops:
+            self.definition.node.add(name=fake_op.name, op="Fake")
 
     @property
     def version(self):
@@ -59,14 +59,14 @@ class Graph:
     def get_collection(self, name):
         return self.collection if name == "trainable_variables" else self.collections.get(name, [])
 
-    def add(self, each):
-        self.ops.append(each)
-        self.definition.node.add(name=each.name, op="Fake")
+    def add(self, fake_op):
+        self.ops.append(fake_op)
+        self.definition.node.add(name=fake_op.name, op="Fake")
 
 
 @pytest.fixture
 def sent(monkeypatch, channel):
-    monkeypatch.setattr(graph, "serialized", lambda made: made.definition.SerializeToString())
+    monkeypatch.setattr(graph, "serialized", lambda fake_graph: fake_graph.definition.SerializeToString())
     monkeypatch.setattr(graph, "_sent", None)
     return channel
 
@@ -75,12 +75,12 @@ def nodes(record):
     return [node.name for node in graph_pb2.GraphDef.FromString(record.data).node]
 
 
-def test_a_graph_is_sent_once_and_later_only_what_was_added(sent, reader):
-    made = Graph(op("a", [2, 3]), op("b", []))
-    assert graph.ensure_sent(made, sent) > 0
-    assert graph.ensure_sent(made, sent) == 0
-    made.add(op("c", None))
-    graph.ensure_sent(made, sent)
+def test_a_graph_is_sent_once_and_later_only_its_new_nodes(sent, reader):
+    fake_graph = Graph(op("a", [2, 3]), op("b", []))
+    assert graph.ensure_sent(fake_graph, sent) > 0
+    assert graph.ensure_sent(fake_graph, sent) == 0
+    fake_graph.add(op("c", None))
+    graph.ensure_sent(fake_graph, sent)
     records = reader.take().records
     assert [record.kind for record in records] == [layout.GRAPH, layout.FRAMES] * 2
     assert [nodes(record) for record in records[::2]] == [["a", "b"], ["c"]]
@@ -89,47 +89,47 @@ def test_a_graph_is_sent_once_and_later_only_what_was_added(sent, reader):
 
 def test_graphs_are_numbered_and_none_is_kept_alive(sent, reader):
     first, second = Graph(op("a")), Graph(op("b"))
-    for made in (first, second, first):
-        graph.ensure_sent(made, sent)
+    for fake_graph in (first, second, first):
+        graph.ensure_sent(fake_graph, sent)
     assert [record.step for record in reader.take().records] == [1, 1, 2, 2]
-    del first, second, made
+    del first, second, fake_graph
     gc.collect()
     assert len(graph._sent.graphs) == 0
 
 
 def test_after_a_full_ring_a_graph_is_sent_once(sent, reader):
-    made = Graph(op("a"))
+    fake_graph = Graph(op("a"))
     sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
-    graph.ensure_sent(made, sent)
+    graph.ensure_sent(fake_graph, sent)
     reader.take()
-    graph.ensure_sent(made, sent)
-    graph.ensure_sent(made, sent)
+    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, sent)
     assert [record.kind for record in reader.take().records[1:]] == [layout.GRAPH, layout.FRAMES]
 
 
 def test_a_graph_that_is_too_large_is_refused_once(sent, reader):
-    made = Graph(*(op(f"n{number}" + "x" * 4000) for number in range(layout.RING_MIN // 4000 + 1)))
+    fake_graph = Graph(*(op(f"n{number}" + "x" * 4000) for number in range(layout.RING_MIN // 4000 + 1)))
     for _ in range(3):
-        graph.ensure_sent(made, sent)
+        graph.ensure_sent(fake_graph, sent)
     (record,) = reader.take().records
     assert (record.kind, json.loads(record.data)["slug"]) == (layout.REFUSED, "graph-too-large")
 
 
 def test_a_graph_that_another_thread_holds_is_sent_later(sent, reader):
-    made, held, release = Graph(op("a")), threading.Event(), threading.Event()
+    fake_graph, held, release = Graph(op("a")), threading.Event(), threading.Event()
 
     def hold():
-        with made._lock:
+        with fake_graph._lock:
             held.set()
             release.wait(10)
 
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait(10)
-    assert graph.ensure_sent(made, sent) == 0
+    assert graph.ensure_sent(fake_graph, sent) == 0
     release.set()
     holder.join()
-    assert graph.ensure_sent(made, sent) > 0
+    assert graph.ensure_sent(fake_graph, sent) > 0
     assert len(reader.take().records) == 2
 
 
@@ -146,19 +146,21 @@ def variables(record):
     return json.loads(record.data).get("variables")
 
 
-def owned(made, name, whole=False):
-    return SimpleNamespace(op=SimpleNamespace(name=name, graph=made), dtype=SimpleNamespace(is_integer=whole))
+def variable_of(fake_graph, name, is_integer=False):
+    return SimpleNamespace(
+        op=SimpleNamespace(name=name, graph=fake_graph), dtype=SimpleNamespace(is_integer=is_integer)
+    )
 
 
 def test_trainable_variables_of_a_graph_are_sent_once(sent, reader):
-    made, outer = Graph(op("a")), Graph(op("b"))
-    made.collection = [owned(made, "a"), owned(outer, "b"), owned(made, "a")]
-    graph.ensure_sent(made, sent)
-    made.add(op("c"))
-    made.collection.append(owned(made, "c"))
-    graph.ensure_sent(made, sent)
-    made.add(op("d"))
-    graph.ensure_sent(made, sent)
+    fake_graph, outer = Graph(op("a")), Graph(op("b"))
+    fake_graph.collection = [variable_of(fake_graph, "a"), variable_of(outer, "b"), variable_of(fake_graph, "a")]
+    graph.ensure_sent(fake_graph, sent)
+    fake_graph.add(op("c"))
+    fake_graph.collection.append(variable_of(fake_graph, "c"))
+    graph.ensure_sent(fake_graph, sent)
+    fake_graph.add(op("d"))
+    graph.ensure_sent(fake_graph, sent)
     assert [variables(record) for record in reader.take().records[1::2]] == [{"a": None}, {"c": None}, None]
 
 
@@ -171,15 +173,20 @@ def made_by(name, file):
 def test_variables_of_no_model_are_sent_as_state(sent, reader, monkeypatch):
     optimizer = SimpleNamespace(__file__="/lib/optimizer.py")
     monkeypatch.setitem(sys.modules, "tensorflow.python.training.optimizer", optimizer)
-    made = Graph(
+    fake_graph = Graph(
         made_by("w", "/lib/layer.py"), made_by("w/Adam", "/lib/optimizer.py"), made_by("own", "/lib/optimizer.py")
     )
-    w, own = owned(made, "w"), owned(made, "own")
-    copied = SimpleNamespace(_values=(w, owned(made, "w/replica_1")))
-    made.collection = [copied, own]
-    made.collections["variables"] = [copied, own, owned(made, "moving"), owned(made, "global_step", whole=True)]
-    made.collections["local_variables"] = [owned(made, "total")]
-    graph.ensure_sent(made, sent)
+    w, own = variable_of(fake_graph, "w"), variable_of(fake_graph, "own")
+    copied = SimpleNamespace(_values=(w, variable_of(fake_graph, "w/replica_1")))
+    fake_graph.collection = [copied, own]
+    fake_graph.collections["variables"] = [
+        copied,
+        own,
+        variable_of(fake_graph, "moving"),
+        variable_of(fake_graph, "global_step", is_integer=True),
+    ]
+    fake_graph.collections["local_variables"] = [variable_of(fake_graph, "total")]
+    graph.ensure_sent(fake_graph, sent)
     record = json.loads(reader.take().records[1].data)
     assert record["variables"] == {"w": None, "own": None}
     assert record["state"] == dict.fromkeys(["w/replica_1", "global_step", "total", "w/Adam"])
@@ -191,21 +198,25 @@ def test_untrained_weights_of_a_running_model_are_sent(sent, reader):
         weights: Any = ()
         trainable_weights: Any = ()
 
-    made, model = Graph(op("a")), Model()
-    kernel, frozen, count = owned(made, "kernel"), owned(made, "frozen"), owned(made, "count", whole=True)
-    made.collection = [kernel, frozen]
-    made.collections["variables"] = [kernel, frozen, count]
+    fake_graph, model = Graph(op("a")), Model()
+    kernel, frozen, count = (
+        variable_of(fake_graph, "kernel"),
+        variable_of(fake_graph, "frozen"),
+        variable_of(fake_graph, "count", is_integer=True),
+    )
+    fake_graph.collection = [kernel, frozen]
+    fake_graph.collections["variables"] = [kernel, frozen, count]
     model.weights, model.trainable_weights = [kernel, frozen, count], [kernel]
     graph.ensure_sent(Graph(op("b")), sent)
     models.remember(model)
-    graph.ensure_sent(made, sent)
+    graph.ensure_sent(fake_graph, sent)
     record = json.loads(reader.take().records[3].data)
     assert record["variables"] == {"kernel": None, "frozen": None}
     assert record["others"] == {"frozen": None, "count": None}
     assert "state" not in record
     model.trainable_weights = [kernel, frozen]
-    made.add(op("thawed"))
-    graph.ensure_sent(made, sent)
+    fake_graph.add(op("thawed"))
+    graph.ensure_sent(fake_graph, sent)
     record = json.loads(reader.take().records[-1].data)
     assert (record["variables"], "others" in record) == ({"frozen": None}, False)
     del model
@@ -214,21 +225,21 @@ def test_untrained_weights_of_a_running_model_are_sent(sent, reader):
 
 
 def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):
-    made = Graph(op("a"))
-    made.collection = [owned(made, "a")]
+    fake_graph = Graph(op("a"))
+    fake_graph.collection = [variable_of(fake_graph, "a")]
     sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
-    graph.ensure_sent(made, sent)
+    graph.ensure_sent(fake_graph, sent)
     reader.take()
-    graph.ensure_sent(made, sent)
+    graph.ensure_sent(fake_graph, sent)
     assert variables(reader.take().records[-1]) == {"a": None}
 
 
 class Variable:
     """A variable that functions use by its handle."""
 
-    def __init__(self, name, sizes, trainable=True, whole=False):
+    def __init__(self, name, sizes, trainable=True, is_integer=False):
         self.handle = object()
-        self.dtype = SimpleNamespace(is_integer=whole)
+        self.dtype = SimpleNamespace(is_integer=is_integer)
         self._unique_id = name
         self.shape = Shape(sizes)
         self.trainable = trainable
@@ -236,16 +247,16 @@ class Variable:
 
 def function(*names, uses):
     """Return the graph of a function; ``uses`` has the name of the placeholder of each variable."""
-    made = Graph(*map(op, names))
-    made._weak_variables = [weakref.ref(variable) for variable in uses]
-    made.captures = [(v.handle, SimpleNamespace(op=SimpleNamespace(name=name))) for v, name in uses.items()]
-    return made
+    fake_graph = Graph(*map(op, names))
+    fake_graph._weak_variables = [weakref.ref(variable) for variable in uses]
+    fake_graph.captures = [(v.handle, SimpleNamespace(op=SimpleNamespace(name=name))) for v, name in uses.items()]
+    return fake_graph
 
 
 def test_each_variable_is_sent_once_for_the_function_that_uses_it(sent, reader):
-    kernel, step, seen = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
-    batches = Variable("b_4", [], whole=True)
-    inner = function("inner", uses={kernel: "dense/resource", seen: "seen", batches: "batches"})
+    kernel, step, count = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
+    batches = Variable("b_4", [], is_integer=True)
+    inner = function("inner", uses={kernel: "dense/resource", count: "seen", batches: "batches"})
     outer = function("outer", uses={kernel: "4711", step: "step"})
     outer._functions = {"f": SimpleNamespace(graph=inner)}
     graph.ensure_functions_sent(outer, sent)
@@ -257,12 +268,12 @@ def test_each_variable_is_sent_once_for_the_function_that_uses_it(sent, reader):
     assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
 
 
-def test_weights_are_trained_or_not_as_their_model_has_them(sent, reader):
+def test_a_weight_is_trained_if_its_model_trains_it(sent, reader):
     class Model:
         def __init__(self, trained, others):
             self.trainable_weights, self.weights = trained, trained + others
 
-    Model.weights = Model.trainable_weights = None  # of the class: attributes of an object make no model
+    Model.weights = Model.trainable_weights = None  # set on the class: attributes of an instance alone make no model
     kernel, frozen, mean = Variable("k", [3]), Variable("f", [4]), Variable("m", [5], trainable=False)
     slot, loose = Variable("s", [6], trainable=False), Variable("l", [7])
     model = Model([kernel], [frozen, mean])
@@ -305,13 +316,13 @@ def test_a_variable_that_cannot_be_examined_hides_no_other(sent, reader):
 
         op = handle
 
-    closed, gone, fine = Closed(), Variable("g_1", [1]), Variable("f_2", None)
-    made = function("f", uses={gone: "gone", fine: "fine"})
-    made._weak_variables.insert(0, weakref.ref(closed))
-    made.collection = [closed, owned(made, "own")]
+    closed, gone, intact = Closed(), Variable("g_1", [1]), Variable("f_2", None)
+    fake_graph = function("f", uses={gone: "gone", intact: "fine"})
+    fake_graph._weak_variables.insert(0, weakref.ref(closed))
+    fake_graph.collection = [closed, variable_of(fake_graph, "own")]
     del gone
     gc.collect()
-    graph.ensure_functions_sent(made, sent)
+    graph.ensure_functions_sent(fake_graph, sent)
     assert variables(reader.take().records[1]) == {"fine": None, "own": None}
     assert sent.words[layout.JOB_WORDS["faults"] // 8] == 2
 
@@ -324,13 +335,13 @@ def test_shapes_are_encoded_as_by_protobuf(outputs, first):
     ops = [op(f"node{number}", *shapes) for number, shapes in enumerate(outputs)]
     raw = Graph(*ops).definition.SerializeToString()
     parsed = graph_pb2.GraphDef.FromString(b"".join(graph.with_shapes(raw, first, graph.shapes(ops), True)))
-    assert [node.name for node in parsed.node] == [each.name for each in ops[first:]]
+    assert [node.name for node in parsed.node] == [fake_op.name for fake_op in ops[first:]]
     for node, shapes in zip(parsed.node, outputs[first:], strict=True):
-        found = [
+        decoded = [
             None if shape.unknown_rank else [None if dim.size == -1 else dim.size for dim in shape.dim]
             for shape in node.attr["_output_shapes"].list.shape
         ]
-        assert found == shapes
+        assert decoded == shapes
 
 
 def test_weights_are_left_out_of_a_node(sent):
@@ -349,22 +360,22 @@ def test_each_frame_is_stored_once():
 
 
 def test_first_lines_of_functions_are_sent_where_they_are_known():
-    made, plain = op("a", frames=(("job.py", 9, "main"), ("lib.py", 3, "layer"))), op("b")
-    assert "starts" not in graph.frames([made, plain])
-    made._traceback[1].func_start_lineno = 2
-    table = graph.frames([made, plain, made])
+    with_frames, plain = op("a", frames=(("job.py", 9, "main"), ("lib.py", 3, "layer"))), op("b")
+    assert "starts" not in graph.frames([with_frames, plain])
+    with_frames._traceback[1].func_start_lineno = 2
+    table = graph.frames([with_frames, plain, with_frames])
     assert (table["frames"], table["starts"]) == ([(0, 9, 0), (1, 3, 1), (0, 1, 0)], [-1, 2, -1])
 
 
 def test_an_op_without_frames_is_left_out():
-    made = SimpleNamespace(name="copied", traceback=None)
-    assert graph.frames([made])["nodes"] == {}
+    copied_op = SimpleNamespace(name="copied", traceback=None)
+    assert graph.frames([copied_op])["nodes"] == {}
 
 
 def test_a_graph_whose_variables_fail_keeps_its_frames(sent, reader, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
-    made = Graph(op("a"))
-    made.get_collection = None  # type: ignore[method-assign, assignment]
-    graph.ensure_sent(made, sent)
+    fake_graph = Graph(op("a"))
+    fake_graph.get_collection = None  # type: ignore[method-assign, assignment]
+    graph.ensure_sent(fake_graph, sent)
     definition, record = reader.take().records
     assert (nodes(definition), list(json.loads(record.data)["frames"])) == (["a"], [[0, 1, 0]])

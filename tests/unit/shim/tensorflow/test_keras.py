@@ -37,15 +37,15 @@ def counted(reader, kind, flag=0):
 
 def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
     fit(kit[2], epochs=3, calls=4)
-    found = read()
-    (whole,) = found.of_kind(layout.FIT)
-    epochs = found.of_kind(layout.EPOCH)
+    reader = read()
+    (whole_fit,) = reader.of_kind(layout.FIT)
+    epochs = reader.of_kind(layout.EPOCH)
     assert [span.ordinal for span in epochs] == [1, 2, 3]
-    assert counted(found, layout.BATCH) == 12
-    assert {span.parent for span in found.of_kind(layout.BATCH)} == {1, 2, 3}
-    for span in [*epochs, *found.of_kind(layout.BATCH)]:
-        assert whole.start <= span.start
-        assert span.start + span.total <= whole.start + whole.total
+    assert counted(reader, layout.BATCH) == 12
+    assert {span.parent for span in reader.of_kind(layout.BATCH)} == {1, 2, 3}
+    for span in [*epochs, *reader.of_kind(layout.BATCH)]:
+        assert whole_fit.start <= span.start
+        assert span.start + span.total <= whole_fit.start + whole_fit.total
 
 
 def test_the_timing_of_each_batch_counts_as_cost(kit, read, monkeypatch):
@@ -58,8 +58,8 @@ def test_the_timing_of_each_batch_counts_as_cost(kit, read, monkeypatch):
 
 
 def test_callbacks_are_called_as_without_tfprof(kit, read):
-    heard = fit(kit[2], epochs=1, calls=1).heard
-    assert heard == [
+    calls = fit(kit[2], epochs=1, calls=1).heard
+    assert calls == [
         ("on_train_begin",),
         ("on_epoch_begin", 0),
         ("on_train_batch_begin", 0),
@@ -71,11 +71,11 @@ def test_callbacks_are_called_as_without_tfprof(kit, read):
 
 def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
     fit(kit[2], epochs=2, calls=2, validate=3)
-    found = read()
-    assert [span.parent for span in found.of_kind(layout.EVALUATE)] == [1, 2]
-    assert counted(found, layout.TEST_BATCH) == 6
-    assert counted(found, layout.BATCH) == 4
-    assert counted(found, layout.FIT) == 1
+    reader = read()
+    assert [span.parent for span in reader.of_kind(layout.EVALUATE)] == [1, 2]
+    assert counted(reader, layout.TEST_BATCH) == 6
+    assert counted(reader, layout.BATCH) == 4
+    assert counted(reader, layout.FIT) == 1
 
 
 def test_several_batches_in_one_call_count_as_several_up_to_the_end_of_the_data(kit, read):
@@ -98,27 +98,27 @@ def test_a_validation_counts_the_batches_of_its_own_data(kit, read, source, numb
     model = kit[2].Model(steps_per_execution=4)
     setattr(model, source, types.SimpleNamespace(**{number: 7}))
     model.fit(kit[2].CallbackList(model, steps=12), epochs=2, calls=3, validate=2)
-    found = read()
-    assert [span.count for span in found.of_kind(layout.TEST_BATCH)] == [4, 3, 4, 3]
-    assert counted(found, layout.BATCH) == 24
+    reader = read()
+    assert [span.count for span in reader.of_kind(layout.TEST_BATCH)] == [4, 3, 4, 3]
+    assert counted(reader, layout.BATCH) == 24
 
 
 def test_a_batch_without_data_is_no_step(kit, read):
-    def runs_dry(left):
+    def runs_dry(remaining):
         def work():
-            left[0] -= 1
-            if left[0] < 0:
+            remaining[0] -= 1
+            if remaining[0] < 0:
                 raise StopIteration
 
         return work
 
     for _ in range(2):
         fit(kit[2], calls=9, work=runs_dry([3]))
-    found = read()
-    assert counted(found, layout.BATCH) == 6
-    numbers = [span.ordinal + more for span in found.of_kind(layout.BATCH) for more in range(span.count)]
+    reader = read()
+    assert counted(reader, layout.BATCH) == 6
+    numbers = [span.ordinal + offset for span in reader.of_kind(layout.BATCH) for offset in range(span.count)]
     assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
-    assert not counted(found, layout.FIT, layout.FLAG_FAILED)
+    assert not counted(reader, layout.FIT, layout.FLAG_FAILED)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the user's")])
@@ -133,21 +133,21 @@ def test_a_fit_that_an_exception_ends_is_flagged_and_the_exception_is_the_same(k
     del caught
     error.__traceback__ = None
     gc.collect()
-    found = read()
-    assert [counted(found, kind, layout.FLAG_FAILED) for kind in (layout.FIT, layout.EPOCH, layout.BATCH)] == [1, 1, 1]
+    reader = read()
+    assert [counted(reader, kind, layout.FLAG_FAILED) for kind in (layout.FIT, layout.EPOCH, layout.BATCH)] == [1, 1, 1]
 
 
-def test_a_new_fit_ends_one_whose_exception_is_still_held(kit, read):
+def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(kit, read):
     def work():
         raise ValueError
 
     with pytest.raises(ValueError) as held:
         fit(kit[2], work=work)
     fit(kit[2], calls=2)
-    found = read()
-    assert counted(found, layout.FIT) == 2
-    assert counted(found, layout.FIT, layout.FLAG_FAILED) == 1
-    assert all(span.parent == 2 for span in found.of_kind(layout.BATCH) if not span.flags & layout.FLAG_FAILED)
+    reader = read()
+    assert counted(reader, layout.FIT) == 2
+    assert counted(reader, layout.FIT, layout.FLAG_FAILED) == 1
+    assert all(span.parent == 2 for span in reader.of_kind(layout.BATCH) if not span.flags & layout.FLAG_FAILED)
     assert held.value.__traceback__ is not None
 
 
@@ -159,11 +159,11 @@ def test_fits_left_open_are_failed_when_the_process_ends(kit, read):
 
 
 def test_methods_keep_their_metadata(kit, armed):
-    tapped = kit[2].CallbackList
-    method = tapped.on_train_begin
+    observed = kit[2].CallbackList
+    method = observed.on_train_begin
     armed.disarm()
-    assert tapped.on_train_begin is method
-    assert inspect.isfunction(tapped.__dict__["on_train_begin"])
+    assert observed.on_train_begin is method
+    assert inspect.isfunction(observed.__dict__["on_train_begin"])
     assert str(inspect.signature(method)) == "(self, *arguments)"
     function.local.thread_state.keras_calls.clear()
 
@@ -212,7 +212,7 @@ def counts(armed):
 def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
     _, functions, module = kit
     step = functions.Function("step")
-    found: list[list[int]] = []
+    counts_of_child: list[list[int]] = []
 
     def steps():
         for _ in range(3):
@@ -221,16 +221,16 @@ def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
         return counts(armed)
 
     def work():
-        if not found:
-            found.append(in_child(steps))
+        if not counts_of_child:
+            counts_of_child.append(in_child(steps))
 
     fit(module, epochs=1, calls=2, work=work)
-    assert found == [[1, 2, 6, 2, 3]]
+    assert counts_of_child == [[1, 2, 6, 2, 3]]
     assert counts(armed) == [1, 1, 2, 0, 0]
 
 
-def test_a_forked_child_that_goes_on_with_a_fit_counts_the_rest_of_it(kit, armed):
-    module, reader = kit[2], os.pipe()
+def test_a_forked_child_that_continues_a_fit_counts_its_remaining_steps(kit, armed):
+    module, pipe = kit[2], os.pipe()
     turns: list[str | None] = []
 
     def work():
@@ -241,10 +241,10 @@ def test_a_forked_child_that_goes_on_with_a_fit_counts_the_rest_of_it(kit, armed
 
     fit(module, epochs=1, calls=4, work=work)
     if "child" in turns:
-        os.write(reader[1], json.dumps(counts(armed)).encode())
+        os.write(pipe[1], json.dumps(counts(armed)).encode())
         os._exit(0)
     os.wait()
-    assert json.loads(os.read(reader[0], 1000)) == [1, 0, 2, 0, 0]
+    assert json.loads(os.read(pipe[0], 1000)) == [1, 0, 2, 0, 0]
     assert counts(armed) == [1, 1, 4, 0, 0]
-    for each in reader:
-        os.close(each)
+    for end in pipe:
+        os.close(end)

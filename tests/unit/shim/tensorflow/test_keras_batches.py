@@ -1,4 +1,4 @@
-"""Single batches of Keras, with a fake Keras of both kinds."""
+"""Single batches of Keras: as function calls, and as session runs, of a fake Keras."""
 
 import threading
 
@@ -54,9 +54,9 @@ def test_a_single_batch_is_a_batch_and_the_next_call_is_not(kit, read):
     for _ in range(3):
         model.train_on_batch(step)
     step()
-    found = read()
-    assert counted(found, layout.BATCH) == 3
-    assert counted(found, layout.FUNCTION) == 1
+    reader = read()
+    assert counted(reader, layout.BATCH) == 3
+    assert counted(reader, layout.FUNCTION) == 1
 
 
 def test_short_single_batches_are_sampled_and_each_failure_is_recorded(kit, read):
@@ -74,22 +74,22 @@ def test_short_single_batches_are_sampled_and_each_failure_is_recorded(kit, read
     for _ in range(3):
         with pytest.raises(ValueError):
             model.train_on_batch(step)
-    found = read()
-    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (MANY + 3, 0)
-    assert len(found.of_kind(layout.BATCH)) < MANY
-    assert counted(found, layout.BATCH, layout.FLAG_FAILED) == 3
+    reader = read()
+    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (MANY + 3, 0)
+    assert len(reader.of_kind(layout.BATCH)) < MANY
+    assert counted(reader, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
-def test_a_batch_that_fails_early_leaves_its_kind_to_no_other_call(kit, read):
+def test_after_a_batch_that_fails_early_the_next_call_is_a_function_call(kit, read):
     step = kit[0].Function("train_function")
     with pytest.raises(TypeError):
         kit[1].Model().train_on_batch(None)
     step()
-    found = read()
-    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (0, 1)
+    reader = read()
+    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (0, 1)
 
 
-def test_calls_are_counted_beside_a_thread_that_left_its_kind_to_no_call(kit, read):
+def test_calls_are_counted_while_another_thread_has_a_batch_that_failed_early(kit, read):
     step = kit[0].Function("train_function")
     model = kit[1].Model()
 
@@ -103,10 +103,10 @@ def test_calls_are_counted_beside_a_thread_that_left_its_kind_to_no_call(kit, re
     for _ in range(MANY):
         step()
         model.train_on_batch(step)
-    found = read()
-    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (MANY, MANY)
-    assert len(found.of_kind(layout.BATCH)) < MANY
-    assert len(found.of_kind(layout.FUNCTION)) < MANY
+    reader = read()
+    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (MANY, MANY)
+    assert len(reader.of_kind(layout.BATCH)) < MANY
+    assert len(reader.of_kind(layout.FUNCTION)) < MANY
 
 
 # -- batches of session runs ---------------------------------------------------------------------
@@ -120,10 +120,10 @@ def test_short_batches_of_runs_are_sampled_and_each_failure_is_recorded(model, r
             model.train_on_batch(fail)
     for _ in range(MANY):
         model.train_on_batch(bool)
-    found = read()
-    assert found.count(layout.BATCH) == 2 * MANY + 3
-    assert len(found.of_kind(layout.BATCH)) < MANY
-    assert counted(found, layout.BATCH, layout.FLAG_FAILED) == 3
+    reader = read()
+    assert reader.count(layout.BATCH) == 2 * MANY + 3
+    assert len(reader.of_kind(layout.BATCH)) < MANY
+    assert counted(reader, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
 def test_a_traced_run_belongs_to_its_batch_even_if_the_batch_is_only_counted(model, read):
@@ -140,19 +140,19 @@ def test_a_traced_run_belongs_to_its_batch_even_if_the_batch_is_only_counted(mod
     for _ in range(MANY):
         model.train_on_batch(traced)
     assert numbers == list(range(MANY + 1, 2 * MANY + 1))
-    found = read()
-    traced_spans = [span for span in found.of_kind(layout.BATCH) if span.flags & layout.FLAG_TRACED]
+    reader = read()
+    traced_spans = [span for span in reader.of_kind(layout.BATCH) if span.flags & layout.FLAG_TRACED]
     assert all(span.ordinal > MANY and span.total > 0 for span in traced_spans)
     assert MANY // 2 < sum(span.count for span in traced_spans) <= MANY
-    assert found.count(layout.BATCH) == 2 * MANY
+    assert reader.count(layout.BATCH) == 2 * MANY
 
 
 def test_calls_within_a_counted_batch_are_no_steps(model, kit, read):
     step = kit[0].Function("inner")
     for _ in range(MANY):
         model.train_on_batch(step)
-    found = read()
-    assert (found.count(layout.BATCH), found.count(layout.FUNCTION)) == (MANY, 0)
+    reader = read()
+    assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (MANY, 0)
     step()
     assert read().count(layout.FUNCTION) == 1
 
@@ -189,12 +189,12 @@ def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch
         model.train_on_batch(bool)
     with pytest.raises(ValueError):
         model.train_on_batch(fail)
-    found = read()
-    assert found.count(layout.BATCH) == MANY + 1
-    assert counted(found, layout.BATCH, layout.FLAG_FAILED) == 1
+    reader = read()
+    assert reader.count(layout.BATCH) == MANY + 1
+    assert counted(reader, layout.BATCH, layout.FLAG_FAILED) == 1
 
 
-def test_the_kinds_of_eager_batches_have_a_budget(model, armed):
+def test_the_kind_of_single_batches_has_a_budget(model, armed):
     state = core.state()
     assert layout.BATCH not in state.budgeted_kinds
     core.tracker(layout.BATCH, True)

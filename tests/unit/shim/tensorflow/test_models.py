@@ -6,13 +6,13 @@ from tfprof.shim.tensorflow import models
 
 
 class Weight:
-    """A variable of TensorFlow's."""
+    """A fake variable of TensorFlow."""
 
     handle = 1
 
 
 class Model:
-    """A model of Keras's."""
+    """A fake model of Keras."""
 
     def __init__(self, trained=(), others=()):
         self._trained, self._others = list(trained), list(others)
@@ -98,8 +98,8 @@ def test_a_model_that_cannot_be_examined_hides_no_other():
     assert models.Weights([Broken(), Model([kernel])]).trained == {id(kernel): True}
 
 
-def test_no_code_of_the_jobs_runs_in_the_search():
-    ran = []
+def test_no_code_of_the_job_runs_in_the_search():
+    accesses = []
 
     class Proxy:
         """Like a proxy of a web framework outside of its context."""
@@ -107,20 +107,20 @@ def test_no_code_of_the_jobs_runs_in_the_search():
         __slots__ = ()
 
         def __getattribute__(self, name):
-            ran.append(name)
+            accesses.append(name)
             raise RuntimeError("outside of the context")
 
     class Dynamic:
         @property
         def __dict__(self):  # type: ignore[override]
-            ran.append("__dict__")
+            accesses.append("__dict__")
             raise RuntimeError("outside of the context")
 
     class Lazy(ModuleType):
         def __getattribute__(self, name):
-            ran.append(name)
+            accesses.append(name)
             return super().__getattribute__(name)
 
     parts = (Proxy(), Dynamic(), Lazy("lazy"), SimpleNamespace(model=MODEL))
     assert models.of((lambda: parts, ())) == [MODEL]
-    assert ran == []
+    assert accesses == []

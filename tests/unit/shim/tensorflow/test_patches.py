@@ -14,13 +14,13 @@ from tfprof.shim import core
 @pytest.mark.parametrize("row", core.FRAMEWORKS, ids=lambda row: row.NAME)
 def test_every_patch_names_a_function_of_one_argument(row):
     folder = Path(row.__file__).parent
-    for ours, function in set(row.PATCHES.values()):
-        found = {
+    for patch_module, function in set(row.PATCHES.values()):
+        functions = {
             node.name: node
-            for node in ast.parse((folder / f"{ours}.py").read_text()).body
+            for node in ast.parse((folder / f"{patch_module}.py").read_text()).body
             if isinstance(node, ast.FunctionDef)
         }
-        assert len(found[function].args.args) == 1, (ours, function)
+        assert len(functions[function].args.args) == 1, (patch_module, function)
 
 
 def test_no_module_of_a_job_is_in_two_rows():
@@ -30,21 +30,21 @@ def test_no_module_of_a_job_is_in_two_rows():
 
 def module(monkeypatch, name, **attributes):
     """Add a fake module to `sys.modules`."""
-    made = ModuleType(name)
-    vars(made).update(attributes)
-    monkeypatch.setitem(sys.modules, name, made)
-    return made
+    fake_module = ModuleType(name)
+    vars(fake_module).update(attributes)
+    monkeypatch.setitem(sys.modules, name, fake_module)
+    return fake_module
 
 
 @pytest.mark.parametrize("version", ["3.1", None])
 def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, read, monkeypatch, version):
-    here = "tfprof.shim.other"
+    package = "tfprof.shim.other"
     patched: list[ModuleType] = []
-    module(monkeypatch, f"{here}.loop", patch=patched.append)
+    module(monkeypatch, f"{package}.loop", patch=patched.append)
     row = module(
         monkeypatch,
-        f"{here}.patches",
-        __package__=here,
+        f"{package}.patches",
+        __package__=package,
         NAME="other",
         VERSION=("other.about", "__version__"),
         PATCHES={"other.training": ("loop", "patch")},

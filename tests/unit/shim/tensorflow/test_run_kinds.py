@@ -10,7 +10,7 @@ class Op:
 
     def __init__(self, kind, *inputs, after=(), name=None):
         self.type, self.name = kind, name or f"{kind}_{id(self)}"
-        self.inputs = [type("Tensor", (), {"op": each}) for each in inputs]
+        self.inputs = [type("Tensor", (), {"op": op}) for op in inputs]
         self.control_inputs = list(after)
 
 
@@ -22,7 +22,7 @@ class Graph:
 
     def get_collection(self, _name):
         """Return the variables."""
-        return [type("Variable", (), {"op": each}) for each in self.steps]
+        return [type("Variable", (), {"op": op}) for op in self.steps]
 
 
 W, STEP, COUNTER = Op("VarHandleOp"), Op("VariableV2", name="scope/steps"), Op("VariableV2")
@@ -77,14 +77,14 @@ def test_the_kind_of_a_run_follows_from_its_ops(fetched, kind):
 
 def test_the_number_of_examined_ops_is_limited():
     class Endless(Op):
-        looked = 0
+        examined = 0
 
         def __init__(self):
             super().__init__("Relu")
 
         @property
         def control_inputs(self):
-            Endless.looked += 1
+            Endless.examined += 1
             return [Endless()]
 
         @control_inputs.setter
@@ -92,7 +92,7 @@ def test_the_number_of_examined_ops_is_limited():
             pass
 
     assert kind_of(Graph(), [Endless()]) == layout.RUN
-    assert Endless.looked <= 2 * OPS_MAX
+    assert Endless.examined <= 2 * OPS_MAX
 
 
 def test_keys_differ_between_sets_of_fetches_and_targets():

@@ -1,4 +1,4 @@
-"""Writing into a buffer of the job's, with fake buffers."""
+"""Writing into a buffer of the job, with fake buffers."""
 
 from types import SimpleNamespace
 
@@ -14,8 +14,8 @@ def test_buffers_of_an_unknown_layout_are_not_usable(monkeypatch):
     native = SimpleNamespace(
         TF_NewBuffer=Impostor,
         TF_NewBufferFromString=lambda _data: Impostor(),
-        TF_DeleteBuffer=lambda _made: None,
-        TF_GetBuffer=lambda _made: b"",
+        TF_DeleteBuffer=lambda _buffer: None,
+        TF_GetBuffer=lambda _buffer: b"",
     )
     assert not tf_buffer.usable(native)
 
@@ -26,7 +26,7 @@ def test_an_invalid_address_is_an_error_and_no_crash(monkeypatch):
     native = SimpleNamespace(
         TF_NewBuffer=lambda: wild,
         TF_NewBufferFromString=lambda _data: wild,
-        TF_DeleteBuffer=lambda _made: None,
-        TF_GetBuffer=lambda _made: b"",
+        TF_DeleteBuffer=lambda _buffer: None,
+        TF_GetBuffer=lambda _buffer: b"",
     )
     assert not tf_buffer.usable(native)

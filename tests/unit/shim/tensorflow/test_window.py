@@ -22,7 +22,7 @@ from tfprof.shim.tensorflow.step import Step
 
 #: A library of TensorFlow whose profiler is free.
 FREE = types.SimpleNamespace(
-    TFE_NewProfiler=object, TFE_ProfilerIsOk=lambda _made: True, TFE_DeleteProfiler=lambda _made: None
+    TFE_NewProfiler=object, TFE_ProfilerIsOk=lambda _profiler: True, TFE_DeleteProfiler=lambda _profiler: None
 )
 
 
@@ -34,7 +34,7 @@ def threads():
 def fake(monkeypatch, armed):
     state, _, _ = eager_tensorflow.install(monkeypatch)
     window.patch(importlib.import_module(profiler.MODULE))
-    fresh: dict[str, object] = {
+    initial: dict[str, object] = {
         "current": None,
         "_refused_slugs": set(),
         "_failed_windows": {},
@@ -42,7 +42,7 @@ def fake(monkeypatch, armed):
         "_server_started": False,
         "_ending": False,
     }
-    for name, value in fresh.items():
+    for name, value in initial.items():
         monkeypatch.setattr(window, name, value)
     yield state
     window.drop_current()
@@ -88,16 +88,16 @@ def test_nothing_records_between_steps(fake, read, monkeypatch):
 
 
 def test_nothing_is_printed_and_no_thread_or_file_remains(fake, read, capfd):
-    before, running = set(os.listdir("/dev/shm")), threads()
+    files_before, threads_before = set(os.listdir("/dev/shm")), threads()
     run(6)
     assert windows(read())
     assert capfd.readouterr() == ("", "")
-    assert set(os.listdir("/dev/shm")) == before
-    assert_no_thread_is_left(running)
+    assert set(os.listdir("/dev/shm")) == files_before
+    assert_no_new_thread(threads_before)
 
 
-def assert_no_thread_is_left(before):
-    until(lambda: not threads() - before, "the end of all new threads", patience_s=5.0)
+def assert_no_new_thread(threads_before):
+    until(lambda: not threads() - threads_before, "the end of all new threads", patience_s=5.0)
 
 
 def test_a_policy_of_all_traces_every_step(fake, read, monkeypatch):
@@ -119,7 +119,7 @@ def test_the_policy_off_opens_no_window(fake, read, monkeypatch):
     assert sum(span.count for span in read().of_kind(layout.BATCH)) == 9
 
 
-def test_a_session_of_the_jobs_own_keeps_ours_out_and_is_reported_once(fake, read):
+def test_a_session_of_the_job_prevents_windows_and_is_reported_once(fake, read):
     session = object.__new__(importlib.import_module(profiler.MODULE).ProfilerSession)
     fake.active = weakref.ref(session)
     run(8)
@@ -127,7 +127,7 @@ def test_a_session_of_the_jobs_own_keeps_ours_out_and_is_reported_once(fake, rea
     assert fake.active() is session
 
 
-def test_a_window_is_dropped_for_a_session_of_the_jobs_own_and_counted_as_lost(fake, read):
+def test_a_window_is_dropped_for_a_session_of_the_job_and_counted_as_lost(fake, read):
     own = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(number):
@@ -162,7 +162,7 @@ def test_an_export_that_fails_loses_only_its_window(fake, read, monkeypatch):
     assert sum(span.count for span in read().of_kind(layout.BATCH)) == 7
 
 
-def test_data_that_fits_no_ring_is_refused_unread_and_given_up_after_some_tries(fake, read, monkeypatch):
+def test_data_larger_than_the_ring_is_refused_unread_and_tracing_ends_after_some_tries(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     fake.export = lambda: bytes(core.channel().ring_bytes)
     run(5)
@@ -187,7 +187,7 @@ def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatc
     assert fake.log == ["start", "drop"] * 3
     assert read().word("dropped_traces") == 3
     assert slugs(read()) == ["window-too-long"]
-    assert_no_thread_is_left(running)
+    assert_no_new_thread(running)
 
 
 def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypatch):
@@ -197,12 +197,12 @@ def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypa
     )  # on a loaded machine the process grows slowly
     monkeypatch.setattr(window, "_GROWTH_MAX_KIB", 4 << 10)
     monkeypatch.setattr(window, "_RETRY_GROWTH_MAX_KIB", 2 << 10)
-    kept = []
+    blocks = []
 
     def grow(_number):
         deadline = time.monotonic() + 5
         while fake.active is not None and time.monotonic() < deadline:
-            kept.append(b"x" * (1 << 20))
+            blocks.append(b"x" * (1 << 20))
             time.sleep(0.001)
 
     running = threads()
@@ -210,7 +210,7 @@ def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypa
     assert fake.log == ["start", "drop"] * 2
     assert read().word("dropped_traces") == 2
     assert slugs(read()) == ["window-too-large"]
-    assert_no_thread_is_left(running)
+    assert_no_new_thread(running)
 
 
 def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake, read, monkeypatch):
@@ -229,7 +229,7 @@ def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake,
     assert slugs(read()) == ["window-too-long"]
 
 
-def test_windows_that_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
+def test_windows_that_would_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(1)
     channel = core.channel()
@@ -250,7 +250,7 @@ def test_a_dropped_step_leaves_no_window_and_no_count(fake, read, monkeypatch):
     assert len(windows(read())) == 1
 
 
-def test_steps_of_another_thread_are_not_traced_meanwhile(fake, read, monkeypatch):
+def test_steps_of_another_thread_are_not_traced_during_a_window(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     outer = Step(tracker, tracker.next(), 0, True)
@@ -261,13 +261,13 @@ def test_steps_of_another_thread_are_not_traced_meanwhile(fake, read, monkeypatc
     assert [first for first, _, _, _ in windows(read())] == [1]
 
 
-def test_no_python_code_of_ours_runs_while_tensorflow_reads_the_options():
+def test_no_python_code_of_the_shim_runs_while_tensorflow_reads_the_options():
     events = []
     option = profiler._OPTIONS["host_tracer_level"]
     sys.setprofile(lambda _frame, event, _arg: events.append(event))
-    found = operator.index(option), int(option)
+    values = operator.index(option), int(option)
     sys.setprofile(None)
-    assert found == (3, 3)
+    assert values == (3, 3)
     assert "call" not in events
     assert not hasattr(option, "__bool__")
 
@@ -325,14 +325,14 @@ def test_a_window_that_another_thread_is_opening_is_dropped_there(fake, read, mo
     other.join()
     step.end()
     eager_tensorflow.log("the job's")
-    of_own = ["start"] if by == "session" else []
-    assert fake.log == ["start", "drop", *of_own]
-    assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED] * len(of_own) + ["the job's"]
+    starts_of_job = ["start"] if by == "session" else []
+    assert fake.log == ["start", "drop", *starts_of_job]
+    assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED] * len(starts_of_job) + ["the job's"]
     assert read().word("dropped_traces") == read().word("traced") == 0
     assert slugs(read()) == (["profiler-busy"] if by == "session" else [])
 
 
-def test_no_session_of_ours_starts_while_the_job_starts_its_own(fake, read, monkeypatch):
+def test_no_window_opens_while_the_job_starts_its_own_session(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     own = importlib.import_module(profiler.MODULE).ProfilerSession()
     tracker = core.tracker(layout.BATCH)
@@ -358,7 +358,7 @@ def test_no_session_of_ours_starts_while_the_job_starts_its_own(fake, read, monk
     assert [first for first, _, _, _ in windows(read())] == [3]
 
 
-def test_a_session_of_the_jobs_own_waits_for_a_run_that_holds_the_profiler(fake, read):
+def test_a_session_of_the_job_waits_for_a_run_that_holds_the_profiler(fake, read):
     own = importlib.import_module(profiler.MODULE).ProfilerSession()
     hold = profiler_lock.take(FREE)
     assert hold
@@ -455,7 +455,7 @@ def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, re
     assert read().word("dropped_traces") == read().word("traced") == 0
 
 
-def test_a_released_session_is_watched_no_more(fake, read, monkeypatch):
+def test_a_released_session_is_no_longer_watched(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 60.0)
     running = threads()
@@ -463,7 +463,7 @@ def test_a_released_session_is_watched_no_more(fake, read, monkeypatch):
     Step(tracker, tracker.next(), 0, True)
     window.current.close()
     assert fake.log == ["start", "drop"]
-    assert_no_thread_is_left(running)
+    assert_no_new_thread(running)
 
 
 def test_no_window_opens_while_a_run_uses_the_profiler(fake, read, monkeypatch):
@@ -524,7 +524,7 @@ def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fak
     assert [first for first, _, _, _ in windows(read())] == [2]
 
 
-def test_an_exception_of_the_jobs_arrives_while_the_data_is_read(fake, read, monkeypatch):
+def test_an_exception_of_the_job_arrives_while_the_data_is_read(fake, read, monkeypatch):
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 
@@ -535,12 +535,12 @@ def test_an_exception_of_the_jobs_arrives_while_the_data_is_read(fake, read, mon
 
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(os, "scandir", scandir)
-    before = signal.signal(signal.SIGUSR1, handler)
+    previous_handler = signal.signal(signal.SIGUSR1, handler)
     try:
         with pytest.raises(TimeoutError, match="theirs"):
             run(1)
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
     assert window.current is None
     run(1)
     assert windows(read()) == [(2, 1, layout.BATCH, b"xspace")]

@@ -1,1 +1,1 @@
-"""Where sessions are."""
+"""The package that contains sessions."""

@@ -81,11 +81,11 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _numbers(data: bytes) -> list[int]:
-    at, found = 0, []
+    at, numbers = 0, []
     while at < len(data):
         number, at = _varint(data, at)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _value(kind: Any, value: Any) -> Any:
@@ -93,7 +93,7 @@ def _value(kind: Any, value: Any) -> Any:
         return value.decode("utf-8", "replace")
     if kind == "number":
         return value
-    return decoded(kind, value)
+    return decode(kind, value)
 
 
 def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
@@ -102,19 +102,19 @@ def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
     return tuple(_value(part, fields.get(at, empty.get(part, b""))) for at, part in enumerate(kind, 1))
 
 
-def decoded(kind: str, data: bytes) -> dict[int, Any]:
+def decode(kind: str, data: bytes) -> dict[int, Any]:
     """Return a message as {field number: values}; maps are dicts, and 0 is left out."""
     kinds = KINDS[kind]
-    found: dict[int, Any] = {}
+    message: dict[int, Any] = {}
     for number, value in _fields(data):
         inner = kinds.get(number, "number" if isinstance(value, int) else "text")
         if isinstance(inner, tuple):
             key, entry = _entry(inner, value)
-            found.setdefault(number, {})[key] = entry
+            message.setdefault(number, {})[key] = entry
         elif inner == "numbers":
-            found.setdefault(number, []).extend([value] if isinstance(value, int) else _numbers(value))
+            message.setdefault(number, []).extend([value] if isinstance(value, int) else _numbers(value))
         elif inner == "number":
-            found[number] = value
+            message[number] = value
         else:
-            found.setdefault(number, []).append(_value(inner, value))
-    return {number: value for number, value in found.items() if value != 0}
+            message.setdefault(number, []).append(_value(inner, value))
+    return {number: value for number, value in message.items() if value != 0}
