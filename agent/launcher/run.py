@@ -212,8 +212,8 @@ class Run:
             self._update_launch(ended_ns=time.time_ns(), status=failure.exit_code)
             raise failure from None
 
-    def supervise(self) -> int:
-        """Run the command to its end, print the report, and return the exit code."""
+    def supervise(self) -> "Outcome":
+        """Run the command to its end, print the report, and return how the command ended."""
         begun = time.monotonic()
         python = python_command.parse(self._options.command)
         isolating = python.isolating if python is not None else None
@@ -226,7 +226,7 @@ class Run:
             holder.update()
         if isolating is None or (holder is not None and holder.launch_announcements):
             self._report(holder, time.monotonic() - begun)
-        return outcome.exit_code
+        return outcome
 
     def _run_to_end(
         self, running_witness: witness.Witness | witness.NoWitness, isolating: str | None
@@ -317,7 +317,10 @@ def _parse_or_exit(argv: Sequence[str]) -> RunOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``argv`` (by default the command line); return the job's exit code, 2 for bad usage."""
+    """Run ``argv`` (by default the command line); end as the job ended.
+
+    A job's exit code is returned, 2 for bad usage. A signal that killed the job kills this process.
+    """
     reserve_standard_fds()
     streams.replace_closed()
     try:
@@ -325,10 +328,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         run = Run(options, supervise.take_signals())
         if options.execute:
             run.execute()
-        return run.supervise()
+        outcome = run.supervise()
     except TfprofError as error:
         streams.say(f"{PROG}: {error}")
         return error.exit_code
+    return supervise.end_like(outcome)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import functools
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,8 @@ from .signal_receiver import ALL, Signal, SignalReceiver
 
 #: Signals that Python itself ignores; a job starts with their default action.
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+#: Core file size at which Linux writes no core: too small for a file, and reserved for a pipe.
+_NO_CORE: Final = 1
 #: si_code of a signal with a value: SI_QUEUE of <bits/siginfo-consts.h>.
 _SI_QUEUE: Final = -1
 
@@ -234,6 +237,23 @@ def _queue(info: Signal, pid: int) -> bool:
     except ImportError:
         return False
     return bool(ctypes.CDLL(None).sigqueue(pid, info.number, ctypes.c_void_p(info.value)) == 0)
+
+
+def end_like(outcome: Outcome) -> int:
+    """End this process by the signal that killed the job; otherwise return the exit code.
+
+    The code is returned for a signal, too, if the kernel ignores it here: it does so for process 1
+    of a container.
+    """
+    if outcome.signal is not None:
+        hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        core_size = _NO_CORE if hard_limit == resource.RLIM_INFINITY else min(_NO_CORE, hard_limit)
+        resource.setrlimit(resource.RLIMIT_CORE, (core_size, hard_limit))  # the job has written its core
+        with contextlib.suppress(OSError, ValueError):  # SIGKILL, and signals that the C library reserves
+            signal.signal(outcome.signal, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {outcome.signal})
+        os.kill(os.getpid(), outcome.signal)
+    return outcome.exit_code
 
 
 def is_interrupted(seconds: float) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -36,8 +38,34 @@ def test_the_exit_status_is_that_of_the_job(status: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE, signal.SIGXFSZ])
-def test_a_job_killed_by_a_signal_has_the_exit_status_of_a_shell(number: signal.Signals) -> None:
-    assert run("--quiet", "sh", "-c", f"kill -{int(number)} $$").returncode == 128 + number
+def test_the_launcher_of_a_job_killed_by_a_signal_ends_by_that_signal(number: signal.Signals) -> None:
+    assert run("--quiet", "sh", "-c", f"kill -{int(number)} $$").returncode == -number
+
+
+def test_a_shell_script_ends_when_ctrl_c_ends_its_job() -> None:
+    """A shell goes on with the next command unless the interrupted one ended by SIGINT."""
+    command = shlex.join([*RUN, "--quiet", "sh", "-c", "echo up; exec sleep 60"])
+    with subprocess.Popen(
+        ["bash", "-c", f"{command}\necho continued"], stdout=-1, text=True, start_new_session=True
+    ) as shell:
+        assert shell.stdout.readline() == "up\n"
+        os.killpg(shell.pid, signal.SIGINT)
+        assert shell.stdout.read() == ""
+    assert shell.returncode == -signal.SIGINT
+
+
+def test_a_launcher_writes_no_core_file_of_its_own(tmp_path: Path) -> None:
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text()
+    if "|" in pattern or "/" in pattern:
+        pytest.skip(f"the host's core files go elsewhere: {pattern}")
+    size = resource.getrlimit(resource.RLIMIT_CORE)
+    if size[1] == 0:
+        pytest.skip("this user may not write core files")
+    script = 'ulimit -c "$(ulimit -H -c)"; exec "$@"'
+    crash = ["sh", "-c", "kill -SEGV $$"]
+    completed = subprocess.run(["bash", "-c", script, "bash", *RUN, "--quiet", *crash], cwd=tmp_path, check=False)
+    assert completed.returncode == -signal.SIGSEGV
+    assert len(list(tmp_path.glob("core*"))) == 1
 
 
 @pytest.mark.parametrize(

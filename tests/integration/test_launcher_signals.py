@@ -160,7 +160,7 @@ def test_a_job_without_a_handler_ends_by_the_signal(number: int) -> None:
     with subprocess.Popen([*RUN, "sh", "-c", "echo up; exec sleep 60"], stdout=-1, text=True) as launcher:
         assert launcher.stdout.readline() == "up\n"
         launcher.send_signal(number)
-    assert launcher.returncode == 128 + number
+    assert launcher.returncode == -number
 
 
 @pytest.mark.parametrize("receiver", ["group", "launcher"])
@@ -191,7 +191,7 @@ def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(next_signal: int) -
         job.send_signal(next_signal)
         run.stdin.write(b"\n")
         run.stdin.flush()
-        assert run.wait(10) == (0 if next_signal == signal.SIGCONT else 128 + next_signal)
+        assert run.wait(10) == (0 if next_signal == signal.SIGCONT else -next_signal)
     finally:
         run.kill()
         run.communicate()

@@ -96,18 +96,18 @@ def test_ctrl_c_reaches_the_job_once(job, prefix: list[str]) -> None:
     terminal.until(b"shell: code 0")
 
 
-@pytest.mark.parametrize(("prefix", "code"), [([], b"-2"), (RUN, b"130")], ids=["alone", "launched"])
-def test_ctrl_c_ends_a_job_without_a_handler(job, prefix: list[str], code: bytes) -> None:
+@pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
+def test_ctrl_c_ends_a_job_without_a_handler(job, prefix: list[str]) -> None:
     terminal = job(prefix, "default", "20")
     terminal.type(b"\x03")
-    assert b"KeyboardInterrupt" in terminal.until(b"shell: code " + code)
+    assert b"KeyboardInterrupt" in terminal.until(b"shell: code -2")
 
 
-@pytest.mark.parametrize(("prefix", "code"), [([], b"-3"), (RUN, b"131")], ids=["alone", "launched"])
-def test_ctrl_backslash_ends_a_job(job, prefix: list[str], code: bytes) -> None:
+@pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
+def test_ctrl_backslash_ends_a_job(job, prefix: list[str]) -> None:
     terminal = job(prefix, "default", "20")
     terminal.type(b"\x1c")
-    terminal.until(b"shell: code " + code)
+    terminal.until(b"shell: code -3")
 
 
 @pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])

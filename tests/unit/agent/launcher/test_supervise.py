@@ -1,6 +1,7 @@
 """The launcher as the job's parent: the start of a command and its end."""
 
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -48,6 +49,29 @@ def supervised(*command: str, **environment: str) -> list[str]:
 )
 def test_the_exit_code_is_that_of_a_shell(outcome: Outcome, code: int) -> None:
     assert outcome.exit_code == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGPIPE, signal.SIGRTMAX])
+def test_the_process_ends_by_the_signal_that_killed_the_job(number: int) -> None:
+    code = f"""
+from tfprof.agent.launcher import supervise
+supervise.take_signals()
+supervise.end_like(supervise.Outcome(None, {int(number)}))
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == -number
+
+
+@pytest.mark.parametrize("limit", [0, 4096, resource.RLIM_INFINITY])
+def test_the_process_is_killed_whatever_its_limit_of_core_files(limit: int) -> None:
+    code = f"""
+import resource
+from tfprof.agent.launcher import supervise
+most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+limit = {limit} if most == resource.RLIM_INFINITY else min({limit} % 2**64, most)
+resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
+supervise.end_like(supervise.Outcome(None, 15))
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == -15
 
 
 @pytest.mark.parametrize(
