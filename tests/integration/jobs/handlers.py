@@ -503,7 +503,7 @@ def is_before_try(code, line):
 
 
 def is_dropped(error, printed):
-    """Return whether the job or Python handles ``error`` without the shim, too.
+    """Return whether the job or Python handled ``error``, as they do without the shim.
 
     ``printed`` is Python's message about an error that it ignores.
     """
@@ -565,10 +565,10 @@ def case(entry, number, cls, way):
     sys.settrace(None)
     if caught is None and count is not None and count["lines"] < number:
         return MISSED
-    if caught is None and way == "timer" and raised_errors and is_dropped(raised_errors[0], sys.stderr.getvalue()):
-        return MISSED
     problem = difference(caught, cls, way)
     del caught
+    if problem and way == "timer" and raised_errors and is_dropped(raised_errors[0], sys.stderr.getvalue()):
+        return MISSED
     return problem or (leftovers(entry, before) if way == "handler" and cls is ALWAYS else "")
 
 
