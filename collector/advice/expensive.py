@@ -13,7 +13,7 @@ from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.own_files import own_location, stacks_of
+from ..tfviews.own_files import own_location, stack_lookup
 from ..tfviews.scope import scope_view
 from ..tfviews.tree import Branch
 from .evidence import Evidence
@@ -47,7 +47,7 @@ def _ops(evidence: Evidence) -> Report | None:
     return Report(
         _ranking_text(ranked, "of the time of all ops"),
         _numbers(ranked),
-        line=top_location(top, evidence.times, stacks_of(evidence.nodes)),
+        line=top_location(top, evidence.times, stack_lookup(evidence.nodes)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from ..numbers import duration, percent
 from ..store.devices import ITERATOR_DEVICE
 from ..summaries.top import top_location
-from ..tfviews.own_files import stacks_of
+from ..tfviews.own_files import stack_lookup
 from .evidence import Evidence, OpExecution, StepTrace
 from .intervals import covered
 from .report import Report
@@ -95,7 +95,7 @@ def _waiting_in_steps(evidence: Evidence) -> Report | None:
         text += f" Most of the pipeline's own time is in its stage {name}: {duration(spent)} a step."
         numbers |= {"stage": name, "stage_ns_per_step": spent}
     waiting = [node for node in evidence.nodes if node.op in WAITING]
-    return Report(text, numbers, _TODO, top_location(waiting, evidence.times, stacks_of(evidence.nodes)))
+    return Report(text, numbers, _TODO, top_location(waiting, evidence.times, stack_lookup(evidence.nodes)))
 
 
 def _slowest_stage(steps: Sequence[StepTrace]) -> tuple[str, float] | None:

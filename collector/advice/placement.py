@@ -6,7 +6,7 @@ from typing import Final
 from ..numbers import duration, percent
 from ..summaries.top import top_location
 from ..tfviews.nodes import Node, total_of
-from ..tfviews.own_files import stacks_of
+from ..tfviews.own_files import stack_lookup
 from .evidence import Evidence
 from .input_bound import WAITING
 from .report import Report
@@ -64,7 +64,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"share": share, "cpu_micros": micros, "nodes": len(on_cpu), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
             " types int32 and string often have none",
-            top_location([node for node in on_cpu if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
+            top_location(
+                [node for node in on_cpu if node.op == top[0][0]], evidence.times, stack_lookup(evidence.nodes)
+            ),
         )
     ]
 

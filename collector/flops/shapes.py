@@ -9,7 +9,7 @@ from copy import copy
 from functools import cached_property
 from typing import Final
 
-from ..tfviews.inlined import inlined
+from ..tfviews.inlined import original_name
 from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
@@ -46,7 +46,7 @@ class Nodes:
         If no node has this name, they are the nodes of function bodies that were inlined under this
         name.
         """
-        return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
+        return self.by_name.get(name) or self.by_name.get(original_name(name)) or []
 
     def replaced_by(self, name: str, op: str) -> list[Definition]:
         """Return the nodes that an optimizer replaced by node ``name``, which runs ``op``.

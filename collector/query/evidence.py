@@ -16,7 +16,7 @@ from ..summaries.jobs import channel_words
 from ..summaries.kinds import main_kind_of, of_names
 from ..summaries.steps import UNUSUAL
 from ..tfviews.entries import Entry
-from ..tfviews.nodes import Node, texts
+from ..tfviews.nodes import Node, interned_texts
 from ..tfviews.own_files import own_location
 from ..tfviews.parity import DEFAULT, Parity
 from .profile import profile
@@ -72,7 +72,10 @@ def _last(
     if not own:
         return {}
     names = job.table("names")
-    known, devices = texts(names, NODE), {number: text.lower() for number, text in texts(names, DEVICE).items()}
+    known, devices = (
+        interned_texts(names, NODE),
+        {number: text.lower() for number, text in interned_texts(names, DEVICE).items()},
+    )
     canonical = {number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))}
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
     last: dict[str, int] = {}
@@ -137,7 +140,7 @@ def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[
 
 def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:
     names = job.table("names")
-    known, devices, labels = texts(names, NODE), texts(names, DEVICE), texts(names, LABEL)
+    known, devices, labels = interned_texts(names, NODE), interned_texts(names, DEVICE), interned_texts(names, LABEL)
     ops = {node.name: node.op for node in nodes}
     found: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
     for trace, number, device, label, thread, start_ns, end_ns in job.timeline(traces):

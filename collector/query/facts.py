@@ -25,8 +25,8 @@ from ..flops.shapes import (
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
-from ..tfviews.inlined import inlined
-from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape, texts
+from ..tfviews.inlined import original_name
+from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape, interned_texts
 from ..tfviews.parity import Parity
 from ..tfviews.stacks import FRAME_COLUMNS, stacks
 from .recorded_shapes import ShapeReader, read_shapes
@@ -107,7 +107,7 @@ def _with_stacks(
     """
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
     if parity.follows_inlining:
-        bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
+        bodies = {name: original_name(name) for name in interned_texts(names, NODE).values() if name not in made_in}
         made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
     with_stacks = {
         name: replace(facts[name], stack=stack) if name in facts else NodeFacts(stack=stack)

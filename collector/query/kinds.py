@@ -14,7 +14,7 @@ from ..store.protocols import JobReader
 from ..store.schema import NODE
 from ..summaries.jobs import channel_words, counts_of, functions_of
 from ..summaries.kinds import function_key, kind_name, main_kind_of, of_names, of_span, span_kind
-from ..tfviews.nodes import texts
+from ..tfviews.nodes import interned_texts
 
 #: Columns of TRACES that this module reads.
 COLUMNS: Final = ("trace", "kind", "key", "duration_ns")
@@ -117,7 +117,7 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
     if not traces.num_rows:
         return False
     ran = set(column_list(job.rollup(column_list(traces, "trace")[:1]), "node"))
-    names = texts(job.table("names"), NODE)
+    names = interned_texts(job.table("names"), NODE)
     return any(_GRADIENT.search(names.get(node, "")) for node in ran)
 
 

@@ -131,7 +131,7 @@ def _scopes_are_no_definitions(original: Any) -> Any:
 
 def _own_numbers_of_accounted(original: Any) -> Any:
     def accounted_node(name: str, own: Any, *arguments: Any, accounted: bool) -> Any:
-        return original(name, own if accounted else nodes.NOTHING, *arguments, accounted=accounted)
+        return original(name, own if accounted else nodes.NO_STATS, *arguments, accounted=accounted)
 
     return accounted_node
 

@@ -7,7 +7,7 @@ from fakes.nodes import node
 from tfprof.collector.summaries.shares import shares
 from tfprof.collector.summaries.top import short_device, top_line, top_ops
 from tfprof.collector.tfviews.nodes import Frame, Node
-from tfprof.collector.tfviews.own_files import stacks_of
+from tfprof.collector.tfviews.own_files import stack_lookup
 
 GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
 
@@ -52,9 +52,9 @@ def test_the_line_is_the_users_line_with_most_time() -> None:
         made("b", ("/home/ada/train.py", 40, "<module>"), keras, ("/home/ada/layers.py", 7, "call"), keras),
         made("c", keras),
     ]
-    assert top_line(nodes, {"a": [5, 5], "b": [3, 4], "c": [99, 99]}, stacks_of(nodes)) == "train.py:30"
-    assert top_line(nodes, {"a": [5, 5], "b": [8, 4], "c": [99, 99]}, stacks_of(nodes)) == "layers.py:7"
-    assert top_line(nodes[2:], {"c": [99, 99]}, stacks_of(nodes)) == ""
+    assert top_line(nodes, {"a": [5, 5], "b": [3, 4], "c": [99, 99]}, stack_lookup(nodes)) == "train.py:30"
+    assert top_line(nodes, {"a": [5, 5], "b": [8, 4], "c": [99, 99]}, stack_lookup(nodes)) == "layers.py:7"
+    assert top_line(nodes[2:], {"c": [99, 99]}, stack_lookup(nodes)) == ""
 
 
 def test_a_gradient_has_the_line_of_its_forward_op() -> None:
@@ -62,7 +62,7 @@ def test_a_gradient_has_the_line_of_its_forward_op() -> None:
         made("dense/MatMul", ("/home/ada/train.py", 19, "model")),
         made("gradients/dense/MatMul_grad/MatMul", ("/home/ada/train.py", 38, "minimize")),
     ]
-    assert top_line(nodes[1:], {nodes[1].name: [9]}, stacks_of(nodes)) == "train.py:19"
+    assert top_line(nodes[1:], {nodes[1].name: [9]}, stack_lookup(nodes)) == "train.py:19"
 
 
 @pytest.mark.parametrize(("name", "shown"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])

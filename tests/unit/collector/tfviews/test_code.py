@@ -42,7 +42,7 @@ def text(branch: Branch) -> str:
 def test_nodes_are_below_their_calls_and_gradients_beside_their_forward_nodes() -> None:
     found = view()
     assert text(found.root) == EVERYTHING
-    assert (found.nodes, len(found.accounted), found.kept, found.unreached) == (6, 6, 6, 0)
+    assert (found.nodes, len(found.accounted), found.accounted_entries, found.unreached) == (6, 6, 6, 0)
     called, gradients = found.root.children
     assert called.nodes == (NODES[3],)
     assert called.children[0].nodes == (NODES[0], NODES[1])
@@ -140,7 +140,7 @@ def test_the_start_is_the_topmost_match() -> None:
 def test_without_stacks_there_is_no_code_trace() -> None:
     for nodes in ([], [node("a", "Add")], [made_in(node("a", "Add"))]):
         found = code_view(nodes, Options())
-        assert (found.nodes, found.kept) == (0, 0)
+        assert (found.nodes, found.accounted_entries) == (0, 0)
         assert text(found.root) == "_TFProfRoot?:0"
 
 

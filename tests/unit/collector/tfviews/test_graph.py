@@ -49,7 +49,7 @@ def test_nodes_below_dropped_ones_move_up() -> None:
     found = view(*DIAMOND, account_type_regexes=("Const",))
     assert text(found.root) == "root:1(in:1)"
     assert found.accounted == {"in"}
-    assert (found.nodes, found.kept) == (4, 1)
+    assert (found.nodes, found.accounted_entries) == (4, 1)
 
 
 def test_unknown_names_and_repeated_inputs_are_ignored() -> None:

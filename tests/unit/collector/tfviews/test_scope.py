@@ -40,7 +40,7 @@ def test_an_unaccounted_entry_stays_above_accounted_ones_and_its_numbers_count()
     found = view(account_type_regexes=("Conv2D",))
     assert text(found.root) == "_TFProfRoot?:13(a?:1(a/x?:1(a/x/one:1)) b?:12(b/three:8))"
     assert found.accounted == {"a/x/one", "b/three"}
-    assert (found.nodes, found.kept) == (5, 5)
+    assert (found.nodes, found.accounted_entries) == (5, 5)
 
 
 def test_scopes_have_their_own_op_type() -> None:

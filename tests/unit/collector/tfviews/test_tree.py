@@ -1,6 +1,6 @@
 """The tree of scope, graph and code view: shown entries, order, totals."""
 
-from tfprof.collector.tfviews.nodes import NOTHING, Stats
+from tfprof.collector.tfviews.nodes import NO_STATS, Stats
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.tree import AccountedNode, Branch, TreeView, root_of, tree_view
@@ -108,9 +108,10 @@ def test_a_minimum_of_0_hides_a_negative_total() -> None:
 
 def test_the_view_counts_the_entries_that_are_not_shown() -> None:
     found = view(start_name_regexes=("b",), hide_name_regexes=("b",), max_depth=2)
-    assert (found.nodes, found.kept, found.before, found.below, found.hidden, found.shown) == (5, 5, 2, 2, 1, 0)
+    assert (found.nodes, found.accounted_entries) == (5, 5)
+    assert (found.outside_start, found.cut_off, found.hidden, found.shown) == (2, 2, 1, 0)
     found = view(trim_name_regexes=("b",), min_micros=5)
-    assert (found.kept, found.before, found.below, found.hidden, found.shown) == (5, 0, 2, 1, 2)
+    assert (found.accounted_entries, found.outside_start, found.cut_off, found.hidden, found.shown) == (5, 0, 2, 1, 2)
 
 
 def test_a_chain_of_a_hundred_thousand_entries_is_walked() -> None:
@@ -119,4 +120,4 @@ def test_a_chain_of_a_hundred_thousand_entries_is_walked() -> None:
         entry = kept("n", entry, micros=1)
     found = tree_view(root_of([entry]), Options(max_depth=10**6), nodes=0, accounted=frozenset())
     assert found.shown == found.root.total.micros == found.root.definitions == 100_000
-    assert found.root.own == NOTHING
+    assert found.root.own == NO_STATS
