@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ...formats import layout
 from ..errors import NoSuchStepError, UsageError
-from ..flops.kernels import of_library, op_type, split_label
+from ..flops.kernels import is_library_kernel, op_type, split_label
 from ..store.catalog import IMPORTED, MAY_CONTINUE
 from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
@@ -283,7 +283,7 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
     labeled_kernels = ((found.node, found.kernel) for found in map(split_label, _labels(names, "_Mkl")) if found)
     nodes = interned_texts(names, NODE) if seen else {}
     pairs = chain(labeled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
-    return {name: kernel for name, kernel in pairs if of_library(kernel)}
+    return {name: kernel for name, kernel in pairs if is_library_kernel(kernel)}
 
 
 def _with_kernel(node: Node, kernel: str) -> Node:
@@ -321,7 +321,9 @@ def _counted(node: Node, found: "JobFacts") -> Node:
     count = found.counts.get(node.name)
     if count is None:
         return node
-    float_ops = count.one * (1 if node.entries is None else node.stats.runs) if count.total is None else count.total
+    float_ops = (
+        count.per_execution * (1 if node.entries is None else node.stats.runs) if count.total is None else count.total
+    )
     return node._replace(stats=node.stats._replace(float_ops=wrap_int64(float_ops)))
 
 

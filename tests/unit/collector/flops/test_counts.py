@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from fakes.graphs import FLOAT, RESOURCE, alike, node, read, row, sample
 from tfprof.collector.decoders.proto import graph_pb2
-from tfprof.collector.flops.counts import Count, Counted, Counting, ExecutedNodes, registered
+from tfprof.collector.flops.counts import Count, ExecutedNodes, OperationCounter, OperationCounts, registry_counts
 from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import EquivalentSteps, Sample
-from tfprof.collector.flops.shapes import CommonShapes, Nodes, StepShapes, open_nodes, sized_nodes, with_recorded_shapes
+from tfprof.collector.flops.shapes import CommonShapes, Nodes, StepShapes, batch_nodes, open_nodes, with_recorded_shapes
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
 IMAGES, KERNEL = node("x", "Placeholder", (), (-1, 8, 8, 6)), node("w", "VariableV2", (), (3, 3, 6, 4))
@@ -24,10 +24,10 @@ def count(
     samples: Mapping[str, Sample],
     *kinds: EquivalentSteps,
     op_log: Mapping[str, int] | None = None,
-) -> Counted:
+) -> OperationCounts:
     """Return the counts of the nodes in ``samples`` after traces of these kinds."""
     nodes = Nodes(read(*graphs))
-    counting = Counting(ExecutedNodes(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
+    counting = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
     for kind in kinds:
         counting.add(kind, StepShapes(nodes, kind.rows))
     return counting.count()
@@ -36,7 +36,7 @@ def count(
 def test_nodes_with_fixed_shapes_are_counted_from_a_sample() -> None:
     graph = [node("a", "Const", (), (3, 5)), node("b", "Const", (), (5, 7)), node("y", "MatMul", ["a", "b"], (3, 7))]
     counted = count([graph], {"y": sample("MatMul", "y", "a, b", (3, 7)), "a": sample("Const", "a", "", (3, 5))})
-    assert counted == Counted({"y": Count(210)}, 0)
+    assert counted == OperationCounts({"y": Count(210)}, 0)
 
 
 def test_each_step_counts_with_its_own_batch_size() -> None:
@@ -109,8 +109,8 @@ def test_counts_of_the_op_log_take_precedence() -> None:
 def test_nodes_with_unknown_shapes_are_left_out_and_their_number_is_returned() -> None:
     samples = {"conv": sample("Conv2D", "conv", "x, v"), "relu": sample("Relu", "relu", "conv"), "id": Sample("", b"")}
     graph = [IMAGES, node("v", "Unknown", (), None), CONV, RELU, node("id", "Identity", ["x"], (-1, 8, 8, 6))]
-    assert count([graph], samples, alike(1, row("conv", None), row("relu", None))) == Counted({}, 2)
-    assert count([graph], {"relu": samples["relu"]}, alike(1, row("relu", (0, 6, 6, 4)))) == Counted({}, 0)
+    assert count([graph], samples, alike(1, row("conv", None), row("relu", None))) == OperationCounts({}, 2)
+    assert count([graph], {"relu": samples["relu"]}, alike(1, row("relu", (0, 6, 6, 4)))) == OperationCounts({}, 0)
 
 
 def windows(batch: int) -> list[Graph]:
@@ -163,7 +163,7 @@ def test_nodes_with_open_shapes_are_found() -> None:
     same, other = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
     nodes = Nodes(read(graph, [same, other], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))]))
     assert open_nodes(nodes, ["x", "w", "conv", "w2", "l2", "_arg_x_0_0", "s", "n"]) == ["x", "conv", "_arg_x_0_0", "n"]
-    assert sized_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
+    assert batch_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
 
 
 def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
@@ -182,7 +182,7 @@ def exact_counts(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
     """Return the counts of TensorFlow's registry after traces with these output signatures."""
     nodes = Nodes(read(graph))
     shapes = with_recorded_shapes({name: each[0] for name, each in nodes.by_name.items()}, first)
-    return {name: counted.one for name, counted in registered(nodes, shapes, Parity(exact=True)).items()}
+    return {name: counted.per_execution for name, counted in registry_counts(nodes, shapes, Parity(exact=True)).items()}
 
 
 def test_exact_counts_use_the_first_shape_and_do_not_propagate_it() -> None:
@@ -219,10 +219,10 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     kind = alike(3, *rows)._replace(orders=orders)
     nodes = Nodes(read(graph))
     samples = {"sum": sample("Sum", "sum", "y, axes")}
-    counting = Counting(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    counting = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
     counting.add(kind, StepShapes(nodes, kind.rows, kind.orders))
-    assert counting.count() == Counted({"sum": Count(31, 3 * (31 + 15))}, 0)
-    other = Counting(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    assert counting.count() == OperationCounts({"sum": Count(31, 3 * (31 + 15))}, 0)
+    other = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
     uneven = kind._replace(rows=(*rows[:2], row("sum", (), runs=3)))
     other.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
-    assert other.count() == Counted({}, 1), "the iteration of each execution is unknown"
+    assert other.count() == OperationCounts({}, 1), "the iteration of each execution is unknown"

@@ -7,7 +7,7 @@ from fakes.graphs import attributes
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.flops.flops import OWN_FORMULAS, float_ops
-from tfprof.collector.flops.registry import NEWER, REGISTRY
+from tfprof.collector.flops.registry import NEWER_OPS, REGISTRY
 from tfprof.collector.tfviews.parity import Parity
 
 BETTER_RULES, EXACT, OLD = Parity(), Parity(exact=True), Parity(compat="1.15", exact=True)
@@ -84,7 +84,7 @@ def test_exact_counts_have_no_number_for_other_data_formats() -> None:
 
 def test_ops_that_the_older_version_does_not_register() -> None:
     shapes: tuple[Any, Any] = [(2, 2), (2, 2)], [(2, 2)]
-    for op in NEWER:
+    for op in NEWER_OPS:
         assert float_ops(op, {}, *shapes, OLD) is None
         assert float_ops(op, {}, *shapes, EXACT)
         assert float_ops(op, {}, *shapes, Parity(compat="1.15"))

@@ -184,7 +184,7 @@ def test_the_most_specific_matching_function_is_called() -> None:
     caller = [node("x", "Placeholder", (), (4, 3)), node("c", "PartitionedCall", ["x"], ())]
     general, exact = [node("a", "Placeholder", (), (-1, 3))], [node("b", "Placeholder", (), (4, 3))]
     nodes = Nodes(read(caller, general, exact, [node("d", "Placeholder", (), (5, 3))]))
-    assert nodes.calls.reached([0]) == {0, 2}
+    assert nodes.calls.reachable([0]) == {0, 2}
 
 
 def test_a_loop_keeps_its_shapes_and_uses_the_batch_size_for_unknown_sizes() -> None:
