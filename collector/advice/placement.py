@@ -8,14 +8,14 @@ from ..summaries.top import top_location
 from ..tfviews.nodes import Node, total_of
 from ..tfviews.own_files import stack_lookup
 from .evidence import Evidence
-from .input_bound import WAITING
+from .input_bound import WAITING_OPS
 from .report import Report
 
 #: Minimum share of all op time for a report, and number of op types that are named.
 SHARE_MIN: Final = 0.1
 _NAMED_MAX: Final = 3
 #: Ops that run only on CPUs, or whose time belongs to other ops.
-_CPU_OPS: Final = WAITING | {
+_CPU_OPS: Final = WAITING_OPS | {
     "Assert",
     "Const",
     "DecodeJpeg",

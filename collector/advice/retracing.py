@@ -30,7 +30,7 @@ def _graphs(evidence: Evidence) -> Report | None:
     equal parts.
     """
     largest = max(evidence.graphs, key=lambda graphs: graphs.nodes, default=None)
-    if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new)):
+    if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new_nodes)):
         return None
     return Report(
         f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced"
@@ -49,7 +49,7 @@ def _nodes(evidence: Evidence) -> Report | None:
     """
     known: set[tuple[int, int]] = set()
     repeated = []
-    for call, nodes in evidence.new:
+    for call, nodes in evidence.new_nodes:
         if call in known:
             repeated.append(nodes)
         known.add(call)

@@ -27,7 +27,7 @@ ERRORS: Final = (
 )
 
 
-class Decoded(NamedTuple):
+class DecodedPart(NamedTuple):
     """The result of one part: facts about its rows and devices, or the reason for refusing it.
 
     ``rows``: number of rows. ``base_ns``: the time from which their `start_ns` counts (real time,
@@ -41,8 +41,8 @@ class Decoded(NamedTuple):
     error: str | None
 
 
-def _part_result(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
-    return Decoded(rows, base_ns, accelerator, ERRORS[status])
+def _part_result(rows: int, base_ns: int, accelerator: int, status: int) -> DecodedPart:
+    return DecodedPart(rows, base_ns, accelerator, ERRORS[status])
 
 
 class DecodedParts(NamedTuple):
@@ -50,7 +50,7 @@ class DecodedParts(NamedTuple):
 
     ops: pa.RecordBatch
     allocations: pa.RecordBatch
-    parts: list[Decoded]
+    parts: list[DecodedPart]
 
 
 class TooManyRowsError(DecodeError):
@@ -125,7 +125,7 @@ class PythonDecoder:
         rows = fallback.DecodedRows([[] for _ in OPS], [])
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
-            decoded.append(_part_result(*fallback.add(rows, bytes(part), trace, interner.table)))
+            decoded.append(_part_result(*fallback.append_rows(rows, bytes(part), trace, interner.table)))
         return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
 
 

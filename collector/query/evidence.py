@@ -42,23 +42,23 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     steps = step_traces(job, separate_functions=parity.separates_kinds)
     last = _last(job, nodes, steps, separate_functions=parity.separates_kinds)
     if not parity.has_own_advice:
-        return Evidence(nodes=nodes, has_steps=bool(steps), last=last, parity=parity)
+        return Evidence(nodes=nodes, has_steps=bool(steps), last_entries=last, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
     kind, timed = _timed(job, spans)
     during = steady(spans)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
-        last=last,
+        last_entries=last,
         times=step_times(found).nodes if found and found.traces else {},
         parity=parity,
         step_kind=kind,
-        timed=timed,
-        traced=_traced(job, nodes, steps),
-        kept=_kept(job, steps),
-        levels=levels(samples, during) if during else (),
+        timed_steps=timed,
+        step_traces=_traced(job, nodes, steps),
+        step_memory=_kept(job, steps),
+        memory_samples=levels(samples, during) if during else (),
         load=load(samples, host_samples(job, samples)),
-        new=_new(job),
+        new_nodes=_new(job),
         graphs=_graphs(job, nodes),
         first_calls=_first_calls(spans),
     )

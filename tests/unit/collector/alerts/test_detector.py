@@ -42,13 +42,13 @@ class Host:
         for _ in range(seconds):
             for uid in self.jobs:
                 if steps:
-                    self.detector.spans(uid, self._second(uid), 0, self.now + NS)
+                    self.detector.add_spans(uid, self._second(uid), 0, self.now + NS)
                 self.rss[uid] += self.leak[uid]
                 self.cpu_s[uid] += self.cores[uid]
                 values = {"cpu_user_s": self.cpu_s[uid], "cpu_system_s": 0.0, "rss_bytes": int(self.rss[uid])}
-                self.detector.sample(uid, self.now + NS, values)
+                self.detector.add_sample(uid, self.now + NS, values)
             self.busy_s += self.busy
-            self.detector.sample_host("host", self.now + NS, {"cpus": self.cpus, "cpu_busy_s": self.busy_s})
+            self.detector.add_host_sample("host", self.now + NS, {"cpus": self.cpus, "cpu_busy_s": self.busy_s})
             self.now += NS
             self.check()
         return self
@@ -174,7 +174,7 @@ def test_spikes_raise_one_alert_per_interval():
     host = Host().run(60)
     for _ in range(2):
         spike = span(host.now, 3 * NS, host.steps[1] + 1)
-        host.detector.spans(1, [spike], 0, host.now + 3 * NS)
+        host.detector.add_spans(1, [spike], 0, host.now + 3 * NS)
         host.now += 3 * NS
         host.run(5)
     [(_, alert)] = host.raised
@@ -191,7 +191,7 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
 
 def test_a_stall_names_the_last_step_of_an_entry_with_several():
     host = Host().run(60)
-    host.detector.spans(1, [span(host.now, NS // 10, host.steps[1] + 1, runs=5)], 0, host.now + NS)
+    host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, runs=5)], 0, host.now + NS)
     host.run(60, steps=False)
     [(_, alert)] = host.raised
     assert (alert.slug, alert.step) == (STALL, host.steps[1] + 5)
@@ -223,8 +223,8 @@ def test_memory_that_stops_growing_raises_no_alert():
 
 def test_losses_raise_an_alert():
     host = Host()
-    host.detector.counters(1, {"dropped_records": 2, "dropped_traces": True}, START)
-    host.detector.counters(1, {"dropped_records": 5}, START)
+    host.detector.add_counters(1, {"dropped_records": 2, "dropped_traces": True}, START)
+    host.detector.add_counters(1, {"dropped_records": 5}, START)
     [alert] = list(host.detector.alerts(1, START))
     assert (alert.slug, alert.before, alert.now) == (LOSSES, 2, 5)
 
@@ -237,8 +237,8 @@ def test_implausible_span_entries_are_ignored():
         span(START, 5, 1, kind=999),
         *(span(START, 5, 1, kind=layout.FUNCTION, key=key) for key in range(1000)),
     ]
-    host.detector.spans(1, implausible, 0, START + NS)
-    host.detector.spans(99, implausible, 0, START + NS)
+    host.detector.add_spans(1, implausible, 0, START + NS)
+    host.detector.add_spans(99, implausible, 0, START + NS)
     assert host.run(120).slugs == []
 
 

@@ -10,7 +10,7 @@ from fakes.step_stats import CHUNK, FIXED32, FIXED64, GROUP, GROUP_END, VARINT, 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.collector.decoders import decode, fallback, native
-from tfprof.collector.decoders.decode import Decoded, decoder
+from tfprof.collector.decoders.decode import DecodedPart, decoder
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.output_signatures import OpOutput
@@ -32,12 +32,12 @@ def _decode_all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_ma
     return steps, interner.new_names()
 
 
-def _decode_one(kind: str, part: bytes) -> tuple[dict[str, int], Decoded]:
+def _decode_one(kind: str, part: bytes) -> tuple[dict[str, int], DecodedPart]:
     (batch, _, (decoded,)), _ = _decode_all(kind, [part])
     return batch.to_pylist()[0], decoded
 
 
-def _assert_equal(parts: list[bytes], **limits: int) -> list[Decoded]:
+def _assert_equal(parts: list[bytes], **limits: int) -> list[DecodedPart]:
     walked, walker_names = _decode_all("walker", parts, **limits)
     parsed, python_names = _decode_all("python", parts, **limits)
     assert walked.parts == parsed.parts
@@ -146,7 +146,7 @@ def test_a_bad_part_leaves_no_rows_and_does_not_affect_others(kind: str) -> None
 )
 def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
     (batch, _, decoded), names = _decode_all(kind, [part])
-    assert (batch.num_rows, decoded, names.num_rows) == (0, [Decoded(0, 0, 0, None)], 0)
+    assert (batch.num_rows, decoded, names.num_rows) == (0, [DecodedPart(0, 0, 0, None)], 0)
 
 
 @BOTH_DECODERS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.batches import batch_of_arguments, batch_of_iterator
-from tfprof.collector.flops.op_rules import TABLE
+from tfprof.collector.flops.op_rules import RULES
 from tfprof.collector.flops.shape_solver import RecordedShape
 from tfprof.collector.flops.shapes import Nodes
 
@@ -205,7 +205,7 @@ numbers = st.lists(st.integers(-5, 5), max_size=5)
 
 
 @given(
-    st.sampled_from(sorted({*TABLE, "Shape", "ShapeN", "Identity", "StatefulPartitionedCall", "If"})),
+    st.sampled_from(sorted({*RULES, "Shape", "ShapeN", "Identity", "StatefulPartitionedCall", "If"})),
     st.lists(st.sampled_from(["x", "y", "c", "c2", "z", "gone", "y:1", "x:7", "^x"]), max_size=5),
     st.lists(dims, max_size=3),
     st.tuples(dims, numbers, numbers, st.integers(-7, 7)),

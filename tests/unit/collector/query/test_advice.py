@@ -221,7 +221,7 @@ def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> 
         OpExecution("Iterator::Root::Prefetch::Map", "tf.data", ITERATORS.lower(), 7, 0, 650_000),
         OpExecution("Iterator::Root::Prefetch", "tf.data", ITERATORS.lower(), 7, 650_000, 670_000),
     )
-    (report,) = input_bound.check(Evidence(traced=(StepTrace(1, 1_000_000, step), StepTrace(2, 1_000_000, step))))
+    (report,) = input_bound.check(Evidence(step_traces=(StepTrace(1, 1_000_000, step), StepTrace(2, 1_000_000, step))))
     assert report.text == (
         "70 % of the time in the median of 2 traced steps is spent waiting for input: 700 µs a step."
         " Most of the pipeline's own time is in its stage Map: 650 µs a step."
@@ -439,7 +439,9 @@ def test_steps_that_keep_running_new_ops_are_reported(tmp_path: Path) -> None:
 
 def test_steps_of_another_call_may_run_other_ops(tmp_path: Path) -> None:
     evidence = gather(made_job(tmp_path, [[Ran(f"a_{at}", 5, 5)] for at in range(20)]))
-    apart = replace(evidence, new=tuple(NewNodes((1, at), new.nodes) for at, new in enumerate(evidence.new)))
+    apart = replace(
+        evidence, new_nodes=tuple(NewNodes((1, at), new.nodes) for at, new in enumerate(evidence.new_nodes))
+    )
     assert retracing.check(apart) == []
 
 
@@ -447,7 +449,7 @@ def test_steps_with_a_few_recurring_shapes_are_not_reported(tmp_path: Path) -> N
     nodes = [row for number in range(5) for row in function_graph(number, "x", "y", "z")]
     evidence = gather(job_of(tmp_path, graph_nodes=nodes))
     assert retracing.check(evidence)
-    assert retracing.check(replace(evidence, new=(NewNodes((1, 1), 0),) * 20)) == []
+    assert retracing.check(replace(evidence, new_nodes=(NewNodes((1, 1), 0),) * 20)) == []
 
 
 def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> None:
