@@ -198,7 +198,7 @@ class StepSeries:
         return steps / (end - first) if steps else None
 
     def median_min_ns(self, since_ns: int) -> float:
-        """Return the median of the minimum times in the seconds since ``since_ns``, 0 without any."""
+        """Return the median of the seconds' minimum times since ``since_ns``, 0 without any."""
         return median([second.min_ns for second in self._seconds if second.number > since_ns // SECOND_NS] or [0])
 
     def ratio(self, from_ns: int, since_ns: int) -> float | None:

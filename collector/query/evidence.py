@@ -13,7 +13,7 @@ from ..store.devices import is_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import channel_words
-from ..summaries.kinds import main_kind_of, of_names
+from ..summaries.kinds import by_kind, main_kind_of
 from ..summaries.steps import UNUSUAL
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, interned_texts
@@ -97,7 +97,7 @@ def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps, ...]
     It is the thread with the most time in steps of this kind. Without timed steps, the kind is ''.
     """
     there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
-    kind = main_kind_of(there, of_names(channel_words(job.info).get("times")))
+    kind = main_kind_of(there, by_kind(channel_words(job.info).get("times")))
     if kind is None:
         return "", ()
     mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))

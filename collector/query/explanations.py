@@ -128,7 +128,7 @@ def first_warning(job: JobReader) -> str | None:
 
     None if there was none.
     """
-    unusual = [event for event in events(job.table("events")) if not event.usual]
+    unusual = [event for event in events(job.table("events")) if not event.is_harmless]
     if not unusual:
         return None
     more = f"; {len(unusual) - 1} more in: tfprof steps {job.info.hex}" if unusual[1:] else ""

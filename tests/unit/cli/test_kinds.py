@@ -12,7 +12,7 @@ from fakes.made_store import START_NS, rows, traced, write_job
 from tfprof.collector.api import open_store
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.schema import TRACES
-from tfprof.collector.summaries.kinds import from_text, kind_name
+from tfprof.collector.summaries.kinds import kind_name, parse_kinds
 from tfprof.formats import layout
 
 STEPS = [
@@ -165,9 +165,10 @@ def test_python_can_select_kinds(store: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_kinds_are_parsed_in_their_fixed_order() -> None:
-    assert from_text("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
-    assert from_text("all") == layout.STEP_KINDS
-    assert [kind_name(kind, NAMES) for kind in from_text("function:eval_step,batch")] == ["batch", "function:eval_step"]
+    assert parse_kinds("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
+    assert parse_kinds("all") == layout.STEP_KINDS
+    kinds = parse_kinds("function:eval_step,batch")
+    assert [kind_name(kind, NAMES) for kind in kinds] == ["batch", "function:eval_step"]
 
 
 #: Keys of functions by name, and names by key.

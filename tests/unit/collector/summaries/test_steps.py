@@ -7,7 +7,7 @@ from fakes.made_store import MS, rows, span
 from tfprof.collector.render.steps_text import costs
 from tfprof.collector.summaries.spread import spread
 from tfprof.collector.summaries.step_cost import StepCost
-from tfprof.collector.summaries.steps import call, steps
+from tfprof.collector.summaries.steps import call_label, steps
 from tfprof.formats import layout
 
 RUN, BATCH = layout.RUN, layout.BATCH
@@ -112,11 +112,11 @@ def test_the_last_steps_are_listed_in_order_of_time() -> None:
 
 
 def test_the_key_of_a_session_run_has_a_text() -> None:
-    assert call(RUN, (2 << 28) | (1 << 24) | (1 << 20) | 0xABC) == "2 feeds, 1 fetch, 1 target"
-    assert call(layout.TRAIN, 15 << 24) == "15+ fetches"
-    assert call(layout.FUNCTION, 0xAB) == "#ab"
-    assert call(layout.FUNCTION, 7, {7: "train_step"}) == "train_step"
-    assert call(BATCH, 0) == ""
+    assert call_label(RUN, (2 << 28) | (1 << 24) | (1 << 20) | 0xABC) == "2 feeds, 1 fetch, 1 target"
+    assert call_label(layout.TRAIN, 15 << 24) == "15+ fetches"
+    assert call_label(layout.FUNCTION, 0xAB) == "#ab"
+    assert call_label(layout.FUNCTION, 7, {7: "train_step"}) == "train_step"
+    assert call_label(BATCH, 0) == ""
 
 
 def test_steps_of_a_function_have_its_name() -> None:
