@@ -70,7 +70,7 @@ class ArmedJob:
 
     def reader(self):
         """Open the job's only channel."""
-        return ChannelReader.of(self.pid)
+        return ChannelReader.of_process(self.pid)
 
     def channels(self):
         """Return the paths of the job's open channels."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from integration.oracle.ours import COMPAT
 from tfprof.collector.flops.registry import NEWER_OPS, REGISTRY
 from tfprof.collector.query.profile import profile
@@ -44,9 +44,9 @@ def oracle_counts(
     for case in CASES:
         graph = (folder / case / "graph.pb").read_bytes()
         parts = [path.read_bytes() for path in sorted((folder / case).glob("run-*.pb"))]
-        write_job(folder / case / "store", 1, traced(graph, parts))
-        write_job(folder / case / "once", 1, traced(graph, parts[:1]))
-        graph_tables = {name: table for name, table in traced(graph, []).items() if table.num_rows}
+        write_job(folder / case / "store", 1, trace_tables(graph, parts))
+        write_job(folder / case / "once", 1, trace_tables(graph, parts[:1]))
+        graph_tables = {name: table for name, table in trace_tables(graph, []).items() if table.num_rows}
         write_job(folder / case / "alone", 1, graph_tables, state=IMPORTED)
     return request.param, folder
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from fakes.graphs import FLOAT, RESOURCE, alike, node, read, row, sample
+from fakes.graphs import FLOAT, RESOURCE, equivalent_steps, node, read, row, sample
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.counts import Count, ExecutedNodes, OperationCounter, OperationCounts, registry_counts
 from tfprof.collector.flops.definitions import InputSource
@@ -42,8 +42,8 @@ def test_nodes_with_fixed_shapes_are_counted_from_a_sample() -> None:
 def test_each_step_counts_with_its_own_batch_size() -> None:
     samples = {"conv": sample("Conv2D", "conv", "_arg_x_0_0, w"), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
     kinds = [
-        alike(3, row("_arg_x_0_0", (4, 8, 8, 6)), row("conv", (4, 6, 6, 4))),
-        alike(1, row("_arg_x_0_0", (1, 8, 8, 6)), row("conv", (1, 6, 6, 4))),
+        equivalent_steps(3, row("_arg_x_0_0", (4, 8, 8, 6)), row("conv", (4, 6, 6, 4))),
+        equivalent_steps(1, row("_arg_x_0_0", (1, 8, 8, 6)), row("conv", (1, 6, 6, 4))),
     ]
     assert count([[IMAGES, KERNEL, CONV]], samples, *kinds).counts == {"conv": Count(4 * EACH, 13 * EACH)}
     assert count([[IMAGES, KERNEL, CONV]], samples, kinds[0]).counts == {"conv": Count(4 * EACH)}
@@ -52,26 +52,26 @@ def test_each_step_counts_with_its_own_batch_size() -> None:
 def test_a_fed_placeholder_has_the_shape_of_the_fed_tensor() -> None:
     graph = [IMAGES, node("sum", "Sum", ["x", "axes"], (6,)), node("axes", "Const", (), (3,))]
     samples = {"sum": Sample("", b""), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
-    counted = count([graph], samples, alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
+    counted = count([graph], samples, equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
     assert counted.counts == {"sum": Count(4 * 8 * 8 * 6 - 6)}
 
 
 def test_each_iteration_of_a_loop_is_counted() -> None:
     graph = [IMAGES, KERNEL, CONV]
     rows = row("conv", (4, 6, 6, 4), runs=5), row("conv", (2, 6, 6, 4), runs=1)
-    counted = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, alike(2, *rows))
+    counted = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, equivalent_steps(2, *rows))
     assert counted.counts == {"conv": Count(4 * EACH, 2 * (5 * 4 + 2) * EACH)}
 
 
 def test_a_fused_op_counts_for_all_its_parts() -> None:
     graph = [IMAGES, KERNEL, CONV, node("b", "VariableV2", (), (4,)), BIAS, RELU]
     samples = {"relu": sample("_MklNativeFusedConv2D", "relu", "_arg_x_0_0, w, b"), "_arg_x_0_0": Sample("", b"")}
-    kind = alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("relu", (4, 6, 6, 4)))
+    kind = equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("relu", (4, 6, 6, 4)))
     whole = 4 * EACH + 2 * 4 * 6 * 6 * 4
     assert count([graph], samples, kind).counts == {"relu": Count(whole)}
     assert count([graph], samples, kind, op_log={"conv": 1000}).counts == {"relu": Count(1000 + 2 * 4 * 6 * 6 * 4)}
     samples["conv"] = sample("Conv2D", "conv", "_arg_x_0_0, w")
-    with_conv = alike(1, *kind.rows, row("conv", (4, 6, 6, 4)))
+    with_conv = equivalent_steps(1, *kind.rows, row("conv", (4, 6, 6, 4)))
     counted = count([graph], samples, with_conv).counts
     assert counted["conv"] == Count(4 * EACH)
     assert counted["relu"] == Count(4 * EACH + 4 * 6 * 6 * 4), "of two convolutions, the second with a bias alone"
@@ -82,35 +82,37 @@ def test_a_fused_gradient_of_a_normalization_counts_as_the_gradient_and_that_of_
     images = [node(name, "Const", (), (4, 6, 6, 4)) for name in ("dy", "x", "y")]
     gradient = node("g", "FusedBatchNormGradV3", ["dy", "x", "s", "m", "v", "r"], (4, 6, 6, 4), (4,), (4,))
     samples = {"g": sample("_FusedBatchNormGradEx", "g", "dy, x, s, m, v, r, o, y", (4, 6, 6, 4))}
-    counted = count([[*vectors, *images, gradient]], samples, alike(1, row("g", (4, 6, 6, 4))))
+    counted = count([[*vectors, *images, gradient]], samples, equivalent_steps(1, row("g", (4, 6, 6, 4))))
     assert counted.counts == {"g": Count(10 * 4 * 6 * 6 * 4)}
 
 
 def test_a_fused_op_without_parts_in_the_graph_is_counted_from_its_inputs() -> None:
     graph = [node("y", "BiasAdd", ["z", "b"], (4, 7)), node("z", "Unknown", (), (4, 7))]
     samples = {"y": sample("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": sample("V", "a", "", (4, 5))}
-    kind = alike(1, row("a", (4, 5)), row("y", (4, 7)))
+    kind = equivalent_steps(1, row("a", (4, 5)), row("y", (4, 7)))
     assert count([graph], samples, kind).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
 
 
 def test_nodes_without_a_graph_are_counted_from_their_labels() -> None:
     name = "ArithmeticOptimizer/AddOpsRewrite_add"
     samples = {name: sample("AddN", name, "p, q, r"), "p": sample("V", "p")}
-    kind = alike(2, row(name, (3, 4)), row("p", (3, 4)))
+    kind = equivalent_steps(2, row(name, (3, 4)), row("p", (3, 4)))
     assert count([[]], samples, kind).counts == {name: Count(24)}
 
 
 def test_counts_of_the_op_log_take_precedence() -> None:
     samples = {"conv": sample("Conv2D", "conv", "x, w")}
-    kind = alike(1, row("conv", (4, 6, 6, 4)))
+    kind = equivalent_steps(1, row("conv", (4, 6, 6, 4)))
     assert count([[IMAGES, KERNEL, CONV]], samples, kind, op_log={"conv": 77, "other": 5}).counts == {"conv": Count(77)}
 
 
 def test_nodes_with_unknown_shapes_are_left_out_and_their_number_is_returned() -> None:
     samples = {"conv": sample("Conv2D", "conv", "x, v"), "relu": sample("Relu", "relu", "conv"), "id": Sample("", b"")}
     graph = [IMAGES, node("v", "Unknown", (), None), CONV, RELU, node("id", "Identity", ["x"], (-1, 8, 8, 6))]
-    assert count([graph], samples, alike(1, row("conv", None), row("relu", None))) == OperationCounts({}, 2)
-    assert count([graph], {"relu": samples["relu"]}, alike(1, row("relu", (0, 6, 6, 4)))) == OperationCounts({}, 0)
+    assert count([graph], samples, equivalent_steps(1, row("conv", None), row("relu", None))) == OperationCounts({}, 2)
+    assert count([graph], {"relu": samples["relu"]}, equivalent_steps(1, row("relu", (0, 6, 6, 4)))) == OperationCounts(
+        {}, 0
+    )
 
 
 def windows(batch: int) -> list[Graph]:
@@ -139,7 +141,7 @@ def test_in_a_profiler_window_shapes_and_function_follow_from_the_batch() -> Non
     samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
     example = 8 * 8 * 6 * 4
     for size, examples in ((5 * example, 5), (9 * example, 9)):
-        kind = alike(1, row("next", output_bytes=size), row("conv"))
+        kind = equivalent_steps(1, row("next", output_bytes=size), row("conv"))
         assert count(windows(batch=9), samples, kind).counts == {"conv": Count(examples * EACH)}
 
 
@@ -147,14 +149,14 @@ def test_a_function_with_another_batch_size_did_not_run() -> None:
     (first, callee), (second, other) = windows(batch=9)[2:], windows(batch=9)[:2]
     samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
     for examples in (9, 5):
-        kind = alike(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
+        kind = equivalent_steps(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
         assert count([first, callee, second, other], samples, kind).counts == {"conv": Count(examples * EACH)}
 
 
 def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
     graph = [node("net/y", "MatMul", ["net/a", "net/b"], (3, 7)), node("net/a", "C", (), (3, 5))]
     samples = {"net/while/body/_1/net/y": Sample("MatMul", b"")}
-    kind = alike(1, row("net/while/body/_1/net/y", runs=4))
+    kind = equivalent_steps(1, row("net/while/body/_1/net/y", runs=4))
     assert count([graph], samples, kind).counts == {"net/while/body/_1/net/y": Count(210)}
 
 
@@ -216,7 +218,7 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     ]
     orders = {"y": [row("y", dims).signature for dims in ((4, 8), (2, 8))]}
     rows = (row("y", (4, 8)), row("y", (2, 8)), row("sum", (), runs=2))
-    kind = alike(3, *rows)._replace(orders=orders)
+    kind = equivalent_steps(3, *rows)._replace(orders=orders)
     nodes = Nodes(read(graph))
     samples = {"sum": sample("Sum", "sum", "y, axes")}
     counting = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])

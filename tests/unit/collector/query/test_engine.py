@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import asked_store
+from fakes import small_store
 from fakes.made_store import write_job
 from tfprof.collector.exporters.table import EXPORTERS, outputs
 from tfprof.collector.forms import FORMS, empty_message
@@ -23,7 +23,7 @@ from tfprof.collector.tfviews.output_option import TYPES
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
-    path = asked_store.write(tmp_path_factory.mktemp("answers") / "store")
+    path = small_store.write(tmp_path_factory.mktemp("answers") / "store")
     write_job(path, 7 << 60, {}, state=None, identity={"name": "live.py"})
     return LocalStore(path)
 

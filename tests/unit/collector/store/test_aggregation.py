@@ -4,7 +4,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.store import aggregation
 from tfprof.collector.store.devices import Devices
 from tfprof.collector.store.rollup import canonical_after, rollup_of, sorted_by_node
@@ -12,8 +12,8 @@ from tfprof.collector.store.schema import NONE_ID, ROLLUP
 
 needs_c_part = pytest.mark.skipif(aggregation.native is None, reason="built without a C compiler")
 EXTREMES = (0, 1, -1, 999, -1000, 1 << 40, (1 << 63) - 1, -(1 << 63))
-TRACES = stored.traces(0, 4)
-DEVICES = Devices(stored.device_names())
+TRACES = random_rows.traces(0, 4)
+DEVICES = Devices(random_rows.device_names())
 NONE_KNOWN = pa.array([], pa.uint32())
 
 
@@ -26,7 +26,9 @@ def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12
         "device": [source.randrange(5) for _ in range(rows)],
     }
     columns["trace"] = sorted(source.randrange(5) for _ in range(rows))
-    return stored.table("ops", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    return random_rows.table(
+        "ops", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    )
 
 
 def rolled_up(ops, known=NONE_KNOWN):
@@ -58,7 +60,7 @@ def test_the_c_part_and_pyarrow_give_equal_results(seed, values, monkeypatch):
 @needs_c_part
 def test_sliced_columns_are_read_from_their_offset():
     ops = made_ops(1)
-    alone = stored.table("ops", ops.slice(50, 90).to_pylist())
+    alone = random_rows.table("ops", ops.slice(50, 90).to_pylist())
     assert rolled_up(ops.slice(50, 90)) == rolled_up(alone)
 
 

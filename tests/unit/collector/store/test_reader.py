@@ -4,7 +4,7 @@ import threading
 import duckdb
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfprof.collector.errors import NoSuchJobError, StoreError
@@ -16,9 +16,9 @@ from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
 COUNT = 12
-TRACES = stored.traces(0, COUNT)
+TRACES = random_rows.traces(0, COUNT)
 BASE = dict(zip(TRACES["trace"].to_pylist(), TRACES["base_ns"].to_pylist(), strict=True))
-ROWS = [stored.random_ops(number, 1, nodes=6, seed=number) for number in range(COUNT)]
+ROWS = [random_rows.random_ops(number, 1, nodes=6, seed=number) for number in range(COUNT)]
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def job(path, writer):
     job = writer.job(UID)
     job.identity({"name": "train.py"})
     for number in range(COUNT):
-        tables = {"ops": stored.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
-        job.append({**tables, **({} if number else {"names": stored.device_names()})}, 3, number + 1)
+        tables = {"ops": random_rows.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
+        job.append({**tables, **({} if number else {"names": random_rows.device_names()})}, 3, number + 1)
         if number in (3, 7):
             job.seal()
     return LocalStore(path, "here").job("last")
@@ -67,13 +67,13 @@ def test_some_columns_are_read_in_the_requested_order(job):
 
 
 def test_the_rollup_covers_all_stored_rows(job):
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows_between(0, COUNT - 1), BASE)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows_between(0, COUNT - 1), BASE)
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (4, 7), (2, 9), (5, 5), (8, 11), (0, 11), (3, 100)])
 def test_the_rollup_of_a_range_covers_only_its_traces(job, first, last):
     everything = rows_between(0, COUNT - 1)
-    expected = stored.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
+    expected = random_rows.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
     assert job.rollup(range(first, last + 1)).to_pylist() == expected
 
 
@@ -97,19 +97,19 @@ def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("store")
     one, made, number = LocalStoreWriter(path, "here"), [], 0
     made_job = one.job(UID)
-    made_job.append({"names": stored.device_names()})
+    made_job.append({"names": random_rows.device_names()})
     for size in sizes:
-        traces = stored.traces(number, size)
-        rows = stored.random_ops(number, size, nodes=3, seed=data.draw(st.integers(0, 1000), label="seed"))
+        traces = random_rows.traces(number, size)
+        rows = random_rows.random_ops(number, size, nodes=3, seed=data.draw(st.integers(0, 1000), label="seed"))
         made.append((rows, traces))
-        made_job.append({"ops": stored.table("ops", rows), "traces": traces}, 3, number + 1)
+        made_job.append({"ops": random_rows.table("ops", rows), "traces": traces}, 3, number + 1)
         number += size + unused
         if data.draw(st.booleans(), label="sealed"):
             made_job.seal()
     wanted = data.draw(st.lists(st.integers(0, number), unique=True), label="asked for")
     everything = [row for rows, _ in made for row in rows]
     bases = {row["trace"]: row["base_ns"] for _, traces in made for row in traces.to_pylist()}
-    expected = stored.plain_rollup([row for row in everything if row["trace"] in wanted], bases, before=everything)
+    expected = random_rows.plain_rollup([row for row in everything if row["trace"] in wanted], bases, before=everything)
     found = LocalStore(path, "here").job("last").rollup(wanted)
     one.close()
     assert found.to_pylist() == expected
@@ -122,11 +122,13 @@ def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeyp
     writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
     for first, last in ((0, 3), (4, 7)):
-        job.append({"ops": stored.table("ops", rows_between(first, last)), "traces": TRACES.slice(first, 4)})
-    job.append({"names": stored.device_names()})
+        job.append({"ops": random_rows.table("ops", rows_between(first, last)), "traces": TRACES.slice(first, 4)})
+    job.append({"names": random_rows.device_names()})
     job.seal()
     for wanted in ([0], [2, 5], [1, 2, 3, 4], [7]):
-        expected = stored.plain_rollup([row for row in with_rows if row["trace"] in wanted], BASE, before=with_rows)
+        expected = random_rows.plain_rollup(
+            [row for row in with_rows if row["trace"] in wanted], BASE, before=with_rows
+        )
         assert LocalStore(tmp_path, "here").job("last").rollup(wanted).to_pylist() == expected
     writer.close()
 
@@ -187,9 +189,9 @@ def test_reading_continues_while_generations_are_sealed(path, writer):
     thread = threading.Thread(target=read)
     thread.start()
     for number in range(60):
-        ops = stored.table("ops", [stored.op(number, 0)])
-        names = {} if number else {"names": stored.device_names()}
-        writing.append({"ops": ops, "traces": stored.traces(number, 1), **names}, 3, number + 1)
+        ops = random_rows.table("ops", [random_rows.op(number, 0)])
+        names = {} if number else {"names": random_rows.device_names()}
+        writing.append({"ops": ops, "traces": random_rows.traces(number, 1), **names}, 3, number + 1)
         writing.seal()
     done.set()
     thread.join()
@@ -358,7 +360,7 @@ def test_sql_while_segments_are_merged_all_the_time(job, writer):
     def seal():
         while not stop.wait(0.02):  # ten times as often as a collector seals
             number = sealed[0]
-            writer.job(UID).append({"traces": stored.traces(number, 1)}, 3, number + 1)
+            writer.job(UID).append({"traces": random_rows.traces(number, 1)}, 3, number + 1)
             writer.job(UID).seal()
             sealed[0] = number + 1
 

@@ -1,5 +1,5 @@
 import pytest
-from fakes import stored
+from fakes import random_rows
 from fakes.made_store import HOST, IDENTITY, SECOND, START_NS, rows, write_job
 from tfprof.collector.query import removing
 from tfprof.collector.store import catalog, retention, small_segments
@@ -35,7 +35,7 @@ def test_open_jobs_are_never_removed():
 def written(path, *uids):
     store = LocalStoreWriter(path, "here")
     for uid in uids:
-        store.job(uid).append({"traces": stored.traces(0, 1)}, 3, 1)
+        store.job(uid).append({"traces": random_rows.traces(0, 1)}, 3, 1)
     store.close()
 
 
@@ -52,14 +52,14 @@ def test_a_damaged_job_stays_and_does_not_prevent_retention(tmp_path):
     written(tmp_path, 1, 2)
     job_folder(tmp_path, 1).joinpath("job.json").write_text("{")
     assert retain(tmp_path, "here", Limits(max_bytes=0), 10**20) == [2]
-    assert stored.listed(tmp_path / "jobs") == [f"{1:016x}"]
+    assert random_rows.sorted_names(tmp_path / "jobs") == [f"{1:016x}"]
 
 
 def test_a_job_that_another_process_has_removed_is_no_error(tmp_path):
     written(tmp_path, 1)
     retention.remove(tmp_path, 1)
     retention.remove(tmp_path, 1)
-    assert stored.listed(tmp_path / "jobs") == []
+    assert random_rows.sorted_names(tmp_path / "jobs") == []
 
 
 def test_an_interrupted_removal_is_finished(tmp_path, monkeypatch):
@@ -67,9 +67,9 @@ def test_an_interrupted_removal_is_finished(tmp_path, monkeypatch):
     monkeypatch.setattr(retention.shutil, "rmtree", lambda *_, **__: None)
     retention.remove(tmp_path, 1)
     monkeypatch.undo()
-    assert len(stored.listed(tmp_path / "jobs")) == 1
+    assert len(random_rows.sorted_names(tmp_path / "jobs")) == 1
     retain(tmp_path, "here", Limits(), 0)
-    assert stored.listed(tmp_path / "jobs") == []
+    assert random_rows.sorted_names(tmp_path / "jobs") == []
 
 
 def sampled(writer, first, number):
@@ -102,7 +102,7 @@ def test_host_samples_before_the_first_job_of_the_host_are_removed(tmp_path, one
         sampled(writer, first, 100)
     writer.trim_hosts()
     assert seconds(tmp_path) == list(range(200, 500))  # a segment has 100 samples, the margin is a minute
-    assert len(stored.listed(host_folder(tmp_path, HOST))) == 4
+    assert len(random_rows.sorted_names(host_folder(tmp_path, HOST))) == 4
     sampled(writer, 500, 5)
     writer.close()
     with_another_collector = LocalStoreWriter(tmp_path, "here")

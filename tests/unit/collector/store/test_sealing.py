@@ -12,7 +12,7 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import lock, sealing, wal
 from tfprof.collector.store.catalog import job_folder, lock_file
@@ -20,9 +20,9 @@ from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
-TRACES = stored.traces(0, 12)
+TRACES = random_rows.traces(0, 12)
 BASE = dict(zip(TRACES["trace"].to_pylist(), TRACES["base_ns"].to_pylist(), strict=True))
-ROWS = [stored.random_ops(number, 1, nodes=5, seed=number) for number in range(12)]
+ROWS = [random_rows.random_ops(number, 1, nodes=5, seed=number) for number in range(12)]
 
 
 class Crash(BaseException):
@@ -61,9 +61,9 @@ class Trap:
 
 
 def append(job, number):
-    tables = {"ops": stored.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
+    tables = {"ops": random_rows.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
     if not number:
-        tables["names"] = stored.device_names()
+        tables["names"] = random_rows.device_names()
     job.append(tables, 3, number + 1)
 
 
@@ -76,8 +76,8 @@ def check(path, count):
         (name, "ascending")
         for name in ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "total_bytes")
     ]
-    assert job.table("ops").sort_by(order).equals(stored.table("ops", rows).sort_by(order))
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASE)
+    assert job.table("ops").sort_by(order).equals(random_rows.table("ops", rows).sort_by(order))
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASE)
 
 
 def sealed_twice(path):
@@ -119,7 +119,7 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
         append(job, 6)
         job.seal()
         check(path, 7)
-        left = [name for name in stored.listed(job.folder) if name.startswith((".", "wal-", "total-"))]
+        left = [name for name in random_rows.sorted_names(job.folder) if name.startswith((".", "wal-", "total-"))]
         assert left == [f"total-{job.info.sealed:06d}.parquet"]
         again.close()
 
@@ -179,17 +179,17 @@ def _free(path):
 WRITER = """
 import sys, pyarrow as pa
 sys.path.insert(0, {tests!r})
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.store.writer import LocalStoreWriter
 store = LocalStoreWriter(sys.argv[1], "here")
 job = store.job(0xABC)
 number = job.acked(3)
 print("ready", number, flush=True)
 while True:
-    ops = stored.table("ops", [stored.op(number, node) for node in range(4)])
-    tables = {{"ops": ops, "traces": stored.traces(number, 1)}}
+    ops = random_rows.table("ops", [random_rows.op(number, node) for node in range(4)])
+    tables = {{"ops": ops, "traces": random_rows.traces(number, 1)}}
     if not number:
-        tables["names"] = stored.device_names()
+        tables["names"] = random_rows.device_names()
     number += 1
     job.append(tables, 3, number)
     print("acked", number, flush=True)

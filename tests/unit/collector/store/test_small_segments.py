@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.store import segment, small_segments
@@ -30,7 +30,7 @@ def stored_in(folder, force):
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=40))
 def test_rows_stay_in_order_and_segments_few(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("segments")
-    everything = stored.traces(0, sum(sizes))
+    everything = random_rows.traces(0, sum(sizes))
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
     history = grow(folder, [everything.slice(start, size) for start, size in zip(starts, sizes, strict=True)])
     for force, start, size in zip(history, starts, sizes, strict=True):
@@ -39,7 +39,7 @@ def test_rows_stay_in_order_and_segments_few(tmp_path_factory, sizes):
 
 
 def test_a_large_segment_is_not_merged(tmp_path, monkeypatch):
-    everything = stored.traces(0, 8)
+    everything = random_rows.traces(0, 8)
     size = len(segment.encode("traces", everything.slice(0, 1)))
     monkeypatch.setattr(small_segments, "FULL_BYTES", 2 * size + size // 2)
     (*_, last) = grow(tmp_path, [everything.slice(at, 1) for at in range(8)])
@@ -48,7 +48,7 @@ def test_a_large_segment_is_not_merged(tmp_path, monkeypatch):
 
 
 def test_a_damaged_segment_stays_in_force(tmp_path):
-    everything = stored.traces(0, 3)
+    everything = random_rows.traces(0, 3)
     (force,) = grow(tmp_path, [everything.slice(0, 1)])
     (tmp_path / "traces-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")
     (force,) = grow(tmp_path, [everything.slice(1, 1)], force)
@@ -61,9 +61,9 @@ def test_every_table_is_whole_after_many_generations(tmp_path, name):
     store = LocalStoreWriter(tmp_path / "store", "here")
     job = store.job(UID)
     for generation in range(9):
-        job.append({name: stored.table(name, [{}] * (generation + 1))})
+        job.append({name: random_rows.table(name, [{}] * (generation + 1))})
         job.seal()
-    files = [each for each in stored.listed(job.folder) if each.startswith(f"{name}-")]
+    files = [each for each in random_rows.sorted_names(job.folder) if each.startswith(f"{name}-")]
     assert len(files) < 5 if small_segments.is_merged(name) else len(files) == 9
     assert job.table(name).num_rows == sum(range(10)) == job.info.rows[name]
     store.close()

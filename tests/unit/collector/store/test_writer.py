@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, writer
 from tfprof.collector.store.reader import LocalStore
@@ -27,21 +27,21 @@ def store(path):
 
 
 def one_trace(number, nodes=3):
-    rows = [stored.op(number, node) for node in range(nodes)]
-    return {"ops": stored.table("ops", rows), "traces": stored.traces(number, 1)}
+    rows = [random_rows.op(number, node) for node in range(nodes)]
+    return {"ops": random_rows.table("ops", rows), "traces": random_rows.traces(number, 1)}
 
 
 def test_appended_rows_survive_a_restart(path):
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
-    job.append({**one_trace(0), "names": stored.device_names()}, 3, 5)
+    job.append({**one_trace(0), "names": random_rows.device_names()}, 3, 5)
     job.append({}, 4, 2)
     store.close()
     again = LocalStoreWriter(path, "here")
     job = again.job(UID)
     assert [job.acked(about) for about in (3, 4, 5)] == [5, 2, 0]
     assert (job.table("ops").num_rows, job.table("spans").num_rows) == (3, 0)
-    assert job.names() == stored.device_names()
+    assert job.names() == random_rows.device_names()
     job.append(one_trace(1), 3, 6)
     assert job.table("traces", ["trace"])["trace"].to_pylist() == [0, 1]
     again.close()
@@ -63,18 +63,18 @@ def test_numbers_and_rows_continue_across_sealed_generations(path):
 def test_sealing_leaves_segments_one_total_and_no_log(store):
     job = store.job(UID)
     for number in range(2):
-        job.append({**one_trace(number), "events": stored.table("events", [{"slug": "x"}])}, 3, number + 1)
+        job.append({**one_trace(number), "events": random_rows.table("events", [{"slug": "x"}])}, 3, number + 1)
         job.seal()
     expected = {f"{name}-00000{number}.parquet" for name in ("ops", "rollup") for number in (0, 1)}
     expected |= {f"{name}-000001.parquet" for name in ("events", "total", "traces")}
-    assert set(stored.listed(job.folder)) == {*expected, "job.json"}
+    assert set(random_rows.sorted_names(job.folder)) == {*expected, "job.json"}
 
 
 def test_a_generation_without_ops_keeps_the_total_of_an_earlier_one(store):
     job = store.job(UID)
     job.append(one_trace(0), 3, 1)
     job.seal()
-    job.append({"samples": stored.table("samples", [{}])}, 6, 1)
+    job.append({"samples": random_rows.table("samples", [{}])}, 6, 1)
     job.seal()
     assert (job.info.sealed, job.info.total) == (1, 0)
     assert (job.folder / "total-000000.parquet").exists()
@@ -83,7 +83,7 @@ def test_a_generation_without_ops_keeps_the_total_of_an_earlier_one(store):
 def test_a_generation_without_appends_is_not_sealed(store):
     job = store.job(UID)
     job.seal()
-    assert (job.info.sealed, stored.listed(job.folder)) == (-1, ["job.json"])
+    assert (job.info.sealed, random_rows.sorted_names(job.folder)) == (-1, ["job.json"])
 
 
 def test_a_generation_is_due_by_rows_bytes_or_age(store, monkeypatch):
@@ -97,7 +97,7 @@ def test_a_generation_is_due_by_rows_bytes_or_age(store, monkeypatch):
     assert not job.seal_if_due(writer.SEAL_SECONDS + 1)
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
     assert job.seal_if_due(writer.SEAL_SECONDS + 1)
-    job.append({"spans": stored.table("spans", [{}])}, 4, 2)
+    job.append({"spans": random_rows.table("spans", [{}])}, 4, 2)
     assert not job.seal_if_due(writer.SEAL_SECONDS + 2)
     monkeypatch.setattr(writer, "SEAL_BYTES", 100)
     assert job.seal_if_due(writer.SEAL_SECONDS + 2)
@@ -256,10 +256,10 @@ def test_an_unwritable_store_is_named(tmp_path):
 
 def test_everything_is_private(path, store):
     job = store.job(UID)
-    job.append({**one_trace(0), "names": stored.device_names()}, 3, 1)
+    job.append({**one_trace(0), "names": random_rows.device_names()}, 3, 1)
     job.seal()
     job.append(one_trace(1), 3, 2)
-    store.host("here").append({"host_samples": stored.table("host_samples", [{}])}, 6, 1)
+    store.host("here").append({"host_samples": random_rows.table("host_samples", [{}])}, 6, 1)
     modes = {entry: stat.S_IMODE(entry.stat().st_mode) for entry in (path, *path.rglob("*"))}
     assert modes == {entry: 0o700 if entry.is_dir() else 0o600 for entry in modes}
 
@@ -267,9 +267,9 @@ def test_everything_is_private(path, store):
 def test_the_samples_of_a_host_are_stored_like_a_job(path, store):
     name = "../odd host/"
     host = store.host(name)
-    host.append({"host_samples": stored.table("host_samples", [{"cpus": 4}])}, 6, 1)
+    host.append({"host_samples": random_rows.table("host_samples", [{"cpus": 4}])}, 6, 1)
     host.seal()
-    host.append({"host_samples": stored.table("host_samples", [{"cpus": 5}])}, 6, 2)
+    host.append({"host_samples": random_rows.table("host_samples", [{"cpus": 5}])}, 6, 2)
     reader = LocalStore(path, "here")
     assert catalog.hosts(reader.path) == [name]
     assert reader.host(name).table("host_samples")["cpus"].to_pylist() == [4, 5]
@@ -291,4 +291,4 @@ def test_expired_jobs_are_removed_but_not_those_that_are_open(path, store):
     later = store.job(3).info.opened_ns + 10**15
     assert retain(path, "here", Limits(max_age_s=60.0), later, {3}) == [1, 2]
     assert [job.info.uid for job in LocalStore(path, "here").jobs()] == [3]
-    assert stored.listed(path / "jobs") == [f"{3:016x}"]
+    assert random_rows.sorted_names(path / "jobs") == [f"{3:016x}"]

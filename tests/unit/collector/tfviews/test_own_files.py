@@ -1,13 +1,13 @@
 """The user's files in stacks."""
 
-from fakes.nodes import made_in, node
+from fakes.nodes import node, with_stack
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.own_files import own_files
 
 
 def named(*files: str) -> list[str]:
     """Return the user's files among ``files``; each is the file of a frame of one node."""
-    return own_files([made_in(node("a", "Add"), *(Frame(file, 1, "f") for file in files)), node("b", "Add")])
+    return own_files([with_stack(node("a", "Add"), *(Frame(file, 1, "f") for file in files)), node("b", "Add")])
 
 
 def test_files_of_packages_and_of_python_are_not_the_users() -> None:

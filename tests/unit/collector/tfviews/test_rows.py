@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fakes.nodes import made_in, node
+from fakes.nodes import node, with_stack
 from tfprof.collector.tfviews.added import group_added
 from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.graph import graph_view
@@ -89,8 +89,8 @@ def test_a_scope_and_an_only_child_with_all_its_time_share_a_row() -> None:
 
 def test_times_and_lines_of_a_row_cover_entries_below_the_maximum_depth() -> None:
     nodes = [
-        made_in(node("net/a/Relu", "Relu", micros=10), NET),
-        made_in(node("net/b/x/MatMul", "MatMul", micros=90), MAIN),
+        with_stack(node("net/a/Relu", "Relu", micros=10), NET),
+        with_stack(node("net/b/x/MatMul", "MatMul", micros=90), MAIN),
     ]
     times = {"net/a/Relu": [4, 6], "net/b/x/MatMul": [30, 60]}
     view = scope_view(nodes, replace(ORDER, max_depth=2))
@@ -148,9 +148,9 @@ def test_added_nodes_are_grouped_in_the_scope_and_the_graph_view() -> None:
 
 def test_the_code_view_can_show_only_the_users_own_calls() -> None:
     nodes = [
-        made_in(node("a", "Conv2D", micros=60), MAIN, KERAS, NET, KERAS),
-        made_in(node("b", "Add", micros=30), MAIN, KERAS),
-        made_in(node("c", "Const"), MAIN),
+        with_stack(node("a", "Conv2D", micros=60), MAIN, KERAS, NET, KERAS),
+        with_stack(node("b", "Add", micros=30), MAIN, KERAS),
+        with_stack(node("c", "Const"), MAIN),
         node("d", "GatherV2", micros=10),
     ]
     view, line = code_view(nodes, ORDER), line_lookup(nodes)
@@ -166,10 +166,10 @@ def test_the_code_view_can_show_only_the_users_own_calls() -> None:
 
 def test_the_line_of_a_row_is_the_users_innermost_line_or_the_forward_nodes() -> None:
     nodes = [
-        made_in(node("conv", "Conv2D", micros=60), MAIN, NET, KERAS),
-        made_in(node("gradients/conv_grad/Filter", "Filter", micros=50), MAIN, KERAS),
-        made_in(node("adam", "Adam", micros=40), MAIN, KERAS),
-        made_in(node("lib", "Lib", micros=30), KERAS),
+        with_stack(node("conv", "Conv2D", micros=60), MAIN, NET, KERAS),
+        with_stack(node("gradients/conv_grad/Filter", "Filter", micros=50), MAIN, KERAS),
+        with_stack(node("adam", "Adam", micros=40), MAIN, KERAS),
+        with_stack(node("lib", "Lib", micros=30), KERAS),
     ]
     rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), line_lookup(nodes))
     assert [(row.name, row.line) for row in rows.rows] == [
