@@ -5,7 +5,7 @@ from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.own_files import own_files
 
 
-def named(*files: str) -> list[str]:
+def own_names(*files: str) -> list[str]:
     """Return the user's files among ``files``; each is the file of a frame of one node."""
     return own_files([with_stack(node("a", "Add"), *(Frame(file, 1, "f") for file in files)), node("b", "Add")])
 
@@ -20,9 +20,9 @@ def test_files_of_packages_and_of_python_are_not_the_users() -> None:
         "<stdin>",
         "",
     ]
-    assert named(*foreign, *own) == ["train.py", "model.py", "data.py"]
-    assert named(*foreign) == []
+    assert own_names(*foreign, *own) == ["train.py", "model.py", "data.py"]
+    assert own_names(*foreign) == []
 
 
 def test_each_name_is_listed_once_in_order_of_first_use() -> None:
-    assert named("b/m.py", "a/m.py", "a/l.py", "b/m.py") == ["m.py", "l.py"]
+    assert own_names("b/m.py", "a/m.py", "a/l.py", "b/m.py") == ["m.py", "l.py"]
