@@ -17,21 +17,21 @@ DEVICES = Devices(random_rows.device_names())
 NONE_KNOWN = pa.array([], pa.uint32())
 
 
-def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12)):
+def random_ops(seed, *, rows=200, values=lambda rng: rng.randrange(1, 10**12)):
     """Return rows of some nodes and traces, in order of arrival."""
-    source = random.Random(seed)
-    columns = {name: [values(source) for _ in range(rows)] for name in aggregation.INPUTS}
+    rng = random.Random(seed)
+    columns = {name: [values(rng) for _ in range(rows)] for name in aggregation.INPUTS}
     columns |= {
-        "node": [source.randrange(9) for _ in range(rows)],
-        "device": [source.randrange(5) for _ in range(rows)],
+        "node": [rng.randrange(9) for _ in range(rows)],
+        "device": [rng.randrange(5) for _ in range(rows)],
     }
-    columns["trace"] = sorted(source.randrange(5) for _ in range(rows))
+    columns["trace"] = sorted(rng.randrange(5) for _ in range(rows))
     return random_rows.table(
         "ops", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     )
 
 
-def rolled_up(ops, known=NONE_KNOWN):
+def roll_up(ops, known=NONE_KNOWN):
     """Return the canonical devices after ``ops``, and the rollup of ``ops``.
 
     Trace 4 is not in TRACES, so it has no base.
@@ -44,30 +44,30 @@ def rolled_up(ops, known=NONE_KNOWN):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     "values",
-    [lambda source: source.randrange(1, 10**12), lambda source: source.choice(EXTREMES)],
+    [lambda rng: rng.randrange(1, 10**12), lambda rng: rng.choice(EXTREMES)],
     ids=["usual", "extreme"],
 )
 def test_the_c_part_and_pyarrow_give_equal_results(seed, values, monkeypatch):
-    ops, known = made_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
-    canonical, by_c = rolled_up(ops, known)
+    ops, known = random_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
+    canonical, c_rollup = roll_up(ops, known)
     monkeypatch.setattr(aggregation, "native", None)
-    assert rolled_up(ops, known) == (canonical, by_c)
-    by_c.validate(full=True)
-    assert by_c.schema == ROLLUP
-    assert by_c.num_rows > 9
+    assert roll_up(ops, known) == (canonical, c_rollup)
+    c_rollup.validate(full=True)
+    assert c_rollup.schema == ROLLUP
+    assert c_rollup.num_rows > 9
 
 
 @needs_c_part
 def test_sliced_columns_are_read_from_their_offset():
-    ops = made_ops(1)
-    alone = random_rows.table("ops", ops.slice(50, 90).to_pylist())
-    assert rolled_up(ops.slice(50, 90)) == rolled_up(alone)
+    ops = random_ops(1)
+    copied_ops = random_rows.table("ops", ops.slice(50, 90).to_pylist())
+    assert roll_up(ops.slice(50, 90)) == roll_up(copied_ops)
 
 
 @pytest.mark.parametrize("native", [aggregation.native, None], ids=["built", "python"])
 def test_no_rows_have_no_sums(native, monkeypatch):
     monkeypatch.setattr(aggregation, "native", native)
-    canonical, rollup = rolled_up(made_ops(1, rows=0), pa.array([2], pa.uint32()))
+    canonical, rollup = roll_up(random_ops(1, rows=0), pa.array([2], pa.uint32()))
     assert (canonical.to_pylist(), rollup) == ([2], ROLLUP.empty_table())
 
 

@@ -40,9 +40,9 @@ def test_a_lock_ends_with_its_process(path):
 
 def test_a_reader_of_the_lock_does_not_prevent_a_collector_from_taking_it(path, monkeypatch):
     lock.take(path, {}).release()
-    looking = os.open(path, os.O_RDONLY)
-    lock.fcntl.flock(looking, lock.fcntl.LOCK_SH)
-    monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(looking))
+    reader_fd = os.open(path, os.O_RDONLY)
+    lock.fcntl.flock(reader_fd, lock.fcntl.LOCK_SH)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(reader_fd))
     lock.take(path, {"pid": 3}).release()
 
 

@@ -12,7 +12,7 @@ from tfprof.collector.store.writer import LocalStoreWriter
 UID = 0xABC
 
 
-def grow(folder, tables, force=()):
+def seal_generations(folder, tables, force=()):
     """Seal each table as a generation; return the current segments after each."""
     history = []
     for generation, table in enumerate(tables, start=len(force)):
@@ -23,7 +23,7 @@ def grow(folder, tables, force=()):
     return history
 
 
-def stored_in(folder, force):
+def read_segments(folder, force):
     return pa.concat_tables(segment.read(folder / segment.file_name("traces", part), "traces") for part in force)
 
 
@@ -32,9 +32,11 @@ def test_rows_stay_in_order_and_segments_few(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("segments")
     everything = random_rows.traces(0, sum(sizes))
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
-    history = grow(folder, [everything.slice(start, size) for start, size in zip(starts, sizes, strict=True)])
+    history = seal_generations(
+        folder, [everything.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
+    )
     for force, start, size in zip(history, starts, sizes, strict=True):
-        assert stored_in(folder, force) == everything.slice(0, start + size)
+        assert read_segments(folder, force) == everything.slice(0, start + size)
         assert len(force) <= len(sizes).bit_length() + 1
 
 
@@ -42,16 +44,16 @@ def test_a_large_segment_is_not_merged(tmp_path, monkeypatch):
     everything = random_rows.traces(0, 8)
     size = len(segment.encode("traces", everything.slice(0, 1)))
     monkeypatch.setattr(small_segments, "FULL_BYTES", 2 * size + size // 2)
-    (*_, last) = grow(tmp_path, [everything.slice(at, 1) for at in range(8)])
+    (*_, last) = seal_generations(tmp_path, [everything.slice(at, 1) for at in range(8)])
     assert len(last) > 2
-    assert stored_in(tmp_path, last) == everything
+    assert read_segments(tmp_path, last) == everything
 
 
 def test_a_damaged_segment_stays_in_force(tmp_path):
     everything = random_rows.traces(0, 3)
-    (force,) = grow(tmp_path, [everything.slice(0, 1)])
+    (force,) = seal_generations(tmp_path, [everything.slice(0, 1)])
     (tmp_path / "traces-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")
-    (force,) = grow(tmp_path, [everything.slice(1, 1)], force)
+    (force,) = seal_generations(tmp_path, [everything.slice(1, 1)], force)
     assert force == (0, 1)
     assert segment.read(tmp_path / "traces-000001.parquet", "traces") == everything.slice(1, 1)
 
@@ -63,7 +65,7 @@ def test_every_table_is_whole_after_many_generations(tmp_path, name):
     for generation in range(9):
         job.append({name: random_rows.table(name, [{}] * (generation + 1))})
         job.seal()
-    files = [each for each in random_rows.sorted_names(job.folder) if each.startswith(f"{name}-")]
+    files = [file for file in random_rows.sorted_names(job.folder) if file.startswith(f"{name}-")]
     assert len(files) < 5 if small_segments.is_merged(name) else len(files) == 9
     assert job.table(name).num_rows == sum(range(10)) == job.info.rows[name]
     store.close()

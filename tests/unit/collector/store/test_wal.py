@@ -68,7 +68,7 @@ def test_the_layout_is_the_documented_one():
     assert pa.Table.from_batches([batch]) == random_rows.traces(0, 1)
 
 
-def test_a_log_cut_anywhere_holds_whole_appends_only(log):
+def test_a_log_truncated_anywhere_holds_only_complete_appends(log):
     ends = [log.size]
     for number in range(3):
         log.append(wal.encode({"ops": ops(number), "traces": random_rows.traces(number, 1)}, 3, number + 1))
@@ -76,9 +76,9 @@ def test_a_log_cut_anywhere_holds_whole_appends_only(log):
     data = log.path.read_bytes()
     for size in range(0, len(data), 7):
         contents = wal.decode(data[:size], log.path)
-        whole = sum(end <= size for end in ends[1:])
-        assert len(contents.appends) == whole
-        assert contents.end == (ends[whole] if size >= ends[0] else 0)
+        complete_count = sum(end <= size for end in ends[1:])
+        assert len(contents.appends) == complete_count
+        assert contents.end == (ends[complete_count] if size >= ends[0] else 0)
 
 
 def test_a_changed_byte_ends_the_log_before_its_append(log):
@@ -134,18 +134,18 @@ class Disk:
     def __init__(self, monkeypatch, room, broken=False):
         self.room, self.broken = room, broken
         self._pwritev, self._pwrite, self._ftruncate = os.pwritev, os.pwrite, os.ftruncate
-        monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: self.take(fd, b"".join(pieces), at))
-        monkeypatch.setattr(os, "pwrite", self.take)
-        monkeypatch.setattr(os, "ftruncate", self.cut)
+        monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: self.write(fd, b"".join(pieces), at))
+        monkeypatch.setattr(os, "pwrite", self.write)
+        monkeypatch.setattr(os, "ftruncate", self.truncate)
 
-    def take(self, descriptor, data, at):
+    def write(self, descriptor, data, at):
         if not self.room:
             raise OSError(errno.ENOSPC, "No space left on device")
         count = self._pwrite(descriptor, bytes(data[: self.room]), at)
         self.room -= count
         return count
 
-    def cut(self, descriptor, size):
+    def truncate(self, descriptor, size):
         if self.broken:
             raise OSError(errno.EIO, "Input/output error")
         self._ftruncate(descriptor, size)
