@@ -18,7 +18,7 @@ _REGION_START: Final = b"ThreadpoolListener::StartRegion"
 #: Event: an executor has run an op on the same thread; it has the id of the executor's call.
 PROPAGATE: Final = b"ExecutorPropagateOutputs"
 EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_RUN, _DATA_FUNCTION_RUN + b"Async"})
-#: In place of a call id: the executor began before the session, or was still running at its end.
+#: Replaces a call id if the executor began before the session, or was still running at its end.
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads; in them, ops call functions.
 _POOL_PREFIX: Final = b"tf_"

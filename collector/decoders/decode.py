@@ -31,8 +31,8 @@ class DecodedPart(NamedTuple):
     """The result of one part: facts about its rows and devices, or the reason for refusing it.
 
     ``rows``: number of rows. ``base_ns``: the time from which their `start_ns` counts (real time,
-    ns). ``accelerator``: union of the flags devices.accelerator of its devices. ``error``: the
-    reason for refusing the part, None if it was decoded.
+    ns). ``accelerator``: the flags of all its devices (devices.accelerator). ``error``: the reason
+    for refusing the part, None if it was decoded.
     """
 
     rows: int

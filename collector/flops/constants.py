@@ -21,7 +21,7 @@ _VALUES_MAX, _DEPTH_MAX = 64, 32
 
 
 class _OpInputs(NamedTuple):
-    """One op to evaluate, with what is known about its data inputs, by position.
+    """One op to evaluate, and the known values of its data inputs, by position.
 
     ``values``: the elements of an input that is a shape; ``constants``: the elements of an input
     that is a small constant. Both are None if unknown.

@@ -59,7 +59,7 @@ class OperationCounter:
     def __init__(
         self, executed: ExecutedNodes, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT
     ) -> None:
-        """Count the executions of the nodes in ``executed``.
+        """Prepare to count the executions of the nodes in ``executed``.
 
         ``op_log``: counts of one execution by node, which take precedence. ``varying``: the nodes
         whose executions are passed to `add`; for all other nodes, the sample is counted.

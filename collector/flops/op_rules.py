@@ -78,7 +78,7 @@ def _product(op: Op, left_transposed: bool, right_transposed: bool) -> Iterator[
 
 
 def _reshape(op: Op) -> Iterator[EqualProducts]:
-    """Yield that a reshape keeps the number of elements.
+    """Yield the constraint that a reshape keeps the number of elements.
 
     The output also has the shape in the value of input 1. If the products of the known sizes are
     equal, the open sizes are assumed to be equal, too, in order.
@@ -129,7 +129,7 @@ def _reduce(op: Op) -> Iterator[EqualProducts]:
 
 
 def _equal_except_along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[EqualProducts]:
-    """Yield that ``shapes`` equal the shape of the output, except along ``axis``."""
+    """Yield the constraints that ``shapes`` equal that of the output, except along ``axis``."""
     output = op.output()
     if axis is None or not output:
         return
@@ -203,13 +203,13 @@ def _tile(op: Op) -> Iterator[EqualProducts]:
 
 
 def _loop(op: Op) -> Iterator[EqualProducts]:
-    """Yield that loop variables keep their shapes."""
+    """Yield the constraints that loop variables keep their shapes."""
     for before, after in zip(op.inputs, op.outputs, strict=False):
         yield from equal_shapes(before, after)
 
 
 def _slice(op: Op) -> Iterator[EqualProducts]:
-    """Yield that a strided slice over the whole first axis keeps the size of that axis."""
+    """Yield the constraint that a slice over the whole first axis keeps the size of that axis."""
     keeps_first_axis = op.integer("begin_mask") & op.integer("end_mask") & 1
     changes_axes = op.integer("ellipsis_mask") | op.integer("new_axis_mask") | op.integer("shrink_axis_mask")
     if keeps_first_axis and not changes_axes & 1 and (op.constant(3) or (1,))[0] == 1:

@@ -200,9 +200,9 @@ def _entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
 def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the code view.
 
-    Its `nodes` is the number of nodes with a stack, 0 without code traces. `unreached` counts
-    gradient nodes whose forward ops have no stack. As in the TF profiler, trimming a call drops its
-    callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
+    The view's `nodes` is the number of nodes with a stack, 0 without code traces. `unreached`
+    counts gradient nodes whose forward ops have no stack. As in the TF profiler, trimming a call
+    drops its callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
     """
     traced = [node for node in nodes if node.facts.stack]
     tree, weight_of = call_tree(traced, parity), match_counts(options.account_type_regexes)

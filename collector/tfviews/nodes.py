@@ -276,8 +276,8 @@ def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity 
     """Return ``nodes`` with parameters and float_ops.
 
     ``averaged``: return averages over entries instead of sums. If ``parity.counts_by_step``, the
-    nodes have their float_ops already. Otherwise these are computed: those of one execution times
-    the number of runs, or once for a node that never ran.
+    nodes have their float_ops already. Otherwise they are those of one execution, times the number
+    of runs if the node ran.
     """
     counts_by_step = parity.counts_by_step
     return [
