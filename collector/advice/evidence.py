@@ -23,7 +23,7 @@ class TimedSteps(NamedTuple):
     runs: int
     start_ns: int
     total_ns: int
-    usual: bool  # neither traced nor failed, and not a setup step
+    is_usual: bool  # neither traced nor failed, and not a setup step
     key: int = 0  # equal for steps of the same call
 
 

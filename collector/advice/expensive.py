@@ -75,13 +75,13 @@ def _top_lines(evidence: Evidence) -> Report | None:
     return Report(_ranking_text(ranked, "of the time of the ops that your own lines created"), _numbers(ranked))
 
 
-def _ranking_text(ranked: Sequence[Share[str]], whole: str) -> str:
+def _ranking_text(ranked: Sequence[Share[str]], whole_text: str) -> str:
     first, *others = ranked[:_NAMED_MAX]
-    _, least, middle, most, share = first
-    spread = f" ({duration(least * 1000)} to {duration(most * 1000)} in all steps)" if least < most else ""
-    more = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
-    text = f"{first.key} takes {percent(share)} {whole}, {duration(middle * 1000)} in the median step{spread}"
-    return text + (f"; then come {more}." if more else ".")
+    _, min_us, median_us, max_us, share = first
+    spread = f" ({duration(min_us * 1000)} to {duration(max_us * 1000)} in all steps)" if min_us < max_us else ""
+    others_text = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
+    text = f"{first.key} takes {percent(share)} {whole_text}, {duration(median_us * 1000)} in the median step{spread}"
+    return text + (f"; then come {others_text}." if others_text else ".")
 
 
 def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:

@@ -117,7 +117,7 @@ def _pauses_between_steps(evidence: Evidence) -> Report | None:
     """
     pauses, intervals = [], []
     for steps, following in pairwise(evidence.timed_steps):
-        if steps.usual and following.usual and steps.ordinal + steps.runs == following.ordinal:
+        if steps.is_usual and following.is_usual and steps.ordinal + steps.runs == following.ordinal:
             interval_ns = following.start_ns - steps.start_ns
             pauses.append((interval_ns - steps.total_ns) / steps.runs)
             intervals.append(interval_ns / steps.runs)

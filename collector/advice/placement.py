@@ -48,8 +48,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if not any("gpu" in device for node in evidence.nodes for device in node.devices):
         return []
     on_cpu = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
-    micros, whole = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
-    share = micros / whole if whole > 0 else 0.0
+    micros, total_micros = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
+    share = micros / total_micros if total_micros > 0 else 0.0
     if share < SHARE_MIN:
         return []
     by_type: dict[str, int] = {}

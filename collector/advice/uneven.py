@@ -35,7 +35,7 @@ _REGULAR_SHARE_MIN: Final = 0.6
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
-    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.usual])[_WARM_UP:]
+    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.is_usual])[_WARM_UP:]
     step_count = sum(group.runs for group in steps)
     if step_count < STEPS_MIN:
         return []

@@ -138,11 +138,11 @@ class JobWatch:
     def cpu_growth(self, series_key: SeriesKey, shift: Shift) -> float:
         """Return the growth factor of the processor time per step at ``shift``, 0 if unknown."""
         series = self._series[series_key]
-        before, now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
-        rate_before, rate = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)
-        if not (before and now and rate_before and rate):
+        cores_before, cores_now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
+        rate_before, rate_now = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)
+        if not (cores_before and cores_now and rate_before and rate_now):
             return 0.0
-        return now / rate / (before / rate_before)
+        return cores_now / rate_now / (cores_before / rate_before)
 
     def _check_stall(self) -> None:
         main = self._main_series()

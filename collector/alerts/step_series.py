@@ -208,11 +208,11 @@ class StepSeries:
         """
         self.close_until(since_ns)
         first, middle = from_ns // SECOND_NS, since_ns // SECOND_NS
-        before = [second.mean_ns for second in self._seconds if first <= second.number < middle]
-        after = [second.mean_ns for second in self._seconds if second.number >= middle]
-        if len(before) < RECENT or len(after) < RECENT // 2:
+        times_before = [second.mean_ns for second in self._seconds if first <= second.number < middle]
+        times_after = [second.mean_ns for second in self._seconds if second.number >= middle]
+        if len(times_before) < RECENT or len(times_after) < RECENT // 2:
             return None
-        return median(after) / median(before)
+        return median(times_after) / median(times_before)
 
 
 def _first_above(seconds: Sequence[Second], level_ns: float) -> Second:

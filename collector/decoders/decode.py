@@ -108,9 +108,9 @@ class WalkerDecoder:
             walker_result = self._walker.walk(parts, traces, interner.table, block, room)
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
         results, allocations = walker_result
-        decoded = [_part_result(*result) for result in results]
+        part_results = [_part_result(*result) for result in results]
         return DecodedParts(
-            _columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded
+            _columns(block, room, sum(part.rows for part in part_results)), _allocations(allocations), part_results
         )
 
 
@@ -123,10 +123,10 @@ class PythonDecoder:
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
         """Return the rows of all ``parts`` and the result of each part."""
         rows = fallback.DecodedRows([[] for _ in OPS], [])
-        decoded = []
+        part_results = []
         for part, trace in zip(parts, traces, strict=True):
-            decoded.append(_part_result(*fallback.append_rows(rows, bytes(part), trace, interner.table)))
-        return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
+            part_results.append(_part_result(*fallback.append_rows(rows, bytes(part), trace, interner.table)))
+        return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), part_results)
 
 
 def decoder(kind: str = "auto") -> Decoder:

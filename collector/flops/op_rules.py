@@ -83,16 +83,16 @@ def _reshape(op: Op) -> Iterator[EqualProducts]:
     The output also has the shape in the value of input 1. If the products of the known sizes are
     equal, the open sizes are assumed to be equal, too, in order.
     """
-    before, after = op.input(0), op.output()
-    yield from equal_shapes(op.value(1), after)
-    if before is None or after is None:
+    input_sizes, output_sizes = op.input(0), op.output()
+    yield from equal_shapes(op.value(1), output_sizes)
+    if input_sizes is None or output_sizes is None:
         return
-    open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
-    known_products = [math.prod(size for size in shape if size >= 0) for shape in (before, after)]
+    open_before, open_after = ([size for size in shape if size < 0] for shape in (input_sizes, output_sizes))
+    known_products = [math.prod(size for size in shape if size >= 0) for shape in (input_sizes, output_sizes)]
     if len(open_before) == len(open_after) and known_products[0] == known_products[1]:
         yield from (((size,), (new_size,)) for size, new_size in zip(open_before, open_after, strict=True))
     else:
-        yield before, after
+        yield input_sizes, output_sizes
 
 
 def _squeeze(op: Op) -> Iterator[EqualProducts]:
@@ -103,27 +103,27 @@ def _squeeze(op: Op) -> Iterator[EqualProducts]:
 
 
 def _transpose(op: Op) -> Iterator[EqualProducts]:
-    before, after, order = op.input(0), op.output(), op.constant(1)
-    if before is None or after is None:
+    input_sizes, output_sizes, order = op.input(0), op.output(), op.constant(1)
+    if input_sizes is None or output_sizes is None:
         return
-    if order is not None and sorted(order) == list(range(len(before))):
-        yield from equal_shapes(tuple(before[axis] for axis in order), after)
+    if order is not None and sorted(order) == list(range(len(input_sizes))):
+        yield from equal_shapes(tuple(input_sizes[axis] for axis in order), output_sizes)
     else:
-        yield before, after
+        yield input_sizes, output_sizes
 
 
 def _reduce(op: Op) -> Iterator[EqualProducts]:
-    before, after, axes = op.input(0), op.output(), op.constant(1)
-    if before is None or after is None:
+    input_sizes, output_sizes, axes = op.input(0), op.output(), op.constant(1)
+    if input_sizes is None or output_sizes is None:
         return
     if axes is not None:
-        reduced = {axis % len(before) for axis in axes} if before else set()
-        remaining = [size for axis, size in enumerate(before) if axis not in reduced]
-        if len(after) == len(before):
-            after = tuple(size for axis, size in enumerate(after) if axis not in reduced)
-        yield from equal_shapes(tuple(remaining), after)
+        reduced = {axis % len(input_sizes) for axis in axes} if input_sizes else set()
+        remaining = [size for axis, size in enumerate(input_sizes) if axis not in reduced]
+        if len(output_sizes) == len(input_sizes):
+            output_sizes = tuple(size for axis, size in enumerate(output_sizes) if axis not in reduced)
+        yield from equal_shapes(tuple(remaining), output_sizes)
     else:
-        open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
+        open_before, open_after = ([size for size in shape if size < 0] for shape in (input_sizes, output_sizes))
         if len(open_before) == len(open_after) == 1:
             yield tuple(open_before), tuple(open_after)
 
@@ -184,28 +184,35 @@ def _resource_gather(op: Op) -> Iterator[EqualProducts]:
 
 
 def _pad(op: Op) -> Iterator[EqualProducts]:
-    before, after, widths = op.input(0), op.output(), op.constant(1)
+    input_sizes, output_sizes, widths = op.input(0), op.output(), op.constant(1)
     if (
-        before is not None
-        and after is not None
+        input_sizes is not None
+        and output_sizes is not None
         and widths is not None
-        and len(widths) == 2 * len(before) == 2 * len(after)
+        and len(widths) == 2 * len(input_sizes) == 2 * len(output_sizes)
     ):
-        unpadded = [axis for axis in range(len(before)) if not widths[2 * axis] and not widths[2 * axis + 1]]
-        yield from equal_shapes(tuple(before[axis] for axis in unpadded), tuple(after[axis] for axis in unpadded))
+        unpadded = [axis for axis in range(len(input_sizes)) if not widths[2 * axis] and not widths[2 * axis + 1]]
+        yield from equal_shapes(
+            tuple(input_sizes[axis] for axis in unpadded), tuple(output_sizes[axis] for axis in unpadded)
+        )
 
 
 def _tile(op: Op) -> Iterator[EqualProducts]:
-    before, after, times = op.input(0), op.output(), op.value(1)
-    if before is not None and after is not None and times is not None and len(before) == len(after) == len(times):
-        pairs = zip(before, times, after, strict=True)
+    input_sizes, output_sizes, times = op.input(0), op.output(), op.value(1)
+    if (
+        input_sizes is not None
+        and output_sizes is not None
+        and times is not None
+        and len(input_sizes) == len(output_sizes) == len(times)
+    ):
+        pairs = zip(input_sizes, times, output_sizes, strict=True)
         yield from (((size, repeats), (new_size,)) for size, repeats, new_size in pairs if repeats != -1)
 
 
 def _loop(op: Op) -> Iterator[EqualProducts]:
     """Yield the constraints that loop variables keep their shapes."""
-    for before, after in zip(op.inputs, op.outputs, strict=False):
-        yield from equal_shapes(before, after)
+    for input_sizes, output_sizes in zip(op.inputs, op.outputs, strict=False):
+        yield from equal_shapes(input_sizes, output_sizes)
 
 
 def _slice(op: Op) -> Iterator[EqualProducts]:

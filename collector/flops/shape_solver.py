@@ -52,9 +52,9 @@ class OpenSizes:
         """
         sizes = dict(self._sizes)
         for graph, name, slot, dims in recorded:
-            known = self._shape(graph, name, slot)
-            if known is not None and len(known) == len(dims):
-                for number, size in zip(known, dims, strict=True):
+            numbered_sizes = self._shape(graph, name, slot)
+            if numbered_sizes is not None and len(numbered_sizes) == len(dims):
+                for number, size in zip(numbered_sizes, dims, strict=True):
                     if number < 0 <= size:
                         sizes.setdefault(self._root(number), size)
         self._propagate(sizes)
@@ -70,10 +70,10 @@ class OpenSizes:
 
     def shape(self, graph: int, name: str, slot: int, sizes: Mapping[int, int]) -> Dims | None:
         """Return the shape of an output with open sizes replaced from ``sizes``, -1 if unknown."""
-        known = self._shape(graph, name, slot)
-        if known is None:
+        numbered_sizes = self._shape(graph, name, slot)
+        if numbered_sizes is None:
             return None
-        return tuple(size if size >= 0 else sizes.get(self._root(size), -1) for size in known)
+        return tuple(size if size >= 0 else sizes.get(self._root(size), -1) for size in numbered_sizes)
 
     def _shape(self, graph: int, name: str, slot: int) -> Sizes | None:
         outputs = self._outputs.get((graph, name), ())
@@ -140,8 +140,9 @@ class OpenSizes:
 
     def _factors(self, side: Sizes, sizes: Mapping[int, int]) -> tuple[int, list[int]]:
         """Return the product of the known sizes, and the open ones."""
-        known = [size if size >= 0 else sizes.get(self._root(size), size) for size in side]
-        return math.prod(size for size in known if size >= 0), [self._root(size) for size in known if size < 0]
+        current_sizes = [size if size >= 0 else sizes.get(self._root(size), size) for size in side]
+        open_sizes = [self._root(size) for size in current_sizes if size < 0]
+        return math.prod(size for size in current_sizes if size >= 0), open_sizes
 
 
 class InferredSizes(NamedTuple):

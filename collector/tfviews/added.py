@@ -44,12 +44,12 @@ def group_added(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[No
     for node in nodes:
         if is_added(node):
             groups.setdefault(f"{ADDED}/{node.op}", []).append(node)
-    merged = [_merged_node(name, parts) for name, parts in groups.items()]
-    if linked and merged:
+    merged_nodes = [_merged_node(name, parts) for name, parts in groups.items()]
+    if linked and merged_nodes:
         inputs = tuple(sorted(groups))
-        merged.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
+        merged_nodes.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
     names = {node.name: name for name, parts in groups.items() for node in parts}
-    return sorted([*user_nodes, *merged], key=name_bytes), names
+    return sorted([*user_nodes, *merged_nodes], key=name_bytes), names
 
 
 def _merged_node(name: str, parts: Sequence[Node]) -> Node:

@@ -67,18 +67,25 @@ class Call(AccountedNode):
     __slots__ = ("site",)
 
     def __init__(
-        self, site: CallSite, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, accounts_all: bool
+        self,
+        site: CallSite,
+        weighted_nodes: Sequence[tuple[Node, int]],
+        callees: Sequence[AccountedNode],
+        *,
+        accounts_all: bool,
     ) -> None:
         """Count each picked node with its weight.
 
         ``accounts_all``: account calls without picked nodes, too.
         """
-        stats = [node.stats for node, weight in picked for _ in range(weight)]
+        stats = [node.stats for node, weight in weighted_nodes for _ in range(weight)]
         own = NO_STATS if not stats else stats[0] if len(stats) == 1 else sum_of(stats)
         nodes = (
-            sorted([node for node, _ in picked], key=_name_bytes) if len(picked) > 1 else [node for node, _ in picked]
+            sorted([node for node, _ in weighted_nodes], key=_name_bytes)
+            if len(weighted_nodes) > 1
+            else [node for node, _ in weighted_nodes]
         )
-        super().__init__(site.text, own, tuple(nodes), below, accounted=accounts_all or bool(picked))
+        super().__init__(site.text, own, tuple(nodes), callees, accounted=accounts_all or bool(weighted_nodes))
         self.site = site
 
 
@@ -175,11 +182,11 @@ def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedN
     """
     accounts_all, weight_of = Matcher(patterns).everything, match_counts(patterns)
     for site in reversed(sites[1:]):  # callees before callers
-        picked = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
-        below = site.calls_below()
+        weighted_nodes = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
+        callees = site.calls_below()
         # Always true if `accounts_all`: then all nodes are picked, and innermost calls have nodes.
-        if picked or below:
-            site.call = Call(site, picked, below, accounts_all=accounts_all)
+        if weighted_nodes or callees:
+            site.call = Call(site, weighted_nodes, callees, accounts_all=accounts_all)
     return root_of(sites[0].calls_below())
 
 

@@ -191,8 +191,8 @@ def _devices(names: pa.Table) -> dict[int, _Device]:
 def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
     """Yield the executions of ``traces`` in order; sums wrap like the rollup's."""
     positions = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
-    selected = ops.select(list(COLUMNS)).filter(pc.is_valid(positions))
-    column = {name: flat(selected[name]) for name in COLUMNS}
+    selected_ops = ops.select(list(COLUMNS)).filter(pc.is_valid(positions))
+    column = {name: flat(selected_ops[name]) for name in COLUMNS}
     start_ns = pc.add(flat(traces["base_ns"]).take(positions.drop_null()), column["start_ns"])
     end_ns = pc.add(start_ns, pc.add(column["op_start_ns"], column["op_end_ns"]))
     start_us = floor_divide(start_ns, 1000)

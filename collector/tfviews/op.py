@@ -62,9 +62,9 @@ def _entries(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
         by_op[node.op].append((node, weight_of(node)))
     entries = []
     for op in sorted(by_op, key=octets):
-        picked = [(node, weight) for node, weight in by_op[op] if weight]
-        own = sum_of([NO_STATS, *[node.stats for node, weight in picked for _ in repeat(None, weight)]])
-        entries.append(OpTypeEntry(op, tuple(node for node, _ in picked), own, own))
+        weighted_nodes = [(node, weight) for node, weight in by_op[op] if weight]
+        own = sum_of([NO_STATS, *[node.stats for node, weight in weighted_nodes for _ in repeat(None, weight)]])
+        entries.append(OpTypeEntry(op, tuple(node for node, _ in weighted_nodes), own, own))
     return entries
 
 
@@ -121,7 +121,7 @@ def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -
     """Fold nodes in name order into the op view."""
     entries = _ordered(_entries(nodes, options), options.order_by, parity)
     accounted = _with_running_totals([entry for entry in entries if entry.nodes])
-    whole = accounted[0].running if accounted else NO_STATS
+    total = accounted[0].running if accounted else NO_STATS
     matches_trim, is_shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, parity)
     start = _start(accounted, options.start_name_regexes)
     ends = (
@@ -132,5 +132,5 @@ def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -
     after, hidden = len(accounted) - end, end - start - len(shown_entries)
     if options.account_displayed_op_only:
         shown_entries = _with_running_totals(shown_entries)
-        whole = shown_entries[0].running if shown_entries else NO_STATS
-    return OpView(tuple(shown_entries), whole, len(accounted), start, after, hidden, len(entries))
+        total = shown_entries[0].running if shown_entries else NO_STATS
+    return OpView(tuple(shown_entries), total, len(accounted), start, after, hidden, len(entries))

@@ -62,8 +62,9 @@ SPELLINGS: Final = (
 
 def output_help(view: str) -> str:
     """Return the help of `-output` in ``view``."""
-    *most, last = (STDOUT, NONE, *(row.spelling + row.remark for row in FILE_OUTPUT_TYPES if view in row.views))
-    return f"{', '.join(most)}, or {last} ({STDOUT})."
+    file_choices = [row.spelling + row.remark for row in FILE_OUTPUT_TYPES if view in row.views]
+    *choices, last_choice = STDOUT, NONE, *file_choices
+    return f"{', '.join(choices)}, or {last_choice} ({STDOUT})."
 
 
 class InvalidOutputError(UsageError):

@@ -247,11 +247,11 @@ class _Tree:
         """Return op type, line and times of each entry, including all entries below it."""
         breakdowns = [_TimeBreakdown() for _ in self.branches]
         summaries: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
-        shown = {id(branch.entry) for branch in self.branches}
+        shown_ids = {id(branch.entry) for branch in self.branches}
         for at in range(len(self.branches) - 1, -1, -1):
             breakdown = breakdowns[at]
             breakdown.add(self.branches[at].nodes, times, line_of)
-            for entry in _hidden_below(self.branches[at], shown):
+            for entry in _hidden_below(self.branches[at], shown_ids):
                 breakdown.add(entry.nodes, times, line_of)
             if self.has_row[at]:
                 summaries[at] = breakdown.summary()
@@ -260,18 +260,18 @@ class _Tree:
         return summaries
 
 
-def _hidden_below(branch: Branch, shown: Collection[int]) -> Iterator[AccountedNode]:
+def _hidden_below(branch: Branch, shown_ids: Collection[int]) -> Iterator[AccountedNode]:
     """Yield the entries in the total of ``branch`` that options such as -max_depth hide.
 
-    Entries below another shown entry are in the total of that entry. ``shown``: ids of the shown
-    entries.
+    Entries below another shown entry are in the total of that entry. ``shown_ids``: ids of the
+    shown entries.
     """
     if branch.entry is None or branch.total != branch.entry.total:  # the total covers shown entries only
         return
     pending = list(branch.entry.children)
     while pending:
         entry = pending.pop()
-        if id(entry) not in shown:
+        if id(entry) not in shown_ids:
             yield entry
             pending.extend(entry.children)
 
@@ -282,27 +282,27 @@ def tree_rows(view: TreeView, times: Times, row_filter: RowFilter, order_by: str
     summaries, rows = tree.summaries(times, line_of), []
     pending = [(at, 0, "") for at in reversed(tree.children[0])]
     while pending:
-        at, depth, above = pending.pop()
+        at, depth, parent_prefix = pending.pop()
         top = tree.branches[at]
         top_summary = summaries[at]
         while len(tree.children[at]) == 1 and row_filter.joins(top, tree.branches[tree.children[at][0]]):
             at = tree.children[at][0]
-        branch, below = tree.branches[at], tree.children[at]
+        branch, children = tree.branches[at], tree.children[at]
         rows.append(
             Row(
-                branch.name.removeprefix(above),
+                branch.name.removeprefix(parent_prefix),
                 branch.name,
                 depth,
                 branch.own,
                 top.total,
                 branch.nodes,
                 branch.definitions,
-                not below,
+                not children,
                 *(_node_description(branch, top_summary, line_of) if row_filter.view == "graph" else top_summary),
             )
         )
         prefix = f"{branch.name}/" if row_filter.view == "scope" else ""
-        pending.extend((child, depth + 1, prefix) for child in reversed(below))
+        pending.extend((child, depth + 1, prefix) for child in reversed(children))
     hidden = [branch for branch, has_row in zip(tree.branches, tree.has_row, strict=True) if not has_row]
     library_count = sum(map(row_filter.is_library_call, hidden))
     empty_count = sum(row_filter.is_empty(branch) and not row_filter.is_library_call(branch) for branch in hidden)

@@ -31,14 +31,18 @@ class RunningScript:
     """A running script; ``output`` has its printed lines, except ``ready``."""
 
     def __init__(
-        self, server: "subprocess.Popen[str]", script: Path, arguments: Sequence[object], more: Mapping[str, Any]
+        self,
+        server: "subprocess.Popen[str]",
+        script: Path,
+        arguments: Sequence[object],
+        request_fields: Mapping[str, Any],
     ) -> None:
         self.output: list[str] = []
         self._server = server
         with tempfile.NamedTemporaryFile(delete=False) as errors:
             self._errors = Path(errors.name)
         request = {"script": str(script), "arguments": list(map(str, arguments)), "errors": str(self._errors)}
-        self._write(json.dumps({**request, **more}))
+        self._write(json.dumps({**request, **request_fields}))
         word, _, pid = self._line().partition(" ")
         assert word == "forked", word
         self.pid = int(pid)

@@ -37,9 +37,9 @@ class Waits:
     @contextlib.contextmanager
     def measure(self) -> Iterator[None]:
         """Measure one wait."""
-        began, queued_before_s, cpu_before_s = time.monotonic(), self._queued_s(), self._cpu_s()
+        start, queued_before_s, cpu_before_s = time.monotonic(), self._queued_s(), self._cpu_s()
         yield
-        wall_s = time.monotonic() - began
+        wall_s = time.monotonic() - start
         wait_s = wall_s - (self._queued_s() - queued_before_s)
         self.slowest_s = max(self.slowest_s, wait_s, self._cpu_s() - cpu_before_s)
         self.slowest_wall_s = max(self.slowest_wall_s, wall_s)
