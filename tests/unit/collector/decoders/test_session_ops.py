@@ -230,9 +230,11 @@ def test_ops_of_calls_by_another_thread_do_not_belong_to_the_step() -> None:
 def test_a_call_in_progress_belongs_to_another_thread_if_others_call_functions() -> None:
     plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
     plane.line(*_call(1, "a", start=12), *_call(2, "b", start=70))
-    alone, others = (list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHER_THREADS))
-    assert [row.node for row in alone] == [b"a", b"b"]
-    assert [row.node for row in others] == [b"a"]
+    ops_alone, ops_beside_others = (
+        list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHER_THREADS)
+    )
+    assert [row.node for row in ops_alone] == [b"a", b"b"]
+    assert [row.node for row in ops_beside_others] == [b"a"]
 
 
 def test_an_unfinished_executor_is_known_by_the_call_that_it_names_after_each_op() -> None:

@@ -14,7 +14,7 @@ needs_c_part = pytest.mark.skipif(aggregation.native is None, reason="built with
 EXTREMES = (0, 1, -1, 999, -1000, 1 << 40, (1 << 63) - 1, -(1 << 63))
 TRACES = random_rows.traces(0, 4)
 DEVICES = Devices(random_rows.device_names())
-NONE_KNOWN = pa.array([], pa.uint32())
+NO_CANONICAL = pa.array([], pa.uint32())
 
 
 def random_ops(seed, *, rows=200, values=lambda rng: rng.randrange(1, 10**12)):
@@ -31,12 +31,12 @@ def random_ops(seed, *, rows=200, values=lambda rng: rng.randrange(1, 10**12)):
     )
 
 
-def roll_up(ops, known=NONE_KNOWN):
+def roll_up(ops, canonical_before=NO_CANONICAL):
     """Return the canonical devices after ``ops``, and the rollup of ``ops``.
 
     Trace 4 is not in TRACES, so it has no base.
     """
-    canonical = canonical_after(ops, DEVICES, known)
+    canonical = canonical_after(ops, DEVICES, canonical_before)
     return canonical, rollup_of(sorted_by_node(ops, DEVICES), TRACES, DEVICES, canonical)
 
 
@@ -48,10 +48,10 @@ def roll_up(ops, known=NONE_KNOWN):
     ids=["usual", "extreme"],
 )
 def test_the_c_part_and_pyarrow_give_equal_results(seed, values, monkeypatch):
-    ops, known = random_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
-    canonical, c_rollup = roll_up(ops, known)
+    ops, canonical_before = random_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
+    canonical, c_rollup = roll_up(ops, canonical_before)
     monkeypatch.setattr(aggregation, "native", None)
-    assert roll_up(ops, known) == (canonical, c_rollup)
+    assert roll_up(ops, canonical_before) == (canonical, c_rollup)
     c_rollup.validate(full=True)
     assert c_rollup.schema == ROLLUP
     assert c_rollup.num_rows > 9

@@ -175,10 +175,10 @@ def test_segments_are_plain_parquet(job):
 def test_reading_continues_while_generations_are_sealed(path, writer):
     writing = writer.job(UID)
     reading = LocalStore(path, "here")
-    failures, counts, done = [], [], threading.Event()
+    failures, counts, stop = [], [], threading.Event()
 
     def read():
-        while not done.is_set():
+        while not stop.is_set():
             try:
                 job = reading.job("last")
                 counts.append((job.table("traces").num_rows, max(job.rollup()["traces"].to_pylist(), default=0)))
@@ -195,7 +195,7 @@ def test_reading_continues_while_generations_are_sealed(path, writer):
         names = {} if number else {"names": random_rows.device_names()}
         writing.append({"ops": ops, "traces": random_rows.traces(number, 1), **names}, 3, number + 1)
         writing.seal()
-    done.set()
+    stop.set()
     thread.join()
     assert failures == []
     assert counts == sorted(counts)

@@ -112,8 +112,8 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
                 job.seal()
         check_job(path, 6)
         store._lock.release()
-        again = LocalStoreWriter(path, "here")
-        job = again.job(UID)
+        reopened = LocalStoreWriter(path, "here")
+        job = reopened.job(UID)
         assert job.acked(3) == 6
         check_job(path, 6)
         append(job, 6)
@@ -123,7 +123,7 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
             name for name in random_rows.sorted_names(job.folder) if name.startswith((".", "wal-", "total-"))
         ]
         assert leftover_names == [f"total-{job.info.sealed:06d}.parquet"]
-        again.close()
+        reopened.close()
 
 
 def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):

@@ -16,9 +16,9 @@ def seal_generations(folder, tables, force=()):
     """Seal each table as a generation; return the current segments after each."""
     history = []
     for generation, table in enumerate(tables, start=len(force)):
-        data, before = small_segments.merged_segment(folder, "traces", table, force)
+        data, unmerged = small_segments.merged_segment(folder, "traces", table, force)
         (folder / segment.file_name("traces", generation)).write_bytes(data)
-        force = (*before, generation)
+        force = (*unmerged, generation)
         history.append(force)
     return history
 
@@ -69,6 +69,6 @@ def test_every_table_is_whole_after_many_generations(tmp_path, name):
     assert len(files) < 5 if small_segments.is_merged(name) else len(files) == 9
     assert job.table(name).num_rows == sum(range(10)) == job.info.rows[name]
     store.close()
-    again = LocalStoreWriter(tmp_path / "store", "here")
-    assert again.job(UID).table(name).num_rows == sum(range(10))
-    again.close()
+    reopened = LocalStoreWriter(tmp_path / "store", "here")
+    assert reopened.job(UID).table(name).num_rows == sum(range(10))
+    reopened.close()

@@ -122,10 +122,10 @@ def test_a_log_continues_after_its_last_append(log, tmp_path):
     end = log.size
     with log.path.open("ab") as file:
         file.write(b"torn")
-    again = Log(log.path, end)
-    again.append(wal.encode({"ops": ops(1)}, 3, 2))
-    assert [append.last for append in again.read().appends] == [1, 2]
-    again.close()
+    reopened = Log(log.path, end)
+    reopened.append(wal.encode({"ops": ops(1)}, 3, 2))
+    assert [append.last for append in reopened.read().appends] == [1, 2]
+    reopened.close()
 
 
 class Disk:

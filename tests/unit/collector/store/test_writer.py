@@ -37,14 +37,14 @@ def test_appended_rows_survive_a_restart(path):
     job.append({**trace_tables(0), "names": random_rows.device_names()}, 3, 5)
     job.append({}, 4, 2)
     store.close()
-    again = LocalStoreWriter(path, "here")
-    job = again.job(UID)
+    reopened = LocalStoreWriter(path, "here")
+    job = reopened.job(UID)
     assert [job.acked(about) for about in (3, 4, 5)] == [5, 2, 0]
     assert (job.table("ops").num_rows, job.table("spans").num_rows) == (3, 0)
     assert job.names() == random_rows.device_names()
     job.append(trace_tables(1), 3, 6)
     assert job.table("traces", ["trace"])["trace"].to_pylist() == [0, 1]
-    again.close()
+    reopened.close()
 
 
 def test_numbers_and_rows_continue_across_sealed_generations(path):
@@ -54,10 +54,10 @@ def test_numbers_and_rows_continue_across_sealed_generations(path):
         job.append(trace_tables(number), 3, number + 1)
         job.seal()
     store.close()
-    again = LocalStoreWriter(path, "here")
-    job = again.job(UID)
+    reopened = LocalStoreWriter(path, "here")
+    job = reopened.job(UID)
     assert (job.acked(3), job.table("ops").num_rows, job.info.sealed, job.info.total) == (3, 9, 2, 2)
-    again.close()
+    reopened.close()
 
 
 def test_sealing_leaves_segments_one_total_and_no_log(store):

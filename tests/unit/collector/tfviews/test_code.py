@@ -44,10 +44,10 @@ def test_nodes_are_below_their_calls_and_gradients_beside_their_forward_nodes() 
     result = view()
     assert text(result.root) == EVERYTHING
     assert (result.nodes, len(result.accounted), result.accounted_entries, result.unreached) == (6, 6, 6, 0)
-    called, gradients = result.root.children
-    assert called.nodes == (NODES[3],)
-    assert called.children[0].nodes == (NODES[0], NODES[1])
-    assert called.children[0].own.micros == 3
+    forward_calls, gradients = result.root.children
+    assert forward_calls.nodes == (NODES[3],)
+    assert forward_calls.children[0].nodes == (NODES[0], NODES[1])
+    assert forward_calls.children[0].own.micros == 3
     assert gradients.nodes == ()
     assert gradients.children[0].nodes == (NODES[4],)
 

@@ -113,14 +113,14 @@ def test_an_empty_dict_has_the_defaults_of_tensorflows_python() -> None:
 
 
 def test_orders_columns_and_keys_of_a_dict_are_not_checked() -> None:
-    given = {
+    python_options = {
         "order_by": "colour",
         "select": ["colour"],
         "viz": True,
         "show_name_regexes": ["(("],
         "trim_name_regexes": {"a"},
     }
-    options = from_dict(given)
+    options = from_dict(python_options)
     assert (options.order_by, options.select, options.show_name_regexes) == ("colour", {"colour"}, ("((",))
     assert options.trim_name_regexes == ("a",)
 

@@ -11,8 +11,8 @@ def own_names(*files: str) -> list[str]:
 
 
 def test_files_of_packages_and_of_python_are_not_the_users() -> None:
-    own = ["/home/ada/python/train.py", "nets/model.py", "/srv/lib/python/data.py"]
-    foreign = [
+    user_files = ["/home/ada/python/train.py", "nets/model.py", "/srv/lib/python/data.py"]
+    foreign_files = [
         "/venv/lib/python3.11/site-packages/tensorflow/python/framework/ops.py",
         "/usr/lib/python3/dist-packages/six.py",
         "/usr/lib/python3.11/runpy.py",
@@ -20,8 +20,8 @@ def test_files_of_packages_and_of_python_are_not_the_users() -> None:
         "<stdin>",
         "",
     ]
-    assert own_names(*foreign, *own) == ["train.py", "model.py", "data.py"]
-    assert own_names(*foreign) == []
+    assert own_names(*foreign_files, *user_files) == ["train.py", "model.py", "data.py"]
+    assert own_names(*foreign_files) == []
 
 
 def test_each_name_is_listed_once_in_order_of_first_use() -> None:

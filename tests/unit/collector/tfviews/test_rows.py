@@ -154,12 +154,12 @@ def test_the_code_view_can_show_only_the_users_own_calls() -> None:
         node("d", "GatherV2", micros=10),
     ]
     view, line = code_view(nodes, ORDER), line_lookup(nodes)
-    own = tree_rows(view, {}, RowFilter("code", limit(nodes), own_only=True), "micros", line)
-    assert outline(own) == [(0, "train.py:9:main", 90), (1, "train.py:4:net", 60)]
-    assert (own.library_count, own.empty_count, own.small_count) == (2, 0, 0)
-    whole = tree_rows(view, {}, RowFilter("code", limit(nodes)), "micros", line)
-    assert [depth for depth, _, _ in outline(whole)] == [0, 1, 2, 3]
-    with_remainder = with_unattributed_row(own, total_of(nodes), limit(nodes))
+    own_rows = tree_rows(view, {}, RowFilter("code", limit(nodes), own_only=True), "micros", line)
+    assert outline(own_rows) == [(0, "train.py:9:main", 90), (1, "train.py:4:net", 60)]
+    assert (own_rows.library_count, own_rows.empty_count, own_rows.small_count) == (2, 0, 0)
+    all_rows = tree_rows(view, {}, RowFilter("code", limit(nodes)), "micros", line)
+    assert [depth for depth, _, _ in outline(all_rows)] == [0, 1, 2, 3]
+    with_remainder = with_unattributed_row(own_rows, total_of(nodes), limit(nodes))
     assert outline(with_remainder)[-1] == (0, "(no line of Python)", 10)
     assert with_remainder.whole.micros == 100
 

@@ -35,8 +35,11 @@ def test_nodes_share_frames_which_are_outermost_first() -> None:
 
 
 def test_if_two_graphs_have_a_name_the_first_counts() -> None:
-    made = rows("frames", [*frame_rows(1, [A]), *frame_rows(4, [B], [C])])
-    assert stacks(made, rows("stacks", [*stack_rows(1, x=0), *stack_rows(4, x=0, y=1)])) == {"x": (A,), "y": (C,)}
+    frame_table = rows("frames", [*frame_rows(1, [A]), *frame_rows(4, [B], [C])])
+    assert stacks(frame_table, rows("stacks", [*stack_rows(1, x=0), *stack_rows(4, x=0, y=1)])) == {
+        "x": (A,),
+        "y": (C,),
+    }
 
 
 def test_frames_that_differ_in_any_field_are_not_shared() -> None:
@@ -47,10 +50,12 @@ def test_frames_that_differ_in_any_field_are_not_shared() -> None:
 
 def test_many_files_lines_and_functions_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfprof.collector.tfviews.stacks._PACKED_MAX", 4)
-    made = [Frame(f"{n % 2}.py", n % 3, f"f{n % 5}") for n in range(30)]
-    assert stacks(rows("frames", frame_rows(0, made, made[::-1])), rows("stacks", stack_rows(0, x=0, y=1))) == {
-        "x": tuple(made),
-        "y": tuple(made[::-1]),
+    distinct_frames = [Frame(f"{n % 2}.py", n % 3, f"f{n % 5}") for n in range(30)]
+    assert stacks(
+        rows("frames", frame_rows(0, distinct_frames, distinct_frames[::-1])), rows("stacks", stack_rows(0, x=0, y=1))
+    ) == {
+        "x": tuple(distinct_frames),
+        "y": tuple(distinct_frames[::-1]),
     }
 
 
@@ -65,9 +70,9 @@ def test_an_empty_and_a_missing_stack_are_empty() -> None:
 
 
 def test_tables_may_be_chunked_and_lack_columns() -> None:
-    made = [rows("frames", frame_rows(graph, [A, B], [C])).select(FRAME_COLUMNS) for graph in (0, 1)]
-    named = pa.concat_tables([rows("stacks", stack_rows(0, x=1)), rows("stacks", stack_rows(1, y=0))])
-    assert stacks(pa.concat_tables(made), named) == {"x": (C,), "y": (A, B)}
+    frame_tables = [rows("frames", frame_rows(graph, [A, B], [C])).select(FRAME_COLUMNS) for graph in (0, 1)]
+    stack_table = pa.concat_tables([rows("stacks", stack_rows(0, x=1)), rows("stacks", stack_rows(1, y=0))])
+    assert stacks(pa.concat_tables(frame_tables), stack_table) == {"x": (C,), "y": (A, B)}
 
 
 def test_a_sent_stack_is_read_back_unchanged() -> None:
@@ -81,5 +86,5 @@ def test_a_sent_stack_is_read_back_unchanged() -> None:
 
 def test_the_largest_numbers_of_graphs_and_stacks_are_found() -> None:
     last = (1 << 32) - 1
-    made = [{"graph": last, "stack": last, "position": 0, **A._asdict()}]
-    assert stacks(rows("frames", made), rows("stacks", stack_rows(last, x=last))) == {"x": (A,)}
+    frame_dicts = [{"graph": last, "stack": last, "position": 0, **A._asdict()}]
+    assert stacks(rows("frames", frame_dicts), rows("stacks", stack_rows(last, x=last))) == {"x": (A,)}
