@@ -42,7 +42,7 @@ class CallSite:
         self.nodes: list[Node] = []
         self.call: Call | None = None
 
-    def calls_below(self) -> list["Call"]:
+    def accounted_callees(self) -> list["Call"]:
         """Return the accounted callees, in order of first use."""
         return [site.call for site in self.callees.values() if site.call is not None]
 
@@ -183,11 +183,11 @@ def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedN
     accounts_all, weight_of = Matcher(patterns).everything, match_counts(patterns)
     for site in reversed(sites[1:]):  # callees before callers
         weighted_nodes = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
-        callees = site.calls_below()
+        callees = site.accounted_callees()
         # Always true if `accounts_all`: then all nodes are picked, and innermost calls have nodes.
         if weighted_nodes or callees:
             site.call = Call(site, weighted_nodes, callees, accounts_all=accounts_all)
-    return root_of(sites[0].calls_below())
+    return root_of(sites[0].accounted_callees())
 
 
 def _entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
