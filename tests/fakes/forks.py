@@ -1,6 +1,6 @@
 """Scripts that share one import of TensorFlow: each runs in a process forked after the import.
 
-They suit scripts whose result does not depend on how their process started.
+Use them for scripts whose result does not depend on how their process started.
 """
 
 import contextlib
