@@ -110,7 +110,7 @@ def measure(store: str) -> dict[str, tuple[float, int]]:
         before = time.perf_counter()
         answer = QueryEngine().ask(Selection((LocalStore(store).job("last"),)), view, Options())
         view_ms = (time.perf_counter() - before) * 1000
-        results[view] = view_ms, len(answer.folded.entries) if view == "op" else answer.tree.kept
+        results[view] = view_ms, len(answer.folded.entries) if view == "op" else answer.tree.accounted_entries
     return results
 
 

@@ -22,7 +22,7 @@ from ..collector.render.report_text import Summary
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
-from ..collector.summaries.kinds import function_key, kind_name, of_span
+from ..collector.summaries.kinds import function_key, kind_name, step_kind_of
 from ..collector.summaries.steps import steps
 from ..formats import layout
 from .command import width
@@ -39,7 +39,8 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
     longest = max(own_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
     if longest is None or longest.untraced is None:
         return Summary(row, None)
-    name = kind_name(of_span(layout.FUNCTION, longest.key), functions_of(job.info)) if keys - {0} and groups[1:] else ""
+    kind = step_kind_of(layout.FUNCTION, longest.key)
+    name = kind_name(kind, functions_of(job.info)) if keys - {0} and groups[1:] else ""
     return Summary(row, longest.untraced.p50_ns, name)
 
 

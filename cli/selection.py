@@ -13,7 +13,7 @@ from ..collector.errors import UsageError
 from ..collector.query.engine import Selection
 from ..collector.query.selection import check, choose
 from ..collector.store.reader import open_reader
-from ..collector.summaries.kinds import from_text
+from ..collector.summaries.kinds import parse_kinds
 from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, Parity
 from .arguments import spellings, translate
@@ -44,7 +44,7 @@ def step_range(_context: click.Context, _parameter: click.Parameter, value: str 
 
 def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     """Parse the value of `--kind`."""
-    return None if value is None else from_text(value)
+    return None if value is None else parse_kinds(value)
 
 
 def kind_option(default: str) -> Callable[[Any], Any]:
@@ -101,7 +101,7 @@ def view_options(view: str) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         for option in reversed(TABLE):
             name = f"--{option.name.replace('_', '-')}"
-            command = click.option(name, option.name, metavar=option.metavar, help=option.explained(view))(command)
+            command = click.option(name, option.name, metavar=option.metavar, help=option.help_for(view))(command)
         return command
 
     return decorate

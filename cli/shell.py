@@ -12,7 +12,7 @@ from ..collector.errors import NoSuchStepError, RefusedOutputError, TfprofError,
 from ..collector.query.engine import VIEWS, QueryEngine, Selection
 from ..collector.query.selection import ids_of
 from ..collector.render.wrapper_text import table
-from ..collector.summaries.kinds import from_text
+from ..collector.summaries.kinds import parse_kinds
 from ..collector.text import clean
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
 from ..collector.tfviews.parity import Parity
@@ -72,7 +72,7 @@ class Shell:
         else:
             texts = dict(line.texts)
             kind = texts.pop(STEP_KIND.name, None)
-            kinds = self.kinds if kind is None else from_text(kind)
+            kinds = self.kinds if kind is None else parse_kinds(kind)
             options = from_texts(texts, self.options, self._parity)
             for text in warnings(options):
                 note(text)
@@ -114,7 +114,7 @@ def _help(view: str = "") -> Iterator[str]:
         yield from (f"  {name:<8} {text}" for name, text in COMMANDS.items())
         yield ""
     for option in (*TABLE, STEP_KIND):
-        yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
+        yield f"  {f'-{option.name} {option.metavar}':<32} {option.help_for(view)}"
 
 
 def _read_terminal(shell: Shell, lines: LineHistory, names: JobNames) -> None:

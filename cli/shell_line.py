@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..collector.errors import UsageError
-from ..collector.summaries.kinds import from_text
+from ..collector.summaries.kinds import parse_kinds
 from ..collector.tfviews.option_values import BOOLEAN, Kind, invalid, text_of
 from ..collector.tfviews.options import TABLE, Option
 from .arguments import SPELLINGS
@@ -26,7 +26,7 @@ COMMANDS: Final = {
 #: Option of views and `set` that the TF profiler lacks: the kinds of steps.
 STEP_KIND: Final = Option(
     "kind",
-    Kind(lambda _name, value: from_text(value), lambda _name, value: from_text(text_of("kind", value))),
+    Kind(lambda _name, value: parse_kinds(value), lambda _name, value: parse_kinds(text_of("kind", value))),
     "KIND",
     "only steps of this kind, such as batch or train, of several kinds (KIND,KIND), or of all",
 )

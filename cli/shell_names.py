@@ -10,7 +10,7 @@ from ..collector.store.protocols import JobReader
 from ..collector.store.schema import DEVICE, NODE
 from ..collector.summaries.jobs import functions_of
 from ..collector.summaries.kinds import ALL, kind_name
-from ..collector.tfviews.nodes import texts
+from ..collector.tfviews.nodes import interned_texts
 
 
 class JobNames:
@@ -48,11 +48,11 @@ class JobNames:
     @staticmethod
     def _nodes(job: JobReader) -> Iterable[str]:
         graph: list[Any] = job.table("graph_nodes", ["name"])["name"].to_pylist()
-        return [*graph, *texts(job.table("names"), NODE).values()]
+        return [*graph, *interned_texts(job.table("names"), NODE).values()]
 
     @staticmethod
     def _devices(job: JobReader) -> Iterable[str]:
-        return [text.lower() for text in texts(job.table("names"), DEVICE).values()]
+        return [text.lower() for text in interned_texts(job.table("names"), DEVICE).values()]
 
     @staticmethod
     def _lines(job: JobReader) -> Iterable[str]:

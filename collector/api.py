@@ -20,7 +20,7 @@ from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.reader import open_reader
 from .summaries.jobs import JobRow, job_rows
-from .summaries.kinds import from_text
+from .summaries.kinds import parse_kinds
 from .tfviews.options import Options, from_dict, warnings
 from .tfviews.output_option import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
@@ -208,7 +208,7 @@ class OpenStore:
         hosts = [host] if isinstance(host, str) else list(host)
         pids = [pid] if isinstance(pid, int) else list(pid)
         found = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
-        kinds = None if kind is None else from_text(kind if isinstance(kind, str) else ",".join(kind))
+        kinds = None if kind is None else parse_kinds(kind if isinstance(kind, str) else ",".join(kind))
         return Profiler(Selection(tuple(found), steps, device, parity, kinds))
 
 

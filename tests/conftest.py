@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
 from fakes import armed_job  # noqa: E402
 from fakes.forks import SERVER_PIDS, Forks  # noqa: E402
-from fakes.profiled import Profiled  # noqa: E402
+from fakes.profiled import ProfiledScripts  # noqa: E402
 
 #: Turns TensorFlow's oneDNN kernels on or off. TensorFlow reads it once in a process.
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
@@ -108,8 +108,8 @@ def armed_forks(
 
 
 @pytest.fixture(scope="module")
-def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], Profiled]]:
-    """Return a function from a version of TensorFlow to its Profiled jobs, under `tfprof-run`.
+def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], ProfiledScripts]]:
+    """Return a function from a version of TensorFlow to its ProfiledScripts.
 
     Each version starts once for a test file.
     """
@@ -121,7 +121,7 @@ def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterat
             command = [Path(sys.executable).with_name("tfprof-run"), "--quiet", python]
             return stack.enter_context(Forks(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
 
-        yield lambda version: Profiled(shared_places, forks(version, os.environ.get(ONEDNN)))
+        yield lambda version: ProfiledScripts(shared_places, forks(version, os.environ.get(ONEDNN)))
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ class TimedSteps(NamedTuple):
     runs: int
     start_ns: int
     total_ns: int
-    usual: bool  # neither traced nor failed, and not a setup step
+    is_usual: bool  # neither traced nor failed, and not a setup step
     key: int = 0  # equal for steps of the same call
 
 
@@ -68,13 +68,14 @@ class MemorySample(NamedTuple):
 class Load(NamedTuple):
     """Use of the host's CPUs between two samples; times in ns of real time.
 
-    `own`: cores used by the job; `others`: cores used by other processes; `cpus`: all CPUs.
+    `own_cores`: cores that the job used; `other_cores`: cores that other processes used; `cpus`:
+    number of CPUs of the host.
     """
 
     start_ns: int
     end_ns: int
-    own: float
-    others: float
+    own_cores: float
+    other_cores: float
     cpus: int
 
 
@@ -104,26 +105,27 @@ class IdenticalGraphs(NamedTuple):
 class Evidence:
     """Everything that checkers know about a job.
 
-    `nodes` have averages over the traced steps. `last`: for each node on a GPU, its last step with
-    an entry, and the entry. `times`: times of nodes in µs, by name, one for each selected traced
-    step. `timed`: the latest steps of the job's main kind, on the thread with the most time in
-    them, sorted by time. `traced`: the latest traced steps. `kept`: memory after each traced step.
-    `levels`: memory while steps ran, without the warm-up; `load`: use of the CPUs during the job.
-    `new`: one record for each traced step, in order. `first_calls`: the time of each function's
-    first call, as a fraction of the time from the job's first span (0) to its last span (1).
+    `nodes` have averages over the traced steps. `last_entries`: for each node on a GPU, its last
+    step with an entry, and the entry. `times`: times of nodes in µs, by name, one for each selected
+    traced step. `timed_steps`: the latest steps of the job's main kind, on the thread with the most
+    time in them, sorted by time. `step_traces`: the latest traced steps. `step_memory`: memory
+    after each traced step. `memory_samples`: memory while steps ran, without the warm-up; `load`:
+    use of the CPUs during the job. `new_nodes`: one record for each traced step, in order.
+    `first_calls`: the time of each function's first call, as a fraction of the time from the job's
+    first span (0) to its last span (1).
     """
 
     nodes: tuple[Node, ...] = ()
     has_steps: bool = False
-    last: Mapping[str, tuple[int, Entry]] = field(default_factory=dict)
+    last_entries: Mapping[str, tuple[int, Entry]] = field(default_factory=dict)
     times: Times = field(default_factory=dict)
     parity: Parity = DEFAULT
     step_kind: str = ""
-    timed: tuple[TimedSteps, ...] = ()
-    traced: tuple[StepTrace, ...] = ()
-    kept: tuple[StepMemory, ...] = ()
-    levels: tuple[MemorySample, ...] = ()
+    timed_steps: tuple[TimedSteps, ...] = ()
+    step_traces: tuple[StepTrace, ...] = ()
+    step_memory: tuple[StepMemory, ...] = ()
+    memory_samples: tuple[MemorySample, ...] = ()
     load: tuple[Load, ...] = ()
-    new: tuple[NewNodes, ...] = ()
+    new_nodes: tuple[NewNodes, ...] = ()
     graphs: tuple[IdenticalGraphs, ...] = ()
     first_calls: tuple[float, ...] = ()

@@ -13,7 +13,7 @@ from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.own_files import own_location, stacks_of
+from ..tfviews.own_files import own_location, stack_lookup
 from ..tfviews.scope import scope_view
 from ..tfviews.tree import Branch
 from .evidence import Evidence
@@ -32,14 +32,15 @@ _SHARE_MIN: Final = 0.01
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Name the three most expensive op types, scopes, and lines of code."""
-    checks = (_ops, _scopes_on_top, _lines_on_top) if evidence.parity.has_own_advice else (_op_types, _scopes, _code)
+    own_checks, tf_checks = (_top_op_types, _top_scopes, _top_lines), (_tf_op_types, _tf_scopes, _tf_code)
+    checks = own_checks if evidence.parity.has_own_advice else tf_checks
     return [report for check_one in checks if (report := check_one(evidence)) is not None]
 
 
 # -- by the median step ----------------------------------------------------------------------------
 
 
-def _ops(evidence: Evidence) -> Report | None:
+def _top_op_types(evidence: Evidence) -> Report | None:
     ranked = shares(((node.op, node.name) for node in evidence.nodes), evidence.times)
     if not ranked:
         return None
@@ -47,11 +48,11 @@ def _ops(evidence: Evidence) -> Report | None:
     return Report(
         _ranking_text(ranked, "of the time of all ops"),
         _numbers(ranked),
-        line=top_location(top, evidence.times, stacks_of(evidence.nodes)),
+        line=top_location(top, evidence.times, stack_lookup(evidence.nodes)),
     )
 
 
-def _scopes_on_top(evidence: Evidence) -> Report | None:
+def _top_scopes(evidence: Evidence) -> Report | None:
     """Name the outermost scopes, or those inside a scope that takes nearly all of the time.
 
     None if no op took time, or if an op without a scope takes the most.
@@ -66,7 +67,7 @@ def _scopes_on_top(evidence: Evidence) -> Report | None:
     return Report("the scope " + _ranking_text(ranked, "of the time of all ops"), _numbers(ranked))
 
 
-def _lines_on_top(evidence: Evidence) -> Report | None:
+def _top_lines(evidence: Evidence) -> Report | None:
     locations = [(own_location(node.facts.stack), node.name) for node in evidence.nodes]
     ranked = shares(((location, name) for location, name in locations if location), evidence.times)
     if len(ranked) < 2:
@@ -74,13 +75,13 @@ def _lines_on_top(evidence: Evidence) -> Report | None:
     return Report(_ranking_text(ranked, "of the time of the ops that your own lines created"), _numbers(ranked))
 
 
-def _ranking_text(ranked: Sequence[Share[str]], whole: str) -> str:
+def _ranking_text(ranked: Sequence[Share[str]], whole_text: str) -> str:
     first, *others = ranked[:_NAMED_MAX]
-    _, least, middle, most, share = first
-    spread = f" ({duration(least * 1000)} to {duration(most * 1000)} in all steps)" if least < most else ""
-    more = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
-    text = f"{first.key} takes {percent(share)} {whole}, {duration(middle * 1000)} in the median step{spread}"
-    return text + (f"; then come {more}." if more else ".")
+    _, min_us, median_us, max_us, share = first
+    spread = f" ({duration(min_us * 1000)} to {duration(max_us * 1000)} in all steps)" if min_us < max_us else ""
+    others_text = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _SHARE_MIN)
+    text = f"{first.key} takes {percent(share)} {whole_text}, {duration(median_us * 1000)} in the median step{spread}"
+    return text + (f"; then come {others_text}." if others_text else ".")
 
 
 def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
@@ -95,7 +96,7 @@ def _times(stats: Stats) -> str:
     return f"cpu: {cpu}, accelerator: {accelerator}, total: {total}"
 
 
-def _op_types(evidence: Evidence) -> Report | None:
+def _tf_op_types(evidence: Evidence) -> Report | None:
     if not evidence.has_steps:
         return None
     options = Options(max_depth=_NAMED_MAX, min_micros=1, order_by="micros")
@@ -109,7 +110,7 @@ def _op_types(evidence: Evidence) -> Report | None:
     return Report("\n".join(lines), numbers) if lines else None
 
 
-def _scopes(evidence: Evidence) -> Report | None:
+def _tf_scopes(evidence: Evidence) -> Report | None:
     """Name the outermost scopes; the TF profiler prints their own time, which is always 0."""
     options = Options(max_depth=100, min_micros=100, order_by="micros")
     scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_NAMED_MAX]
@@ -117,7 +118,7 @@ def _scopes(evidence: Evidence) -> Report | None:
     return Report("\n".join(lines), {scope.name: scope.own.micros for scope in scopes}) if lines else None
 
 
-def _code(evidence: Evidence) -> Report | None:
+def _tf_code(evidence: Evidence) -> Report | None:
     """Name the lines below the first call that has several callees.
 
     The text is empty if none of these lines takes a millisecond. None if there is no such call.

@@ -8,13 +8,13 @@ from typing import Final
 from ..numbers import duration, percent
 from ..store.devices import ITERATOR_DEVICE
 from ..summaries.top import top_location
-from ..tfviews.own_files import stacks_of
+from ..tfviews.own_files import stack_lookup
 from .evidence import Evidence, OpExecution, StepTrace
 from .intervals import covered
 from .report import Report
 
 #: Ops that only wait for the next batch.
-WAITING: Final = frozenset(
+WAITING_OPS: Final = frozenset(
     {
         "DatasetToSingleElement",
         "IteratorGetNext",
@@ -62,11 +62,11 @@ def waiting_time(executions: Sequence[OpExecution]) -> int:
 
     It includes the work of iterators on the threads of these ops.
     """
-    threads = {execution.thread for execution in executions if execution.op in WAITING}
+    threads = {execution.thread for execution in executions if execution.op in WAITING_OPS}
     return covered(
         (execution.start_ns, execution.end_ns)
         for execution in executions
-        if execution.op in WAITING or (execution.device == _DEVICE and execution.thread in threads)
+        if execution.op in WAITING_OPS or (execution.device == _DEVICE and execution.thread in threads)
     )
 
 
@@ -75,7 +75,7 @@ def _waiting_in_steps(evidence: Evidence) -> Report | None:
 
     The result is a median, since the first batch of an epoch always waits.
     """
-    steps = [step for step in evidence.traced if step.duration_ns > 0]
+    steps = [step for step in evidence.step_traces if step.duration_ns > 0]
     if not steps:
         return None
     waiting_ns = [min(waiting_time(step.executions), step.duration_ns) for step in steps]
@@ -94,8 +94,8 @@ def _waiting_in_steps(evidence: Evidence) -> Report | None:
         name, spent = slowest
         text += f" Most of the pipeline's own time is in its stage {name}: {duration(spent)} a step."
         numbers |= {"stage": name, "stage_ns_per_step": spent}
-    waiting = [node for node in evidence.nodes if node.op in WAITING]
-    return Report(text, numbers, _TODO, top_location(waiting, evidence.times, stacks_of(evidence.nodes)))
+    waiting = [node for node in evidence.nodes if node.op in WAITING_OPS]
+    return Report(text, numbers, _TODO, top_location(waiting, evidence.times, stack_lookup(evidence.nodes)))
 
 
 def _slowest_stage(steps: Sequence[StepTrace]) -> tuple[str, float] | None:
@@ -116,8 +116,8 @@ def _pauses_between_steps(evidence: Evidence) -> Report | None:
     Medians are compared, since they ignore the pauses between epochs.
     """
     pauses, intervals = [], []
-    for steps, following in pairwise(evidence.timed):
-        if steps.usual and following.usual and steps.ordinal + steps.runs == following.ordinal:
+    for steps, following in pairwise(evidence.timed_steps):
+        if steps.is_usual and following.is_usual and steps.ordinal + steps.runs == following.ordinal:
             interval_ns = following.start_ns - steps.start_ns
             pauses.append((interval_ns - steps.total_ns) / steps.runs)
             intervals.append(interval_ns / steps.runs)

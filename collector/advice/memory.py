@@ -33,7 +33,7 @@ def _grows(values: Sequence[float]) -> bool:
 
 
 def _processes(evidence: Evidence) -> Report | None:
-    samples = evidence.levels[int(len(evidence.levels) * _WARM_UP) :]
+    samples = evidence.memory_samples[int(len(evidence.memory_samples) * _WARM_UP) :]
     if len(samples) < SAMPLES_MIN or not _grows([sample.rss_bytes for sample in samples]):
         return None
     minutes = [(sample.t_ns - samples[0].t_ns) / 60e9 for sample in samples]
@@ -80,7 +80,7 @@ def _location(evidence: Evidence, op: str) -> str:
 
 
 def _gpu(evidence: Evidence) -> Report | None:
-    steps = [step for step in evidence.kept if step.in_use > 0]
+    steps = [step for step in evidence.step_memory if step.in_use > 0]
     steps = steps[int(len(steps) * _WARM_UP) :]
     if len(steps) < STEPS_MIN or not _grows([step.in_use for step in steps]):
         return None

@@ -50,5 +50,5 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return reports
 
 
-def _text(evidence: Evidence, tf_message: str, own: str) -> str:
-    return own if evidence.parity.has_own_advice else tf_message
+def _text(evidence: Evidence, tf_message: str, own_text: str) -> str:
+    return own_text if evidence.parity.has_own_advice else tf_message

@@ -6,16 +6,16 @@ from typing import Final
 from ..numbers import duration, percent
 from ..summaries.top import top_location
 from ..tfviews.nodes import Node, total_of
-from ..tfviews.own_files import stacks_of
+from ..tfviews.own_files import stack_lookup
 from .evidence import Evidence
-from .input_bound import WAITING
+from .input_bound import WAITING_OPS
 from .report import Report
 
 #: Minimum share of all op time for a report, and number of op types that are named.
 SHARE_MIN: Final = 0.1
 _NAMED_MAX: Final = 3
 #: Ops that run only on CPUs, or whose time belongs to other ops.
-_CPU_OPS: Final = WAITING | {
+_CPU_OPS: Final = WAITING_OPS | {
     "Assert",
     "Const",
     "DecodeJpeg",
@@ -48,8 +48,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if not any("gpu" in device for node in evidence.nodes for device in node.devices):
         return []
     on_cpu = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
-    micros, whole = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
-    share = micros / whole if whole > 0 else 0.0
+    micros, total_micros = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
+    share = micros / total_micros if total_micros > 0 else 0.0
     if share < SHARE_MIN:
         return []
     by_type: dict[str, int] = {}
@@ -64,7 +64,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
             {"share": share, "cpu_micros": micros, "nodes": len(on_cpu), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
             " types int32 and string often have none",
-            top_location([node for node in on_cpu if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
+            top_location(
+                [node for node in on_cpu if node.op == top[0][0]], evidence.times, stack_lookup(evidence.nodes)
+            ),
         )
     ]
 

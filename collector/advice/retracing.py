@@ -30,7 +30,7 @@ def _graphs(evidence: Evidence) -> Report | None:
     equal parts.
     """
     largest = max(evidence.graphs, key=lambda graphs: graphs.nodes, default=None)
-    if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new)):
+    if largest is None or largest.graphs < max(GRAPHS_MIN, _GRAPHS_PER_STEP_MIN * len(evidence.new_nodes)):
         return None
     return Report(
         f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced"
@@ -47,31 +47,31 @@ def _nodes(evidence: Evidence) -> Report | None:
 
     Only the later half of these steps is checked.
     """
-    known: set[tuple[int, int]] = set()
+    seen_calls: set[tuple[int, int]] = set()
     repeated = []
-    for call, nodes in evidence.new:
-        if call in known:
+    for call, nodes in evidence.new_nodes:
+        if call in seen_calls:
             repeated.append(nodes)
-        known.add(call)
-    late = repeated[len(repeated) // 2 :]
-    new = [nodes for nodes in late if nodes]
-    if len(late) < STEPS_MIN or len(new) < NEW_SHARE_MIN * len(late):
+        seen_calls.add(call)
+    late_counts = repeated[len(repeated) // 2 :]
+    new_counts = [nodes for nodes in late_counts if nodes]
+    if len(late_counts) < STEPS_MIN or len(new_counts) < NEW_SHARE_MIN * len(late_counts):
         return None
     return Report(
-        f"{len(new)} of {len(late)} late traced steps ran ops that no earlier step ran, {count(sum(new))} in all:"
-        " the graph grows.",
-        {"steps": len(late), "steps_with_new_ops": len(new), "new_ops": sum(new)},
+        f"{len(new_counts)} of {len(late_counts)} late traced steps ran ops that no earlier step ran,"
+        f" {count(sum(new_counts))} in all: the graph grows.",
+        {"steps": len(late_counts), "steps_with_new_ops": len(new_counts), "new_ops": sum(new_counts)},
         "build the graph once, before the loop; graph.finalize() finds the line that adds to it",
     )
 
 
 def _functions(evidence: Evidence) -> Report | None:
-    late = [call_time for call_time in evidence.first_calls if call_time > 1 / 2]
-    if len(late) < FUNCTIONS_MIN:
+    late_calls = [call_time for call_time in evidence.first_calls if call_time > 1 / 2]
+    if len(late_calls) < FUNCTIONS_MIN:
         return None
     return Report(
-        f"{count(len(late))} functions were called for the first time in the second half of the job;"
+        f"{count(len(late_calls))} functions were called for the first time in the second half of the job;"
         " each was traced then.",
-        {"functions": len(late), "known_before": len(evidence.first_calls) - len(late)},
+        {"functions": len(late_calls), "known_before": len(evidence.first_calls) - len(late_calls)},
         "make tf.functions once, outside of loops and methods that run often",
     )

@@ -24,19 +24,19 @@ def check(evidence: Evidence) -> Sequence[Report]:
     The numbers are the ops per step, the duration of the median op, and the share of the step in
     which no op runs.
     """
-    steps = [step for step in evidence.traced if step.executions and step.duration_ns > 0]
+    steps = [step for step in evidence.step_traces if step.executions and step.duration_ns > 0]
     if not steps:
         return []
     ops = median(len(step.executions) for step in steps)
     median_ns = median(execution.end_ns - execution.start_ns for step in steps for execution in step.executions)
-    idle = median(map(_idle, steps))
-    if ops < OPS_MIN or median_ns > TINY_NS or idle < IDLE_SHARE_MIN:
+    idle_share = median(map(_idle_share, steps))
+    if ops < OPS_MIN or median_ns > TINY_NS or idle_share < IDLE_SHARE_MIN:
         return []
     return [
         Report(
-            f"a step runs {count(round(ops))} ops, half of them for {duration(median_ns)} or less; for {percent(idle)}"
-            " of the step no op runs: starting ops takes longer than running them.",
-            {"ops_per_step": ops, "median_op_ns": median_ns, "idle_share": idle, "traced_steps": len(steps)},
+            f"a step runs {count(round(ops))} ops, half of them for {duration(median_ns)} or less; for"
+            f" {percent(idle_share)} of the step no op runs: starting ops takes longer than running them.",
+            {"ops_per_step": ops, "median_op_ns": median_ns, "idle_share": idle_share, "traced_steps": len(steps)},
             "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True;"
             " fetch fewer single values",
             _location(evidence),
@@ -44,7 +44,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     ]
 
 
-def _idle(step: StepTrace) -> float:
+def _idle_share(step: StepTrace) -> float:
     """Return the share of a step in which none of its ops ran."""
     return max(
         0.0, 1.0 - covered((execution.start_ns, execution.end_ns) for execution in step.executions) / step.duration_ns

@@ -42,7 +42,7 @@ def copy_direction(execution: OpExecution) -> str | None:
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report for each GPU the time of copies without a concurrent kernel in the median step."""
-    steps = [(step.duration_ns, *_by_gpu(step.executions)) for step in evidence.traced if step.duration_ns > 0]
+    steps = [(step.duration_ns, *_by_gpu(step.executions)) for step in evidence.step_traces if step.duration_ns > 0]
     reports = []
     for gpu in sorted({gpu for _, copies, _ in steps for gpu in copies}):
         gpu_steps = [(duration_ns, copies.get(gpu, {}), busy[gpu]) for duration_ns, copies, busy in steps]

@@ -20,12 +20,12 @@ SHARE_MIN: Final = 0.1
 #: least the second share of its CPUs is busy.
 OTHERS_SHARE_MIN: Final = 0.25
 BUSY_SHARE_MIN: Final = 0.85
-_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
+_TODO_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
 _TODO: Final = (
     "see what happens in them: inputs of different shapes or sizes, retraced functions, other load on the host"
     " (tfprof host)"
 )
-_BUSY: Final = (
+_TODO_BUSY: Final = (
     "measure again on a quiet host, or reserve CPUs for the job (taskset, cgroups); tfprof host shows the load. If"
     " steps are still uneven, the cause is in the job: inputs of different shapes or sizes, retraced functions"
 )
@@ -35,26 +35,26 @@ _REGULAR_SHARE_MIN: Final = 0.6
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
-    steps = _steps_of_main_call([timed for timed in evidence.timed if timed.usual])[_WARM_UP:]
-    step_count = sum(timed.runs for timed in steps)
+    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.is_usual])[_WARM_UP:]
+    step_count = sum(group.runs for group in steps)
     if step_count < STEPS_MIN:
         return []
     median_ns = _median(steps, step_count)
-    outliers = [timed for timed in steps if _mean(timed) >= OUTLIER_FACTOR * median_ns]
-    extra_ns = sum(timed.total_ns - timed.runs * median_ns for timed in outliers)
-    share = extra_ns / sum(timed.total_ns for timed in steps)
+    outliers = [group for group in steps if _mean(group) >= OUTLIER_FACTOR * median_ns]
+    extra_ns = sum(group.total_ns - group.runs * median_ns for group in outliers)
+    share = extra_ns / sum(group.total_ns for group in steps)
     if len(outliers) < 2 or share < SHARE_MIN:
         return []
     slowest_ns = max(map(_mean, outliers))
-    interval = _interval([timed.ordinal for timed in outliers if _mean(timed) >= slowest_ns / 2])
-    slow = sum(timed.runs for timed in outliers)
+    interval = _interval([group.ordinal for group in outliers if _mean(group) >= slowest_ns / 2])
+    slow = sum(group.runs for group in outliers)
     text = (
         f"{count(slow)} of {count(step_count)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
         f" ({duration(median_ns)}) or more, up to {duration(slowest_ns)}: {percent(share)} of the time in steps."
     )
     numbers = {"slow_steps": slow, "steps": step_count, "median_ns": median_ns, "share": share, "every": interval or 0}
     if interval:
-        return [Report(f"{text} They come every {count(interval)} steps.", numbers, _AT_INTERVALS)]
+        return [Report(f"{text} They come every {count(interval)} steps.", numbers, _TODO_AT_INTERVALS)]
     other_cores = _other_cores(evidence.load, outliers)
     if other_cores is None:
         return [Report(text, numbers, _TODO)]
@@ -63,16 +63,16 @@ def check(evidence: Evidence) -> Sequence[Report]:
         f" The likely reason is the host, not the job: while they ran, other processes used {other_cores:.1f}"
         f" of its {cores} CPUs, and none was free."
     )
-    return [Report(text, numbers | {"other_cores": other_cores, "cpus": cores}, _BUSY)]
+    return [Report(text, numbers | {"other_cores": other_cores, "cpus": cores}, _TODO_BUSY)]
 
 
 def _steps_of_main_call(steps: Sequence[TimedSteps]) -> list[TimedSteps]:
     """Return the steps of the call that takes the most time; other calls have other durations."""
     sums: Counter[int] = Counter()
-    for timed in steps:
-        sums[timed.key] += timed.total_ns
+    for group in steps:
+        sums[group.key] += group.total_ns
     main = max(sums, key=sums.__getitem__, default=None)
-    return [timed for timed in steps if timed.key == main]
+    return [group for group in steps if group.key == main]
 
 
 def _other_cores(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | None:
@@ -88,8 +88,8 @@ def _other_cores(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | N
     other_cores, own_cores = (
         sum(weight * cores for weight, cores in part) / total_weight
         for part in (
-            [(weight, interval.others) for weight, interval in weighted],
-            [(weight, interval.own) for weight, interval in weighted],
+            [(weight, interval.other_cores) for weight, interval in weighted],
+            [(weight, interval.own_cores) for weight, interval in weighted],
         )
     )
     cores = load[0].cpus
@@ -108,24 +108,24 @@ def _overlap_ns(interval: Load, steps: Sequence[TimedSteps]) -> int:
     )
 
 
-def _mean(timed: TimedSteps) -> float:
-    return timed.total_ns / timed.runs
+def _mean(group: TimedSteps) -> float:
+    return group.total_ns / group.runs
 
 
-def _median(steps: Sequence[TimedSteps], number: int) -> float:
+def _median(steps: Sequence[TimedSteps], step_count: int) -> float:
     """Return the median duration; steps timed together count with their mean."""
-    before = 0
-    for timed in sorted(steps, key=_mean):
-        before += timed.runs
-        if 2 * before >= number:
-            return _mean(timed)
-    raise AssertionError(number)
+    cumulated_steps = 0
+    for group in sorted(steps, key=_mean):
+        cumulated_steps += group.runs
+        if 2 * cumulated_steps >= step_count:
+            return _mean(group)
+    raise AssertionError(step_count)
 
 
 def _interval(ordinals: Sequence[int]) -> int | None:
     """Return the most common distance between neighbors in ``ordinals``.
 
-    None if too few distances are equal to it, or differ by one step.
+    None if too few distances differ from it by at most one step.
     """
     if len(ordinals) < 3:
         return None

@@ -24,7 +24,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     concurrent kernels.
     """
     by_device: dict[str, list[tuple[int, Entry]]] = {}
-    for step, entry in evidence.last.values():
+    for step, entry in evidence.last_entries.values():
         if "gpu" in entry.device:
             by_device.setdefault(entry.device, []).append((step, entry))
     has_own_advice, reports = evidence.parity.has_own_advice, []
@@ -35,21 +35,24 @@ def check(evidence: Evidence) -> Sequence[Report]:
         starts = [entry.start_us for entry in selected if entry.start_us]
         span = max(entry.end_us for entry in selected) - min(starts, default=0)
         if span > 0:
-            reports.append(_report(device, _busy(selected, own=has_own_advice), span, own=has_own_advice))
+            busy_micros = _busy_micros(selected, has_own_advice=has_own_advice)
+            reports.append(_report(device, busy_micros, span, has_own_advice=has_own_advice))
     return reports
 
 
-def _busy(entries: Iterable[Entry], *, own: bool) -> int:
+def _busy_micros(entries: Iterable[Entry], *, has_own_advice: bool) -> int:
     pairs = [pair for entry in entries for spans in entry.accelerator.values() for pair in spans]
-    return covered((start, start + length) for start, length in pairs) if own else sum(length for _, length in pairs)
+    if has_own_advice:
+        return covered((start, start + length) for start, length in pairs)
+    return sum(length for _, length in pairs)
 
 
-def _report(device: str, busy: int, span: int, *, own: bool) -> Report:
+def _report(device: str, busy: int, span: int, *, has_own_advice: bool) -> Report:
     share = busy / span
     low = share < UTILIZATION_MIN
     text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if low else ''}."
     return Report(
-        text if own else f"device: {device} {'low ' if low else ''}utilization: {share:.2f}",
+        text if has_own_advice else f"device: {device} {'low ' if low else ''}utilization: {share:.2f}",
         {"device": device, "busy_micros": busy, "step_micros": span, "utilization": share},
         _TODO if low else "",
     )

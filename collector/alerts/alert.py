@@ -14,10 +14,10 @@ class Alert(NamedTuple):
     """One anomaly; the fields have the order of the columns of `alerts`.
 
     ``found_ns`` is the time of detection, ``since_ns`` the time when the anomaly began (real time).
-    ``kind``, ``key`` and ``step`` identify the first affected step, for a stall the first step of
-    the last span entry before it. They are 0 if the alert concerns no step. ``before`` and ``now``
-    are the usual value and the value that raised the alert. Their unit depends on the slug: ns of a
-    step, ns without a step, bytes of memory, or lost entries.
+    ``kind``, ``key`` and ``step`` identify the first affected step, for a stall the last step
+    before it. They are 0 if the alert concerns no step. ``before`` and ``now`` are the usual value
+    and the value that raised the alert. Their unit depends on the slug: ns of a step, ns without a
+    step, bytes of memory, or lost entries.
     """
 
     found_ns: int

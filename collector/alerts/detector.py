@@ -17,7 +17,7 @@ from .step_series import Shift
 #: Minimum interval between evaluations (ns).
 INTERVAL_NS: Final = SECOND_NS
 #: A host is saturated when this share of its processors is busy.
-SATURATED: Final = 0.8
+SATURATED_SHARE: Final = 0.8
 #: Minimum slowdown factor if the host is saturated or the other jobs are slower, too. The slowdown
 #: of the other jobs is divided out.
 SATURATED_FACTOR: Final = 1.5
@@ -48,25 +48,25 @@ class Detector:
         if job is not None and all(other.host != job.host for other in self._jobs.values()):
             self._hosts.pop(job.host, None)
 
-    def spans(self, uid: int, entries: Iterable[Span], offset: int, now_ns: int) -> None:
+    def add_spans(self, uid: int, entries: Iterable[Span], offset: int, now_ns: int) -> None:
         """Add span entries of job ``uid``.
 
         ``offset`` converts their monotonic times to real times (ns).
         """
         if uid in self._jobs:
-            self._jobs[uid].spans(entries, offset, now_ns)
+            self._jobs[uid].add_spans(entries, offset, now_ns)
 
-    def sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
+    def add_sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the processes of job ``uid``."""
         if uid in self._jobs:
-            self._jobs[uid].sample(t_ns, values)
+            self._jobs[uid].add_sample(t_ns, values)
 
-    def counters(self, uid: int, values: Mapping[str, Any], now_ns: int) -> None:
+    def add_counters(self, uid: int, values: Mapping[str, Any], now_ns: int) -> None:
         """Add the counters of job ``uid``."""
         if uid in self._jobs:
-            self._jobs[uid].counters(values, now_ns)
+            self._jobs[uid].add_counters(values, now_ns)
 
-    def sample_host(self, host: str, t_ns: int, values: Mapping[str, Any]) -> None:
+    def add_host_sample(self, host: str, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of ``host``."""
         if all(job.host != host for job in self._jobs.values()):
             return
@@ -97,29 +97,31 @@ class Detector:
         It has another cause if the other jobs are not slower. If they are slower, too, their
         slowdown is divided out. The steps must then still be slower by SATURATED_FACTOR. In
         addition, the fastest steps must be slower by that factor, or the processor time per step
-        must have grown by OWN_WORK.
+        must have grown by CPU_GROWTH_MIN.
 
         On a saturated host, the shift must always last SATURATED_NS and reach SATURATED_FACTOR. If
         there are no other jobs on such a host, the processor time per step must also have grown by
-        OWN_WORK.
+        CPU_GROWTH_MIN.
         """
         is_saturated = self._is_saturated(job.host, shift.since_ns)
         if is_saturated and now_ns - shift.since_ns < SATURATED_NS:
             return False
         slowdowns = list(self._slowdowns_of_others(job, shift, all_names=is_saturated))
         slowdown = max(1.0, median(slowdowns)) if slowdowns else 1.0
-        is_job_alone = slowdown < _OTHERS_SLOWER_MIN and (bool(slowdowns) or not is_saturated)
-        if is_job_alone and not is_saturated:
+        others_unaffected = slowdown < _OTHERS_SLOWER_MIN and (bool(slowdowns) or not is_saturated)
+        if others_unaffected and not is_saturated:
             return True
         if shift.now_ns / shift.before_ns / slowdown < SATURATED_FACTOR:
             return False
-        is_floor_higher = bool(slowdowns) and job.least_factor(series_key, shift) / slowdown >= SATURATED_FACTOR
-        return is_job_alone or is_floor_higher or job.cpu_growth(series_key, shift) >= CPU_GROWTH_MIN
+        fastest_steps_are_slower = (
+            bool(slowdowns) and job.fastest_step_factor(series_key, shift) / slowdown >= SATURATED_FACTOR
+        )
+        return others_unaffected or fastest_steps_are_slower or job.cpu_growth(series_key, shift) >= CPU_GROWTH_MIN
 
     def _is_saturated(self, host: str, since_ns: int) -> bool:
         cpus, load = self._hosts.get(host, (1, None))
         busy = load.cores(since_ns) if load is not None else None
-        return busy is not None and busy >= SATURATED * cpus
+        return busy is not None and busy >= SATURATED_SHARE * cpus
 
     def _slowdowns_of_others(self, job: JobWatch, shift: Shift, *, all_names: bool) -> Iterator[float]:
         """Yield the slowdown factors of the other jobs on the host at ``shift``.

@@ -55,7 +55,7 @@ class JobWatch:
 
     # -- input -----------------------------------------------------------------------------------
 
-    def spans(self, entries: Iterable[Span], offset: int, now_ns: int) -> None:
+    def add_spans(self, entries: Iterable[Span], offset: int, now_ns: int) -> None:
         """Add span entries; ``offset`` converts their monotonic times to real times (ns)."""
         for entry in entries:
             start_ns = entry.start_mono_ns + offset
@@ -78,14 +78,14 @@ class JobWatch:
         if spike is not None and not series_key.is_traced:
             self._raise(step_alert(SPIKE, end_ns, series_key, spike))
 
-    def sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
+    def add_sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of the job's processes."""
         self._sampled_ns = max(self._sampled_ns, t_ns)
         self.load.add(t_ns, (values.get("cpu_user_s") or 0.0) + (values.get("cpu_system_s") or 0.0))
         if self._first_step_ns and t_ns > self._first_step_ns + WARM_UP_S * SECOND_NS:
             self._memory.add(t_ns, values.get("rss_bytes") or 0)
 
-    def counters(self, values: Mapping[str, Any], now_ns: int) -> None:
+    def add_counters(self, values: Mapping[str, Any], now_ns: int) -> None:
         """Add counters of the job."""
         lost = sum(number for name in LOST_COUNTERS if type(number := values.get(name)) is int)
         if self._lost_count is not None and lost > self._lost_count:
@@ -131,18 +131,18 @@ class JobWatch:
         main = self._main_series()
         return None if main is None else self._series[main].ratio(shift.from_ns, shift.since_ns)
 
-    def least_factor(self, series_key: SeriesKey, shift: Shift) -> float:
-        """Return `median_least_ns` since ``shift``, divided by the median time before it."""
-        return self._series[series_key].median_least_ns(shift.since_ns) / shift.before_ns
+    def fastest_step_factor(self, series_key: SeriesKey, shift: Shift) -> float:
+        """Return `median_min_ns` since ``shift``, divided by the median time before it."""
+        return self._series[series_key].median_min_ns(shift.since_ns) / shift.before_ns
 
     def cpu_growth(self, series_key: SeriesKey, shift: Shift) -> float:
         """Return the growth factor of the processor time per step at ``shift``, 0 if unknown."""
         series = self._series[series_key]
-        before, now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
-        rate_before, rate = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)
-        if not (before and now and rate_before and rate):
+        cores_before, cores_now = self.load.cores(shift.from_ns, shift.since_ns), self.load.cores(shift.since_ns)
+        rate_before, rate_now = series.rate(shift.from_ns, shift.since_ns), series.rate(shift.since_ns)
+        if not (cores_before and cores_now and rate_before and rate_now):
             return 0.0
-        return now / rate / (before / rate_before)
+        return cores_now / rate_now / (cores_before / rate_before)
 
     def _check_stall(self) -> None:
         main = self._main_series()

@@ -25,7 +25,7 @@ _QUANTILE: Final = 0.9
 #: Minimum duration of a spike: a multiple of the usual step time, a multiple of the longest step so
 #: far, and an absolute time (ns).
 SPIKE_FACTOR: Final = 10.0
-_SPIKE_OF_LONGEST: Final = 3.0
+_SPIKE_LONGEST_FACTOR: Final = 3.0
 SPIKE_NS: Final = SECOND_NS // 2
 #: Interval between computations of the usual time (seconds with steps).
 _USUAL_AGE: Final = 10
@@ -34,14 +34,14 @@ _USUAL_AGE: Final = 10
 class Second(NamedTuple):
     """The steps that ended in one second.
 
-    ``number`` is the number of the second. ``mean_ns`` and ``least_ns`` are the mean and the least
+    ``number`` is the number of the second. ``mean_ns`` and ``min_ns`` are the mean and minimum
     time of the steps, ``steps`` is their count. ``step`` and ``start_ns`` are the ordinal and the
     start of the first one.
     """
 
     number: int
     mean_ns: float
-    least_ns: int
+    min_ns: int
     steps: int
     step: int
     start_ns: int
@@ -105,7 +105,7 @@ class StepSeries:
         return self._usual_ns
 
     def add(
-        self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, least_ns: int, longest_ns: int
+        self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, min_ns: int, longest_ns: int
     ) -> Spike | None:
         """Add an entry of ``count`` steps from ``step`` on; return the spike in it, if any."""
         self.total_ns += total_ns
@@ -114,9 +114,9 @@ class StepSeries:
         if self._current_second and number > self._current_second[0]:
             self._close_second()
         if not self._current_second:
-            self._current_second = [number, 0, least_ns, 0, step, start_ns]
+            self._current_second = [number, 0, min_ns, 0, step, start_ns]
         self._current_second[1] += total_ns
-        self._current_second[2] = min(self._current_second[2], least_ns)
+        self._current_second[2] = min(self._current_second[2], min_ns)
         self._current_second[3] += count
         spike = self._spike(step, start_ns, longest_ns)
         self._longest_ns = max(self._longest_ns, 0 if spike else longest_ns)
@@ -124,7 +124,7 @@ class StepSeries:
 
     def _spike(self, step: int, start_ns: int, longest_ns: int) -> Spike | None:
         usual_ns = self._usual_ns
-        threshold_ns = max(usual_ns * SPIKE_FACTOR, self._longest_ns * _SPIKE_OF_LONGEST, SPIKE_NS)
+        threshold_ns = max(usual_ns * SPIKE_FACTOR, self._longest_ns * _SPIKE_LONGEST_FACTOR, SPIKE_NS)
         return Spike(step, start_ns, usual_ns, longest_ns) if usual_ns and longest_ns >= threshold_ns else None
 
     def close_until(self, now_ns: int) -> None:
@@ -133,13 +133,13 @@ class StepSeries:
             self._close_second()
 
     def _close_second(self) -> None:
-        number, total_ns, least_ns, count, step, start_ns = self._current_second
+        number, total_ns, min_ns, count, step, start_ns = self._current_second
         self._current_second = []
         if self._warm_up_left:
             self._warm_up_left -= 1
             self._longest_ns = 0
             return
-        self._seconds.append(Second(number, total_ns / count, least_ns, count, step, start_ns))
+        self._seconds.append(Second(number, total_ns / count, min_ns, count, step, start_ns))
         self._medians.append(median(second.mean_ns for second in list(self._seconds)[-RECENT:]))
         self._is_new = True
         self._usual_age -= 1
@@ -197,9 +197,9 @@ class StepSeries:
         steps = sum(second.steps for second in self._seconds if first <= second.number < end)
         return steps / (end - first) if steps else None
 
-    def median_least_ns(self, since_ns: int) -> float:
-        """Return the median of the least times in each second since ``since_ns``, 0 without any."""
-        return median([second.least_ns for second in self._seconds if second.number > since_ns // SECOND_NS] or [0])
+    def median_min_ns(self, since_ns: int) -> float:
+        """Return the median of the seconds' minimum times since ``since_ns``, 0 without any."""
+        return median([second.min_ns for second in self._seconds if second.number > since_ns // SECOND_NS] or [0])
 
     def ratio(self, from_ns: int, since_ns: int) -> float | None:
         """Return the ratio of the median step times after and before ``since_ns``.
@@ -208,11 +208,11 @@ class StepSeries:
         """
         self.close_until(since_ns)
         first, middle = from_ns // SECOND_NS, since_ns // SECOND_NS
-        before = [second.mean_ns for second in self._seconds if first <= second.number < middle]
-        after = [second.mean_ns for second in self._seconds if second.number >= middle]
-        if len(before) < RECENT or len(after) < RECENT // 2:
+        times_before = [second.mean_ns for second in self._seconds if first <= second.number < middle]
+        times_after = [second.mean_ns for second in self._seconds if second.number >= middle]
+        if len(times_before) < RECENT or len(times_after) < RECENT // 2:
             return None
-        return median(after) / median(before)
+        return median(times_after) / median(times_before)
 
 
 def _first_above(seconds: Sequence[Second], level_ns: float) -> Second:

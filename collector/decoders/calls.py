@@ -14,21 +14,21 @@ FUNCTION_RUN: Final = b"FunctionRun"
 PROCESS: Final = b"ExecutorState::Process"
 _DATA_FUNCTION_RUN: Final = b"InstantiatedCapturedFunction::Run"
 #: Event: a pool thread starts work; older versions of TensorFlow do not record it.
-_REGION: Final = b"ThreadpoolListener::StartRegion"
+_REGION_START: Final = b"ThreadpoolListener::StartRegion"
 #: Event: an executor has run an op on the same thread; it has the id of the executor's call.
 PROPAGATE: Final = b"ExecutorPropagateOutputs"
-EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _DATA_FUNCTION_RUN, _DATA_FUNCTION_RUN + b"Async"})
-#: In place of a call id: the executor began before the session, or was still running at its end.
+EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_RUN, _DATA_FUNCTION_RUN + b"Async"})
+#: Replaces a call id if the executor began before the session, or was still running at its end.
 UNSEEN: Final = -1
 #: Name prefix of TensorFlow's pool threads; in them, ops call functions.
-_POOL: Final = b"tf_"
+_POOL_PREFIX: Final = b"tf_"
 #: The bits of a caller, and of a line's id, that identify the line.
-_LINE: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
+_LINE_MASK: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHER_THREADS
 
 
 def in_pool(line: XLine) -> bool:
     """Whether a line belongs to one of TensorFlow's pool threads."""
-    return line.name.startswith(_POOL)
+    return line.name.startswith(_POOL_PREFIX)
 
 
 def call_id(stats: Mapping[bytes, bytes | int]) -> int:
@@ -37,7 +37,7 @@ def call_id(stats: Mapping[bytes, bytes | int]) -> int:
     return value & 0xFFFFFFFFFFFFFFFF if isinstance(value, int) else 0
 
 
-class _Run(NamedTuple):
+class _FunctionRun(NamedTuple):
     """A call of a function; its caller is the step's thread, a pool thread, or another thread.
 
     ``enclosing``: the call around it on a pool thread, 0 for none.
@@ -57,26 +57,26 @@ class Calls:
     """
 
     def __init__(self, caller: int) -> None:
-        self._line = caller & _LINE
+        self._line = caller & _LINE_MASK
         self._knows_line = False  # whether the session has the line of the step's thread
         self._others_call = bool(caller & layout.XSPACE_OTHER_THREADS)
         self._has_regions = False
         self._first_call_ps: int | None = None  # when the step's thread first called a function
-        self._function_runs: dict[int, _Run] = {}
+        self._function_runs: dict[int, _FunctionRun] = {}
         self._data_calls: set[int] = set()
 
-    def begin(self, name: bytes, call: int, line: XLine, start_ps: int, enclosing: int) -> None:
+    def add_event(self, name: bytes, call: int, line: XLine, start_ps: int, enclosing: int) -> None:
         """Add the event ``name`` of ``call`` on the thread ``line``.
 
         ``enclosing``: the call around the event, 0 if there is none.
         """
-        if name == _REGION:
+        if name == _REGION_START:
             self._has_regions = True
         elif name != FUNCTION_RUN:
             self._data_calls.add(call)
         else:
             is_own, is_pooled = self._is_own(line.id), in_pool(line)
-            self._function_runs[call] = _Run(is_own, is_pooled, enclosing)
+            self._function_runs[call] = _FunctionRun(is_own, is_pooled, enclosing)
             self._others_call = self._others_call or not (is_own or is_pooled)
             if is_own:
                 self._first_call_ps = min(start_ps, start_ps if self._first_call_ps is None else self._first_call_ps)
@@ -117,4 +117,4 @@ class Calls:
         return False
 
     def _is_own(self, line: int) -> bool:
-        return line & _LINE == self._line
+        return line & _LINE_MASK == self._line

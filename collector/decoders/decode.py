@@ -27,12 +27,12 @@ ERRORS: Final = (
 )
 
 
-class Decoded(NamedTuple):
+class DecodedPart(NamedTuple):
     """The result of one part: facts about its rows and devices, or the reason for refusing it.
 
     ``rows``: number of rows. ``base_ns``: the time from which their `start_ns` counts (real time,
-    ns). ``accelerator``: union of the flags devices.accelerator of its devices. ``error``: the
-    reason for refusing the part, None if it was decoded.
+    ns). ``accelerator``: the flags of all its devices (devices.accelerator). ``error``: the reason
+    for refusing the part, None if it was decoded.
     """
 
     rows: int
@@ -41,8 +41,8 @@ class Decoded(NamedTuple):
     error: str | None
 
 
-def _part_result(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
-    return Decoded(rows, base_ns, accelerator, ERRORS[status])
+def _part_result(rows: int, base_ns: int, accelerator: int, status: int) -> DecodedPart:
+    return DecodedPart(rows, base_ns, accelerator, ERRORS[status])
 
 
 class DecodedParts(NamedTuple):
@@ -50,7 +50,7 @@ class DecodedParts(NamedTuple):
 
     ops: pa.RecordBatch
     allocations: pa.RecordBatch
-    parts: list[Decoded]
+    parts: list[DecodedPart]
 
 
 class TooManyRowsError(DecodeError):
@@ -108,9 +108,9 @@ class WalkerDecoder:
             walker_result = self._walker.walk(parts, traces, interner.table, block, room)
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
         results, allocations = walker_result
-        decoded = [_part_result(*result) for result in results]
+        part_results = [_part_result(*result) for result in results]
         return DecodedParts(
-            _columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded
+            _columns(block, room, sum(part.rows for part in part_results)), _allocations(allocations), part_results
         )
 
 
@@ -123,10 +123,10 @@ class PythonDecoder:
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
         """Return the rows of all ``parts`` and the result of each part."""
         rows = fallback.DecodedRows([[] for _ in OPS], [])
-        decoded = []
+        part_results = []
         for part, trace in zip(parts, traces, strict=True):
-            decoded.append(_part_result(*fallback.add(rows, bytes(part), trace, interner.table)))
-        return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
+            part_results.append(_part_result(*fallback.append_rows(rows, bytes(part), trace, interner.table)))
+        return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), part_results)
 
 
 def decoder(kind: str = "auto") -> Decoder:

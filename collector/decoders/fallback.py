@@ -40,7 +40,7 @@ class DecodedRows(NamedTuple):
     allocations: list[Row]
 
 
-def add(decoded: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
+def append_rows(decoded: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
     """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status).
 
     Unless the status is OK, no row and no name is added.

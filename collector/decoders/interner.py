@@ -79,7 +79,7 @@ class Mark(NamedTuple):
     """State of an interner to roll back to."""
 
     counts: Counts
-    stored: Counts
+    stored_counts: Counts
 
 
 class NamesFullError(FormatError):
@@ -140,7 +140,7 @@ class Interner:
     def rollback(self, mark: Mark) -> None:
         """Remove the names since ``mark``, whose rows could not be stored."""
         self.table.cut(mark.counts)
-        self._stored = mark.stored
+        self._stored = mark.stored_counts
 
 
 def name_table(names_max: int = NAMES_MAX, text_max: int = TEXT_MAX) -> NameTable:

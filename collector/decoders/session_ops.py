@@ -25,9 +25,9 @@ _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorSta
 #: Event of an iterator that returned a batch; its stats have the size of the tensors (bytes) and
 #: the id of the step.
 _BATCH: Final = b"IteratorGetNextOp::DoCompute"
-_NEXT: Final = b"IteratorGetNext"
+_ITERATOR_NEXT: Final = b"IteratorGetNext"
 #: Ops that only wait for a function, whose ops have their own events.
-_CALLS: Final = frozenset(
+_CALL_OPS: Final = frozenset(
     {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
     | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
 )
@@ -170,7 +170,7 @@ class _EventName(NamedTuple):
     is_relevant: bool
 
     @classmethod
-    def of(cls, event: XEventMetadata) -> "_EventName":
+    def from_metadata(cls, event: XEventMetadata) -> "_EventName":
         """Parse the name of ``event``."""
         op = _op(event.name)
         is_relevant = op is not None or event.name in _MEMORY_EVENTS or event.name in _OTHER_EVENTS
@@ -184,10 +184,10 @@ def _op(name: bytes) -> _Op | None:
     """Return the op of an event name, None if such events are not ops."""
     op = _OP.match(name)
     if op:
-        return None if op[2] in _CALLS else _Op(HOST_DEVICE, _INLINED.sub(b"", op[1], count=1), op[2])
+        return None if op[2] in _CALL_OPS else _Op(HOST_DEVICE, _INLINED.sub(b"", op[1], count=1), op[2])
     eager = _EAGER_OP.match(name)
     if eager:
-        return None if eager[1] in _CALLS else _Op(HOST_DEVICE, eager[1], eager[1], eager=True)
+        return None if eager[1] in _CALL_OPS else _Op(HOST_DEVICE, eager[1], eager[1], eager=True)
     return _Op(ITERATOR_DEVICE, name, ITERATOR_LABEL) if _ITERATOR.match(name) else None
 
 
@@ -198,7 +198,7 @@ class _Plane:
         self.name = plane.name
         self._plane = plane
         self._session_ns = session_ns
-        self._events = {key: _EventName.of(value) for key, value in plane.event_metadata.items()}
+        self._events = {key: _EventName.from_metadata(value) for key, value in plane.event_metadata.items()}
         self._stats: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
 
     @property
@@ -245,8 +245,8 @@ class _Plane:
 
 def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
     ops: list[Execution] = []  # a later line may show which thread made a call
-    waiting: dict[object, tuple[_Event, int]] = {}
-    done: dict[object, int] = {}
+    async_starts: dict[object, tuple[_Event, int]] = {}
+    async_ends_ps: dict[object, int] = {}
     batches: dict[object, list[int]] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
@@ -255,13 +255,13 @@ def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
         ops += _nested_ops(plane, events, line, calls)
         for event in events:
             if event.name == _ASYNC_START:
-                waiting[_link(plane.stats(event), b"_p")] = event, thread
+                async_starts[_link(plane.stats(event), b"_p")] = event, thread
             elif event.name == _ASYNC_DONE:
-                done[_link(plane.stats(event), b"_c")] = event.start_ps
+                async_ends_ps[_link(plane.stats(event), b"_c")] = event.start_ps
             elif event.name == _BATCH:
                 stats = plane.stats(event)
                 batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
-    ops += _asynchronous_ops(plane, waiting, done, batches)
+    ops += _asynchronous_ops(plane, async_starts, async_ends_ps, batches)
     if calls.has_other_callers:
         ops = [
             row for row in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(row.call, row.start_ns)
@@ -297,8 +297,8 @@ def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
 
 def _asynchronous_ops(
     plane: _Plane,
-    waiting: Mapping[object, tuple[_Event, int]],
-    done: Mapping[object, int],
+    async_starts: Mapping[object, tuple[_Event, int]],
+    async_ends_ps: Mapping[object, int],
     batches: Mapping[object, Sequence[int]],
 ) -> Iterator[Execution]:
     """Yield the asynchronous ops, which may end on another thread; unfinished ones are left out.
@@ -306,13 +306,13 @@ def _asynchronous_ops(
     ``batches``: bytes of the batches that iterators returned, by step. They are ignored if a step
     has several batches.
     """
-    for link, (event, thread) in waiting.items():
+    for link, (event, thread) in async_starts.items():
         stats = plane.stats(event)
         node, kind = stats.get(b"name"), stats.get(b"kernel_type")
-        if link in done and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALLS:
-            duration_ns = max(0, done[link] - event.start_ps) // 1000
+        if link in async_ends_ps and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALL_OPS:
+            duration_ns = max(0, async_ends_ps[link] - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
-            batch_sizes = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
+            batch_sizes = batches.get(stats.get(b"step_id"), ()) if kind == _ITERATOR_NEXT else ()
             memory = OpMemory(output=batch_sizes[0]) if len(batch_sizes) == 1 else NO_MEMORY
             call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
             yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory, call)
@@ -340,7 +340,7 @@ def _nested_ops(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Cal
         elif event.name == PROCESS:
             executors.append((event.end_ps, call_id(plane.stats(event))))
         elif event.name in CALL_EVENTS:
-            calls.begin(event.name, call_id(plane.stats(event)), line, event.start_ps, executors[-1][1])
+            calls.add_event(event.name, call_id(plane.stats(event)), line, event.start_ps, executors[-1][1])
         elif open_ops and event.name in _MEMORY_EVENTS:
             memory = open_ops[-1].memory = open_ops[-1].memory or OpMemory()
             _MEMORY_EVENTS[event.name](memory, plane.stats(event))

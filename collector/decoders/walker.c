@@ -144,8 +144,8 @@ static PyObject *allocation_columns(const row_sink *sink) {
 #define COLUMN(type, name)                                                                                             \
     if (result) {                                                                                                      \
         PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sink->allocation_count * sizeof(type)));       \
-        type *to = column ? (type *)(void *)PyBytes_AsString(column) : NULL;                                           \
-        for (size_t i = 0; to && i < sink->allocation_count; i++) to[i] = sink->allocations[i].name;                   \
+        type *values = column ? (type *)(void *)PyBytes_AsString(column) : NULL;                                       \
+        for (size_t i = 0; values && i < sink->allocation_count; i++) values[i] = sink->allocations[i].name;           \
         if (!column || PyList_Append(result, column)) Py_CLEAR(result);                                                \
         Py_XDECREF(column);                                                                                            \
     }

@@ -8,7 +8,7 @@ from ..decoders.proto.graph_pb2 import TensorShapeProto
 from ..proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto, TFProfTensorProto
 from ..tfviews.nodes import Node, Shape, Stats
 from ..tfviews.op import ROOT, OpView
-from ..tfviews.tensors import DOUBLE, FLOAT, STRING, Tensor, Values, no_value
+from ..tfviews.tensors import DOUBLE, FLOAT, STRING, Tensor, ValueLookup, no_value
 from ..tfviews.tree import Branch, TreeView
 
 #: Fields of both messages, with their counters; each has a `total_` field too.
@@ -74,7 +74,7 @@ def tensor_message(tensor: Tensor) -> Any:
     return message
 
 
-def tree_message(view: TreeView, values: Values = no_value) -> Any:
+def tree_message(view: TreeView, values: ValueLookup = no_value) -> Any:
     """Return the scope or the graph view as a GraphNodeProto, with shown entries as children.
 
     ``values`` looks up the value of a variable.

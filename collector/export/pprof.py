@@ -106,7 +106,7 @@ def _made(branch: Branch) -> Iterator[Node]:
     ahead: list[Any] = [branch.entry]
     while ahead:
         call: Call = ahead.pop()
-        if not call.site.below:
+        if not call.site.callees:
             yield from call.nodes
         ahead.extend(reversed(call.children))
 

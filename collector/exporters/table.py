@@ -9,15 +9,15 @@ from typing import Final
 
 from ..loader import load
 from ..query.engine import Answer, QueryEngine
-from ..tfviews.output_option import NONE, OUTPUT_FILES, STDOUT, File
+from ..tfviews.output_option import FILE_OUTPUT_TYPES, NONE, STDOUT, File
 
 #: By name.
-EXPORTERS: Final = {row.name: row for row in OUTPUT_FILES}
+EXPORTERS: Final = {row.name: row for row in FILE_OUTPUT_TYPES}
 
 
 def outputs(view: str) -> frozenset[str]:
     """Return the types of `-output` that ``view`` supports."""
-    return frozenset({STDOUT, NONE, *(row.name for row in OUTPUT_FILES if view in row.views)})
+    return frozenset({STDOUT, NONE, *(row.name for row in FILE_OUTPUT_TYPES if view in row.views)})
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:

@@ -11,7 +11,7 @@ from .definitions import Definition
 from .registry import Dims
 
 #: Key of a node: the number of its graph, and its name.
-Key = tuple[int, str]
+NodeKey = tuple[int, str]
 
 _PLACEHOLDER: Final = "Placeholder"
 
@@ -39,55 +39,57 @@ _CALLS: Final = {
 class CallGraph:
     """The calls between a job's graphs."""
 
-    def __init__(self, nodes: Mapping[Key, Definition]) -> None:
+    def __init__(self, nodes: Mapping[NodeKey, Definition]) -> None:
         """Match each call with the graphs whose placeholders fit its arguments.
 
         The number of placeholders must be equal to that of the arguments, and their shapes must be
         compatible.
         """
         self._nodes = nodes
-        functions_by_arity = _functions(nodes.values())
+        functions_by_arity = _functions_by_arity(nodes.values())
         self._targets = {
             key: self._callees(node, functions_by_arity) for key, node in nodes.items() if node.op in _CALLS
         }
 
-    def passed(self, key: Key) -> Iterator[tuple[int, Key]]:
-        """Yield (position of the data input, placeholder) for each argument of a call.
+    def passed_arguments(self, key: NodeKey) -> Iterator[tuple[int, NodeKey]]:
+        """Yield (position of the data input, placeholder) for each argument of the call ``key``.
 
-        An argument is a data input of the node ``key`` that is passed to a called graph.
+        An argument is a data input that the call passes to a called graph.
         """
         for target in self._targets.get(key, ()):
             yield from enumerate(target, _CALLS[self._nodes[key].op].skipped)
 
-    def bodies(self) -> frozenset[int]:
+    def loop_bodies(self) -> frozenset[int]:
         """Return the graphs that loops call, directly or indirectly."""
         loops = (targets for (graph, name), targets in self._targets.items() if self._nodes[graph, name].op in _LOOPS)
-        return self.reached(target[0][0] for targets in loops for target in targets)
+        return self.reachable(target[0][0] for targets in loops for target in targets)
 
-    def roots(self) -> list[list[Key]]:
+    def uncalled_functions(self) -> list[list[NodeKey]]:
         """Return the placeholders of each function that no graph calls.
 
         Graphs whose placeholders have a scope are excluded: they are bodies of loops and branches.
         """
         called = {target[0][0] for targets in self._targets.values() for target in targets if target}
-        functions = (function for group in _functions(self._nodes.values()).values() for function in group)
+        functions = (function for group in _functions_by_arity(self._nodes.values()).values() for function in group)
         return [function for function in functions if function[0][0] not in called and "/" not in function[0][1]]
 
-    def reached(self, graphs: Iterable[int]) -> frozenset[int]:
+    def reachable(self, graphs: Iterable[int]) -> frozenset[int]:
         """Return ``graphs`` and all graphs that they call, directly or indirectly."""
-        ahead = list(graphs)
-        reached = set(ahead)
-        while ahead:
-            added = self._called(ahead.pop()) - reached
+        pending = list(graphs)
+        reached = set(pending)
+        while pending:
+            added = self._graphs_called_by(pending.pop()) - reached
             reached |= added
-            ahead.extend(added)
+            pending.extend(added)
         return frozenset(reached)
 
-    def _called(self, graph: int) -> set[int]:
+    def _graphs_called_by(self, graph: int) -> set[int]:
         called = (target for (caller, _), targets in self._targets.items() if caller == graph for target in targets)
         return {target[0][0] for target in called if target}
 
-    def _callees(self, node: Definition, functions: Mapping[int, Sequence[Sequence[Key]]]) -> list[Sequence[Key]]:
+    def _callees(
+        self, node: Definition, functions: Mapping[int, Sequence[Sequence[NodeKey]]]
+    ) -> list[Sequence[NodeKey]]:
         call = _CALLS[node.op]
         arguments = [self._output(node.graph, source.name, source.slot) for source in node.inputs if not source.control]
         arguments = arguments[call.skipped :]
@@ -127,13 +129,13 @@ def _is_equal(placeholder: Dims | None, argument: Dims | None) -> bool:
     return placeholder == argument
 
 
-def _functions(nodes: Iterable[Definition]) -> dict[int, list[list[Key]]]:
+def _functions_by_arity(nodes: Iterable[Definition]) -> dict[int, list[list[NodeKey]]]:
     """Return the placeholders of each graph, by number of placeholders."""
-    placeholders: dict[int, list[Key]] = {}
+    placeholders: dict[int, list[NodeKey]] = {}
     for node in nodes:
         if node.op == _PLACEHOLDER:
             placeholders.setdefault(node.graph, []).append((node.graph, node.name))
-    functions: dict[int, list[list[Key]]] = {}
+    functions: dict[int, list[list[NodeKey]]] = {}
     for keys in placeholders.values():
         functions.setdefault(len(keys), []).append(keys)
     return functions

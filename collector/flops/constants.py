@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
-from .call_graph import Key
+from .call_graph import NodeKey
 from .constraints import Sizes
 from .definitions import Definition, InputSource
 
@@ -21,7 +21,7 @@ _VALUES_MAX, _DEPTH_MAX = 64, 32
 
 
 class _OpInputs(NamedTuple):
-    """One op to evaluate, with what is known about its data inputs, by position.
+    """One op to evaluate, and the known values of its data inputs, by position.
 
     ``values``: the elements of an input that is a shape; ``constants``: the elements of an input
     that is a small constant. Both are None if unknown.
@@ -44,14 +44,14 @@ class _OpInputs(NamedTuple):
 class KnownValues:
     """The values of a job's nodes, each computed once."""
 
-    def __init__(self, nodes: Mapping[Key, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:
+    def __init__(self, nodes: Mapping[NodeKey, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:
         """Prepare the evaluation of ``nodes``.
 
         ``shape``: function that returns the sizes of an output, open ones as numbers below -1.
         """
         self._nodes = nodes
         self._shape = shape
-        self._constants: dict[Key, Sizes | None] = {}
+        self._constants: dict[NodeKey, Sizes | None] = {}
         self._values: dict[tuple[int, InputSource], Sizes | None] = {}
 
     def constant(self, graph: int, source: InputSource) -> Sizes | None:
@@ -78,8 +78,8 @@ class KnownValues:
             return None
         data = [source for source in node.inputs if not source.control]
         if node.op in _SHAPE_OPS:
-            shaped = data[output.slot] if output.slot < len(data) else None
-            return None if shaped is None else self._shape(graph, shaped.name, shaped.slot)
+            operand = data[output.slot] if output.slot < len(data) else None
+            return None if operand is None else self._shape(graph, operand.name, operand.slot)
         if node.op == "Const":
             numbers = self.constant(graph, output)
             return None if numbers is None else tuple(number if number >= 0 else -1 for number in numbers)

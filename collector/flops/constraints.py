@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 #: same open size wherever it occurs. -1 is a size of which nothing is known.
 Sizes = tuple[int, ...]
 #: Two equal products of sizes.
-Equal = tuple[Sizes, Sizes]
+EqualProducts = tuple[Sizes, Sizes]
 
 
 class Op(NamedTuple):
@@ -48,10 +48,10 @@ class Op(NamedTuple):
         return int(self.attrs[name].i) if name in self.attrs else 0
 
 
-Relation = Callable[[Op], Iterator[Equal]]
+Rule = Callable[[Op], Iterator[EqualProducts]]
 
 
-def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
+def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[EqualProducts]:
     """Yield the constraints that two shapes are equal, if they have the same rank."""
     if left is not None and right is not None and len(left) == len(right):
         pairs = zip(left, right, strict=True)
@@ -62,48 +62,48 @@ def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
         )
 
 
-def equal_first_sizes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
+def equal_first_sizes(left: Sizes | None, right: Sizes | None) -> Iterator[EqualProducts]:
     """Yield the constraint that the first sizes of two shapes, the batch sizes, are equal."""
     if left and right:
         yield left[:1], right[:1]
 
 
-def shapes(*pairs: tuple[int, int]) -> Relation:
+def same_shapes(*pairs: tuple[int, int]) -> Rule:
     """Return a rule: the shapes of each pair are equal.
 
     Positions from 0 are inputs; -1, -2, … are outputs.
     """
 
-    def relation(op: Op) -> Iterator[Equal]:
+    def rule(op: Op) -> Iterator[EqualProducts]:
         for pair in pairs:
             yield from equal_shapes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
-    return relation
+    return rule
 
 
-def batches(*pairs: tuple[int, int]) -> Relation:
+def same_batches(*pairs: tuple[int, int]) -> Rule:
     """Return a rule: the first sizes of each pair are equal.
 
-    Positions are as in `shapes`.
+    Positions are as in `same_shapes`.
     """
 
-    def relation(op: Op) -> Iterator[Equal]:
+    def rule(op: Op) -> Iterator[EqualProducts]:
         for pair in pairs:
             yield from equal_first_sizes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
-    return relation
+    return rule
 
 
-def shape_in_value(position: int) -> Relation:
+def shape_in_value(position: int) -> Rule:
     """Return a rule: the output has the shape in the value of an input."""
     return lambda op: equal_shapes(op.value(position), op.output())
 
 
-def all_of(*relations: Relation) -> Relation:
+def all_of(*rules: Rule) -> Rule:
     """Return the union of several rules."""
 
-    def union(op: Op) -> Iterator[Equal]:
-        for relation in relations:
-            yield from relation(op)
+    def union(op: Op) -> Iterator[EqualProducts]:
+        for rule in rules:
+            yield from rule(op)
 
     return union

@@ -18,15 +18,15 @@ from .shapes import Nodes, StepShapes
 class Count:
     """The operations of a node.
 
-    ``one``: those of one execution, the maximum if executions differ. ``total``: those of all
-    executions if they differ, else None.
+    ``per_execution``: those of one execution, the maximum if executions differ. ``total``: those of
+    all executions if they differ, else None.
     """
 
-    one: int
+    per_execution: int
     total: int | None = None
 
 
-class Counted(NamedTuple):
+class OperationCounts(NamedTuple):
     """Operations by node, and the number of nodes without a count because a shape is unknown."""
 
     counts: Mapping[str, Count]
@@ -48,18 +48,18 @@ class ExecutedNodes:
             info = parsed_label(self.samples[name].label) if name in self.samples else None
             candidates = self.nodes.candidates(name)
             op = info.op if info else candidates[0].op if candidates else ""
-            counts = formula(op, self._parity) is not None
-            self._infos[name] = LabelInfo(op_type(op), info.inputs if info else None) if counts else None
+            has_formula = formula(op, self._parity) is not None
+            self._infos[name] = LabelInfo(op_type(op), info.inputs if info else None) if has_formula else None
         return self._infos[name]
 
 
-class Counting:
-    """The sum of the operations in traces."""
+class OperationCounter:
+    """Sums up the operations in traces."""
 
     def __init__(
         self, executed: ExecutedNodes, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT
     ) -> None:
-        """Count the executions of the nodes in ``executed``.
+        """Prepare to count the executions of the nodes in ``executed``.
 
         ``op_log``: counts of one execution by node, which take precedence. ``varying``: the nodes
         whose executions are passed to `add`; for all other nodes, the sample is counted.
@@ -70,9 +70,9 @@ class Counting:
         self._varying = frozenset(varying)
         self._parity = parity
         self._totals: dict[str, int] = {}
-        self._ones: dict[str, set[int]] = {}
+        self._counts_per_execution: dict[str, set[int]] = {}
         self._unknown: set[str] = set()
-        self._numbers: dict[Any, int | None] = {}
+        self._formula_results: dict[Any, int | None] = {}
         self._fusions = Fusions(executed.nodes, executed.samples, op_log, self._formula)
 
     def add(self, steps: EquivalentSteps, shapes: StepShapes) -> None:
@@ -81,16 +81,16 @@ class Counting:
             if not self._op_log.get(name) and self._executed.info(name) is not None:
                 executions = self._by_execution(name, signature, runs, steps, shapes)
                 for execution_shapes, times in [(shapes, runs)] if executions is None else executions:
-                    number = self._zero_if_unknown(name, self._number(name, signature, execution_shapes))
-                    self._ones.setdefault(name, set()).add(number)
+                    number = self._zero_if_unknown(name, self._execution_operations(name, signature, execution_shapes))
+                    self._counts_per_execution.setdefault(name, set()).add(number)
                     self._totals[name] = self._totals.get(name, 0) + number * times * steps.traces
 
     def _by_execution(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
-        """Return (shapes, number of executions) for each execution with ``signature``.
+        """Return (shapes, 1) for each execution with ``signature``.
 
-        The number is 1. Return None if the shapes do not differ between executions.
+        Return None if the shapes do not differ between executions.
         """
         info = self._executed.info(name)
         if not any(
@@ -100,23 +100,27 @@ class Counting:
         order = steps.orders.get(name, (signature,) * runs)
         return [
             (shapes.for_execution(execution, len(order)), 1)
-            for execution, other in enumerate(order)
-            if other == signature
+            for execution, execution_signature in enumerate(order)
+            if execution_signature == signature
         ]
 
-    def count(self) -> Counted:
+    def count(self) -> OperationCounts:
         """Return the counts; nodes without a formula or without operations are left out."""
         counts = {
             name: Count(number) for name, number in self._op_log.items() if number and name in self._executed.samples
         }
         for name, total in self._totals.items():
-            ones = self._ones[name]
-            counts[name] = Count(max(ones), None if len(ones) == 1 else total)
+            per_execution = self._counts_per_execution[name]
+            counts[name] = Count(max(per_execution), None if len(per_execution) == 1 else total)
         static_shapes = StepShapes(self._nodes, ())
         for name, sample in self._executed.samples.items():
             if name not in self._varying and name not in counts and self._executed.info(name) is not None:
-                counts[name] = Count(self._zero_if_unknown(name, self._number(name, sample.signature, static_shapes)))
-        return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
+                counts[name] = Count(
+                    self._zero_if_unknown(name, self._execution_operations(name, sample.signature, static_shapes))
+                )
+        return OperationCounts(
+            {name: count for name, count in counts.items() if count.per_execution}, len(self._unknown)
+        )
 
     def _zero_if_unknown(self, name: str, number: int | None) -> int:
         """Return ``number``; if it is None, return 0 and count ``name`` as unknown."""
@@ -124,7 +128,7 @@ class Counting:
             self._unknown.add(name)
         return number or 0
 
-    def _number(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
+    def _execution_operations(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
         """Return the operations of one execution called ``name``; None if a shape is unknown."""
         info = self._executed.info(name)
         if info is None:
@@ -136,12 +140,12 @@ class Counting:
                 shapes.output(node.graph, InputSource(node.name, slot)) if dims is None else dims
                 for slot, dims in enumerate(output_shapes or (None,) * len(node.outputs))
             )
-            number = self._operations(node, name, info, outputs, shapes)
+            number = self._node_operations(node, name, info, outputs, shapes)
             if number is not None:
                 return number
         return None
 
-    def _operations(
+    def _node_operations(
         self, node: Definition, name: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
         scope = name.removesuffix(COMPOSED).removesuffix(node.name)
@@ -155,15 +159,15 @@ class Counting:
 
     def _formula(self, node: Definition, op: str, inputs: Outputs, outputs: Outputs) -> int | None:
         key = (node.graph, node.name, op, inputs, outputs)
-        if key not in self._numbers:
-            self._numbers[key] = float_ops(op, node.attrs, inputs, outputs, self._parity)
-        return self._numbers[key]
+        if key not in self._formula_results:
+            self._formula_results[key] = float_ops(op, node.attrs, inputs, outputs, self._parity)
+        return self._formula_results[key]
 
 
 # -- as TensorFlow's Python layer counts -----------------------------------------------------------
 
 
-def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:
+def registry_counts(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:
     """Return the operations of one execution of each node for which there is a formula.
 
     ``outputs``: shapes by node, as TensorFlow's Python layer knows them. If several nodes have one

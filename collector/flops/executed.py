@@ -21,7 +21,7 @@ _ARGUMENT: Final = re.compile(r"_arg_(.+)_(\d+)_\d+", re.DOTALL)
 _INPUTS: Final = re.compile(r"([^()]*)\)")
 #: Name of an optimizer's replacement for a node:
 #: `scope/ArithmeticOptimizer/FoldTransposeIntoMatMul_MatMul_8`.
-_OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<rest>[^/]+)")
+_OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<name>[^/]+)")
 
 
 class Sample(NamedTuple):
@@ -114,7 +114,7 @@ def original_names(name: str) -> list[str]:
     match = _OPTIMIZED.fullmatch(name) if "Optimizer/" in name else None
     if match is None:
         return []
-    words = match["rest"].split("_")
+    words = match["name"].split("_")
     return [match["scope"] + "_".join(words[first:]) for first in range(1, len(words))]
 
 
@@ -132,6 +132,6 @@ def parsed_label(label: str) -> LabelInfo | None:
     """
     parts = split_label(label)
     if parts is not None:
-        inputs = _INPUTS.fullmatch(parts.rest)
+        inputs = _INPUTS.fullmatch(parts.inputs_text)
         return inputs and LabelInfo(parts.kernel, tuple(parse_input(text) for text in inputs[1].split(", ") if text))
     return LabelInfo(label, None) if label.isidentifier() else None

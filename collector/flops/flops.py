@@ -15,7 +15,7 @@ from .kernels import op_type
 from .registry import (
     CONV2D_FILTER,
     CONV2D_INPUT,
-    NEWER,
+    NEWER_OPS,
     REGISTRY,
     Dims,
     Formula,
@@ -23,12 +23,12 @@ from .registry import (
     UnknownError,
     average_pool_gradient,
     max_pool_gradient,
-    of_input,
-    of_output,
+    multiply_adds,
+    per_input_element,
+    per_output_element,
     pool,
     reduction,
     size,
-    window,
 )
 
 
@@ -56,7 +56,7 @@ def float_ops(
 def formula(op: str, parity: Parity) -> Formula | None:
     """Return the formula of ``op`` under ``parity``; None if there is none."""
     if not parity.has_own_formulas:
-        return None if parity.lacks_newer_formulas and op in NEWER else REGISTRY.get(op)
+        return None if parity.lacks_newer_formulas and op in NEWER_OPS else REGISTRY.get(op)
     op = op_type(op)
     return OWN_FORMULAS.get(op) or _quantized(op)
 
@@ -111,11 +111,11 @@ def _contraction(call: FormulaArguments) -> int:
     raise UnknownError
 
 
-def _forward(axes: int) -> Formula:
-    return lambda call: window(call, axes)
+def _forward_convolution(axes: int) -> Formula:
+    return lambda call: multiply_adds(call, axes)
 
 
-def _gradient(axes: int, kernel: Callable[[FormulaArguments], Dims], fallback: Formula | None = None) -> Formula:
+def _conv_gradient(axes: int, kernel: Callable[[FormulaArguments], Dims], fallback: Formula | None = None) -> Formula:
     """Return a formula for the gradient of a convolution: the count of the forward convolution.
 
     Input 2 is the gradient of the convolution's output. The count does not depend on padding and
@@ -232,58 +232,58 @@ OWN_FORMULAS: Final[Mapping[str, Formula]] = {
     **dict.fromkeys(("BiasAdd", "BiasAddV1"), _per_element(1)),
     "Rsqrt": _per_element(2),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _per_element(5)),
-    "Mean": of_input(1),
+    "Mean": per_input_element(1),
     **dict.fromkeys(("Sum", "Max", "Min", "Prod", "ArgMax", "ArgMin", "BiasAddGrad"), _reduction),
     **dict.fromkeys(_UNARY, _per_element(1)),
-    **dict.fromkeys(_BINARY, of_output(1)),
+    **dict.fromkeys(_BINARY, per_output_element(1)),
     **dict.fromkeys(
-        ("QuantizedAdd", "QuantizedBiasAdd", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6"), of_output(1)
+        ("QuantizedAdd", "QuantizedBiasAdd", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6"), per_output_element(1)
     ),
-    "QuantizedBatchNormWithGlobalNormalization": of_output(2),
-    "QuantizedInstanceNorm": of_output(6),
+    "QuantizedBatchNormWithGlobalNormalization": per_output_element(2),
+    "QuantizedInstanceNorm": per_output_element(6),
     **dict.fromkeys(("AssignAddVariableOp", "AssignSubVariableOp"), lambda call: size(call.input(1))),
     **dict.fromkeys(_POOLS, pool),
     **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), average_pool_gradient),
     **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), max_pool_gradient),
-    **{f"Conv2DBackpropInput{version}": _gradient(3, _kernel_input, CONV2D_INPUT) for version in ("", "V2")},
-    **{f"Conv2DBackpropFilter{version}": _gradient(3, _kernel_output, CONV2D_FILTER) for version in ("", "V2")},
-    **{f"Conv3DBackpropInput{version}": _gradient(4, _kernel_input) for version in ("", "V2")},
-    **{f"Conv3DBackpropFilter{version}": _gradient(4, _kernel_output) for version in ("", "V2")},
-    "DepthwiseConv2dNativeBackpropInput": _gradient(2, _kernel_input),
-    "DepthwiseConv2dNativeBackpropFilter": _gradient(2, _kernel_output),
+    **{f"Conv2DBackpropInput{version}": _conv_gradient(3, _kernel_input, CONV2D_INPUT) for version in ("", "V2")},
+    **{f"Conv2DBackpropFilter{version}": _conv_gradient(3, _kernel_output, CONV2D_FILTER) for version in ("", "V2")},
+    **{f"Conv3DBackpropInput{version}": _conv_gradient(4, _kernel_input) for version in ("", "V2")},
+    **{f"Conv3DBackpropFilter{version}": _conv_gradient(4, _kernel_output) for version in ("", "V2")},
+    "DepthwiseConv2dNativeBackpropInput": _conv_gradient(2, _kernel_input),
+    "DepthwiseConv2dNativeBackpropFilter": _conv_gradient(2, _kernel_output),
     "AddN": _add_n,
     **dict.fromkeys(_MATRIX_PRODUCTS, _contraction),
-    "Conv2D": _forward(3),
-    "Conv3D": _forward(4),
-    **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _forward(2)),
+    "Conv2D": _forward_convolution(3),
+    "Conv3D": _forward_convolution(4),
+    **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _forward_convolution(2)),
     **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), _normalization),
     **{f"FusedBatchNormGrad{version}": _normalization_gradient for version in ("", "V2", "V3")},
-    "BatchNormWithGlobalNormalization": of_output(2),
+    "BatchNormWithGlobalNormalization": per_output_element(2),
     "_FusedBatchNormEx": _normalization_with_relu,
     "_FusedBatchNormGradEx": lambda call: _normalization_gradient(call) + size(call.output()),
-    **dict.fromkeys(("LayerNorm", "FusedInstanceNorm"), of_output(6)),
-    "Swish": of_output(2),
-    "FusedMish": of_output(3),
+    **dict.fromkeys(("LayerNorm", "FusedInstanceNorm"), per_output_element(6)),
+    "Swish": per_output_element(2),
+    "FusedMish": per_output_element(3),
     "_UnaryOpsComposition": _unary_composition,
     "Einsum": _einsum,
-    "Conv": _forward(-1),
-    "PadWithConv2D": _forward(3),
-    "PadWithFusedConv2D": _fused(_forward(3), other_inputs=3),
-    "Conv2DWithBias": lambda call: _forward(3)(call) + size(call.output()),
+    "Conv": _forward_convolution(-1),
+    "PadWithConv2D": _forward_convolution(3),
+    "PadWithFusedConv2D": _fused(_forward_convolution(3), other_inputs=3),
+    "Conv2DWithBias": lambda call: _forward_convolution(3)(call) + size(call.output()),
     "Conv2DBackpropFilterWithBias": _with_bias_gradient,
     "FusedPadConv2D": _convolution_of(2),
     "FusedResizeAndPadConv2D": _convolution_of(3),
-    "_FusedConv2D": _fused(_forward(3)),
-    "_FusedConv3D": _fused(_forward(4)),
-    "_FusedDepthwiseConv2dNative": _fused(_forward(2)),
+    "_FusedConv2D": _fused(_forward_convolution(3)),
+    "_FusedConv3D": _fused(_forward_convolution(4)),
+    "_FusedDepthwiseConv2dNative": _fused(_forward_convolution(2)),
     **dict.fromkeys(("_FusedMatMul", "_FusedBatchMatMulV2"), _fused(_contraction)),
 }
 
 _QUANTIZED: Final = re.compile("_?(Fused)?Quantized(Conv2D|Conv3D|DepthwiseConv2D|MatMul|BatchMatMul)([A-Z]\\w*)?")
-_OF_QUANTIZED: Final[Mapping[str, Formula]] = {
-    "Conv2D": _forward(3),
-    "Conv3D": _forward(4),
-    "DepthwiseConv2D": _forward(2),
+_QUANTIZED_FORMULAS: Final[Mapping[str, Formula]] = {
+    "Conv2D": _forward_convolution(3),
+    "Conv3D": _forward_convolution(4),
+    "DepthwiseConv2D": _forward_convolution(2),
     "MatMul": _contraction,
     "BatchMatMul": _contraction,
 }
@@ -295,4 +295,4 @@ def _quantized(op: str) -> Formula | None:
     It is the formula of the same op without quantization; fused element-wise ops are ignored.
     """
     match = _QUANTIZED.fullmatch(op)
-    return _OF_QUANTIZED[match[2]] if match else None
+    return _QUANTIZED_FORMULAS[match[2]] if match else None

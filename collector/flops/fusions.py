@@ -23,14 +23,14 @@ _LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
 _COUNTED_BY_PART: Final = (FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"}) - {"_FusedBatchNormGradEx"}
 #: Number of inputs of the first op in a fused op; it is 2 in other fused ops.
 _OWN_INPUTS: Final = {_NORMALIZATION_WITH_RELU: 5, _PADDED: 3}
-#: Ops that a fused op may replace. Ops of _BULK do most of the work; a search from the last op
-#: towards the inputs ends at them.
-_BULK: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
-_ABSORBED: Final = _BULK | {
+#: Ops that a fused op may replace. Ops of _MAIN_OPS do most of the work; a search from the last
+#: op towards the inputs ends at them.
+_MAIN_OPS: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
+_FUSIBLE: Final = _MAIN_OPS | {
     *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
     *("Erfc", "LeakyRelu", "Mul", "Neg", "Pow", "RealDiv", "Relu", "Relu6", "Sigmoid", "Softplus", "Sub", "Tanh"),
 }
-_IN_LAYERS: Final = (_ABSORBED - _BULK) | {
+_FUSIBLE_IN_LAYERS: Final = (_FUSIBLE - _MAIN_OPS) | {
     *("Cast", "ExpandDims", "Identity", "Mean", "Neg", "Reshape", "Rsqrt", "Sqrt", "Square", "SquaredDifference"),
     *("Squeeze", "StopGradient", "Transpose"),
 }
@@ -65,7 +65,7 @@ class Fusions:
             return self._composition(node, scope, outputs, shapes)
         if info.op not in _COUNTED_BY_PART or node.op == info.op:
             return None
-        if node.op in _BULK or node.op.startswith(_NORMALIZATION):
+        if node.op in _MAIN_OPS or node.op.startswith(_NORMALIZATION):
             return self._count_from_first(node, scope, info, outputs, shapes)
         return self._count_from_last(node, scope, info, outputs, shapes)
 
@@ -84,10 +84,10 @@ class Fusions:
         else:
             element_wise = sum(not source.control for source in info.inputs) - _OWN_INPUTS.get(info.op, 2)
         if info.op == _NORMALIZATION_WITH_RELU:
-            element_wise = 1 + (element_wise > 0 if info.inputs is not None else self._adds(node, scope))
+            element_wise = 1 + (element_wise > 0 if info.inputs is not None else self._has_addition(node, scope))
         return number + element_wise * size(outputs[0] or ())
 
-    def _adds(self, node: Definition, scope: str) -> bool:
+    def _has_addition(self, node: Definition, scope: str) -> bool:
         return any(part.op in {"Add", "AddV2"} for part in self._fused_after(node, scope))
 
     def _fused_after(self, node: Definition, scope: str) -> Iterator[Definition]:
@@ -96,16 +96,16 @@ class Fusions:
         They did not run, or ran as an op that only returns its input.
         """
         seen: set[str] = set()
-        ahead = [node]
-        while ahead:
-            for part in self._nodes.consumers.get((node.graph, ahead.pop().name), ()):
-                if part.name in seen or part.op not in _ABSORBED | _PASS_THROUGH or part.op in _BULK:
+        pending = [node]
+        while pending:
+            for part in self._nodes.consumers.get((node.graph, pending.pop().name), ()):
+                if part.name in seen or part.op not in _FUSIBLE | _PASS_THROUGH or part.op in _MAIN_OPS:
                     continue
                 seen.add(part.name)
                 sample = self._samples.get(scope + part.name)
                 info = None if sample is None else parsed_label(sample.label)
                 if sample is None or (info is not None and info.op in _PASS_THROUGH):
-                    ahead.append(part)
+                    pending.append(part)
                     if part.op not in _PASS_THROUGH:
                         yield part
 
@@ -114,20 +114,22 @@ class Fusions:
     ) -> int | None:
         """Return the count of a fused op that has the name of its last node.
 
-        Return None if no node was fused into it, or if the count of an op of _BULK is unknown.
+        Return None if no node was fused into it, or if the count of an op of _MAIN_OPS is unknown.
         """
-        layer = info.op in _LAYERS
-        parts = self._fused_before(node, scope, _IN_LAYERS if layer else _ABSORBED)
-        if not parts or not (layer or any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts)):
+        is_layer = info.op in _LAYERS
+        parts = self._fused_before(node, scope, _FUSIBLE_IN_LAYERS if is_layer else _FUSIBLE)
+        if not parts or not (
+            is_layer or any(part.op in _MAIN_OPS or part.op.startswith(_NORMALIZATION) for part in parts)
+        ):
             return None
         total = 0
         for part in (node, *parts):
             number = (
                 self._count_with_own_shapes(part, shapes)
-                if layer
+                if is_layer
                 else self._count_with_output_shape(part, info, outputs, shapes)
             )
-            if number is None and part.op in _BULK:
+            if number is None and part.op in _MAIN_OPS:
                 return None
             total += number or 0
         return total
@@ -136,7 +138,7 @@ class Fusions:
         self, part: Definition, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
         """Return the count of a part, assuming that its output has the shape of the fused op's."""
-        inputs = shapes.inputs(part, info) if part.op in _BULK else outputs[:1] * len(part.inputs)
+        inputs = shapes.inputs(part, info) if part.op in _MAIN_OPS else outputs[:1] * len(part.inputs)
         return self._count_part(part, inputs, outputs)
 
     def _count_with_own_shapes(self, part: Definition, shapes: StepShapes) -> int | None:
@@ -157,16 +159,16 @@ class Fusions:
     def _count_part(self, part: Definition, inputs: Outputs, outputs: Outputs) -> int | None:
         return self._op_log.get(part.name) or self._formula(part, part.op, inputs, outputs)
 
-    def _fused_before(self, node: Definition, scope: str, kinds: Collection[str]) -> list[Definition]:
-        """Return the nodes of ``kinds`` before ``node`` that did not run."""
+    def _fused_before(self, node: Definition, scope: str, op_types: Collection[str]) -> list[Definition]:
+        """Return the nodes of ``op_types`` before ``node`` that did not run."""
         parts: dict[str, Definition] = {}
-        ahead = [node]
-        while ahead:
-            for part in self._sources(ahead.pop()):
-                if part.name not in parts and part.op in kinds and scope + part.name not in self._samples:
+        pending = [node]
+        while pending:
+            for part in self._sources(pending.pop()):
+                if part.name not in parts and part.op in op_types and scope + part.name not in self._samples:
                     parts[part.name] = part
-                    if part.op not in _BULK:
-                        ahead.append(part)
+                    if part.op not in _MAIN_OPS:
+                        pending.append(part)
         return list(parts.values())
 
     def _sources(self, node: Definition) -> Iterable[Definition]:

@@ -28,17 +28,20 @@ def op_type(kernel: str) -> str:
     return f"_{match[1]}" if f"_{match[1]}" in FUSED else match[1]
 
 
-def of_library(kernel: str) -> bool:
+def is_library_kernel(kernel: str) -> bool:
     """Return whether ``kernel`` is a kernel of oneDNN, whose name is not that of its op type."""
     return _ONEDNN.fullmatch(kernel) is not None
 
 
 class Label(NamedTuple):
-    """The node and the kernel in an executor's timeline label, and the text after `(`."""
+    """The node, the kernel and the inputs in an executor's timeline label.
+
+    `inputs_text` is the text after `(`.
+    """
 
     node: str
     kernel: str
-    rest: str
+    inputs_text: str
 
 
 def split_label(label: str) -> Label | None:

@@ -63,17 +63,17 @@ def _known_shape(shapes: Sequence[Dims | None], position: int) -> Dims:
     return dims
 
 
-def of_input(times: int) -> Formula:
+def per_input_element(times: int) -> Formula:
     """Return a formula: ``times`` operations per element of the first input."""
     return lambda call: size(call.input(0)) * times
 
 
-def of_output(times: int) -> Formula:
+def per_output_element(times: int) -> Formula:
     """Return a formula: ``times`` operations per element of the first output."""
     return lambda call: size(call.output()) * times
 
 
-def _of_all_inputs(call: FormulaArguments) -> int:
+def _add_n(call: FormulaArguments) -> int:
     """Count AddN; as in TensorFlow, control inputs count as terms."""
     return size(call.input(0)) * (len(call.inputs) - 1) if call.inputs else 0
 
@@ -136,8 +136,8 @@ CONV2D_FILTER: Final = _convolution_gradient(lambda call: call.input(0), lambda 
 
 
 def _matmul(call: FormulaArguments) -> int:
-    rows = 0 if call.boolean("transpose_a") else 1
-    return call.input(0)[rows] * size(call.output()) * 2
+    inner_axis = 0 if call.boolean("transpose_a") else 1
+    return call.input(0)[inner_axis] * size(call.output()) * 2
 
 
 def _batch_matmul(call: FormulaArguments) -> int:
@@ -145,8 +145,8 @@ def _batch_matmul(call: FormulaArguments) -> int:
 
     TensorFlow reads `transpose_a`, an attribute that only MatMul has.
     """
-    rows = -2 if call.boolean("transpose_a") else -1
-    return call.input(0)[rows] * size(call.output()) * 2
+    inner_axis = -2 if call.boolean("transpose_a") else -1
+    return call.input(0)[inner_axis] * size(call.output()) * 2
 
 
 def _convolution(axes: int) -> Formula:
@@ -157,12 +157,12 @@ def _convolution(axes: int) -> Formula:
 
     def count(call: FormulaArguments) -> int:
         call.input(0)  # must be known, although the formula does not use it
-        return window(call, axes)
+        return multiply_adds(call, axes)
 
     return count
 
 
-def window(call: FormulaArguments, axes: int) -> int:
+def multiply_adds(call: FormulaArguments, axes: int) -> int:
     """Count a multiply-add for each output and each element of the kernel that it reads.
 
     An output reads the first ``axes`` dimensions of the kernel.
@@ -171,14 +171,14 @@ def window(call: FormulaArguments, axes: int) -> int:
 
 
 REGISTRY: Final[Mapping[str, Formula]] = {
-    **dict.fromkeys(("Reciprocal", "Square", "Log", "Neg", "AssignSub", "AssignAdd"), of_input(1)),
-    "Rsqrt": of_input(2),
-    "Softmax": of_input(5),
+    **dict.fromkeys(("Reciprocal", "Square", "Log", "Neg", "AssignSub", "AssignAdd"), per_input_element(1)),
+    "Rsqrt": per_input_element(2),
+    "Softmax": per_input_element(5),
     "L2Loss": lambda call: size(call.input(0)) * 3 - 1,
-    **dict.fromkeys(("Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Pow"), of_output(1)),
-    **dict.fromkeys(("GreaterEqual", "Greater", "LessEqual", "Less", "Equal", "NotEqual"), of_output(1)),
-    "SquaredDifference": of_output(2),
-    "RsqrtGrad": of_output(4),
+    **dict.fromkeys(("Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Pow"), per_output_element(1)),
+    **dict.fromkeys(("GreaterEqual", "Greater", "LessEqual", "Less", "Equal", "NotEqual"), per_output_element(1)),
+    "SquaredDifference": per_output_element(2),
+    "RsqrtGrad": per_output_element(4),
     "Mean": lambda call: size(call.input(0)) + 0 * size(call.output()),  # both must be known
     **dict.fromkeys(("Sum", "ArgMax", "ArgMin", "BiasAddGrad"), reduction),
     **dict.fromkeys(("AvgPool", "MaxPool"), _nhwc(pool)),
@@ -186,13 +186,13 @@ REGISTRY: Final[Mapping[str, Formula]] = {
     "MaxPoolGrad": _nhwc(max_pool_gradient),
     "Conv2DBackpropInput": _nhwc(CONV2D_INPUT),
     "Conv2DBackpropFilter": _nhwc(CONV2D_FILTER),
-    "AddN": _of_all_inputs,
+    "AddN": _add_n,
     "MatMul": _matmul,
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
     "Conv2D": _convolution(3),
     "Conv3D": _convolution(4),
     **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _convolution(2)),
-    "BiasAdd": of_input(1),
+    "BiasAdd": per_input_element(1),
 }
 #: Ops in REGISTRY that TensorFlow 1.15 does not register.
-NEWER: Final = frozenset({"AddV2", "BatchMatMulV2", "BatchMatMulV3"})
+NEWER_OPS: Final = frozenset({"AddV2", "BatchMatMulV2", "BatchMatMulV3"})

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from .call_graph import CallGraph, Key
+from .call_graph import CallGraph, NodeKey
 from .constants import KnownValues
-from .constraints import Equal, Op, Sizes, equal_shapes
+from .constraints import EqualProducts, Op, Sizes, equal_shapes
 from .definitions import Definition
 from .op_rules import equal_products
 from .registry import Dims
@@ -27,21 +27,21 @@ class RecordedShape(NamedTuple):
 class OpenSizes:
     """The open sizes of a job's graphs, numbered below -1, and the constraints between them."""
 
-    def __init__(self, nodes: Mapping[Key, Definition], calls: CallGraph) -> None:
+    def __init__(self, nodes: Mapping[NodeKey, Definition], calls: CallGraph) -> None:
         """Number the open sizes of ``nodes``, and collect their constraints."""
         self._nodes = nodes
         self._calls = calls
-        self._parents: list[int] = [0, -1]  # of sets of equal sizes, by negated number; -1 means unknown
+        self._parents: list[int] = [0, -1]  # union-find forest of equal sizes, by negated number; -1: unknown
         self._sizes: dict[int, int] = {}
-        self._products: list[Equal] = []
+        self._products: list[EqualProducts] = []
         self._outputs = {key: tuple(map(self._with_numbers, node.outputs)) for key, node in self._nodes.items()}
-        bodies = calls.bodies()
+        bodies = calls.loop_bodies()
         shapes = (
             shape for (graph, _), outputs in self._outputs.items() if graph in bodies for shape in outputs if shape
         )
         self._loop_batch_sizes = [shape[0] for shape in shapes if shape[0] < 0]
-        for pair in self._relations():
-            self._relate(*pair)
+        for pair in self._constraints():
+            self._add_constraint(*pair)
 
     def solve(self, recorded: Iterable[RecordedShape], examples: int = 0) -> "InferredSizes":
         """Return the sizes that follow from recorded shapes.
@@ -52,9 +52,9 @@ class OpenSizes:
         """
         sizes = dict(self._sizes)
         for graph, name, slot, dims in recorded:
-            known = self._shape(graph, name, slot)
-            if known is not None and len(known) == len(dims):
-                for number, size in zip(known, dims, strict=True):
+            numbered_sizes = self._shape(graph, name, slot)
+            if numbered_sizes is not None and len(numbered_sizes) == len(dims):
+                for number, size in zip(numbered_sizes, dims, strict=True):
                     if number < 0 <= size:
                         sizes.setdefault(self._root(number), size)
         self._propagate(sizes)
@@ -70,10 +70,10 @@ class OpenSizes:
 
     def shape(self, graph: int, name: str, slot: int, sizes: Mapping[int, int]) -> Dims | None:
         """Return the shape of an output with open sizes replaced from ``sizes``, -1 if unknown."""
-        known = self._shape(graph, name, slot)
-        if known is None:
+        numbered_sizes = self._shape(graph, name, slot)
+        if numbered_sizes is None:
             return None
-        return tuple(size if size >= 0 else sizes.get(self._root(size), -1) for size in known)
+        return tuple(size if size >= 0 else sizes.get(self._root(size), -1) for size in numbered_sizes)
 
     def _shape(self, graph: int, name: str, slot: int) -> Sizes | None:
         outputs = self._outputs.get((graph, name), ())
@@ -93,22 +93,22 @@ class OpenSizes:
             number = parents[-number]
         return number
 
-    # -- relations -------------------------------------------------------------------------------
+    # -- constraints ------------------------------------------------------------------------------
 
-    def _relations(self) -> Iterator[Equal]:
+    def _constraints(self) -> Iterator[EqualProducts]:
         values = KnownValues(self._nodes, self._shape)
         for (graph, name), node in self._nodes.items():
             data = [source for source in node.inputs if not source.control]
             inputs = [self._shape(graph, source.name, source.slot) for source in data]
             outputs = self._outputs[graph, name]
             if any(shape is not None and min(shape, default=0) < 0 for shape in (*inputs, *outputs)):
-                for position, (callee, placeholder) in self._calls.passed((graph, name)):
+                for position, (callee, placeholder) in self._calls.passed_arguments((graph, name)):
                     yield from equal_shapes(inputs[position], self._shape(callee, placeholder, 0))
                 constants = [values.constant(graph, source) for source in data]
                 input_values = [values.value(graph, source) for source in data]
                 yield from equal_products(node.op, Op(node.attrs, inputs, outputs, constants, input_values))
 
-    def _relate(self, left: Sizes, right: Sizes) -> None:
+    def _add_constraint(self, left: Sizes, right: Sizes) -> None:
         if len(left) != 1 or len(right) != 1:
             self._products.append((left, right))
             return
@@ -124,7 +124,7 @@ class OpenSizes:
         else:
             self._sizes.setdefault(self._root(min(size, other_size)), max(size, other_size))
 
-    def _infer_size(self, pair: Equal, sizes: dict[int, int]) -> bool:
+    def _infer_size(self, pair: EqualProducts, sizes: dict[int, int]) -> bool:
         """Set the only open size of two equal products; return whether a size was set."""
         (left, left_open), (right, right_open) = (self._factors(side, sizes) for side in pair)
         for root in set(left_open) & set(right_open):
@@ -132,16 +132,17 @@ class OpenSizes:
             right_open.remove(root)
         if len(left_open) + len(right_open) != 1:
             return False
-        number, rest = (right, left) if left_open else (left, right)
-        if rest == 0 or number % rest:
+        product, factor = (right, left) if left_open else (left, right)
+        if factor == 0 or product % factor:
             return False
-        sizes[(left_open or right_open)[0]] = number // rest
+        sizes[(left_open or right_open)[0]] = product // factor
         return True
 
     def _factors(self, side: Sizes, sizes: Mapping[int, int]) -> tuple[int, list[int]]:
         """Return the product of the known sizes, and the open ones."""
-        known = [size if size >= 0 else sizes.get(self._root(size), size) for size in side]
-        return math.prod(size for size in known if size >= 0), [self._root(size) for size in known if size < 0]
+        current_sizes = [size if size >= 0 else sizes.get(self._root(size), size) for size in side]
+        open_sizes = [self._root(size) for size in current_sizes if size < 0]
+        return math.prod(size for size in current_sizes if size >= 0), open_sizes
 
 
 class InferredSizes(NamedTuple):

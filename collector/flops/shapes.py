@@ -9,7 +9,7 @@ from copy import copy
 from functools import cached_property
 from typing import Final
 
-from ..tfviews.inlined import inlined
+from ..tfviews.inlined import original_name
 from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
@@ -46,7 +46,7 @@ class Nodes:
         If no node has this name, they are the nodes of function bodies that were inlined under this
         name.
         """
-        return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
+        return self.by_name.get(name) or self.by_name.get(original_name(name)) or []
 
     def replaced_by(self, name: str, op: str) -> list[Definition]:
         """Return the nodes that an optimizer replaced by node ``name``, which runs ``op``.
@@ -81,7 +81,7 @@ class Nodes:
         candidates = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
         if any(batch.examples is not None for batch in candidates) or name not in ITERATORS:
             return candidates
-        functions = ([self.by_key[key] for key in function] for function in self.calls.roots())
+        functions = ([self.by_key[key] for key in function] for function in self.calls.uncalled_functions())
         return [*candidates, *(batch_of_arguments(function, size) for function in functions)]
 
     @cached_property
@@ -104,12 +104,12 @@ class Nodes:
         return OpenSizes(self.by_key, self.calls)
 
 
-def open_nodes(nodes: Nodes, ran_names: Iterable[str], parity: Parity = DEFAULT) -> list[str]:
+def open_nodes(nodes: Nodes, executed_names: Iterable[str], parity: Parity = DEFAULT) -> list[str]:
     """Return the executed nodes whose shapes may vary from step to step or affect such shapes."""
-    return [name for name in ran_names if _is_open(nodes, name, parity)]
+    return [name for name in executed_names if _is_open(nodes, name, parity)]
 
 
-def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
+def batch_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
     """Return the ``names`` of nodes whose outputs are batches.
 
     The bytes of these outputs determine the batch size.
@@ -141,7 +141,7 @@ class StepShapes:
         """
         self._nodes = nodes
         self.execution = -1, 0  # current execution, number of executions
-        self._varying = _shapes_by_execution(orders or {})
+        self._varying_shapes = _shapes_by_execution(orders or {})
         self._recorded: dict[InputSource, Dims | None] = {}
         for row in rows:
             placeholder = fed_placeholder(row.node)
@@ -152,7 +152,7 @@ class StepShapes:
         self._batches = [
             batch for row in rows if row.output_bytes for batch in nodes.batches(row.node, row.output_bytes)
         ]
-        self._graphs_with_batch = nodes.calls.reached(
+        self._graphs_with_batch = nodes.calls.reachable(
             batch.graph for batch in self._batches if batch.examples is not None
         )
 
@@ -171,7 +171,7 @@ class StepShapes:
 
     def varies_by_iteration(self, node: Definition, info: LabelInfo | None = None) -> bool:
         """Return whether the shapes of a node's inputs differ between iterations of a loop."""
-        return bool(self._varying) and not self._varying.keys().isdisjoint(self._sources(node, info))
+        return bool(self._varying_shapes) and not self._varying_shapes.keys().isdisjoint(self._sources(node, info))
 
     def for_execution(self, execution: int, executions: int) -> "StepShapes":
         """Return the shapes for execution number ``execution`` of a node in a loop.
@@ -197,7 +197,7 @@ class StepShapes:
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of a node's output; unknown sizes are -1, None is an unknown rank."""
-        executions = self._varying.get(source)
+        executions = self._varying_shapes.get(source)
         if executions is not None:
             execution, count = self.execution
             return (
@@ -214,11 +214,11 @@ class StepShapes:
     @cached_property
     def _inferred(self) -> InferredSizes:
         examples = {batch.examples for batch in self._batches if batch.examples}
-        return self._nodes.open_sizes.solve(self._evidence(), examples.pop() if len(examples) == 1 else 0)
+        return self._nodes.open_sizes.solve(self._recorded_outputs(), examples.pop() if len(examples) == 1 else 0)
 
-    def _evidence(self) -> Iterator[RecordedShape]:
+    def _recorded_outputs(self) -> Iterator[RecordedShape]:
         for source, dims in self._recorded.items():
-            if dims is not None and source not in self._varying:
+            if dims is not None and source not in self._varying_shapes:
                 for node in self.candidates(source.name):
                     yield RecordedShape(node.graph, node.name, source.slot, dims)
         for batch in self._batches:
@@ -266,16 +266,16 @@ class CommonShapes:
 # -- as TensorFlow's Python layer completes shapes -------------------------------------------------
 
 
-def merged(known: Dims | None, other: Dims) -> Dims:
+def merge_shapes(known: Dims | None, other: Dims) -> Dims:
     """Merge two partly known shapes; ValueError if they contradict each other."""
     if known is None:
         return other
     if len(known) != len(other):
         raise ValueError
-    return tuple(_merged(*pair) for pair in zip(known, other, strict=True))
+    return tuple(_merge_sizes(*pair) for pair in zip(known, other, strict=True))
 
 
-def _merged(size: int, other_size: int) -> int:
+def _merge_sizes(size: int, other_size: int) -> int:
     if -1 not in (size, other_size) and size != other_size:
         raise ValueError
     return max(size, other_size)
@@ -298,7 +298,7 @@ def with_recorded_shapes(
         for slot, dims in enumerate(shapes):
             if not is_fully_known(known[slot]):
                 with suppress(ValueError):  # a contradicting shape is ignored
-                    completed[slot] = merged(known[slot], dims)
+                    completed[slot] = merge_shapes(known[slot], dims)
         outputs[name] = tuple(completed)
     return outputs
 

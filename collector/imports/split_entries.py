@@ -11,7 +11,7 @@ from ..proto.tensorflow_pb2 import NodeExecStats
 from ..proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
 from ..store.devices import is_canonical
 from ..tfviews.entries import Pair
-from ..tfviews.nodes import STREAM, signed
+from ..tfviews.nodes import STREAM, wrap_int64
 from .files import NotRepresentableError, text_of
 from .steps import COLON
 
@@ -103,7 +103,7 @@ def _check(entry: _Entry) -> None:
 
 def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) -> Any:
     start, duration = pair
-    lasted = signed(memory.memory_micros - start)
+    lasted = wrap_int64(memory.memory_micros - start)
     if lasted != duration and (lasted, duration) != (0, 1):
         raise entry.refuse(f"it ran for {duration} µs, but its memory record says {lasted} µs")
     on_cpu = "cpu" in entry.own
@@ -116,9 +116,9 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
     if temp or persistent:
         stats.memory_stats.temp_memory_size, stats.memory_stats.persistent_memory_size = temp, persistent
     sizes = {
-        "total_bytes": signed(memory.requested_bytes - persistent - temp),
-        "peak_bytes": signed(memory.peak_bytes - persistent - temp),
-        "live_bytes": signed(memory.residual_bytes - persistent),
+        "total_bytes": wrap_int64(memory.requested_bytes - persistent - temp),
+        "peak_bytes": wrap_int64(memory.peak_bytes - persistent - temp),
+        "live_bytes": wrap_int64(memory.residual_bytes - persistent),
         "allocator_bytes_in_use": memory.allocator_bytes_in_use,
     }
     records = entry.exec.allocations if first else ()
@@ -138,7 +138,7 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
     not their sum, one more output has the difference.
     """
     known = memory.output_memory
-    rest = signed(memory.output_bytes - sum(one.bytes for one in known.values()))
+    rest = wrap_int64(memory.output_bytes - sum(one.bytes for one in known.values()))
     if rest and not known:
         raise entry.refuse("it has output bytes, but no outputs")
     sizes = [(next(iter(known)), rest, 0)] if rest else []

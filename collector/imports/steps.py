@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..decoders.columns import from_rows
-from ..decoders.decode import Decoded, decoder
+from ..decoders.decode import DecodedPart, decoder
 from ..decoders.interner import Interner, NamesFullError
 from ..ingest.parsing import Trace, saturated, trace_rows
 from ..proto.tensorflow_pb2 import RunMetadata
@@ -128,7 +128,7 @@ def node_name(stats: Any) -> str:
     return name
 
 
-def _trace(step: ImportedStep, trace: int, part: Decoded) -> Trace:
+def _trace(step: ImportedStep, trace: int, part: DecodedPart) -> Trace:
     begins, ends = extent(step.message)
     accelerator = part.accelerator if step.accelerator is None else step.accelerator
     return Trace(

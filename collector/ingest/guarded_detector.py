@@ -30,24 +30,24 @@ class GuardedDetector:
         """Stop watching job ``uid``."""
         self._detector.close(uid)
 
-    def spans(self, uid: int, spans: Iterable[Span], offset: int, now_ns: int) -> None:
+    def add_spans(self, uid: int, spans: Iterable[Span], offset: int, now_ns: int) -> None:
         """Add stored span entries of job ``uid``.
 
         ``offset`` converts monotonic times to real times (ns).
         """
-        self._guarded(uid, self._detector.spans, uid, spans, offset, now_ns)
+        self._guarded(uid, self._detector.add_spans, uid, spans, offset, now_ns)
 
-    def sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
+    def add_sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of job ``uid``."""
-        self._guarded(uid, self._detector.sample, uid, t_ns, values)
+        self._guarded(uid, self._detector.add_sample, uid, t_ns, values)
 
-    def counters(self, uid: int, values: Mapping[str, Any], now_ns: int) -> None:
+    def add_counters(self, uid: int, values: Mapping[str, Any], now_ns: int) -> None:
         """Add the counters of job ``uid``."""
-        self._guarded(uid, self._detector.counters, uid, values, now_ns)
+        self._guarded(uid, self._detector.add_counters, uid, values, now_ns)
 
-    def sample_host(self, host: str, t_ns: int, values: Mapping[str, Any]) -> None:
+    def add_host_sample(self, host: str, t_ns: int, values: Mapping[str, Any]) -> None:
         """Add a sample of ``host``."""
-        self._guarded(0, self._detector.sample_host, host, t_ns, values)
+        self._guarded(0, self._detector.add_host_sample, host, t_ns, values)
 
     def alerts(self, now_ns: int) -> list[tuple[int, Alert]]:
         """Return the new alerts, each with the uid of its job."""

@@ -184,7 +184,7 @@ class OpenJob:
         self.retry()
         if number > self.writer.acked(wire.SAMPLES):
             self._append({"samples": sample_row(values, t_ns, "samples")}, wire.SAMPLES, number)
-            self._shared.detector.sample(self.uid, t_ns, values)
+            self._shared.detector.add_sample(self.uid, t_ns, values)
 
     def alert(self, alert: Alert) -> None:
         """Store an alert about this job; after a StoreError it is stored with the next rows."""
@@ -219,13 +219,13 @@ class OpenJob:
         self._count_missing(result.lost, _NOT_SENT, slug="gap")
         spans = list(entries)[result.first_new - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
-        self._shared.detector.spans(self.uid, spans, offset, time.time_ns())
+        self._shared.detector.add_spans(self.uid, spans, offset, time.time_ns())
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
         self._new_counters = {k: v for k, v in document(body).items() if k != NEVER_STORED}
         lost = {**self._new_counters, NEVER_STORED: self._lost_count}
-        self._shared.detector.counters(self.uid, lost, time.time_ns())
+        self._shared.detector.add_counters(self.uid, lost, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:

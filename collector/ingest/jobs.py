@@ -414,7 +414,7 @@ class OpenJobs:
                 raise
             self._store.forget(writer)
             self._store.host(host).append({"host_samples": row}, wire.SAMPLES, number)
-        self._detector.sample_host(host, t_ns, values)
+        self._detector.add_host_sample(host, t_ns, values)
 
 
 def _line(error: Exception | str) -> str:

@@ -12,7 +12,7 @@ from ..alerts.sentence import sentence
 from ..errors import NoSuchStepError
 from ..store.protocols import JobReader
 from ..summaries.jobs import functions_of
-from ..summaries.kinds import of_span
+from ..summaries.kinds import step_kind_of
 from ..summaries.op_changes import OpChange, op_changes
 from ..summaries.top import TopOp
 from .kinds import rows_of_kinds
@@ -58,7 +58,7 @@ def _explained_alerts(job: JobReader) -> list[JobAlert]:
 def _explained(job: JobReader, alert: Alert, text: str) -> JobAlert:
     if alert.slug != SLOWER:
         return JobAlert(job, alert, text)
-    kind = of_span(alert.kind, alert.key)
+    kind = step_kind_of(alert.kind, alert.key)
     steps = _traced_steps(job, kind)
     before = [step for step in steps if step < alert.step][-COMPARED:]
     since = [step for step in steps if step >= alert.step][:COMPARED]

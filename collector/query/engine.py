@@ -94,7 +94,7 @@ class Answer:
     def shows_something(self) -> bool:
         """Whether the view has any entry."""
         folded = self.folded
-        return bool(folded.entries if isinstance(folded, OpView) else folded.kept)
+        return bool(folded.entries if isinstance(folded, OpView) else folded.accounted_entries)
 
     def values(self) -> dict[str, Any]:
         """Return the keyword argument `values` of functions that print a view or make its message.

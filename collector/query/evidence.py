@@ -13,10 +13,10 @@ from ..store.devices import is_canonical
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import channel_words
-from ..summaries.kinds import main_kind_of, of_names
+from ..summaries.kinds import by_kind, main_kind_of
 from ..summaries.steps import UNUSUAL
 from ..tfviews.entries import Entry
-from ..tfviews.nodes import Node, texts
+from ..tfviews.nodes import Node, interned_texts
 from ..tfviews.own_files import own_location
 from ..tfviews.parity import DEFAULT, Parity
 from .profile import profile
@@ -42,23 +42,23 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     steps = step_traces(job, separate_functions=parity.separates_kinds)
     last = _last(job, nodes, steps, separate_functions=parity.separates_kinds)
     if not parity.has_own_advice:
-        return Evidence(nodes=nodes, has_steps=bool(steps), last=last, parity=parity)
+        return Evidence(nodes=nodes, has_steps=bool(steps), last_entries=last, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
     kind, timed = _timed(job, spans)
     during = steady(spans)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
-        last=last,
+        last_entries=last,
         times=step_times(found).nodes if found and found.traces else {},
         parity=parity,
         step_kind=kind,
-        timed=timed,
-        traced=_traced(job, nodes, steps),
-        kept=_kept(job, steps),
-        levels=levels(samples, during) if during else (),
+        timed_steps=timed,
+        step_traces=_traced(job, nodes, steps),
+        step_memory=_kept(job, steps),
+        memory_samples=levels(samples, during) if during else (),
         load=load(samples, host_samples(job, samples)),
-        new=_new(job),
+        new_nodes=_new(job),
         graphs=_graphs(job, nodes),
         first_calls=_first_calls(spans),
     )
@@ -72,7 +72,10 @@ def _last(
     if not own:
         return {}
     names = job.table("names")
-    known, devices = texts(names, NODE), {number: text.lower() for number, text in texts(names, DEVICE).items()}
+    known, devices = (
+        interned_texts(names, NODE),
+        {number: text.lower() for number, text in interned_texts(names, DEVICE).items()},
+    )
     canonical = {number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))}
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
     last: dict[str, int] = {}
@@ -94,7 +97,7 @@ def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps, ...]
     It is the thread with the most time in steps of this kind. Without timed steps, the kind is ''.
     """
     there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
-    kind = main_kind_of(there, of_names(channel_words(job.info).get("times")))
+    kind = main_kind_of(there, by_kind(channel_words(job.info).get("times")))
     if kind is None:
         return "", ()
     mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))
@@ -137,7 +140,7 @@ def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[
 
 def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:
     names = job.table("names")
-    known, devices, labels = texts(names, NODE), texts(names, DEVICE), texts(names, LABEL)
+    known, devices, labels = interned_texts(names, NODE), interned_texts(names, DEVICE), interned_texts(names, LABEL)
     ops = {node.name: node.op for node in nodes}
     found: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
     for trace, number, device, label, thread, start_ns, end_ns in job.timeline(traces):

@@ -128,7 +128,7 @@ def first_warning(job: JobReader) -> str | None:
 
     None if there was none.
     """
-    unusual = [event for event in events(job.table("events")) if not event.usual]
+    unusual = [event for event in events(job.table("events")) if not event.is_harmless]
     if not unusual:
         return None
     more = f"; {len(unusual) - 1} more in: tfprof steps {job.info.hex}" if unusual[1:] else ""
@@ -151,9 +151,9 @@ def _of_op_types(view: OpView) -> str | None:
     if len(view.entries) == view.accounted:
         return None
     why = (
-        (view.before, "before -start_name_regexes"),
+        (view.before_start, "before -start_name_regexes"),
         (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
-        (view.after, "beyond -max_depth or -trim_name_regexes"),
+        (view.after_end, "beyond -max_depth or -trim_name_regexes"),
     )
     return f"{len(view.entries)} of {view.accounted} op types shown: {_counts_text(why)}"
 
@@ -167,18 +167,20 @@ _UNREACHED: Final = (
 def _of_tree(view: TreeView, name: str) -> str | None:
     if not view.nodes:
         return "No code trace information" if name == "code" else "the graph has no nodes"
-    if not view.kept:
+    if not view.accounted_entries:
         return f"none of {view.nodes} nodes has an op type, device or label that -account_type_regexes matches"
     unreached = f"{view.unreached} {_UNREACHED[name == 'code']}" if view.unreached else ""
-    if view.shown == view.kept:
+    if view.shown == view.accounted_entries:
         return unreached or None
     why = (
-        (view.before, "outside -start_name_regexes"),
+        (view.outside_start, "outside -start_name_regexes"),
         (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
-        (view.below, "beyond -max_depth or -trim_name_regexes"),
+        (view.cut_off, "beyond -max_depth or -trim_name_regexes"),
     )
     what = "lines of code" if name == "code" else "scopes and nodes" if name == "scope" else "nodes"
-    return f"{view.shown} of {view.kept} {what} shown: {_counts_text(why)}" + (f"; {unreached}" if unreached else "")
+    return f"{view.shown} of {view.accounted_entries} {what} shown: {_counts_text(why)}" + (
+        f"; {unreached}" if unreached else ""
+    )
 
 
 def why(answer: Answer) -> str | None:

@@ -10,23 +10,23 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from ..flops import attributes
-from ..flops.counts import Count, Counting, ExecutedNodes, registered
+from ..flops.counts import Count, ExecutedNodes, OperationCounter, registry_counts
 from ..flops.definitions import Definition, InputSource, definitions, is_fully_known
 from ..flops.registry import Dims
 from ..flops.shapes import (
     CommonShapes,
     Nodes,
     StepShapes,
+    batch_nodes,
     open_nodes,
-    sized_nodes,
     tf_profiler_shape,
     with_recorded_shapes,
 )
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
-from ..tfviews.inlined import inlined
-from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape, texts
+from ..tfviews.inlined import original_name
+from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape, interned_texts
 from ..tfviews.parity import Parity
 from ..tfviews.stacks import FRAME_COLUMNS, stacks
 from .recorded_shapes import ShapeReader, read_shapes
@@ -107,7 +107,7 @@ def _with_stacks(
     """
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
     if parity.follows_inlining:
-        bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
+        bodies = {name: original_name(name) for name in interned_texts(names, NODE).values() if name not in made_in}
         made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
     with_stacks = {
         name: replace(facts[name], stack=stack) if name in facts else NodeFacts(stack=stack)
@@ -166,7 +166,7 @@ def _with_counts(facts: Mapping[str, NodeFacts], counts: Mapping[str, Count]) ->
     """Return ``facts`` with the operations of one execution, also for nodes outside of graphs."""
     return {
         **facts,
-        **{name: replace(facts.get(name, NO_FACTS), float_ops=count.one) for name, count in counts.items()},
+        **{name: replace(facts.get(name, NO_FACTS), float_ops=count.per_execution) for name, count in counts.items()},
     }
 
 
@@ -186,7 +186,7 @@ def _registered(found: Iterable[Definition], reader: ShapeReader, parity: Parity
     for early in (True, False):
         left = {name: node for name, node in first.items() if not all(map(is_fully_known, outputs[name]))}
         outputs |= with_recorded_shapes(left, reader.first(left, early=early))
-    return registered(nodes, outputs, parity)
+    return registry_counts(nodes, outputs, parity)
 
 
 def _counted(
@@ -206,14 +206,14 @@ def _counted(
     nodes = Nodes(found)
     if not steps.traces.num_rows:
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
-        static = registered(nodes, outputs, parity) | _of_log(log.float_ops, facts)
+        static = registry_counts(nodes, outputs, parity) | _of_log(log.float_ops, facts)
         return JobFacts(_with_counts(facts, static), static)
     names = reader.executed_names(steps.rollup)
     varying = open_nodes(nodes, names, parity)
     executed = ExecutedNodes(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
-    counting = Counting(executed, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
+    counting = OperationCounter(executed, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
     common_shapes = CommonShapes(nodes) if SHAPES in needs else None
-    for equivalent in reader.equivalent_steps(varying, sized_nodes(nodes, varying)):
+    for equivalent in reader.equivalent_steps(varying, batch_nodes(nodes, varying)):
         shapes = StepShapes(nodes, equivalent.rows, equivalent.orders)
         if common_shapes is not None:
             common_shapes.add(shapes)

@@ -127,7 +127,7 @@ class Following:
         if job.info.uid not in self._followed:
             short = short_ids([folder.name for folder in catalog.folders(self._store.path)])[job.info.hex]
             follower = RowFollower(job.folder, ("spans", "events"))
-            self._followed[job.info.uid] = _Followed(job, short, follower, StepLines(each=self._each), now_ns)
+            self._followed[job.info.uid] = _Followed(job, short, follower, StepLines(line_per_entry=self._each), now_ns)
             self._number += 1
 
     def _changes(self, one: _Followed, now_ns: int) -> Iterator[JobChange]:
@@ -158,12 +158,14 @@ class Following:
         one.lines.functions = functions_of(one.rows.info)
         lines = one.lines.add(entries, now_ns)
         if past or over:
-            lines += one.lines.rest()
+            lines += one.lines.remaining()
         if past and self._past is not None:
             lines = lines[max(0, len(lines) - self._past) :]
         yield from (JobChange("steps", row, line=line) for line in lines)
         if "events" in news:
-            yield from (JobChange("warning", row, event=event) for event in events(news["events"]) if not event.usual)
+            yield from (
+                JobChange("warning", row, event=event) for event in events(news["events"]) if not event.is_harmless
+            )
 
     def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[JobChange]:
         """Yield a change when the collector of a silent job ends or comes back.

@@ -13,8 +13,8 @@ from ..store.columns import column_list, occurrences, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE
 from ..summaries.jobs import channel_words, counts_of, functions_of
-from ..summaries.kinds import function_key, kind_name, main_kind_of, of_names, of_span, span_kind
-from ..tfviews.nodes import texts
+from ..summaries.kinds import by_kind, function_key, kind_name, main_kind_of, span_kind, step_kind_of
+from ..tfviews.nodes import interned_texts
 
 #: Columns of TRACES that this module reads.
 COLUMNS: Final = ("trace", "kind", "key", "duration_ns")
@@ -30,7 +30,7 @@ def traces_by_kind(traces: Iterable[pa.Table]) -> dict[int, int]:
         for span, number in occurrences(table["kind"]):
             is_call = span == layout.FUNCTION
             for key, times in occurrences(rows_of_kinds(table, (span,))["key"]) if is_call else [(0, number)]:
-                kind = of_span(span, key)
+                kind = step_kind_of(span, key)
                 found[kind] = found.get(kind, 0) + times
     return found
 
@@ -83,7 +83,7 @@ def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
     """Return the time in steps of each span kind, ns."""
     times: dict[int, int] = {}
     for job, table in jobs:
-        for kind, time_ns in {**_traced_times(table), **of_names(channel_words(job.info).get("times"))}.items():
+        for kind, time_ns in {**_traced_times(table), **by_kind(channel_words(job.info).get("times"))}.items():
             times[kind] = times.get(kind, 0) + time_ns
     return times
 
@@ -106,7 +106,7 @@ def _main_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[i
         calls = rows_of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
         rows: list[Any] = calls.group_by("key").aggregate([("total_ns", "sum")]).to_pylist()
         for row in rows:
-            kind = of_span(layout.FUNCTION, row["key"])
+            kind = step_kind_of(layout.FUNCTION, row["key"])
             times[kind] = times.get(kind, 0) + row["total_ns_sum"]
         training.update(kind for kind in kinds if _computes_gradients(job, rows_of_kinds(table, (kind,))))
     return max(kinds, key=lambda kind: (kind in training, times[kind]))
@@ -117,7 +117,7 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
     if not traces.num_rows:
         return False
     ran = set(column_list(job.rollup(column_list(traces, "trace")[:1]), "node"))
-    names = texts(job.table("names"), NODE)
+    names = interned_texts(job.table("names"), NODE)
     return any(_GRADIENT.search(names.get(node, "")) for node in ran)
 
 

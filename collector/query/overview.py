@@ -14,8 +14,8 @@ from ..store.columns import occurrences, pc
 from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
-from ..summaries.jobs import JobRow, functions_of, job_row, whole
-from ..summaries.kinds import NUMBERS, kind_name, of_span, span_kind
+from ..summaries.jobs import JobRow, functions_of, integer_of, job_row
+from ..summaries.kinds import NUMBERS, kind_name, span_kind, step_kind_of
 from ..summaries.pace import curve
 from ..summaries.spans import span_tree
 from ..summaries.spread import Spread, spread
@@ -128,7 +128,7 @@ def _overview(job: JobReader, short: str, advised: bool) -> Overview:
         job_series=job_series(samples, cores),
         host_series=host_series(around),
         alerts=[f"{one.text} [{one.alert.slug}]" for one in stored_alerts(job)],
-        warnings=[one for one in events(job.table("events")) if not one.usual],
+        warnings=[one for one in events(job.table("events")) if not one.is_harmless],
         notes=[text for text in (missed(job), cost_note(job, row)) if text],
         advice=_advice(job) if advised else [],
     )
@@ -147,9 +147,9 @@ def _up_to_date(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
     ran = pa.table({"kind": spans["kind"], "last": last, "time": spans["total_ns"]}).group_by("kind")
     for one in ran.aggregate([("last", "max"), ("time", "sum")]).to_pylist():
         kind = kind_name(one["kind"])
-        counts[kind] = max(whole(counts, kind), one["last_max"])
-        times[kind] = max(whole(times, kind), one["time_sum"])
-    traced = max(whole(values, "traced"), job.table("traces", ("trace",)).num_rows)
+        counts[kind] = max(integer_of(counts, kind), one["last_max"])
+        times[kind] = max(integer_of(times, kind), one["time_sum"])
+    traced = max(integer_of(values, "traced"), job.table("traces", ("trace",)).num_rows)
     return replace(job.info, counters={**values, "counts": counts, "times": times, "traced": traced})
 
 
@@ -177,7 +177,7 @@ def _kinds(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield span, spans
         return
     for key, _ in sorted(occurrences(spans["key"]), key=lambda each: -each[1])[:_FUNCTIONS]:
-        yield of_span(span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
+        yield step_kind_of(span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
 
 
 def _of_kind(name: str, spans: pa.Table) -> StepTimes | None:

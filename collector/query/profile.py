@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from ...formats import layout
 from ..errors import NoSuchStepError, UsageError
-from ..flops.kernels import of_library, op_type, split_label
+from ..flops.kernels import is_library_kernel, op_type, split_label
 from ..store.catalog import IMPORTED, MAY_CONTINUE
 from ..store.devices import GPU, STREAMS
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import kind_name
-from ..tfviews.nodes import Node, device_names, merged, nodes_from_rollup, signed, texts, with_counts
+from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
 from .required_facts import EVERYTHING
@@ -113,7 +113,7 @@ def profile(
     if not chosen:
         return None
     parts, uncounted = zip(*(_nodes_on_one_snapshot(one, device, needs, parity) for one in chosen), strict=True)
-    nodes = parts[0] if len(parts) == 1 else merged(parts)
+    nodes = parts[0] if len(parts) == 1 else merge_jobs(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
     missing = any(
@@ -271,7 +271,7 @@ def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
     """Return the op types, or kernels of a library, that profiler windows recorded, by node id."""
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
-    labels = texts(names, LABEL)
+    labels = interned_texts(names, LABEL)
     return {node: text for node, label in job.window_labels().items() if (text := labels.get(label))}
 
 
@@ -281,9 +281,9 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
     The nodes keep their op types.
     """
     labeled_kernels = ((found.node, found.kernel) for found in map(split_label, _labels(names, "_Mkl")) if found)
-    nodes = texts(names, NODE) if seen else {}
+    nodes = interned_texts(names, NODE) if seen else {}
     pairs = chain(labeled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
-    return {name: kernel for name, kernel in pairs if of_library(kernel)}
+    return {name: kernel for name, kernel in pairs if is_library_kernel(kernel)}
 
 
 def _with_kernel(node: Node, kernel: str) -> Node:
@@ -295,7 +295,7 @@ def _with_kernel(node: Node, kernel: str) -> Node:
 def _labels(names: pa.Table, part: str) -> list[str]:
     """Return the timeline labels that contain ``part``."""
     labels = names.filter(pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())))
-    return list(texts(labels.filter(pc.match_substring(labels["text"], part)), LABEL).values())
+    return list(interned_texts(labels.filter(pc.match_substring(labels["text"], part)), LABEL).values())
 
 
 def _labeled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
@@ -308,7 +308,7 @@ def _labeled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     if not ran:
         return {}
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
-    numbers = texts(names, NODE).items()
+    numbers = interned_texts(names, NODE).items()
     return {number: ran[name] for number, name in numbers if name in ran and ran[name] != known.get(name)}
 
 
@@ -321,8 +321,10 @@ def _counted(node: Node, found: "JobFacts") -> Node:
     count = found.counts.get(node.name)
     if count is None:
         return node
-    float_ops = count.one * (1 if node.entries is None else node.stats.runs) if count.total is None else count.total
-    return node._replace(stats=node.stats._replace(float_ops=signed(float_ops)))
+    float_ops = (
+        count.per_execution * (1 if node.entries is None else node.stats.runs) if count.total is None else count.total
+    )
+    return node._replace(stats=node.stats._replace(float_ops=wrap_int64(float_ops)))
 
 
 # -- one device ----------------------------------------------------------------------------------
@@ -353,7 +355,7 @@ def _on_devices(rollup: pa.Table, names: pa.Table, pattern: str) -> _OnDevices:
     here = pc.is_in(rollup["device"], value_set=pa.array(devices, pa.uint32()))
     ids = pc.unique(rollup.filter(here)["node"])
     own = pc.and_(pc.equal(rollup["device"], pa.scalar(NONE_ID, pa.uint32())), pc.is_in(rollup["node"], value_set=ids))
-    node_names = texts(names, NODE)
+    node_names = interned_texts(names, NODE)
     nodes: list[Any] = ids.to_pylist()
     return _OnDevices(
         rollup.filter(pc.or_(here, own)),
@@ -368,5 +370,5 @@ def _narrowed(node: Node, part: _OnDevices) -> Node:
 
 
 def _no_such_device(pattern: str, chosen: Iterable[_Chosen]) -> UsageError:
-    known = sorted({name for one in chosen for name in texts(one.job.table("names"), DEVICE).values()})
+    known = sorted({name for one in chosen for name in interned_texts(one.job.table("names"), DEVICE).values()})
     return UsageError(f"nothing ran on a device like '{pattern}'; there are {' '.join(known)}", slug="no-such-device")

@@ -15,7 +15,7 @@ from ..store.columns import column_list, flat, pc
 from ..store.protocols import JobReader
 from ..store.schema import NODE, OUTPUTS
 from ..tfviews.entries import COLUMNS, Entry, entries
-from ..tfviews.nodes import Node, canonical_devices, raw, texts
+from ..tfviews.nodes import Node, canonical_devices, interned_bytes, interned_texts
 from ..tfviews.parity import Parity
 from .explanations import untraced
 from .kinds import resolved, rows_of_kinds
@@ -117,8 +117,8 @@ class RecordedJob:
             output_memory=outputs,
             rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
             graph=tuple(dict.fromkeys(column_list(job.table("graph_nodes", ["name"]), "name"))),
-            node_ids={name: number for number, name in texts(names, NODE).items()},
-            signatures=raw(names, OUTPUTS),
+            node_ids={name: number for number, name in interned_texts(names, NODE).items()},
+            signatures=interned_bytes(names, OUTPUTS),
             nodes=exact_nodes(job, steps, compat, kinds),
             steps=sorted(set(column_list(traces, "step"))),
             has_code=any(column_list(job.table("op_log", ["code"]), "code")),

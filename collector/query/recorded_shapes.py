@@ -11,7 +11,7 @@ from ..store.columns import pc, row_tuples
 from ..store.devices import is_canonical
 from ..store.protocols import ExecutionFilter, JobReader, RecordedOutputs
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
-from ..tfviews.nodes import raw, texts
+from ..tfviews.nodes import interned_bytes, interned_texts
 
 T = TypeVar("T")
 #: Number of traces read at once, and of traces searched first for executions.
@@ -40,9 +40,9 @@ class ShapeReader:
         self._chosen = chosen
         self._node_names = nodes
         self._nodes = {name: number for number, name in nodes.items()}
-        self._labels = texts(names, LABEL)
-        self._signatures = raw(names, OUTPUTS)
-        devices = {number: is_canonical(text.lower()) for number, text in raw(names, DEVICE).items()}
+        self._labels = interned_texts(names, LABEL)
+        self._signatures = interned_bytes(names, OUTPUTS)
+        devices = {number: is_canonical(text.lower()) for number, text in interned_bytes(names, DEVICE).items()}
         self._devices = None if all(devices.values()) else [number for number, own in devices.items() if own]
 
     def name(self, number: int) -> str:
@@ -172,7 +172,7 @@ def read_shapes(
     ``action`` may be called more than once. ``names``: the job's NAMES; ``traces`` and ``chosen``:
     as for ShapeReader.
     """
-    nodes = texts(names, NODE)
+    nodes = interned_texts(names, NODE)
 
     def read(outputs: RecordedOutputs) -> T:
         return action(ShapeReader(outputs, nodes, names, traces, chosen))

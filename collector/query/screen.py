@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..loader import load
-from ..tfviews.added import grouped
-from ..tfviews.nodes import NOTHING, Node, Stats, total_of
+from ..tfviews.added import group_added
+from ..tfviews.nodes import NO_STATS, Node, Stats, total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
-from ..tfviews.primary import primary
-from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, lines_of, op_rows, tree_rows, with_rest
+from ..tfviews.primary import primary_counter
+from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, line_lookup, op_rows, tree_rows, with_unattributed_row
 from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
 from .required_facts import STACKS
 from .step_times import NodeTimes, step_times
@@ -44,10 +44,10 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     profile = engine.profile(selection, shown_options.step, wanted, averaged=False)
     if profile is None:
         folded = load(chosen.fold)([], shown_options, selection.parity)
-        return AnswerRows(Answer(selection, chosen, shown_options, None, folded), VisibleRows((), NOTHING), 0)
+        return AnswerRows(Answer(selection, chosen, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
     nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
     if not options.given & _NAMES:
-        nodes, names = grouped(nodes, linked=view == "graph")
+        nodes, names = group_added(nodes, linked=view == "graph")
         times = times.renamed(names)
     folded = load(chosen.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
     answer = Answer(selection, chosen, shown_options, profile, folded)
@@ -59,7 +59,7 @@ def _ordered(options: Options) -> Options:
     given = options.given
     return replace(
         options,
-        order_by=options.order_by if "order_by" in given else primary(options),
+        order_by=options.order_by if "order_by" in given else primary_counter(options),
         max_depth=options.max_depth if "max_depth" in given else _UNLIMITED,
     )
 
@@ -76,14 +76,14 @@ def _scaled(options: Options, view: str, steps: int) -> Options:
 
 
 def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> VisibleRows:
-    options, folded, line = answer.options, answer.folded, lines_of(nodes)
+    options, folded, line = answer.options, answer.folded, line_lookup(nodes)
     if isinstance(folded, OpView):
         return op_rows(folded, times, _limit(options, folded.total), line)
     whole = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
     limit = _limit(options, whole or folded.root.total)
     own = answer.view.name == "code" and not options.given & _NAMES and any(map(has_own_line, nodes))
     rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own), options.order_by, line)
-    return rows if whole is None else with_rest(rows, whole, limit)
+    return rows if whole is None else with_unattributed_row(rows, whole, limit)
 
 
 def _limit(options: Options, whole: Stats) -> Limit:
@@ -93,6 +93,6 @@ def _limit(options: Options, whole: Stats) -> Limit:
     """
     if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
         return Limit((), whole)
-    names = {"runs" if name == "occurrence" else name for name in {*options.select, primary(options)}}
+    names = {"runs" if name == "occurrence" else name for name in {*options.select, primary_counter(options)}}
     counters = tuple(at for at, name in enumerate(Stats._fields) if name in names)
     return Limit(counters, whole)

@@ -7,7 +7,7 @@ from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
-from ..tfviews.nodes import texts
+from ..tfviews.nodes import interned_texts
 from .kinds import of_job
 
 #: Approximate number of executions in memory while steps are read one after the other.
@@ -89,7 +89,7 @@ def _batches(steps: Iterable[int], known: Mapping[int, list[tuple[int, int]]]) -
 
 def _persistent(job: JobReader, steps: Mapping[int, int]) -> dict[str, int]:
     names = job.table("names")
-    gpus = {number for number, text in texts(names, DEVICE).items() if "cpu" not in text.lower()}
+    gpus = {number for number, text in interned_texts(names, DEVICE).items() if "cpu" not in text.lower()}
     own = {node: device for node, device in job.canonical_devices().items() if device in gpus}
     if not own:
         return {}
@@ -100,5 +100,5 @@ def _persistent(job: JobReader, steps: Mapping[int, int]) -> dict[str, int]:
     most: dict[int, int] = {}
     for (node, _), size in sums.items():
         most[node] = max(most.get(node, 0), size)
-    known = texts(names, NODE)
+    known = interned_texts(names, NODE)
     return {known[node]: size for node, size in most.items()}

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ..store.columns import row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
-from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
+from ..tfviews.nodes import STREAM, canonical_devices, device_names, interned_texts
 from .profile import Profile, matching_devices
 
 #: Maximum number of steps of a job that are read. If there are more, evenly spaced ones are read.
@@ -61,7 +61,7 @@ def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tup
     These are the times on a node's canonical device and on streams.
     """
     names = job.table("names")
-    devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
+    devices, nodes, canonical = device_names(names), interned_texts(names, NODE), canonical_devices(job.rollup())
     device_numbers = set(devices if device is None else matching_devices(devices, device))
     streams = {number for number, text in devices.items() if STREAM in text}
     position = {trace: at for at, trace in enumerate(traces)}

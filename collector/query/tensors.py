@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from ..store.columns import column_list
 from ..store.protocols import JobReader
-from ..tfviews.tensors import Tensor, Values
+from ..tfviews.tensors import Tensor, ValueLookup
 
 
-def tensors(jobs: Iterable[JobReader]) -> Values:
+def tensors(jobs: Iterable[JobReader]) -> ValueLookup:
     """Return a function that looks up a node's value by name.
 
     If several jobs have a value, that of the first is used.

@@ -22,10 +22,10 @@ from ..store.reader import LocalJob, LocalStore
 from ..store.row_follower import RowFollower
 from ..store.schema import DEVICE
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
-from ..summaries.kinds import NUMBERS, kind_name, main_kind_of, of_span, span_kind
+from ..summaries.kinds import NUMBERS, kind_name, main_kind_of, span_kind, step_kind_of
 from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
-from ..tfviews.nodes import texts
+from ..tfviews.nodes import interned_texts
 
 #: Jobs that ended longer ago than this are left out by default; older alerts are not shown.
 RECENT_NS: Final = 600 * SECOND_NS
@@ -151,7 +151,7 @@ class _Running:
     def _take_spans(self, spans: pa.Table) -> None:
         by_kind: dict[int, list[SpanRow]] = {}
         for span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _PAST):
-            kind = of_span(span, key)
+            kind = step_kind_of(span, key)
             known = self.paces.keys() | by_kind.keys()
             if span in layout.STEP_WEIGHTS and (kind in known or len(known) < _KINDS):
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, count, flags))
@@ -255,7 +255,7 @@ class Watch:
             return
         one.devices_read_ns = now_ns
         with suppress(TfprofError):
-            names = texts(LocalJob(one.rows.folder, one.rows.info).table("names"), DEVICE).values()
+            names = interned_texts(LocalJob(one.rows.folder, one.rows.info).table("names"), DEVICE).values()
             found = {short_device(name) for name in names if is_canonical(name.lower().encode())}
             one.devices = tuple(sorted(device for device in found if not device.startswith("CPU"))) or tuple(
                 sorted(found)

@@ -57,7 +57,7 @@ def notice(parity: Parity = DEFAULT) -> Iterator[str]:
     """Yield the TF profiler's notice above a view if an accelerator has no recorded stream."""
     yield from ("", "", "Found accelerator operation but misses accelerator stream stats!", "")
     yield "It's likely a gpu tracing issue rather than tf-profiler issue."
-    yield f"If you found your operation missing accelerator time, {parity.contact}"
+    yield f"If you found your operation missing accelerator time, {parity.missing_time_hint}"
     yield ""
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..text import clean
 from ..tfviews.encoding import octets
-from ..tfviews.nodes import NOTHING
+from ..tfviews.nodes import NO_STATS
 from ..tfviews.op import ROOT, OpTypeEntry, OpView
 from ..tfviews.order import ordered
 from ..tfviews.parity import DEFAULT, Parity
@@ -15,7 +15,7 @@ from .legends import columns, explained, legend, notice
 from .shapes import shape_text
 
 #: Line that is printed in place of the legend if the view has no node.
-_NO_GRAPH: Final = OpTypeEntry(ROOT, (), NOTHING, NOTHING)
+_NO_GRAPH: Final = OpTypeEntry(ROOT, (), NO_STATS, NO_STATS)
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
 #: Width of the column of names.
 _WIDTH: Final = 25

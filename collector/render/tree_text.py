@@ -10,7 +10,7 @@ from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..text import clean
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
-from ..tfviews.tensors import Values, no_value
+from ..tfviews.tensors import ValueLookup, no_value
 from ..tfviews.tree import Branch, TreeView
 from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
 from .shapes import shape_text
@@ -111,7 +111,7 @@ _ORDERS: Final = {"code": OP_ORDER}
 _LEGENDS: Final[dict[str, dict[str, str]]] = {"code": {}}
 
 
-def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: Values = no_value) -> Iterator[str]:
+def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: ValueLookup = no_value) -> Iterator[str]:
     """Yield a row for each entry, the root first, indented by two spaces per level.
 
     A variable's value in ``values`` follows its row.
@@ -134,7 +134,7 @@ def lines(
     *,
     missing_stream: bool = False,
     parity: Parity = DEFAULT,
-    values: Values = no_value,
+    values: ValueLookup = no_value,
 ) -> Iterator[str]:
     """Yield explanation, legend and rows of the view called ``name``."""
     shown = columns(select, _ORDERS.get(name, TREE_ORDER))

@@ -5,9 +5,9 @@ from typing import Final
 
 from ..text import clean
 from ..tfviews.options import Options
-from ..tfviews.primary import primary
+from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Row, VisibleRows
-from ..tfviews.tensors import Values, no_value
+from ..tfviews.tensors import ValueLookup, no_value
 from . import heading
 from .heading import Subject
 from .row_cells import CellContext, ShownColumn, columns
@@ -34,13 +34,13 @@ def lines(
     rows: VisibleRows,
     timed_steps: int,
     width: int | None,
-    values: Values = no_value,
+    values: ValueLookup = no_value,
 ) -> Iterator[str]:
     """Yield the heading and the table; the value of a variable follows its row.
 
     ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
-    context = CellContext(max(1, subject.traces), rows.whole, primary(options))
+    context = CellContext(max(1, subject.traces), rows.whole, primary_counter(options))
     shown = [one for one in columns(subject.view, options) if one.is_informative(rows.rows)]
     once = () if "select" in options.given else shown  # a selected column stays a column
     same = {one.name: text for one in once if (text := _same(one, rows.rows, context)) is not None}
@@ -78,16 +78,16 @@ def left_out(view: str, options: Options, rows: VisibleRows) -> str:
 
     The text is empty if all entries have a row.
     """
-    number = primary(options)
+    number = primary_counter(options)
     what = "that took no time" if number.endswith("micros") else "without any"
     parts = []
-    if rows.nothing:
-        parts.append(f"{_entries(view, rows.nothing)} {what}")
-    if rows.small:
-        small = f"{rows.small:,}" if parts else _entries(view, rows.small)
+    if rows.empty_count:
+        parts.append(f"{_entries(view, rows.empty_count)} {what}")
+    if rows.small_count:
+        small = f"{rows.small_count:,}" if parts else _entries(view, rows.small_count)
         parts.append(f"{small} of less than 0.5 %{' in one row' if view == 'op' else ''}")
     if parts:
         parts[-1] += f" (-min_{number} 0 shows them)"
-    if rows.libraries:
-        parts.append(f"{rows.libraries:,} calls in libraries (-show_name_regexes '.*' shows them)")
+    if rows.library_count:
+        parts.append(f"{rows.library_count:,} calls in libraries (-show_name_regexes '.*' shows them)")
     return f"left out: {', '.join(parts)}" if parts else ""

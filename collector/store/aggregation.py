@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .columns import changes, floor_divided, integer, pc, row_numbers, run_sums
+from .columns import changes, floor_divide, integer, pc, row_numbers, run_sums
 from .schema import ROLLUP
 
 #: The columns of ops that an aggregation reads, besides `trace` and the base of `start_ns`.
@@ -91,8 +91,8 @@ def durations(columns: Columns) -> tuple[Any, Any]:
     """
     start = pc.add(columns["base"], columns["start_ns"])
     end = pc.add(start, pc.add(columns["op_start_ns"], columns["op_end_ns"]))
-    start_us = floor_divided(start, 1000)
-    duration_us = pc.add(pc.subtract(floor_divided(end, 1000), start_us), columns["end_us_fix"])
+    start_us = floor_divide(start, 1000)
+    duration_us = pc.add(pc.subtract(floor_divide(end, 1000), start_us), columns["end_us_fix"])
     has_start = pc.greater(pc.add(start_us, columns["start_us_fix"]), integer(0))
     return pc.if_else(pc.equal(duration_us, integer(0)), integer(1), duration_us), has_start
 

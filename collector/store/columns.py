@@ -109,7 +109,7 @@ def tallied(index: Any, size: int) -> Any:
     return scattered(counts.field("values"), counts.field("counts"), size, 0)
 
 
-def floor_divided(column: Any, divisor: int) -> Any:
+def floor_divide(column: Any, divisor: int) -> Any:
     """Return the floor of ``column`` / ``divisor``; pyarrow's division rounds towards zero."""
     quotient = pc.divide(column, integer(divisor))
     if not len(column) or pc.min(column).as_py() >= 0:

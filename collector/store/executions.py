@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from . import segment
-from .columns import flat, floor_divided, pc, row_tuples
+from .columns import flat, floor_divide, pc, row_tuples
 from .devices import Devices, device_rows
 from .protocols import Executions
 from .rollup import canonical_after, canonical_of
@@ -72,6 +72,6 @@ def _persistent(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int
     ops = ops.filter(pc.not_equal(ops["persistent_bytes"], 0))
     indexes = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
     start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(indexes), 0), flat(ops["start_ns"]))
-    has_start = pc.greater(pc.add(floor_divided(start, 1000), flat(ops["start_us_fix"])), 0)
+    has_start = pc.greater(pc.add(floor_divide(start, 1000), flat(ops["start_us_fix"])), 0)
     started_ops = ops.filter(has_start)
     yield from row_tuples(started_ops, "trace", "node", "device", "persistent_bytes")

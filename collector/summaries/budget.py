@@ -10,7 +10,7 @@ from ...formats import layout
 from ...formats.policy import MILLION
 from ...formats.settings import SETTINGS
 from ..numbers import duration
-from .jobs import JobRow, whole
+from .jobs import JobRow, integer_of
 
 #: Factor by which the estimated cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
@@ -66,7 +66,7 @@ def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str
             2 * _early_step_count(traces) >= traces.num_rows,
             f"{early_reason}, and the job is short: {spent} for {steps} of steps" if is_short else early_reason,
         ),
-        (whole(values, "policy_seen"), f"orders ({_ORDERS}) changed which steps are traced"),
+        (integer_of(values, "policy_seen"), f"orders ({_ORDERS}) changed which steps are traced"),
         (True, "the traced steps cost more than estimated from those before them"),
     )
     return next(text for applies, text in reasons if applies)
@@ -86,11 +86,13 @@ def _is_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:
 
     The channel counts only the steps of the last order.
     """
-    return row.trace == _OFF or (whole(values, "policy_seen") > 0 and 2 * whole(values, "order_traced") > row.traced)
+    return row.trace == _OFF or (
+        integer_of(values, "policy_seen") > 0 and 2 * integer_of(values, "order_traced") > row.traced
+    )
 
 
 def _order_reason(row: JobRow, values: Mapping[str, Any]) -> str:
-    order_steps = whole(values, "order_traced")
+    order_steps = integer_of(values, "order_traced")
     if 2 * order_steps <= row.traced:
         return f"orders ({_ORDERS}) selected the traced steps"
     return f"an order ({_ORDERS}) selected {min(order_steps, row.traced):,} of {row.traced:,} traced steps"
@@ -114,7 +116,7 @@ def _order_share(values: Mapping[str, Any]) -> float:
 
     It is 0 if no order is in force, or one without a budget.
     """
-    return max(0, whole(values, "order_budget")) / MILLION
+    return max(0, integer_of(values, "order_budget")) / MILLION
 
 
 def _share(trace: str) -> float:

@@ -9,7 +9,7 @@ from ..numbers import count
 from ..text import clean
 
 #: Slugs of harmless events.
-_USUAL: Final = frozenset({"outside-steps", "order-given", "order-ended"})
+_HARMLESS: Final = frozenset({"outside-steps", "order-given", "order-ended"})
 #: Slugs of events whose count is a number of lost entries.
 _LOSSES: Final = frozenset({"gap", "given-up", "store-removed"})
 
@@ -28,9 +28,9 @@ class EventSummary:
     last_ns: int
 
     @property
-    def usual(self) -> bool:
+    def is_harmless(self) -> bool:
         """Whether the event is harmless: it occurs in healthy jobs, too."""
-        return self.slug in _USUAL
+        return self.slug in _HARMLESS
 
     @property
     def line(self) -> str:

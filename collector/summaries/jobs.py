@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...formats import layout
 from ..store.catalog import LOST_COUNTERS, RUNNING, JobInfo
-from .kinds import kind_name, main_kind_of, of_names
+from .kinds import by_kind, kind_name, main_kind_of
 
 #: Minimum digits of a short job id.
 SHORTEST: Final = 4
@@ -65,7 +65,7 @@ def _common_length(first: str, second: str) -> int:
     return next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
 
 
-def whole(values: Mapping[str, Any], name: str) -> int:
+def integer_of(values: Mapping[str, Any], name: str) -> int:
     """Return the integer ``name`` of ``values``, 0 if there is none."""
     value = values.get(name)
     return value if isinstance(value, int) else 0
@@ -79,7 +79,9 @@ def channel_words(info: JobInfo) -> dict[str, Any]:
 def counts_of(info: JobInfo) -> dict[str, int]:
     """Return the number of spans of each kind in a job, including those that were not recorded."""
     counts = channel_words(info).get("counts")
-    return {name: whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
+    return (
+        {name: integer_of(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
+    )
 
 
 def functions_of(info: JobInfo) -> dict[int, str]:
@@ -98,9 +100,9 @@ def main_steps(values: Mapping[str, Any]) -> tuple[str, int]:
     ``values``: the latest words of the job. Failed steps are left out, since a session run fails at
     the end of the data, and users do not count it as a step. Without steps, the result is ("", 0).
     """
-    counts = of_names(values.get("counts"))
-    kind = main_kind_of(counts, of_names(values.get("times")))
-    failed = of_names(values.get("failed"))
+    counts = by_kind(values.get("counts"))
+    kind = main_kind_of(counts, by_kind(values.get("times")))
+    failed = by_kind(values.get("failed"))
     return ("", 0) if kind is None else (kind_name(kind), max(0, counts[kind] - failed.get(kind, 0)))
 
 
@@ -109,13 +111,13 @@ def cost(values: Mapping[str, Any]) -> float | None:
 
     The job measures both times; the time in steps excludes what tracing added to it.
     """
-    spent, steps_ns = whole(values, "self_ns") + whole(values, "extra_ns"), _net_steps_ns(values)
+    spent, steps_ns = integer_of(values, "self_ns") + integer_of(values, "extra_ns"), _net_steps_ns(values)
     return spent / steps_ns if steps_ns > 0 else None
 
 
 def _net_steps_ns(values: Mapping[str, Any]) -> int:
     """Return the time in steps without what tracing added to it."""
-    return max(0, whole(values, "step_ns") - whole(values, "extra_ns"))
+    return max(0, integer_of(values, "step_ns") - integer_of(values, "extra_ns"))
 
 
 def phase_of(state: str, counts: Mapping[str, int]) -> str:
@@ -133,7 +135,7 @@ def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
     counts, times = (values.get(name) for name in ("counts", "times"))
     if not isinstance(counts, Mapping) or not isinstance(times, Mapping):
         return None
-    number, spent = whole(counts, kind), whole(times, kind)
+    number, spent = integer_of(counts, kind), integer_of(times, kind)
     return spent / number if number > 0 and spent > 0 else None
 
 
@@ -142,23 +144,23 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     identity, values = info.identity, channel_words(info)
     counts = counts_of(info)
     kind, steps = main_steps(values)
-    started = whole(identity, "created_real_ns") or info.opened_ns
-    ended = None if info.state == RUNNING else whole(info.end, "t_ns") or info.closed_ns
+    started = integer_of(identity, "created_real_ns") or info.opened_ns
+    ended = None if info.state == RUNNING else integer_of(info.end, "t_ns") or info.closed_ns
     return JobRow(
         id=short,
         uid=info.hex,
         name=info.name,
         user=str(identity.get("user") or ""),
         host=str(identity.get("host") or ""),
-        pid=whole(identity, "pid") or None,
+        pid=integer_of(identity, "pid") or None,
         rank=identity.get("rank"),
         framework=str(identity.get("framework") or ""),
         framework_version=str(identity.get("framework_version") or ""),
         steps=steps,
         step_kind=kind,
-        epochs=whole(counts, "epoch"),
-        traced=whole(values, "traced"),
-        lost=sum(whole(values, name) for name in LOST_COUNTERS),
+        epochs=integer_of(counts, "epoch"),
+        traced=integer_of(values, "traced"),
+        lost=sum(integer_of(values, name) for name in LOST_COUNTERS),
         cost=cost(values),
         steps_ns=_net_steps_ns(values),
         step_ns=_mean_ns(values, kind),

@@ -29,7 +29,7 @@ FunctionNames = Mapping[int, str]
 NO_FUNCTION_NAMES: Final[FunctionNames] = {}
 
 
-def of_span(kind: int, key: int) -> int:
+def step_kind_of(kind: int, key: int) -> int:
     """Return the kind of a step from the kind and the key of its span."""
     return kind | key << _KEY_SHIFT if kind == layout.FUNCTION else kind
 
@@ -62,10 +62,10 @@ def _kind_of_word(word: str) -> int | None:
         key = int(name[1:], 16) if name.startswith("#") else zlib.crc32(name.encode("utf-8", "surrogateescape"))
     except ValueError:
         return None
-    return of_span(layout.FUNCTION, key) if name and key < 1 << 32 else None
+    return step_kind_of(layout.FUNCTION, key) if name and key < 1 << 32 else None
 
 
-def from_text(text: str) -> tuple[int, ...]:
+def parse_kinds(text: str) -> tuple[int, ...]:
     """Parse `KIND[,KIND]` or `all`; `function:NAME` is one function.
 
     UsageError ``no-such-kind`` for an unknown kind.
@@ -82,7 +82,7 @@ def from_text(text: str) -> tuple[int, ...]:
     return tuple(sorted({kind for kind in kinds.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))
 
 
-def of_names(numbers: object) -> dict[int, int]:
+def by_kind(numbers: object) -> dict[int, int]:
     """Return a job's counts or times by number of kind instead of by name.
 
     Entries with no positive number, or with an unknown kind, are left out.

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ...formats import layout
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
-from .steps import call, spans_of_kinds
+from .steps import call_label, spans_of_kinds
 
 #: Kinds of spans outside of a fit, in the order of the tree. The batches of an evaluation or a
 #: prediction follow it.
@@ -112,7 +112,7 @@ def _other_nodes(spans: pa.Table, names: FunctionNames) -> list[SpanNode]:
     rows = _sums(spans_of_kinds(spans, _OTHERS), ["kind", "key"])
     rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
     return [
-        _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call(row["kind"], row["key"], names), row)
+        _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call_label(row["kind"], row["key"], names), row)
         for row in rows
     ]
 

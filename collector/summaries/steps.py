@@ -69,7 +69,7 @@ class Steps:
     timed: Mapping[str, int]
 
 
-def call(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES) -> str:
+def call_label(kind: int, key: int, names: FunctionNames = NO_FUNCTION_NAMES) -> str:
     """Return the label of a call among those of its kind.
 
     The key of a session run contains the numbers of its feeds, fetches and targets. Any other key
@@ -111,7 +111,7 @@ def _group(kind: int, key: int, spans: pa.Table, names: FunctionNames) -> StepGr
     traced = flagged(regular_spans, layout.FLAG_TRACED)
     return StepGroup(
         layout.SPAN_NAMES[kind],
-        call(kind, key, names),
+        call_label(kind, key, names),
         key,
         spread(regular_spans.filter(pc.invert(traced))),
         spread(regular_spans.filter(traced)),

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..tfviews.nodes import Node, total_of
-from ..tfviews.own_files import Stack, own_line, own_location, stacks_of
+from ..tfviews.own_files import Stack, own_line, own_location, stack_lookup
 from .shares import Times, shares
 
-#: Looks up the stack of a node, made by `stacks_of`.
+#: Looks up the stack of a node, made by `stack_lookup`.
 StackOf = Callable[[Node], Stack | None]
 
 
@@ -42,7 +42,7 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
 
     ``nodes`` have sums over ``steps`` steps; ``times`` are the nodes' times in each selected step.
     """
-    stack_of = stacks_of(nodes)
+    stack_of = stack_lookup(nodes)
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         groups[node.op, short_device("|".join(node.devices))].append(node)

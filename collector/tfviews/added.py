@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .nodes import Node, NodeFacts, Stats, bytewise
+from .nodes import Node, NodeFacts, Stats, name_bytes
 from .tree import sum_of
 
 #: The scope of the groups.
@@ -34,7 +34,7 @@ def is_added(node: Node) -> bool:
     return not node.in_graph and (_NAMES.fullmatch(node.name) is not None or node.op.startswith("_"))
 
 
-def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node], dict[str, str]]:
+def group_added(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node], dict[str, str]]:
     """Return ``nodes`` with the added ones merged by op type, and the new name of each merged node.
 
     ``linked``: make the merged nodes inputs of a node called ADDED, which the graph view needs.
@@ -44,12 +44,12 @@ def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node],
     for node in nodes:
         if is_added(node):
             groups.setdefault(f"{ADDED}/{node.op}", []).append(node)
-    merged = [_merged_node(name, parts) for name, parts in groups.items()]
-    if linked and merged:
+    merged_nodes = [_merged_node(name, parts) for name, parts in groups.items()]
+    if linked and merged_nodes:
         inputs = tuple(sorted(groups))
-        merged.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
+        merged_nodes.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
     names = {node.name: name for name, parts in groups.items() for node in parts}
-    return sorted([*user_nodes, *merged], key=bytewise), names
+    return sorted([*user_nodes, *merged_nodes], key=name_bytes), names
 
 
 def _merged_node(name: str, parts: Sequence[Node]) -> Node:

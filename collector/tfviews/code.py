@@ -11,8 +11,8 @@ from typing import Final
 
 from .account_filter import match_counts
 from .encoding import octets
-from .inlined import inlined
-from .nodes import NOTHING, Frame, Node
+from .inlined import original_name
+from .nodes import NO_STATS, Frame, Node
 from .options import Matcher, Options
 from .parity import DEFAULT, Parity
 from .tree import AccountedNode, TreeView, root_of, sum_of, tree_view
@@ -32,19 +32,19 @@ class CallSite:
     there is one.
     """
 
-    __slots__ = ("below", "call", "frame", "gradient", "nodes", "text")
+    __slots__ = ("call", "callees", "frame", "gradient", "nodes", "text")
 
     def __init__(self, text: str = "", frame: Frame | None = None, *, gradient: bool = False) -> None:
         self.text = text
         self.frame = frame
         self.gradient = gradient
-        self.below: dict[str, CallSite] = {}
+        self.callees: dict[str, CallSite] = {}
         self.nodes: list[Node] = []
         self.call: Call | None = None
 
-    def calls_below(self) -> list["Call"]:
-        """Return the accounted calls below, in order of first use."""
-        return [site.call for site in self.below.values() if site.call is not None]
+    def accounted_callees(self) -> list["Call"]:
+        """Return the accounted callees, in order of first use."""
+        return [site.call for site in self.callees.values() if site.call is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,29 @@ class Call(AccountedNode):
     __slots__ = ("site",)
 
     def __init__(
-        self, site: CallSite, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, accounts_all: bool
+        self,
+        site: CallSite,
+        weighted_nodes: Sequence[tuple[Node, int]],
+        callees: Sequence[AccountedNode],
+        *,
+        accounts_all: bool,
     ) -> None:
         """Count each picked node with its weight.
 
         ``accounts_all``: account calls without picked nodes, too.
         """
-        stats = [node.stats for node, weight in picked for _ in range(weight)]
-        own = NOTHING if not stats else stats[0] if len(stats) == 1 else sum_of(stats)
-        nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
-        super().__init__(site.text, own, tuple(nodes), below, accounted=accounts_all or bool(picked))
+        stats = [node.stats for node, weight in weighted_nodes for _ in range(weight)]
+        own = NO_STATS if not stats else stats[0] if len(stats) == 1 else sum_of(stats)
+        nodes = (
+            sorted([node for node, _ in weighted_nodes], key=_name_bytes)
+            if len(weighted_nodes) > 1
+            else [node for node, _ in weighted_nodes]
+        )
+        super().__init__(site.text, own, tuple(nodes), callees, accounted=accounts_all or bool(weighted_nodes))
         self.site = site
 
 
-def _name(node: Node) -> bytes:
+def _name_bytes(node: Node) -> bytes:
     return octets(node.name)
 
 
@@ -127,10 +136,10 @@ class _Builder:
             site = self.sites[0]
             for frame in stack:
                 text = self._text(frame) + GRADIENT if gradient else self._text(frame)
-                if text not in site.below:
-                    site.below[text] = CallSite(text, frame, gradient=gradient)
-                    self.sites.append(site.below[text])
-                site = site.below[text]
+                if text not in site.callees:
+                    site.callees[text] = CallSite(text, frame, gradient=gradient)
+                    self.sites.append(site.callees[text])
+                site = site.callees[text]
             self._sites_by_stack[key] = site
         return self._sites_by_stack[key]
 
@@ -150,7 +159,7 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
         stack = node.facts.stack
         if not stack:
             continue
-        forward_op = forward_name(inlined(node.name) if follows_inlining else node.name)
+        forward_op = forward_name(original_name(node.name) if follows_inlining else node.name)
         if forward_op is None:
             forward_stacks[node.name] = stack
             builder.site_of(stack).nodes.append(node)
@@ -173,34 +182,34 @@ def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedN
     """
     accounts_all, weight_of = Matcher(patterns).everything, match_counts(patterns)
     for site in reversed(sites[1:]):  # callees before callers
-        picked = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
-        below = site.calls_below()
+        weighted_nodes = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
+        callees = site.accounted_callees()
         # Always true if `accounts_all`: then all nodes are picked, and innermost calls have nodes.
-        if picked or below:
-            site.call = Call(site, picked, below, accounts_all=accounts_all)
-    return root_of(sites[0].calls_below())
+        if weighted_nodes or callees:
+            site.call = Call(site, weighted_nodes, callees, accounts_all=accounts_all)
+    return root_of(sites[0].accounted_callees())
 
 
 def _entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
     """Return the filter: minima apply to totals, and -min_occurrence has no effect."""
-    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
+    matches_show, matches_hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     minima = dict(options.minima)
-    lower_bounds = tuple(minima[counter] for counter in NOTHING._fields[1:])
+    lower_bounds = tuple(minima[counter] for counter in NO_STATS._fields[1:])
 
-    def shown(entry: AccountedNode) -> bool:
+    def is_shown(entry: AccountedNode) -> bool:
         if any(map(lt, entry.total[1:], lower_bounds)):
             return False
-        return show(entry.name) and not hide(entry.name)
+        return matches_show(entry.name) and not matches_hide(entry.name)
 
-    return shown
+    return is_shown
 
 
 def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the code view.
 
-    Its `nodes` is the number of nodes with a stack, 0 without code traces. `unreached` counts
-    gradient nodes whose forward ops have no stack. As in the TF profiler, trimming a call drops its
-    callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
+    The view's `nodes` is the number of nodes with a stack, 0 without code traces. `unreached`
+    counts gradient nodes whose forward ops have no stack. As in the TF profiler, trimming a call
+    drops its callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
     """
     traced = [node for node in nodes if node.facts.stack]
     tree, weight_of = call_tree(traced, parity), match_counts(options.account_type_regexes)
@@ -211,7 +220,7 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
         nodes=len(traced),
         accounted=frozenset(node.name for node in traced if weight_of(node)),
         unreached=sum(map(len, tree.without_forward.values())),
-        shown=_entry_filter(options),
+        is_shown=_entry_filter(options),
         occurrence=True,
         displayed_only=False,
         prunes=True,

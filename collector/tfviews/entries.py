@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ..store.columns import flat, floor_divided, integers, pc, row_tuples
+from ..store.columns import flat, floor_divide, integers, pc, row_tuples
 from ..store.devices import device_rows, is_canonical
 from ..store.schema import NODE, NONE_ID
-from .nodes import STREAM, texts
+from .nodes import STREAM, interned_texts
 
 #: Start and duration in µs.
 Pair = tuple[int, int]
@@ -38,7 +38,7 @@ COLUMNS: Final = (
     "outputs",
 )
 
-_NOTHING: Final[Mapping[int, Output]] = {}
+_NO_OUTPUTS: Final[Mapping[int, Output]] = {}
 
 
 class MemoryRecord(NamedTuple):
@@ -95,7 +95,7 @@ class _Device(NamedTuple):
     cpu: bool
 
     @classmethod
-    def of(cls, text: bytes) -> "_Device":
+    def from_name(cls, text: bytes) -> "_Device":
         name = text.lower()
         decoded = name.decode("utf-8", "surrogateescape")
         return cls(decoded, is_canonical(name), STREAM in decoded, b"cpu" in name)
@@ -158,9 +158,9 @@ def entries(
         if row.start > 0:
             _add_time(entry, device, row)
             if device.name == canonical_name:
-                entry.memory.append(_record(device, row, outputs.get((*row[:3], index), _NOTHING)))
+                entry.memory.append(_record(device, row, outputs.get((*row[:3], index), _NO_OUTPUTS)))
     _add_allocations(by_node, allocations, steps, devices, canonical_names)
-    node_names = texts(names, NODE)
+    node_names = interned_texts(names, NODE)
     return {node_names[node]: by_step for node, by_step in by_node.items()}
 
 
@@ -185,24 +185,24 @@ def _record(device: _Device, row: _Row, outputs: Mapping[int, Output]) -> Memory
 def _devices(names: pa.Table) -> dict[int, _Device]:
     rows = device_rows(names)
     pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
-    return {number: _Device.of(text) for number, text in pairs}
+    return {number: _Device.from_name(text) for number, text in pairs}
 
 
 def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
     """Yield the executions of ``traces`` in order; sums wrap like the rollup's."""
     positions = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
-    selected = ops.select(list(COLUMNS)).filter(pc.is_valid(positions))
-    column = {name: flat(selected[name]) for name in COLUMNS}
+    selected_ops = ops.select(list(COLUMNS)).filter(pc.is_valid(positions))
+    column = {name: flat(selected_ops[name]) for name in COLUMNS}
     start_ns = pc.add(flat(traces["base_ns"]).take(positions.drop_null()), column["start_ns"])
     end_ns = pc.add(start_ns, pc.add(column["op_start_ns"], column["op_end_ns"]))
-    start_us = floor_divided(start_ns, 1000)
+    start_us = floor_divide(start_ns, 1000)
     held_bytes = pc.add(column["persistent_bytes"], column["temp_bytes"])
     values: Iterable[Any] = (
         column["trace"],
         column["node"],
         column["device"],
         pc.add(start_us, column["start_us_fix"]),
-        pc.add(pc.subtract(floor_divided(end_ns, 1000), start_us), column["end_us_fix"]),
+        pc.add(pc.subtract(floor_divide(end_ns, 1000), start_us), column["end_us_fix"]),
         pc.add(column["total_bytes"], held_bytes),
         pc.add(column["peak_bytes"], held_bytes),
         pc.add(column["live_bytes"], column["persistent_bytes"]),

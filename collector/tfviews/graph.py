@@ -12,7 +12,7 @@ from .parity import DEFAULT, Parity
 from .tree import AccountedNode, TreeView, root_of, tree_view
 
 
-def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
+def _walk(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
     """Walk depth first from nodes without consumers, and return the nodes in order.
 
     Also return for each node the position of the consumer through which the walk met it, -1 for a
@@ -20,17 +20,17 @@ def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
     """
     unvisited = {node.name: node for node in nodes}
     consumed = {name for node in nodes for name in node.facts.inputs}
-    ahead = [(name, -1) for name in reversed(unvisited) if name not in consumed]
+    pending = [(name, -1) for name in reversed(unvisited) if name not in consumed]
     walked: list[Node] = []
     consumers: list[int] = []
-    while ahead:
-        name, consumer = ahead.pop()
+    while pending:
+        name, consumer = pending.pop()
         node = unvisited.pop(name, None)
         if node is None:  # already met, or not a node
             continue
         if inputs := node.facts.inputs:
             at = len(walked)
-            ahead += [(source, at) for source in reversed(inputs)]
+            pending += [(source, at) for source in reversed(inputs)]
         walked.append(node)
         consumers.append(consumer)
     return walked, consumers
@@ -41,21 +41,21 @@ def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
 
     Nodes that are not accounted are dropped; accounted ones below them move up to the consumer.
     """
-    walked, consumers = _walked(nodes)
+    walked, consumers = _walk(nodes)
     is_accounted = list(map(account_filter(options.account_type_regexes), walked))
-    above: list[int] = []  # the nearest accounted consumer
+    parents: list[int] = []  # the nearest accounted consumer
     for consumer in consumers:
-        above.append(consumer if consumer < 0 or is_accounted[consumer] else above[consumer])
-    below: dict[int, list[AccountedNode]] = {}
+        parents.append(consumer if consumer < 0 or is_accounted[consumer] else parents[consumer])
+    accounted_inputs: dict[int, list[AccountedNode]] = {}
     for at in range(len(walked) - 1, -1, -1):  # descendants come after their ancestors
         if is_accounted[at]:
             node = walked[at]
-            inputs = below.pop(at, [])
+            inputs = accounted_inputs.pop(at, [])
             inputs.reverse()
-            below.setdefault(above[at], []).append(
+            accounted_inputs.setdefault(parents[at], []).append(
                 AccountedNode(node.name, node.stats, (node,), inputs, accounted=True)
             )
-    roots = below.pop(-1, [])
+    roots = accounted_inputs.pop(-1, [])
     roots.reverse()
     names = frozenset(node.name for node, accounted in zip(walked, is_accounted, strict=True) if accounted)
     unreached = len(nodes) - len(walked)

@@ -7,7 +7,7 @@ from typing import Final
 _BODY: Final = re.compile(r".*/_\d+/(.+)")
 
 
-def inlined(name: str) -> str:
+def original_name(name: str) -> str:
     """Return the name of a node in the function's body; ``name`` itself if it was not inlined."""
     match = _BODY.fullmatch(name) if "/_" in name else None
     return match[1] if match else name

@@ -36,7 +36,7 @@ def regex_error(pattern: str) -> str:
 class Matcher:
     """A list of regexes that match whole names (RE2's full match); an invalid one matches nothing.
 
-    ALL matches everything. Without ``shortcut``, it matches only names without a line break, like
+    ALL matches everything. Without ``shortcut``, ALL matches only names without a line break, like
     any `.*`, as in the TF profiler's options that hide and trim.
     """
 

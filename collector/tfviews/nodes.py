@@ -27,7 +27,7 @@ _WRAP: Final = 1 << 64
 _SIGN: Final = 1 << 63
 
 
-def signed(number: int) -> int:
+def wrap_int64(number: int) -> int:
     """Return ``number`` wrapped to signed 64 bits, as the TF profiler's sums wrap."""
     return (number + _SIGN) % _WRAP - _SIGN
 
@@ -48,11 +48,11 @@ class Stats(NamedTuple):
 
     def plus(self, other: "Stats") -> "Stats":
         """Return the sums of both."""
-        return Stats(*map(signed, map(int.__add__, self, other)))
+        return Stats(*map(wrap_int64, map(int.__add__, self, other)))
 
 
 #: Counters of a node that did not run.
-NOTHING: Final = Stats()
+NO_STATS: Final = Stats()
 
 
 #: Sizes of dimensions: -1 is an unknown size, the empty shape an unknown rank; a scalar is (1,), as
@@ -122,7 +122,7 @@ def average(total: int, entries: int) -> int:
     """
     if entries <= 0:
         return 0
-    return total // entries if total >= 0 else signed((total % _WRAP) // entries)
+    return total // entries if total >= 0 else wrap_int64((total % _WRAP) // entries)
 
 
 class _Sums:
@@ -153,11 +153,12 @@ def device_names(names: pa.Table) -> dict[int, str]:
     Only ASCII letters change.
     """
     return {
-        number: octets(text).lower().decode("utf-8", "surrogateescape") for number, text in texts(names, DEVICE).items()
+        number: octets(text).lower().decode("utf-8", "surrogateescape")
+        for number, text in interned_texts(names, DEVICE).items()
     }
 
 
-def raw(names: pa.Table, kind: int) -> dict[int, bytes]:
+def interned_bytes(names: pa.Table, kind: int) -> dict[int, bytes]:
     """Return the interned bytes of one kind by id."""
     rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
     ids: list[Any] = rows["id"].to_pylist()
@@ -165,9 +166,9 @@ def raw(names: pa.Table, kind: int) -> dict[int, bytes]:
     return dict(zip(ids, contents, strict=True))
 
 
-def texts(names: pa.Table, kind: int) -> dict[int, str]:
+def interned_texts(names: pa.Table, kind: int) -> dict[int, str]:
     """Return the interned strings of one kind by id."""
-    return {number: text.decode("utf-8", "surrogateescape") for number, text in raw(names, kind).items()}
+    return {number: text.decode("utf-8", "surrogateescape") for number, text in interned_bytes(names, kind).items()}
 
 
 def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
@@ -233,12 +234,12 @@ def nodes_from_rollup(
     sums_by_node = _fold(rollup, devices)
     canonical = canonical_devices(rollup if total is None else total)
     nodes: dict[str, Node] = {}
-    for number, name in texts(names, NODE).items():
+    for number, name in interned_texts(names, NODE).items():
         if name not in graph_ops and not is_node(name):
             continue
         device = devices.get(canonical.get(number, NONE_ID), "")
         sums = sums_by_node.get(number)
-        stats = sums.stats(devices, device) if sums else NOTHING
+        stats = sums.stats(devices, device) if sums else NO_STATS
         op = types.get(number) or graph_ops.get(name, name)
         entries = (sums.entries if sums else 0) if number in canonical else None
         in_graph = name in graph_ops or not graph_ops
@@ -246,11 +247,11 @@ def nodes_from_rollup(
         nodes[name] = Node(name, op, (device,) if device else (), stats, node_facts, entries, in_graph)
     for name, op in graph_ops.items():
         if name not in nodes:
-            nodes[name] = Node(name, op, (), NOTHING, known_facts.get(name, NO_FACTS))
-    return sorted(nodes.values(), key=bytewise)
+            nodes[name] = Node(name, op, (), NO_STATS, known_facts.get(name, NO_FACTS))
+    return sorted(nodes.values(), key=name_bytes)
 
 
-def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
+def merge_jobs(jobs: Sequence[Sequence[Node]]) -> list[Node]:
     """Merge the results of ``nodes_from_rollup`` for several jobs by name.
 
     Op and static facts of a node are those of the first job that has them.
@@ -259,7 +260,7 @@ def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
     for node in chain.from_iterable(jobs):
         earlier = nodes.get(node.name)
         nodes[node.name] = node if earlier is None else _merge_pair(earlier, node)
-    return sorted(nodes.values(), key=bytewise)
+    return sorted(nodes.values(), key=name_bytes)
 
 
 def _merge_pair(first: Node, second: Node) -> Node:
@@ -275,8 +276,8 @@ def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity 
     """Return ``nodes`` with parameters and float_ops.
 
     ``averaged``: return averages over entries instead of sums. If ``parity.counts_by_step``, the
-    nodes have their float_ops already. Otherwise these are computed: those of one execution times
-    the number of runs, or once for a node that never ran.
+    nodes have their float_ops already. Otherwise they are those of one execution, times the number
+    of runs if the node ran.
     """
     counts_by_step = parity.counts_by_step
     return [
@@ -304,20 +305,20 @@ def _final_stats(node: Node, *, averaged: bool, counts_by_step: bool) -> Stats:
         stats = stats._replace(params=parameters(facts.parameter_shape))
     if counts_by_step:
         return stats
-    return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
+    return stats._replace(float_ops=wrap_int64(facts.float_ops * (1 if entries is None else stats.runs)))
 
 
-def bytewise(node: Node) -> bytes:
+def name_bytes(node: Node) -> bytes:
     """Return the key by which nodes are sorted."""
     return octets(node.name)
 
 
 def parameters(shape: Shape) -> int:
     """Return the number of elements; 0 if the shape is not fully known."""
-    return 0 if not shape or min(shape) < 0 else signed(math.prod(shape))
+    return 0 if not shape or min(shape) < 0 else wrap_int64(math.prod(shape))
 
 
 def total_of(nodes: Iterable[Node]) -> Stats:
     """Return the sums over ``nodes``."""
     columns = zip(*(node.stats for node in nodes), strict=True)
-    return Stats(*map(signed, map(sum, columns)))
+    return Stats(*map(wrap_int64, map(sum, columns)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from .account_filter import match_counts
 from .encoding import octets
-from .nodes import NOTHING, Node, Stats
+from .nodes import NO_STATS, Node, Stats
 from .options import Matcher, Options
 from .order import ordered
 from .parity import DEFAULT, Parity
@@ -40,31 +40,31 @@ class OpTypeEntry:
 class OpView:
     """The shown entries in order, and counts of the others.
 
-    ``total``: the whole for percentages. ``accounted``: number of accounted entries. Of these,
-    ``before`` lie before the start, ``after`` lie after the end (by depth or trim), and ``hidden``
-    are hidden by a minimum or a name. ``op_types``: number of all op types.
+    ``total``: the total to which percentages refer. ``accounted``: number of accounted entries. Of
+    these, ``before_start`` lie before the start, ``after_end`` lie after the end (by depth or
+    trim), and ``hidden`` are hidden by a minimum or a name. ``op_types``: number of all op types.
     """
 
     entries: tuple[OpTypeEntry, ...]
     total: Stats
     accounted: int
-    before: int
-    after: int
+    before_start: int
+    after_end: int
     hidden: int
     op_types: int
 
 
 def _entries(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
     """Return an entry for each op type by name; a node that n patterns match counts n times."""
-    times = match_counts(options.account_type_regexes)
+    weight_of = match_counts(options.account_type_regexes)
     by_op: dict[str, list[tuple[Node, int]]] = defaultdict(list)
     for node in nodes:
-        by_op[node.op].append((node, times(node)))
+        by_op[node.op].append((node, weight_of(node)))
     entries = []
     for op in sorted(by_op, key=octets):
-        picked = [(node, count) for node, count in by_op[op] if count]
-        own = sum_of([NOTHING, *[node.stats for node, count in picked for _ in repeat(None, count)]])
-        entries.append(OpTypeEntry(op, tuple(node for node, _ in picked), own, own))
+        weighted_nodes = [(node, weight) for node, weight in by_op[op] if weight]
+        own = sum_of([NO_STATS, *[node.stats for node, weight in weighted_nodes for _ in repeat(None, weight)]])
+        entries.append(OpTypeEntry(op, tuple(node for node, _ in weighted_nodes), own, own))
     return entries
 
 
@@ -83,7 +83,7 @@ def _ordered(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[
 
 def _with_running_totals(entries: Sequence[OpTypeEntry]) -> list[OpTypeEntry]:
     """Return the entries with running totals, which sum up each entry and all entries after it."""
-    running = NOTHING
+    running = NO_STATS
     with_totals = []
     for entry in reversed(entries):
         running = entry.own.plus(running)
@@ -106,29 +106,31 @@ def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
     versions compare this number as unsigned, so a negative minimum hides everything.
     """
     min_nodes = options.min_occurrence % (1 << 64) if parity.compares_unsigned else options.min_occurrence
-    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
-    minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
+    matches_show, matches_hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
+    minima = [(at, minimum) for counter, minimum in options.minima if (at := counter_of(counter)) is not None]
 
-    def shown(entry: OpTypeEntry) -> bool:
-        if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < min_nodes:
+    def is_shown(entry: OpTypeEntry) -> bool:
+        if any(entry.running[at] < minimum for at, minimum in minima) or len(entry.nodes) < min_nodes:
             return False
-        return show(entry.name) and not hide(entry.name)
+        return matches_show(entry.name) and not matches_hide(entry.name)
 
-    return shown
+    return is_shown
 
 
 def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> OpView:
     """Fold nodes in name order into the op view."""
     entries = _ordered(_entries(nodes, options), options.order_by, parity)
     accounted = _with_running_totals([entry for entry in entries if entry.nodes])
-    whole = accounted[0].running if accounted else NOTHING
-    trims, shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, parity)
+    total = accounted[0].running if accounted else NO_STATS
+    matches_trim, is_shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, parity)
     start = _start(accounted, options.start_name_regexes)
-    ends = (at for at in range(start, len(accounted)) if at - start > options.max_depth or trims(accounted[at].name))
+    ends = (
+        at for at in range(start, len(accounted)) if at - start > options.max_depth or matches_trim(accounted[at].name)
+    )
     end = next(ends, len(accounted))
-    shown_entries = [entry for entry in accounted[start:end] if shown(entry)]
+    shown_entries = [entry for entry in accounted[start:end] if is_shown(entry)]
     after, hidden = len(accounted) - end, end - start - len(shown_entries)
     if options.account_displayed_op_only:
         shown_entries = _with_running_totals(shown_entries)
-        whole = shown_entries[0].running if shown_entries else NOTHING
-    return OpView(tuple(shown_entries), whole, len(accounted), start, after, hidden, len(entries))
+        total = shown_entries[0].running if shown_entries else NO_STATS
+    return OpView(tuple(shown_entries), total, len(accounted), start, after, hidden, len(entries))

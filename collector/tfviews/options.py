@@ -95,7 +95,7 @@ class Option(NamedTuple):
     code: str = ""
     minimum: int = 0
 
-    def explained(self, view: str) -> str:
+    def help_for(self, view: str) -> str:
         """Return the help of the option for ``view``."""
         return {"op": self.op, "code": self.code}.get(view) or self.help
 
@@ -215,7 +215,7 @@ def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
                     yield option.name, pattern, error
 
 
-def _senseless(options: Options) -> Iterator[UsageError]:
+def _option_errors(options: Options) -> Iterator[UsageError]:
     """Yield an error for each senseless value in ``options``.
 
     The TF profiler accepts such values.
@@ -251,7 +251,7 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, par
     given = frozenset(values) | (base.given if base else frozenset())
     options = Options(**{**base_values, **values}, given=given)
     if parity.checks_options:
-        for error in _senseless(options):
+        for error in _option_errors(options):
             raise error
     return options
 

@@ -18,18 +18,18 @@ class File(NamedTuple):
     warnings: Iterable[str] = ()
 
 
-class OutputFile(NamedTuple):
+class FileOutputType(NamedTuple):
     """A type of `-output` that writes files.
 
     The exporter collector/exporters/NAME.py makes the files. ``views``: the views that support this
-    type; ``refusal``: the message for other views, the TF profiler's if it has one; ``about``: a
+    type; ``refusal``: the message for other views, the TF profiler's if it has one; ``remark``: a
     remark for the help.
     """
 
     name: str
     views: frozenset[str]
     refusal: str = ""
-    about: str = ""
+    remark: str = ""
 
     @property
     def spelling(self) -> str:
@@ -38,31 +38,33 @@ class OutputFile(NamedTuple):
 
 
 #: One row for each exporter, in the order of the help.
-OUTPUT_FILES: Final = (
-    OutputFile(FILE, frozenset({"scope", "graph", "op", "code"})),
-    OutputFile(
+FILE_OUTPUT_TYPES: Final = (
+    FileOutputType(FILE, frozenset({"scope", "graph", "op", "code"})),
+    FileOutputType(
         TIMELINE,
         frozenset({"scope", "graph", "code"}),
         "op view doesn't support timeline yet. Consider graph/scope/code view.",
         " for a trace",
     ),
-    OutputFile(PPROF, frozenset({"code"}), "Only 'code' view supports pprof output now."),
+    FileOutputType(PPROF, frozenset({"code"}), "Only 'code' view supports pprof output now."),
 )
 #: Types that write a file and need its name.
-_FILE_TYPES: Final = frozenset(row.name for row in OUTPUT_FILES)
+_FILE_TYPES: Final = frozenset(row.name for row in FILE_OUTPUT_TYPES)
 #: All types, and those of the TF profiler in the order of its error message.
 TYPES: Final = frozenset({STDOUT, NONE} | _FILE_TYPES)
 _TF_TYPES: Final = (FILE, NONE, PPROF, STDOUT, TIMELINE)
 #: All spellings of the option's value, for an error message.
 SPELLINGS: Final = (
-    f"{', '.join((STDOUT, NONE, *(row.spelling for row in OUTPUT_FILES[:-1])))} or {OUTPUT_FILES[-1].spelling}"
+    f"{', '.join((STDOUT, NONE, *(row.spelling for row in FILE_OUTPUT_TYPES[:-1])))}"
+    f" or {FILE_OUTPUT_TYPES[-1].spelling}"
 )
 
 
 def output_help(view: str) -> str:
     """Return the help of `-output` in ``view``."""
-    *most, last = (STDOUT, NONE, *(row.spelling + row.about for row in OUTPUT_FILES if view in row.views))
-    return f"{', '.join(most)}, or {last} ({STDOUT})."
+    file_choices = [row.spelling + row.remark for row in FILE_OUTPUT_TYPES if view in row.views]
+    *choices, last_choice = STDOUT, NONE, *file_choices
+    return f"{', '.join(choices)}, or {last_choice} ({STDOUT})."
 
 
 class InvalidOutputError(UsageError):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from .code import basename, forward_name
-from .inlined import inlined
+from .inlined import original_name
 from .nodes import Frame, Node
 
 Stack = tuple[Frame, ...]
@@ -26,14 +26,14 @@ def own_files(nodes: Iterable[Node]) -> list[str]:
     return list(dict.fromkeys(name for file in files if _is_own_file(file) and (name := basename(file))))
 
 
-def stacks_of(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
+def stack_lookup(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
     """Return a function that looks up the stack of one of ``nodes``.
 
     A gradient gets the stack of its forward op, since its own stack only shows the line that
     requested all gradients.
     """
     stacks = {node.name: node.facts.stack for node in nodes if node.facts.stack}
-    return lambda node: stacks.get(forward_name(inlined(node.name)) or "") or node.facts.stack
+    return lambda node: stacks.get(forward_name(original_name(node.name)) or "") or node.facts.stack
 
 
 def is_own(frame: Frame) -> bool:

@@ -52,7 +52,7 @@ class Parity(NamedTuple):
         return self._is_old
 
     @property
-    def contact(self) -> str:
+    def missing_time_hint(self) -> str:
         """What to do if accelerator time is missing, as the version words it."""
         return "consider filing a bug to xprof-dev@!" if self._is_old else "consider to post to discuss@tensorflow.org!"
 

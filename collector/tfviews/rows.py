@@ -7,21 +7,21 @@ from typing import Final, NamedTuple
 
 from .added import ADDED
 from .code import Call
-from .nodes import NOTHING, Node, Stats
+from .nodes import NO_STATS, Node, Stats
 from .op import OpTypeEntry, OpView
-from .own_files import is_own, own_line, stacks_of
+from .own_files import is_own, own_line, stack_lookup
 from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 
 #: An entry is shown if its share of the whole is at least 1 / SHARE_DIVISOR: 0.5 %.
 SHARE_DIVISOR: Final = 200
-#: A scope and its only child share a row if at most 1 / _REST_DIVISOR of the scope's numbers
+#: A scope and its only child share a row if at most 1 / _REMAINDER_DIVISOR of the scope's numbers
 #: are not in the child.
-_REST_DIVISOR: Final = 20
+_REMAINDER_DIVISOR: Final = 20
 
 #: Times in µs by node, one for each selected step.
 Times = dict[str, list[int]]
 #: Looks up the user's line that created a node.
-Line = Callable[[Node], str]
+LineLookup = Callable[[Node], str]
 
 
 class Row(NamedTuple):
@@ -46,17 +46,17 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VisibleRows:
-    """Rows in order, the whole for shares, and the numbers of hidden entries.
+    """Rows in order, and the numbers of hidden entries.
 
-    `nothing`: entries whose selected counters are all 0; `small`: entries below the limit;
-    `libraries`: calls in libraries.
+    `whole`: the total to which shares refer. `empty_count`: entries whose selected counters are all
+    0; `small_count`: entries below the limit; `library_count`: calls in libraries.
     """
 
     rows: tuple[Row, ...]
     whole: Stats
-    nothing: int = 0
-    small: int = 0
-    libraries: int = 0
+    empty_count: int = 0
+    small_count: int = 0
+    library_count: int = 0
 
 
 class Limit(NamedTuple):
@@ -103,13 +103,13 @@ class _TimeBreakdown:
                 sums[key] = sums.get(key, 0) + micros
         self._add(other.times)
 
-    def add(self, nodes: Iterable[Node], times: Times, line: Line) -> None:
+    def add(self, nodes: Iterable[Node], times: Times, line_of: LineLookup) -> None:
         """Add ``nodes``."""
         for node in nodes:
             micros = node.stats.micros
             if micros > 0:
                 self.ops[node.op] = self.ops.get(node.op, 0) + micros
-                if text := line(node):
+                if text := line_of(node):
                     self.lines[text] = self.lines.get(text, 0) + micros
             self._add(times.get(node.name, ()))
 
@@ -119,19 +119,19 @@ class _TimeBreakdown:
 
     def summary(self) -> tuple[str, str, Sequence[int]]:
         """Return the op type and the line with most of the time, and the times."""
-        return _most(self.ops), _most(self.lines), tuple(self.times)
+        return _heaviest(self.ops), _heaviest(self.lines), tuple(self.times)
 
 
-def _most(weights: dict[str, int]) -> str:
+def _heaviest(weights: dict[str, int]) -> str:
     return max(weights, key=weights.__getitem__, default="")
 
 
-def lines_of(nodes: Iterable[Node]) -> Line:
+def line_lookup(nodes: Iterable[Node]) -> LineLookup:
     """Return a function that looks up the user's line of one of ``nodes``.
 
     A gradient gets the line of its forward op.
     """
-    stack_of = stacks_of(nodes)
+    stack_of = stack_lookup(nodes)
     lines: dict[int, str] = {}  # by identity: nodes share their stacks and keep them alive
 
     def line(node: Node) -> str:
@@ -146,28 +146,28 @@ def lines_of(nodes: Iterable[Node]) -> Line:
 # -- the op view ----------------------------------------------------------------------------------
 
 
-def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> VisibleRows:
+def op_rows(view: OpView, times: Times, limit: Limit, line_of: LineLookup) -> VisibleRows:
     """Return a row for each op type above the limit, and a last row for all others.
 
     Op types whose selected counters are all 0 get no row. A single op type below the limit keeps
     its own row.
     """
-    nothing = [entry for entry in view.entries if limit.is_empty(entry.own)]
+    empty = [entry for entry in view.entries if limit.is_empty(entry.own)]
     small = [entry for entry in view.entries if limit.is_small(entry.own) and not limit.is_empty(entry.own)]
     if len(small) == 1:
         small = []  # its own row takes no more space than a row for the others
-    hidden = {id(entry) for entry in (*nothing, *small)}
-    rows = [_op_row(entry.name, [entry], times, line) for entry in view.entries if id(entry) not in hidden]
+    hidden = {id(entry) for entry in (*empty, *small)}
+    rows = [_op_row(entry.name, [entry], times, line_of) for entry in view.entries if id(entry) not in hidden]
     if small:
-        rows.append(_op_row(f"({len(small)} others)", small, times, line)._replace(line="", op=""))
-    return VisibleRows(tuple(rows), view.total, len(nothing), len(small))
+        rows.append(_op_row(f"({len(small)} others)", small, times, line_of)._replace(line="", op=""))
+    return VisibleRows(tuple(rows), view.total, len(empty), len(small))
 
 
-def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line: Line) -> Row:
+def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line_of: LineLookup) -> Row:
     breakdown = _TimeBreakdown()
     nodes = tuple(node for entry in entries for node in entry.nodes)
-    breakdown.add(nodes, times, line)
-    own = sum_of([NOTHING, *[entry.own for entry in entries]])
+    breakdown.add(nodes, times, line_of)
+    own = sum_of([NO_STATS, *[entry.own for entry in entries]])
     return Row(name, name, 0, own, own, nodes, len(nodes), True, *breakdown.summary())
 
 
@@ -182,12 +182,12 @@ def _is_own(branch: Branch) -> bool:
 class RowFilter(NamedTuple):
     """The rules that decide which entries of a tree get a row.
 
-    `own`: only the user's own calls get a row.
+    `own_only`: only the user's own calls get a row.
     """
 
     view: str
     limit: Limit
-    own: bool = False
+    own_only: bool = False
 
     def is_empty(self, branch: Branch) -> bool:
         """Return whether all selected counters of an entry are 0."""
@@ -195,7 +195,7 @@ class RowFilter(NamedTuple):
 
     def is_library_call(self, branch: Branch) -> bool:
         """Return whether an entry is hidden because it is a call in a library."""
-        return self.own and not _is_own(branch)
+        return self.own_only and not _is_own(branch)
 
     def keeps(self, branch: Branch) -> bool:
         """Return whether an entry gets a row."""
@@ -205,7 +205,9 @@ class RowFilter(NamedTuple):
         """Return whether nearly all of ``top`` is in ``child``, so that one row can show both."""
         if self.view != "scope" or not self.limit.counters:
             return False
-        return all((top.total[at] - child.total[at]) * _REST_DIVISOR <= top.total[at] for at in self.limit.counters)
+        return all(
+            (top.total[at] - child.total[at]) * _REMAINDER_DIVISOR <= top.total[at] for at in self.limit.counters
+        )
 
     def _numbers(self, branch: Branch) -> Stats:
         is_group = self.view == "graph" and branch.name == ADDED
@@ -213,99 +215,103 @@ class RowFilter(NamedTuple):
 
 
 class _Tree:
-    """A view's tree, reduced to entries with a row: parents first, each with its kept children."""
+    """The entries of a view, parents first.
+
+    `children`: for each entry with a row, the positions of the nearest entries with a row below it.
+    """
 
     def __init__(self, root: Branch, row_filter: RowFilter, order_by: str) -> None:
         self.branches = [root]
         self.parents = [-1]
-        self.kept = [True]
-        self.below: list[list[int]] = [[]]
-        above = [0]  # the nearest kept ancestor, or the entry itself
-        ahead = [(child, 0) for child in reversed(root.children)]
-        while ahead:
-            branch, parent = ahead.pop()
-            at, kept = len(self.branches), row_filter.keeps(branch)
+        self.has_row = [True]
+        self.children: list[list[int]] = [[]]
+        nearest_with_row = [0]  # of each entry: itself if it has a row, else the nearest ancestor that has one
+        pending = [(child, 0) for child in reversed(root.children)]
+        while pending:
+            branch, parent = pending.pop()
+            at, has_row = len(self.branches), row_filter.keeps(branch)
             self.branches.append(branch)
             self.parents.append(parent)
-            self.kept.append(kept)
-            self.below.append([])
-            above.append(at if kept else above[parent])
-            if kept:
-                self.below[above[parent]].append(at)
-            ahead.extend((child, at) for child in reversed(branch.children))
+            self.has_row.append(has_row)
+            self.children.append([])
+            nearest_with_row.append(at if has_row else nearest_with_row[parent])
+            if has_row:
+                self.children[nearest_with_row[parent]].append(at)
+            pending.extend((child, at) for child in reversed(branch.children))
         key = sort_key(order_by, occurrence=True)
         if key is not None:
-            for children in self.below:
+            for children in self.children:
                 children.sort(key=lambda at: key(self.branches[at]), reverse=True)
 
-    def summaries(self, times: Times, line: Line) -> list[tuple[str, str, Sequence[int]]]:
+    def summaries(self, times: Times, line_of: LineLookup) -> list[tuple[str, str, Sequence[int]]]:
         """Return op type, line and times of each entry, including all entries below it."""
         breakdowns = [_TimeBreakdown() for _ in self.branches]
         summaries: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
-        shown = {id(branch.entry) for branch in self.branches}
+        shown_ids = {id(branch.entry) for branch in self.branches}
         for at in range(len(self.branches) - 1, -1, -1):
             breakdown = breakdowns[at]
-            breakdown.add(self.branches[at].nodes, times, line)
-            for entry in _hidden_below(self.branches[at], shown):
-                breakdown.add(entry.nodes, times, line)
-            if self.kept[at]:
+            breakdown.add(self.branches[at].nodes, times, line_of)
+            for entry in _hidden_below(self.branches[at], shown_ids):
+                breakdown.add(entry.nodes, times, line_of)
+            if self.has_row[at]:
                 summaries[at] = breakdown.summary()
             if self.parents[at] >= 0:
                 breakdowns[self.parents[at]].merge(breakdown)
         return summaries
 
 
-def _hidden_below(branch: Branch, shown: Collection[int]) -> Iterator[AccountedNode]:
+def _hidden_below(branch: Branch, shown_ids: Collection[int]) -> Iterator[AccountedNode]:
     """Yield the entries in the total of ``branch`` that options such as -max_depth hide.
 
-    Entries below another shown entry are in the total of that entry. ``shown``: ids of the shown
-    entries.
+    Entries below another shown entry are in the total of that entry. ``shown_ids``: ids of the
+    shown entries.
     """
     if branch.entry is None or branch.total != branch.entry.total:  # the total covers shown entries only
         return
-    ahead = list(branch.entry.children)
-    while ahead:
-        entry = ahead.pop()
-        if id(entry) not in shown:
+    pending = list(branch.entry.children)
+    while pending:
+        entry = pending.pop()
+        if id(entry) not in shown_ids:
             yield entry
-            ahead.extend(entry.children)
+            pending.extend(entry.children)
 
 
-def tree_rows(view: TreeView, times: Times, row_filter: RowFilter, order_by: str, line: Line) -> VisibleRows:
+def tree_rows(view: TreeView, times: Times, row_filter: RowFilter, order_by: str, line_of: LineLookup) -> VisibleRows:
     """Return the rows of a tree, and the counts of hidden entries."""
     tree = _Tree(view.root, row_filter, order_by)
-    summaries, rows = tree.summaries(times, line), []
-    ahead = [(at, 0, "") for at in reversed(tree.below[0])]
-    while ahead:
-        at, depth, above = ahead.pop()
+    summaries, rows = tree.summaries(times, line_of), []
+    pending = [(at, 0, "") for at in reversed(tree.children[0])]
+    while pending:
+        at, depth, parent_prefix = pending.pop()
         top = tree.branches[at]
         top_summary = summaries[at]
-        while len(tree.below[at]) == 1 and row_filter.joins(top, tree.branches[tree.below[at][0]]):
-            at = tree.below[at][0]
-        branch, below = tree.branches[at], tree.below[at]
+        while len(tree.children[at]) == 1 and row_filter.joins(top, tree.branches[tree.children[at][0]]):
+            at = tree.children[at][0]
+        branch, children = tree.branches[at], tree.children[at]
         rows.append(
             Row(
-                branch.name.removeprefix(above),
+                branch.name.removeprefix(parent_prefix),
                 branch.name,
                 depth,
                 branch.own,
                 top.total,
                 branch.nodes,
                 branch.definitions,
-                not below,
-                *(_node_description(branch, top_summary, line) if row_filter.view == "graph" else top_summary),
+                not children,
+                *(_node_description(branch, top_summary, line_of) if row_filter.view == "graph" else top_summary),
             )
         )
         prefix = f"{branch.name}/" if row_filter.view == "scope" else ""
-        ahead.extend((child, depth + 1, prefix) for child in reversed(below))
-    hidden = [branch for branch, kept in zip(tree.branches, tree.kept, strict=True) if not kept]
-    libraries = sum(map(row_filter.is_library_call, hidden))
-    nothing = sum(row_filter.is_empty(branch) and not row_filter.is_library_call(branch) for branch in hidden)
-    return VisibleRows(tuple(rows), view.root.total, nothing, len(hidden) - nothing - libraries, libraries)
+        pending.extend((child, depth + 1, prefix) for child in reversed(children))
+    hidden = [branch for branch, has_row in zip(tree.branches, tree.has_row, strict=True) if not has_row]
+    library_count = sum(map(row_filter.is_library_call, hidden))
+    empty_count = sum(row_filter.is_empty(branch) and not row_filter.is_library_call(branch) for branch in hidden)
+    small_count = len(hidden) - empty_count - library_count
+    return VisibleRows(tuple(rows), view.root.total, empty_count, small_count, library_count)
 
 
 def _node_description(
-    branch: Branch, summary: tuple[str, str, Sequence[int]], line: Line
+    branch: Branch, summary: tuple[str, str, Sequence[int]], line_of: LineLookup
 ) -> tuple[str, str, Sequence[int]]:
     """Return op type, line and times of an entry of the graph view.
 
@@ -313,10 +319,10 @@ def _node_description(
     """
     if not branch.nodes or branch.name == ADDED:
         return "", "", summary[2]
-    return branch.nodes[0].op, line(branch.nodes[0]), summary[2]
+    return branch.nodes[0].op, line_of(branch.nodes[0]), summary[2]
 
 
-def with_rest(rows: VisibleRows, whole: Stats, limit: Limit) -> VisibleRows:
+def with_unattributed_row(rows: VisibleRows, whole: Stats, limit: Limit) -> VisibleRows:
     """Return ``rows`` with shares of ``whole``, and a row for nodes without a call.
 
     There is no such row if these nodes do not reach the limit.

@@ -5,7 +5,7 @@ from typing import Final
 
 from .account_filter import account_filter
 from .encoding import octets
-from .nodes import NOTHING, Node
+from .nodes import NO_STATS, Node
 from .options import Options
 from .parity import DEFAULT, Parity
 from .tree import AccountedNode, TreeView, root_of, tree_view
@@ -14,16 +14,16 @@ from .tree import AccountedNode, TreeView, root_of, tree_view
 SCOPE_TYPE: Final = "_kTFScopeParent"
 
 
-def _scopes(names: Iterable[str]) -> dict[str, str | None]:
+def _parent_scopes(names: Iterable[str]) -> dict[str, str | None]:
     """Return the parent scope of each of ``names`` and of their scopes, None at the top."""
-    scopes: dict[str, str | None] = {}
+    parents: dict[str, str | None] = {}
     for name in names:
         inner: str | None = name
-        while inner is not None and inner not in scopes:
+        while inner is not None and inner not in parents:
             outer, slash, _ = inner.rpartition("/")
-            scopes[inner] = outer if slash else None
-            inner = scopes[inner]
-    return scopes
+            parents[inner] = outer if slash else None
+            inner = parents[inner]
+    return parents
 
 
 def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
@@ -33,24 +33,24 @@ def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     """
     is_accounted = account_filter(options.account_type_regexes)
     nodes_by_name = {node.name: node for node in nodes}
-    scopes, ascii_only = _scopes(nodes_by_name), all(map(str.isascii, nodes_by_name))
-    scopes_accounted = is_accounted(Node("", SCOPE_TYPE, (), NOTHING))
-    below: dict[str | None, list[AccountedNode]] = {}
+    parents, ascii_only = _parent_scopes(nodes_by_name), all(map(str.isascii, nodes_by_name))
+    scopes_accounted = is_accounted(Node("", SCOPE_TYPE, (), NO_STATS))
+    children_by_scope: dict[str | None, list[AccountedNode]] = {}
     names = []
     for name in sorted(
-        scopes, key=None if ascii_only else octets, reverse=True
+        parents, key=None if ascii_only else octets, reverse=True
     ):  # a scope sorts before its descendants
         node = nodes_by_name.get(name)
         accounted = is_accounted(node) if node else scopes_accounted
-        children = below.pop(name, [])
+        children = children_by_scope.pop(name, [])
         if node and accounted:
             names.append(name)
         if accounted or children:
             children.reverse()
-            own, own_nodes = (node.stats, (node,)) if node else (NOTHING, ())
-            below.setdefault(scopes[name], []).append(
+            own, own_nodes = (node.stats, (node,)) if node else (NO_STATS, ())
+            children_by_scope.setdefault(parents[name], []).append(
                 AccountedNode(name, own, own_nodes, children, accounted=accounted)
             )
-    roots = below.pop(None, [])
+    roots = children_by_scope.pop(None, [])
     roots.reverse()
     return tree_view(root_of(roots), options, parity, nodes=len(nodes), accounted=frozenset(names))

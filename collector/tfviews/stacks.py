@@ -21,7 +21,7 @@ def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
     ``frames`` and ``nodes``: rows of FRAMES and STACKS in order of arrival. If nodes of several
     graphs have one name, the first is used. Equal stacks and equal frames are shared.
     """
-    by_number = _by_number(frames) if frames.num_rows else {}
+    by_number = _stacks_by_number(frames) if frames.num_rows else {}
     by_name: dict[str, tuple[Frame, ...]] = {}
     for name, graph, stack in row_tuples(nodes, "name", "graph", "stack"):
         if name not in by_name:
@@ -29,8 +29,8 @@ def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
     return by_name
 
 
-def _by_number(table: pa.Table) -> dict[int, tuple[Frame, ...]]:
-    """Return the frames of each stack, by graph * _STACKS + stack."""
+def _stacks_by_number(table: pa.Table) -> dict[int, tuple[Frame, ...]]:
+    """Return the frames of each stack, by graph * _STACKS_MAX + stack."""
     frames, frame_ids = _distinct_frames(table)
     rows = list(map(frames.__getitem__, integers(frame_ids)))
     graph, stack = (flat(table[name]).cast(pa.uint64()) for name in ("graph", "stack"))

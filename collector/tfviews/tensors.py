@@ -47,7 +47,7 @@ class Tensor:
         return text + _OMITTED if len(text) >= TEXT_MAX else text
 
 
-Values = Callable[[str], Tensor | None]
+ValueLookup = Callable[[str], Tensor | None]
 
 
 def no_value(_name: str) -> None:

@@ -6,7 +6,7 @@ from operator import add, lt
 from typing import Any, Final
 
 from .encoding import octets
-from .nodes import NOTHING, Node, Stats, signed
+from .nodes import NO_STATS, Node, Stats, wrap_int64
 from .options import MINIMA, Matcher, Options
 from .order import ordered
 from .parity import DEFAULT, Parity
@@ -20,7 +20,7 @@ _LIMIT: Final = 1 << 63
 class Branch:
     """One shown entry with its shown children, in order.
 
-    `own`: its own numbers; NOTHING for the root and for scopes that are not nodes. If the entry is
+    `own`: its own numbers; NO_STATS for the root and for scopes that are not nodes. If the entry is
     not accounted, they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`:
     the node itself, none for the root and for scopes that are not nodes; in the code view, the
     picked nodes of the call. `entry`: the accounted entry, for exports.
@@ -42,17 +42,18 @@ class TreeView:
 
     `nodes`: number of nodes; `accounted`: names of those that match -account_type_regexes;
     `unreached`: number of nodes in cycles without an outside consumer (graph view), or of gradient
-    nodes whose forward op has no stack (code view). `kept`: number of accounted entries, including
-    scopes and frames. Of these, `before` lie outside -start_name_regexes, `below` are too deep or
-    below a trimmed entry, `hidden` are hidden by minima or names, and `shown` are shown.
+    nodes whose forward op has no stack (code view). `accounted_entries`: number of accounted
+    entries, including scopes and frames. Of these, `outside_start` lie outside -start_name_regexes,
+    `cut_off` are too deep or below a trimmed entry, `hidden` are hidden by minima or names, and
+    `shown` are shown.
     """
 
     root: Branch
     nodes: int
     accounted: frozenset[str]
-    kept: int
-    before: int
-    below: int
+    accounted_entries: int
+    outside_start: int
+    cut_off: int
     hidden: int
     shown: int
     unreached: int = 0
@@ -89,7 +90,7 @@ class AccountedNode:
 
 def root_of(children: Sequence[AccountedNode]) -> AccountedNode:
     """Return the root above ``children``; it does not count in `definitions`."""
-    root = AccountedNode(ROOT, NOTHING, (), children, accounted=False)
+    root = AccountedNode(ROOT, NO_STATS, (), children, accounted=False)
     root.definitions -= 1
     return root
 
@@ -100,7 +101,7 @@ def sum_of(stats: Sequence[Stats]) -> Stats:
         map(add, *stats) if len(stats) == 2 else map(sum, zip(*stats, strict=True))
     )  # usually there are two, which `map` adds faster
     if min(columns) < -_LIMIT or max(columns) >= _LIMIT:
-        columns = list(map(signed, columns))
+        columns = list(map(wrap_int64, columns))
     return Stats._make(columns)
 
 
@@ -109,13 +110,13 @@ def start_entries(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -
     matches = Matcher(patterns)
     if matches.everything:
         return entries
-    matching, ahead = [], list(reversed(entries))
-    while ahead:
-        entry = ahead.pop()
+    matching, pending = [], list(reversed(entries))
+    while pending:
+        entry = pending.pop()
         if matches(entry.name):
             matching.append(entry)
         else:
-            ahead.extend(reversed(entry.children))
+            pending.extend(reversed(entry.children))
     return matching
 
 
@@ -124,18 +125,18 @@ def entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
 
     Minima of runs, parameters and float_ops apply to own numbers, the others to totals.
     """
-    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
-    filters_names = not show.everything or bool(options.hide_name_regexes)
+    matches_show, matches_hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
+    filters_names = not matches_show.everything or bool(options.hide_name_regexes)
     minima = dict(options.minima) | {"runs": options.min_occurrence}
     lower_bounds = tuple(minima[counter] for counter in Stats._fields)
 
-    def shown(entry: AccountedNode) -> bool:
+    def is_shown(entry: AccountedNode) -> bool:
         own, total = entry.own, entry.total
         if any(map(lt, own[:1] + total[1:-2] + own[-2:], lower_bounds)):
             return False
-        return not filters_names or (show(entry.name) and not hide(entry.name))
+        return not filters_names or (matches_show(entry.name) and not matches_hide(entry.name))
 
-    return shown
+    return is_shown
 
 
 def counter_of(order_by: str) -> int | None:
@@ -144,7 +145,7 @@ def counter_of(order_by: str) -> int | None:
 
 
 def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | None:
-    """Return the descending sort key of children; None to sort by name."""
+    """Return the key by which children are sorted in descending order; None to sort by name."""
     at = counter_of(order_by)
     if at is not None:
         return lambda branch: branch.total[at]
@@ -158,40 +159,40 @@ def _name_bytes(branch: Branch) -> bytes:
 
 
 class _Walk:
-    """The shown entries of a tree in preorder; `above`: the position in `shown` of each parent."""
+    """The shown entries of a tree in preorder; `parents`: the positions of their parents."""
 
     def __init__(
-        self, root: AccountedNode, options: Options, shown: Callable[[AccountedNode], bool], *, prunes: bool
+        self, root: AccountedNode, options: Options, is_shown: Callable[[AccountedNode], bool], *, prunes: bool
     ) -> None:
         self.shown: list[AccountedNode] = [root]
-        self.above: list[int] = [-1]
-        self.below = self.hidden = 0
+        self.parents: list[int] = [-1]
+        self.cut_off = self.hidden = 0
         matches_trim, max_depth, has_trims = (
             Matcher(options.trim_name_regexes, shortcut=False),
             options.max_depth,
             bool(options.trim_name_regexes),
         )
         starts = start_entries(root.children, options.start_name_regexes)
-        self.started = sum(entry.definitions for entry in starts)
+        self.entries_from_start = sum(entry.definitions for entry in starts)
         if has_trims and matches_trim(root.name):
-            self.below, starts = self.started, ()
-        ahead = [(entry, 2, 0) for entry in reversed(starts)]
-        while ahead:
-            entry, depth, above = ahead.pop()
+            self.cut_off, starts = self.entries_from_start, ()
+        pending = [(entry, 2, 0) for entry in reversed(starts)]
+        while pending:
+            entry, depth, parent = pending.pop()
             is_trimmed = has_trims and matches_trim(entry.name)
             if depth > max_depth or (prunes and is_trimmed):
-                self.below += entry.definitions
+                self.cut_off += entry.definitions
                 continue
-            if shown(entry):
-                self.above.append(above)
-                above = len(self.shown)
+            if is_shown(entry):
+                self.parents.append(parent)
+                parent = len(self.shown)
                 self.shown.append(entry)
             else:
                 self.hidden += 1
             if is_trimmed:
-                self.below += entry.definitions - 1
+                self.cut_off += entry.definitions - 1
             elif entry.children:
-                ahead.extend([(child, depth + 1, above) for child in reversed(entry.children)])
+                pending.extend([(child, depth + 1, parent) for child in reversed(entry.children)])
 
 
 def tree_view(
@@ -202,25 +203,25 @@ def tree_view(
     nodes: int,
     accounted: frozenset[str],
     unreached: int = 0,
-    shown: Callable[[AccountedNode], bool] | None = None,
+    is_shown: Callable[[AccountedNode], bool] | None = None,
     occurrence: bool = False,
     displayed_only: bool | None = None,
     prunes: bool = False,
 ) -> TreeView:
     """Filter an accounted tree by the options.
 
-    ``shown``: the filter, by default that of scope and graph view. ``occurrence``: whether
+    ``is_shown``: the filter, by default that of scope and graph view. ``occurrence``: whether
     -order_by occurrence is supported. ``displayed_only``: whether totals cover shown entries only;
     the default is -account_displayed_op_only. ``prunes``: remove trimmed and too deep entries with
     all below them, as in the code view.
     """
-    walk = _Walk(root, options, shown or entry_filter(options), prunes=prunes)
+    walk = _Walk(root, options, is_shown or entry_filter(options), prunes=prunes)
     key, unsorted = sort_key(options.order_by, occurrence=occurrence), not options.order_by
     recounts = options.account_displayed_op_only if displayed_only is None else displayed_only
-    below: dict[int, list[Branch]] = {}
+    children_by_parent: dict[int, list[Branch]] = {}
     branch = None
     for at in range(len(walk.shown) - 1, -1, -1):  # descendants come after their ancestors
-        entry, children = walk.shown[at], below.pop(at, None) or []
+        entry, children = walk.shown[at], children_by_parent.pop(at, None) or []
         children.reverse()
         total, definitions = entry.total, entry.definitions
         if recounts:
@@ -229,15 +230,15 @@ def tree_view(
         if len(children) > 1 and not unsorted:
             children = ordered(children, key or _name_bytes, descending=key is not None, parity=parity)
         branch = Branch(entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, tuple(children), entry)
-        below.setdefault(walk.above[at], []).append(branch)
+        children_by_parent.setdefault(walk.parents[at], []).append(branch)
     assert branch is not None
     return TreeView(
         root=branch,
         nodes=nodes,
         accounted=accounted,
-        kept=root.definitions,
-        before=root.definitions - walk.started,
-        below=walk.below,
+        accounted_entries=root.definitions,
+        outside_start=root.definitions - walk.entries_from_start,
+        cut_off=walk.cut_off,
         hidden=walk.hidden,
         shown=len(walk.shown) - 1,
         unreached=unreached,

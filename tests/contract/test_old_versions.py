@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from contract.make_old_samples import op_rows
-from fakes import stored
+from fakes import random_rows
 from pyarrow import parquet
 from tfprof.agent import old_channels
 from tfprof.agent.channels import ChannelReader
@@ -130,7 +130,7 @@ def test_writing_to_a_store_of_the_last_release_gives_it_this_version(tmp_path: 
 
 
 SEALED, LOGGED = f"{0x23:016x}", f"{0x24:016x}"
-BASES = {trace: stored.BASE_NS + trace % 4 for trace in range(12)}
+BASES = {trace: random_rows.BASE_NS + trace % 4 for trace in range(12)}
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def _append(path: Path, uid: str, first: int) -> list[dict[str, int]]:
     rows = op_rows(first)
     with contextlib.closing(LocalStoreWriter(path, "host")) as writer:
         job = writer.job(int(uid, 16))
-        job.append({"ops": stored.table("ops", rows), "traces": stored.traces(first, 4)})
+        job.append({"ops": random_rows.table("ops", rows), "traces": random_rows.traces(first, 4)})
         job.close("ended")
     return rows
 
@@ -156,26 +156,26 @@ def test_rollups_of_the_last_release_are_read_and_merged(traced: Path) -> None:
     assert "histogram" in parquet.read_schema(total).names
     rows = [*op_rows(0), *op_rows(4)]
     job = LocalStore(str(traced)).job(SEALED)
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
     for traces in (range(4), range(2, 7)):
         rows_of_traces = [row for row in rows if row["trace"] in traces]
-        assert job.rollup(traces).to_pylist() == stored.plain_rollup(rows_of_traces, BASES, before=rows)
+        assert job.rollup(traces).to_pylist() == random_rows.plain_rollup(rows_of_traces, BASES, before=rows)
     rows += _append(traced, SEALED, 8)
     (total,) = traced.glob(f"jobs/{SEALED}/total-*.parquet")
     assert parquet.read_schema(total).names == ROLLUP.names
-    assert LocalStore(str(traced)).job(SEALED).rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+    assert LocalStore(str(traced)).job(SEALED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
 
 
 def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(traced: Path) -> None:
     """Rows of `ops` in such a log have more columns than those of this version."""
     job = LocalStore(str(traced)).job(LOGGED)
     rows = op_rows(0)
-    assert job.table("ops").equals(stored.table("ops", rows))
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+    assert job.table("ops").equals(random_rows.table("ops", rows))
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
     rows += _append(traced, LOGGED, 4)
     job = LocalStore(str(traced)).job(LOGGED)
     assert (job.info.sealed, job.table("traces")["trace"].to_pylist()) == (1, [*range(8)])
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
 
 
 def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_retry(
@@ -188,9 +188,9 @@ def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_r
         patch.setattr(writer_module, "seal", fail)
         with pytest.raises(StoreError, match="store-full"):
             _append(traced, LOGGED, 4)
-    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == stored.plain_rollup(op_rows(0), BASES)
+    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(op_rows(0), BASES)
     rows = op_rows(0) + _append(traced, LOGGED, 4)
-    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == stored.plain_rollup(rows, BASES)
+    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
 
 
 def test_an_empty_log_of_the_last_release_is_replaced(traced: Path) -> None:
@@ -212,4 +212,4 @@ def test_sql_reads_segments_of_both_releases_together(traced: Path) -> None:
 def test_a_log_of_the_last_release_is_read_from_an_append_on(traced: Path) -> None:
     (path,) = traced.glob(f"jobs/{LOGGED}/wal-*.log")
     contents = wal.read_from(path, wal.HEADER.size)
-    assert contents.table("ops").equals(stored.table("ops", op_rows(0)))
+    assert contents.table("ops").equals(random_rows.table("ops", op_rows(0)))

@@ -13,10 +13,10 @@ JOBS = ROOT / "tests/integration/jobs"
 LAUNCH = 0x1234
 
 
-def environment(folder=None, *, fake=False, armed=True, **more):
+def environment(folder=None, *, fake=False, armed=True, **variables):
     """Return the environment of a job that is armed for the launch folder ``folder``.
 
-    ``fake`` puts the fake TensorFlow on its path; ``more`` are variables to add.
+    ``fake`` puts the fake TensorFlow on its path; ``variables`` are added.
     """
     result = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
     result["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -27,19 +27,19 @@ def environment(folder=None, *, fake=False, armed=True, **more):
         result["TFPROF_DEBUG"] = "1"
     if path:
         result["PYTHONPATH"] = os.pathsep.join(path)
-    return {**result, **more}
+    return {**result, **variables}
 
 
 class ArmedJob:
     """A running job that prints ``ready`` when its channel can be read, and waits for a line."""
 
-    def __init__(self, python, script, folder, *arguments, fake=False, **more):
+    def __init__(self, python, script, folder, *arguments, fake=False, **variables):
         (Path(folder) / "announce").mkdir(exist_ok=True, parents=True)
         self.folder = Path(folder)
         command = [str(python), "-W", "ignore", str(script), *arguments]
         self.process = subprocess.Popen(
             command,
-            env=environment(folder, fake=fake, **more),
+            env=environment(folder, fake=fake, **variables),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -70,7 +70,7 @@ class ArmedJob:
 
     def reader(self):
         """Open the job's only channel."""
-        return ChannelReader.of(self.pid)
+        return ChannelReader.of_process(self.pid)
 
     def channels(self):
         """Return the paths of the job's open channels."""
@@ -93,11 +93,11 @@ class ArmedJob:
         return self.process.returncode, self.output, error
 
 
-def run_unarmed(python, script, *arguments, **more):
+def run_unarmed(python, script, *arguments, **variables):
     """Run the job without the shim and return (status, stdout lines, stderr)."""
     completed = subprocess.run(
         [str(python), "-W", "ignore", str(script), *arguments],
-        env=environment(armed=False, **more),
+        env=environment(armed=False, **variables),
         input="\n" * 8,
         capture_output=True,
         text=True,

@@ -26,11 +26,15 @@ RATE, TICK_S = 20, 2.0
 HOST = socket.gethostname()
 
 
-def steps_of(number: int, at_ns: int, seconds: float, *, late: bool) -> Iterator[dict[str, int]]:
-    """Yield the spans of one job for ``seconds`` from ``at_ns``; ``late`` jobs are slow or idle."""
-    if number == STARTING or (number == IDLE and late):
+def steps_of(number: int, at_ns: int, seconds: float, *, is_recent: bool) -> Iterator[dict[str, int]]:
+    """Yield the spans of one job for ``seconds`` from ``at_ns``.
+
+    ``is_recent``: whether this time is at most 30 seconds ago, so that SLOW and IDLE are slow and
+    idle.
+    """
+    if number == STARTING or (number == IDLE and is_recent):
         return
-    rate = RATE // 4 if number == SLOW and late else RATE
+    rate = RATE // 4 if number == SLOW and is_recent else RATE
     for step in range(int(rate * seconds)):
         start = at_ns + int(step / rate * SECOND)
         duration = int(0.9 / rate * SECOND) + (step * 7919 + number) % 997 * 1000
@@ -53,16 +57,16 @@ def samples_of(number: int, at_ns: int, seconds: float) -> Iterator[dict[str, fl
         }
 
 
-def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, late: bool) -> None:
+def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, is_recent: bool) -> None:
     """Append the spans, samples and counters of one job for ``seconds`` from ``at_ns``."""
-    spans = list(steps_of(number, at_ns, seconds, late=late))
+    spans = list(steps_of(number, at_ns, seconds, is_recent=is_recent))
     job.append({"samples": rows("samples", samples_of(number, at_ns, seconds))})
     if spans:
         job.append({"spans": rows("spans", spans)})
-        counted = job.info.counters.get("counts", {}).get("batch", 0) + len(spans)
+        step_count = job.info.counters.get("counts", {}).get("batch", 0) + len(spans)
         step_ns = job.info.counters.get("times", {}).get("batch", 0) + sum(row["total_ns"] for row in spans)
         counters = {
-            "counts": {"batch": counted},
+            "counts": {"batch": step_count},
             "times": {"batch": step_ns},
             "step_ns": step_ns,
             "self_ns": step_ns // 200,
@@ -80,8 +84,8 @@ def main(path: str, jobs: int, past: int) -> None:
         identity = {"name": f"train_{number % 7}.py", "user": "ada", "host": HOST, "pid": 4000 + number}
         identity |= {"framework": "tensorflow", "framework_version": "2.21.0"}
         job.identity({**identity, "created_real_ns": now - past * SECOND, "launch": f"{number // 2:016x}"})
-        append(job, number, now - past * SECOND, past - 30, late=False)
-        append(job, number, now - 30 * SECOND, 30, late=True)
+        append(job, number, now - past * SECOND, past - 30, is_recent=False)
+        append(job, number, now - 30 * SECOND, 30, is_recent=True)
         writers.append(job)
     host = store.host(HOST)
     store.tick(time.monotonic())
@@ -90,7 +94,7 @@ def main(path: str, jobs: int, past: int) -> None:
     while not select.select([0], [], [], TICK_S)[0] or os.read(0, 1):
         now = time.time_ns()
         for number, job in enumerate(writers):
-            append(job, number, last, (now - last) / SECOND, late=True)
+            append(job, number, last, (now - last) / SECOND, is_recent=True)
         sample = {"t_ns": now, "cpus": 8, "cpu_busy_s": now / SECOND * 3 % 10**6, "load_1m": 3.5}
         host.append({"host_samples": rows("host_samples", [sample | {"memory_total_bytes": 64 * 10**9}])})
         store.tick(time.monotonic())

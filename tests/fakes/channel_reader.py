@@ -25,7 +25,7 @@ class ChannelReader:
         self.spans = []
 
     @classmethod
-    def of(cls, pid):
+    def of_process(cls, pid):
         """Open the only channel of process ``pid``."""
         paths = channels(pid)
         assert len(paths) == 1, paths

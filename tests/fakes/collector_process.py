@@ -65,13 +65,16 @@ class CollectorProcess:
 
 
 class StepStream:
-    """Sends ``count`` traced steps of one job until all are acked; a message has ``each`` steps."""
+    """Sends ``count`` traced steps of one job until all are acked.
+
+    A message has ``steps_per_message`` steps.
+    """
 
     IN_FLIGHT = 40
 
-    def __init__(self, place, uid, count, each=3):
+    def __init__(self, place, uid, count, steps_per_message=3):
         self.agent = WireAgent(place)
-        self.uid, self.count, self.each = uid, count, each
+        self.uid, self.count, self.steps_per_message = uid, count, steps_per_message
         self.acked = self.sent = 0  # after a stall or a pause `sent` goes back to `acked`
         self._last_sent = 0  # the last step that was ever sent: the collector may have stored it
         self.stalls = []
@@ -92,7 +95,7 @@ class StepStream:
             self._last_answer = now
         while self._collector and now > self._paused_until and self._may_send():
             first = self.sent + 1
-            last = min(self.sent + self.each, self.count)
+            last = min(self.sent + self.steps_per_message, self.count)
             steps = [
                 (layout.RUN_METADATA, run_metadata([b"n%d:Add" % (number % 7)])) for number in range(first, last + 1)
             ]
@@ -120,7 +123,7 @@ class StepStream:
         return self.count
 
     def _may_send(self):
-        return self.sent < self.count and self.sent - self.acked < self.IN_FLIGHT * self.each
+        return self.sent < self.count and self.sent - self.acked < self.IN_FLIGHT * self.steps_per_message
 
     def _send(self, head, body):
         try:

@@ -12,7 +12,7 @@ def cpu_s(pid: int) -> float:
 
 def cpu_shares(*pids: int, window_s: float = WINDOW_S) -> list[float]:
     """Return the share of a core that each process uses during the next ``window_s`` seconds."""
-    before, began = [cpu_s(pid) for pid in pids], time.monotonic()
+    before, start = [cpu_s(pid) for pid in pids], time.monotonic()
     time.sleep(window_s)
-    elapsed = time.monotonic() - began
+    elapsed = time.monotonic() - start
     return [(cpu_s(pid) - used) / elapsed for pid, used in zip(pids, before, strict=True)]

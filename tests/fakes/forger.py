@@ -20,7 +20,7 @@ from fakes.mutations import BODIES, EDGES, Mutator
 from tfprof.formats import layout
 
 #: Number of channels of one child. The agent accepts at most 16 of a process.
-CHANNELS_EACH = 12
+CHANNELS_PER_CHILD = 12
 #: Maximum number of concurrent children.
 CHILDREN_MAX = 2
 TIMEOUT_S = 20.0
@@ -62,22 +62,22 @@ class ForgedChannel:
         for _ in range(self.rng.choice([1, 20, 200])):
             self.channel.put_span(self.rng.randrange(1 << 20))
 
-    def _position(self):
+    def _corrupt_position(self):
         at = self.rng.choice(_POSITIONS)
         (value,) = struct.unpack_from("<Q", self.channel.map, at)
         self._write(at, (value + self.rng.choice([-64, -8, -1, 1, 7, 8, 60, 4096, 1 << 20, 1 << 30])) % (1 << 64))
 
-    def _word(self):
+    def _corrupt_word(self):
         self._write(self.rng.choice(_WORDS), self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
 
     def _write(self, at, value):
         struct.pack_into("<Q", self.channel.map, at, value)
 
-    def _page(self):
+    def _corrupt_page(self):
         page = bytes(self.mutator.corrupted(self.channel.map[: layout.PAGE]))[: layout.PAGE]
         self.channel.map[: len(page)] = page
 
-    def _hello(self):
+    def _corrupt_hello(self):
         values = {
             "name": "forged.py",
             "trace": "all",
@@ -92,24 +92,24 @@ class ForgedChannel:
         size = self.rng.choice([len(text)] * 5 + list(EDGES))
         self.channel.set(hello_generation=min(generation, 2**64 - 1), hello_size=size)
 
-    def _span(self):
+    def _corrupt_span(self):
         slot = self.channel.word("span_head") + self.rng.randrange(-3, 3)
         at = layout.SPANS_AT + slot % layout.SPAN_COUNT * layout.SPAN_SIZE + 8 * self.rng.randrange(8)
         self._write(at, self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
         head = self.channel.word("span_head") + self.rng.choice([0, 1, 1, 30])
         self.channel.set(span_head=min(head, 2**64 - 1))
 
-    def _record(self):
+    def _corrupt_record(self):
         at = (self.channel.word("tail") + 4 * self.rng.randrange(40)) % self.channel.ring
         data = struct.pack("<Q", self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
         os.pwrite(self.channel.fd, data[: self.channel.ring - at], layout.RING_AT + at)
 
-    def _file(self):
+    def _resize_file(self):
         size = self.rng.choice([0, 1, layout.PAGE, layout.RING_AT, layout.RING_AT + self.channel.ring * 2])
         with contextlib.suppress(OSError):
             os.ftruncate(self.channel.fd, size)
 
-    def _hole(self):
+    def _punch_hole(self):
         at = self.rng.choice([0, layout.HELLO_AT, layout.SPANS_AT, layout.RING_AT])
         ctypes.CDLL(None).fallocate(
             self.channel.fd, _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(self.rng.choice([1, 4096, 1 << 20]))
@@ -117,27 +117,27 @@ class ForgedChannel:
 
     CORRUPTIONS = (
         *[_put, _put_corrupted, _put_spans] * 3,
-        *[_position, _word, _hello, _span, _record] * 2,
-        _page,
-        _file,
-        _hole,
+        *[_corrupt_position, _corrupt_word, _corrupt_hello, _corrupt_span, _corrupt_record] * 2,
+        _corrupt_page,
+        _resize_file,
+        _punch_hole,
     )
 
 
 def forge(folder, launch, seed, seconds):
-    """Make CHANNELS_EACH channels, wait until all are opened, and corrupt them for ``seconds``.
+    """Make the channels of one child, wait until all are opened, and corrupt them for ``seconds``.
 
     Return how many were opened.
     """
     rng = random.Random(seed)
-    forged = [ForgedChannel(folder, launch, rng) for _ in range(CHANNELS_EACH)]
+    channels = [ForgedChannel(folder, launch, rng) for _ in range(CHANNELS_PER_CHILD)]
     deadline = time.monotonic() + TIMEOUT_S
-    while not all(channel.is_opened for channel in forged) and time.monotonic() < deadline:
+    while not all(channel.is_opened for channel in channels) and time.monotonic() < deadline:
         time.sleep(0.02)
-    opened = sum(channel.is_opened for channel in forged)
+    opened = sum(channel.is_opened for channel in channels)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        for channel in forged:
+        for channel in channels:
             # The writer reads corrupt words, too.
             with contextlib.suppress(struct.error, OverflowError, ValueError, OSError):
                 for _ in range(rng.choice([0, 1, 1, 3])):
@@ -155,7 +155,7 @@ def main():
         float(sys.argv[5]),
     )
     running = 0
-    for number in range(-(-count // CHANNELS_EACH)):
+    for number in range(-(-count // CHANNELS_PER_CHILD)):
         if running == CHILDREN_MAX:
             os.wait()
             running -= 1

@@ -1,6 +1,6 @@
 """Scripts that share one import of TensorFlow: each runs in a process forked after the import.
 
-They suit scripts whose result does not depend on how their process started.
+Use them for scripts whose result does not depend on how their process started.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Self
 
 import psutil
 
-SERVER = Path(__file__).with_name("forking.py")
+SERVER = Path(__file__).with_name("fork_server.py")
 #: Process ids of the servers, which outlive single tests.
 SERVER_PIDS: set[int] = set()
 
 
-class Ended(NamedTuple):
-    """The end of a script; a negative ``status`` is the negated number of a signal."""
+class ScriptResult(NamedTuple):
+    """The result of a script; a negative ``status`` is the negated number of a signal."""
 
     pid: int
     status: int
@@ -27,18 +27,22 @@ class Ended(NamedTuple):
     errors: str
 
 
-class Running:
+class RunningScript:
     """A running script; ``output`` has its printed lines, except ``ready``."""
 
     def __init__(
-        self, server: "subprocess.Popen[str]", script: Path, arguments: Sequence[object], more: Mapping[str, Any]
+        self,
+        server: "subprocess.Popen[str]",
+        script: Path,
+        arguments: Sequence[object],
+        request_fields: Mapping[str, Any],
     ) -> None:
         self.output: list[str] = []
         self._server = server
         with tempfile.NamedTemporaryFile(delete=False) as errors:
             self._errors = Path(errors.name)
         request = {"script": str(script), "arguments": list(map(str, arguments)), "errors": str(self._errors)}
-        self._write(json.dumps({**request, **more}))
+        self._write(json.dumps({**request, **request_fields}))
         word, _, pid = self._line().partition(" ")
         assert word == "forked", word
         self.pid = int(pid)
@@ -54,7 +58,7 @@ class Running:
         """Let the script continue after ``ready``."""
         self._write("")
 
-    def finish(self) -> Ended:
+    def finish(self) -> ScriptResult:
         """Wait until the script ends; let it continue whenever it prints ``ready``."""
         while not (line := self._line()).startswith("ended "):
             if line == "ready":
@@ -63,7 +67,7 @@ class Running:
                 self.output.append(line)
         errors = self._errors.read_text(errors="replace")
         self._errors.unlink()
-        return Ended(self.pid, int(line.split()[1]), self.output, errors)
+        return ScriptResult(self.pid, int(line.split()[1]), self.output, errors)
 
     def _write(self, line: str) -> None:
         assert self._server.stdin is not None
@@ -111,16 +115,20 @@ class Forks:
             self._process.communicate()
         SERVER_PIDS.discard(self._process.pid)
 
-    def start(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Running:
+    def start(
+        self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str
+    ) -> RunningScript:
         """Start a script in ``folder``, with ``environment`` added; the script before has ended."""
-        return Running(self._process, Path(script), arguments, {"folder": str(folder), "environment": environment})
+        return RunningScript(
+            self._process, Path(script), arguments, {"folder": str(folder), "environment": environment}
+        )
 
-    def run(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Ended:
+    def run(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> ScriptResult:
         """Run a script to its end."""
         return self.start(script, *arguments, folder=folder, **environment).finish()
 
     def output(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> list[str]:
         """Run a script that must exit with 0; return its printed lines."""
-        ended = self.run(script, *arguments, folder=folder, **environment)
-        assert not ended.status, f"{script} ended with {ended.status}: {ended.errors[-2000:]}"
-        return ended.output
+        result = self.run(script, *arguments, folder=folder, **environment)
+        assert not result.status, f"{script} ended with {result.status}: {result.errors[-2000:]}"
+        return result.output

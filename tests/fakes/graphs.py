@@ -84,7 +84,7 @@ def row(name: str, *outputs: Dims, runs: int = 1, output_bytes: int = 0) -> Exec
     return ExecutionRow(name, signature(*outputs), output_bytes, runs)
 
 
-def alike(traces: int, *rows: ExecutionRow) -> EquivalentSteps:
+def equivalent_steps(traces: int, *rows: ExecutionRow) -> EquivalentSteps:
     """Return traces with the same rows."""
     return EquivalentSteps(traces, rows)
 

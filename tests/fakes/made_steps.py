@@ -5,30 +5,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from fakes.made_store import MS, START_NS, rows, traced, write_job
+from fakes.made_store import MS, START_NS, rows, trace_tables, write_job
 from fakes.nodes import CPU
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
-class Ran(NamedTuple):
+class Execution(NamedTuple):
     """One execution; times are in µs, ``start_us`` from the start of its step.
 
-    ``kept``: bytes that it still holds at its end. ``in_use``: bytes in use in the GPU's allocator
-    then.
+    ``held_bytes``: bytes that it still holds at its end. ``in_use``: bytes in use in the GPU's
+    allocator at that time.
     """
 
     name: str
     start_us: int
-    took_us: int
+    duration_us: int
     device: str = CPU
-    kept: int = 0
+    held_bytes: int = 0
     in_use: int = 0
     thread: int = 1
 
 
-def run_metadata(executions: Iterable[Ran], step_start_ns: int) -> bytes:
+def run_metadata(executions: Iterable[Execution], step_start_ns: int) -> bytes:
     """Return the RunMetadata of one step."""
     message = RunMetadata()
     message.step_stats.SetInParent()
@@ -40,18 +40,18 @@ def run_metadata(executions: Iterable[Ran], step_start_ns: int) -> bytes:
         stats = devices[execution.device].node_stats.add(
             node_name=execution.name.encode(),
             all_start_micros=start_us,
-            op_end_rel_micros=execution.took_us,
-            all_end_rel_micros=execution.took_us,
+            op_end_rel_micros=execution.duration_us,
+            all_end_rel_micros=execution.duration_us,
             all_start_nanos=1000 * start_us,
-            op_end_rel_nanos=1000 * execution.took_us,
-            all_end_rel_nanos=1000 * execution.took_us,
+            op_end_rel_nanos=1000 * execution.duration_us,
+            all_end_rel_nanos=1000 * execution.duration_us,
             thread_id=execution.thread,
         )
-        if execution.kept or execution.in_use:
+        if execution.held_bytes or execution.in_use:
             stats.memory.add(
                 allocator_name=b"GPU_0_bfc" if execution.in_use else b"cpu",
-                total_bytes=execution.kept,
-                live_bytes=execution.kept,
+                total_bytes=execution.held_bytes,
+                live_bytes=execution.held_bytes,
                 allocator_bytes_in_use=execution.in_use,
             )
     return message.SerializeToString()
@@ -69,7 +69,7 @@ def graph(ops: Mapping[str, str], **data_format: str) -> bytes:
 
 def made_job(
     store: Path,
-    steps: Sequence[Iterable[Ran]],
+    steps: Sequence[Iterable[Execution]],
     graph_def: bytes = b"",
     *,
     step_ms: float = 1.0,
@@ -81,7 +81,7 @@ def made_job(
     """
     starts = [START_NS + int(number * 2 * step_ms * MS) for number in range(len(steps))]
     parts = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
-    tables_of_traces: dict[str, Any] = traced(graph_def, parts)
+    tables_of_traces: dict[str, Any] = trace_tables(graph_def, parts)
     traces = tables_of_traces["traces"].to_pylist()
     for number, (trace, start) in enumerate(zip(traces, starts, strict=True)):
         trace |= {"step": number + 1, "start_ns": start, "duration_ns": int(step_ms * MS)}

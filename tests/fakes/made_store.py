@@ -69,7 +69,7 @@ def _empty(kind: Any) -> Any:
     return False if pa.types.is_boolean(kind) else 0
 
 
-def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:
+def trace_tables(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:
     """Return the tables that a graph and the RunMetadata of steps 0, 1, … decode to."""
     interner = Interner()
     steps = decoder("auto").run_metadata(parts, range(len(parts)), interner)

@@ -18,7 +18,7 @@ def node(name: str, op: str, device: str = CPU.lower(), **stats: int) -> Node:
     return Node(name, op, (device,) if device else (), Stats(**stats))
 
 
-def made_in(node: Node, *stack: Frame) -> Node:
+def with_stack(node: Node, *stack: Frame) -> Node:
     """Return ``node`` with ``stack`` as the Python stack that created it."""
     return node._replace(facts=replace(node.facts, stack=stack))
 

@@ -8,10 +8,10 @@ Result = TypeVar("Result")
 INTERVAL_S = 0.02
 
 
-def until(condition: Callable[[], Result], what: str = "the condition", patience_s: float = 90.0) -> Result:
+def until(condition: Callable[[], Result], description: str = "the condition", patience_s: float = 90.0) -> Result:
     """Call ``condition`` until its result is true, and return that; fail after ``patience_s``."""
     deadline = time.monotonic() + patience_s
     while not (result := condition()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"waited in vain for {description}"
         time.sleep(INTERVAL_S)
     return result

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fakes.forks import Ended, Forks
+from fakes.forks import Forks, ScriptResult
 from fakes.polling import until
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
@@ -10,34 +10,34 @@ PATIENCE_S = 60.0
 TRIES = 3
 
 
-class Profiled:
-    """Runs scripts by ``forks``, each as a job in ``store``; ``uid`` is the id of the last job."""
+class ProfiledScripts:
+    """Runs scripts in ``forks``, each as a job in ``store``; ``uid`` is the id of the last job."""
 
     def __init__(self, store: Path, forks: Forks) -> None:
         self.store = store
         self.uid = ""
         self._forks = forks
 
-    def run(self, trace: str, script: str | Path, *arguments: object) -> Ended:
+    def run(self, trace: str, script: str | Path, *arguments: object) -> ScriptResult:
         """Run a script with the policy ``trace``; wait until the job has ended in the store.
 
         If a small step reached the time limit of a recording, since the machine is busy, the script
         is run again.
         """
         for _ in range(TRIES):
-            ended = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
-            job = self._stored(ended.pid)
+            result = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
+            job = self._wait_for_job(result.pid)
             self.uid = job.info.hex
             if "window-too-long" not in job.table("events").column("slug").to_pylist():
                 break
-        return ended
+        return result
 
     @property
     def job(self) -> LocalJob:
         """The last job in the store."""
         return LocalStore(self.store).job(self.uid)
 
-    def _stored(self, pid: int) -> LocalJob:
+    def _wait_for_job(self, pid: int) -> LocalJob:
         def ended_job() -> LocalJob | None:
             jobs = LocalStore(self.store).jobs() if (self.store / "store.json").exists() else []
             ended_jobs = (job for job in jobs if job.info.identity["pid"] == pid and job.info.state != "running")

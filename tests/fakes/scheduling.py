@@ -8,7 +8,7 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 #: Files of integration tests that use less than half a processor.
-WAITING = frozenset(
+WAITING_FILES = frozenset(
     f"tests/integration/{name}.py"
     for name in (
         "test_advice_jobs",
@@ -27,15 +27,15 @@ WAITING = frozenset(
 )
 #: The file that takes longest. It begins early, so that no worker is left alone with it at the end.
 LONGEST = "tests/matrix/test_matrix.py"
-LEAST_WORKERS = 3  # with fewer workers, the files keep their order
+WORKERS_MIN = 3  # with fewer workers, the files keep their order
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """The scheduler of `--dist loadfile`, with a worker for files that mostly wait."""
 
     def _assign_work_unit(self, node: Any) -> None:
-        waits = node is self.nodes[-1] and len(self.nodes) >= LEAST_WORKERS
-        files = (file for file in self.workqueue if (file in WAITING) == waits)
+        waits = node is self.nodes[-1] and len(self.nodes) >= WORKERS_MIN
+        files = (file for file in self.workqueue if (file in WAITING_FILES) == waits)
         file = LONGEST if LONGEST in self.workqueue and not waits else next(files, None)
         if file is not None:
             self.workqueue.move_to_end(file, last=False)

@@ -105,9 +105,9 @@ RUN_METADATA = message(*with_any(chunk(1, STEP_STATS)), max_size=3)
 
 
 @st.composite
-def damaged(draw, whole):
-    """Return ``whole`` with a few bytes overwritten, inserted or removed, or its end cut off."""
-    data = bytearray(whole)
+def damaged(draw, original):
+    """Return ``original`` with a few bytes overwritten, inserted or removed, or its end cut off."""
+    data = bytearray(original)
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, max(0, len(data) - 1)))
         match draw(st.sampled_from(["set", "insert", "remove", "cut"])):

@@ -25,9 +25,9 @@ def queued_s(*pids: int) -> float:
 class Waits:
     """Waits of a job for the daemons ``pids``; the longest is in `slowest_s` (seconds).
 
-    A wait is without the time in which the daemons wait for a processor, since that depends on the
+    A wait excludes the time in which the daemons wait for a processor, since that depends on the
     load of the machine. It is at least the CPU time that they use meanwhile. `slowest_wall_s` is
-    the longest wait with that time.
+    the longest wait including that time.
     """
 
     def __init__(self, *pids: int) -> None:
@@ -35,13 +35,13 @@ class Waits:
         self.slowest_s = self.slowest_wall_s = 0.0
 
     @contextlib.contextmanager
-    def measured(self) -> Iterator[None]:
+    def measure(self) -> Iterator[None]:
         """Measure one wait."""
-        began, queued_before_s, cpu_before_s = time.monotonic(), self._queued_s(), self._cpu_s()
+        start, queued_before_s, cpu_before_s = time.monotonic(), self._queued_s(), self._cpu_s()
         yield
-        wall_s = time.monotonic() - began
-        at_work_s = wall_s - (self._queued_s() - queued_before_s)
-        self.slowest_s = max(self.slowest_s, at_work_s, self._cpu_s() - cpu_before_s)
+        wall_s = time.monotonic() - start
+        wait_s = wall_s - (self._queued_s() - queued_before_s)
+        self.slowest_s = max(self.slowest_s, wait_s, self._cpu_s() - cpu_before_s)
         self.slowest_wall_s = max(self.slowest_wall_s, wall_s)
 
     def _queued_s(self) -> float:

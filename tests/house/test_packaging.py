@@ -5,7 +5,7 @@ import configparser
 import re
 from pathlib import Path
 
-from fakes.scheduling import WAITING
+from fakes.scheduling import WAITING_FILES
 from house.tree import PARTS, ROOT
 from tfprof.commands import isolated
 from tfprof.formats.version import VERSION
@@ -50,4 +50,4 @@ def test_the_inject_folder_holds_one_file() -> None:
 
 
 def test_each_test_file_that_is_scheduled_by_name_exists() -> None:
-    assert all((ROOT / file).is_file() for file in WAITING)
+    assert all((ROOT / file).is_file() for file in WAITING_FILES)

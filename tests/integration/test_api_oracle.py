@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fakes.forks import Forks
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from integration.oracle.ours import COMPAT
 from tfprof.collector import Profiler, open_store
 from tfprof.collector.options import ProfileOptionBuilder as Builder
@@ -24,7 +24,9 @@ def oracle(
     """TensorFlow's answers, and our profiler of the same step."""
     folder = tmp_path_factory.mktemp(f"options-{request.param}")
     plain_forks(request.param).output(ORACLE, folder)
-    write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), [(folder / "run-0.pb").read_bytes()]))
+    write_job(
+        folder / "store", 1, trace_tables((folder / "graph.pb").read_bytes(), [(folder / "run-0.pb").read_bytes()])
+    )
     answers = json.loads((folder / "answers.json").read_text())
     return answers, open_store(folder / "store").job("last", compat=COMPAT[request.param], exact=True)
 

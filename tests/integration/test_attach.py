@@ -153,7 +153,7 @@ def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_pla
     end(attachment)
     assert_unchanged(job.end())
     (stored,) = stored_jobs(private_places)
-    assert [event.slug for event in events(stored.table("events")) if not event.usual] == ["unknown-callable"]
+    assert [event.slug for event in events(stored.table("events")) if not event.is_harmless] == ["unknown-callable"]
     assert "was made before tfprof" in untraced(stored)
 
 

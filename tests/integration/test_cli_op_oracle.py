@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fakes.forks import Forks
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.store.reader import LocalStore
@@ -50,7 +50,7 @@ def oracle_answers(
     folder = tmp_path_factory.mktemp(request.param)
     plain_forks(version).output(ORACLE, folder, level)
     parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
-    write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), parts))
+    write_job(folder / "store", 1, trace_tables((folder / "graph.pb").read_bytes(), parts))
     return version, folder
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fakes import asked_store
-from fakes.made_store import SECOND, START_NS, rows, span, traced, write_job
+from fakes import small_store
+from fakes.made_store import SECOND, START_NS, rows, span, trace_tables, write_job
 from fakes.polling import until
 from fakes.run_metadata import run_metadata
 from tfprof.formats import layout
@@ -33,11 +33,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a job for which every command has output."""
     path = tmp_path_factory.mktemp("full") / "store"
-    tables = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"net/MatMul"])])
+    tables = trace_tables(small_store.GRAPH.SerializeToString(), [run_metadata([b"net/MatMul"])])
     tables["spans"] = rows("spans", [span(layout.RUN, at, at, 1) for at in range(3)])
     samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(4)]
     tables["samples"] = rows("samples", samples)
-    write_job(path, asked_store.FIRST, tables, end={"status": 0})
+    write_job(path, small_store.FIRST, tables, end={"status": 0})
     return path
 
 
@@ -57,7 +57,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(store: Path) -> None:
 )
 def test_a_reader_of_a_view_that_closes_the_pipe_is_no_error(tmp_path: Path, words: tuple[str, ...]) -> None:
     names = [b"scope_%d/node_%d" % (number, number) for number in range(5000)]
-    write_job(tmp_path, 1, traced(b"", [run_metadata(names)]))
+    write_job(tmp_path, 1, trace_tables(b"", [run_metadata(names)]))
     command = [*TFPROF, words[0], "last", *words[1:], "--store", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -224,7 +224,7 @@ def test_listing_jobs_loads_neither_the_query_engine_nor_protobuf_nor_the_networ
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("view", ["scope", "graph", "op", "code"])
 def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bool) -> None:
-    asked_store.write(tmp_path / "s")
+    small_store.write(tmp_path / "s")
     code = "import sys\nfrom tfprof.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
     words = [view, "aa10", "--store", str(tmp_path / "s"), *["--exact-tf"] * exact]
     completed = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)

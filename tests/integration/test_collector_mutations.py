@@ -45,7 +45,7 @@ class Healthy:
     def step(self):
         self.sent += 1
         body = run_metadata([b"n%d:Add" % (self.sent % 5)])
-        with self.waits.measured():
+        with self.waits.measure():
             self.agent.records(HEALTHY, [(layout.RUN_METADATA, body)], self.sent)
             head, _ = self.agent.expect(wire.ACK, wire.RECORDS, timeout_s=30)
         assert head.last == self.sent

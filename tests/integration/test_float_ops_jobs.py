@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.profiled import Profiled
+from fakes.profiled import ProfiledScripts
 from fakes.round_trip import output_of
 from tfprof.formats import layout
 
@@ -22,19 +22,19 @@ FIRST, SECOND, POOL, DENSE = 2 * 26 * 26 * 8 * 9, 2 * 13 * 13 * 16 * 72, 4 * 13 
 PARAMETERS = (9 + 1) * 8 + (72 + 1) * 16 + (2704 + 1) * 10
 
 
-def run(profiled: Profiled, trace: str, script: str, *arguments: str) -> list[str]:
+def run(profiled: ProfiledScripts, trace: str, script: str, *arguments: str) -> list[str]:
     """Run a job that must exit with 0; return its printed lines."""
     result = profiled.run(trace, JOBS / script, *arguments)
     assert result.status == 0, result.errors
     return result.output
 
 
-def ask(profiled: Profiled, *options: str) -> str:
+def ask(profiled: ProfiledScripts, *options: str) -> str:
     """Return the printed op view of the last job."""
     return output_of("op", profiled.uid, "--store", profiled.store, *options)
 
 
-def entries(profiled: Profiled, *options: str) -> dict[str, Any]:
+def entries(profiled: ProfiledScripts, *options: str) -> dict[str, Any]:
     """Return the op view of the last job by op type."""
     output = ask(profiled, "-max_depth", "9999", "-select", "float_ops,params", *options, "--json")
     root = json.loads(output)["profile"]
@@ -58,7 +58,7 @@ def nodes(entry_of_type: dict[str, Any]) -> Counter[str]:
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
-    package: str, onednn: bool, profiled_jobs: Callable[[str], Profiled]
+    package: str, onednn: bool, profiled_jobs: Callable[[str], ProfiledScripts]
 ) -> None:
     profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", package)
@@ -85,7 +85,7 @@ def test_the_operations_of_a_keras_net_follow_its_batch_sizes(
     assert sum(int(entry["parameters"]) for entry in trainable.values()) == PARAMETERS
 
 
-def parameters(profiled: Profiled) -> list[int]:
+def parameters(profiled: ProfiledScripts) -> list[int]:
     """Return the numbers of parameters of the last job: [all, trainable]."""
     kinds = (), ("-account_type_regexes", "_trainable_variables")
     return [sum(int(entry["parameters"]) for entry in entries(profiled, *options).values()) for options in kinds]
@@ -93,7 +93,7 @@ def parameters(profiled: Profiled) -> list[int]:
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_padding_and_normalization_count_the_same_with_and_without_onednn(
-    package: str, onednn: bool, profiled_jobs: Callable[[str], Profiled]
+    package: str, onednn: bool, profiled_jobs: Callable[[str], ProfiledScripts]
 ) -> None:
     profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=5", "normalized.py", package)[-1])
@@ -120,7 +120,7 @@ def test_padding_and_normalization_count_the_same_with_and_without_onednn(
 @pytest.mark.parametrize("form", ["global", "method", "closure", "argument"])
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_a_handwritten_loop_has_the_parameters_of_its_model(
-    package: str, form: str, profiled_jobs: Callable[[str], Profiled]
+    package: str, form: str, profiled_jobs: Callable[[str], ProfiledScripts]
 ) -> None:
     profiled = profiled_jobs("tf2")
     weights = json.loads(run(profiled, "steps=4-5", "custom_loops.py", package, form)[-1])
@@ -130,7 +130,7 @@ def test_a_handwritten_loop_has_the_parameters_of_its_model(
 @pytest.mark.parametrize("form", ["session", "fit", "batches"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_graph_mode_has_the_parameters_of_the_model_and_none_of_the_optimizer(
-    version: str, form: str, profiled_jobs: Callable[[str], Profiled]
+    version: str, form: str, profiled_jobs: Callable[[str], ProfiledScripts]
 ) -> None:
     profiled = profiled_jobs(version)
     weights = json.loads(run(profiled, "all", "graph_weights.py", form)[-1])
@@ -138,7 +138,7 @@ def test_graph_mode_has_the_parameters_of_the_model_and_none_of_the_optimizer(
 
 
 @pytest.mark.usefixtures("onednn")
-def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callable[[str], Profiled]) -> None:
+def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callable[[str], ProfiledScripts]) -> None:
     profiled = profiled_jobs("tf2")
     run(profiled, "all", "convnet.py", "keras")
     examples = {layout.BATCH: (32, 32, 6) * 2, layout.TEST_BATCH: (50, 20)}
@@ -156,7 +156,7 @@ def test_an_evaluation_is_counted_with_its_own_batch_sizes(profiled_jobs: Callab
     ("version", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=["onednn"], ids=str
 )
 def test_the_operations_of_a_session_run_follow_its_feed(
-    version: str, profiled_jobs: Callable[[str], Profiled]
+    version: str, profiled_jobs: Callable[[str], ProfiledScripts]
 ) -> None:
     profiled = profiled_jobs(version)
     run(profiled, "all", "fed_net.py")
@@ -211,7 +211,7 @@ _SHIFTS = 8 * _ELEMENTS + 2 * 32 * 48 + 4 * 8 * 6
 @pytest.mark.usefixtures("onednn")
 @pytest.mark.parametrize("kind", ["session", "function"])
 def test_rewritten_ops_have_the_operations_of_the_original_ops(
-    kind: str, profiled_jobs: Callable[[str], Profiled]
+    kind: str, profiled_jobs: Callable[[str], ProfiledScripts]
 ) -> None:
     profiled = profiled_jobs("tf2")
     run(profiled, "steps=3", "rewrites.py", kind)
@@ -223,7 +223,7 @@ def test_rewritten_ops_have_the_operations_of_the_original_ops(
 @pytest.mark.parametrize("loop", ["old", "new"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_a_loop_counts_the_rows_of_each_iteration(
-    version: str, loop: str, profiled_jobs: Callable[[str], Profiled]
+    version: str, loop: str, profiled_jobs: Callable[[str], ProfiledScripts]
 ) -> None:
     profiled = profiled_jobs(version)
     run(profiled, "all", "growing.py", loop)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from integration.oracle.ours import COMPAT
-from tfprof.collector.flops.registry import NEWER, REGISTRY
+from tfprof.collector.flops.registry import NEWER_OPS, REGISTRY
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store.catalog import IMPORTED
@@ -44,9 +44,9 @@ def oracle_counts(
     for case in CASES:
         graph = (folder / case / "graph.pb").read_bytes()
         parts = [path.read_bytes() for path in sorted((folder / case).glob("run-*.pb"))]
-        write_job(folder / case / "store", 1, traced(graph, parts))
-        write_job(folder / case / "once", 1, traced(graph, parts[:1]))
-        graph_tables = {name: table for name, table in traced(graph, []).items() if table.num_rows}
+        write_job(folder / case / "store", 1, trace_tables(graph, parts))
+        write_job(folder / case / "once", 1, trace_tables(graph, parts[:1]))
+        graph_tables = {name: table for name, table in trace_tables(graph, []).items() if table.num_rows}
         write_job(folder / case / "alone", 1, graph_tables, state=IMPORTED)
     return request.param, folder
 
@@ -93,7 +93,7 @@ def test_the_cases_have_every_registered_op_type(oracle_counts: tuple[str, Path]
     with_numbers = counts_of(folder / "kinds")["static"]
     graph = {node.name: node.op for node in nodes(job(folder / "kinds"))}
     missing = set(REGISTRY) - {graph[name] for name in with_numbers}
-    assert missing == ({"AddV2", "BatchMatMulV2", "BatchMatMulV3"} if version == "tf1" else set()), NEWER
+    assert missing == ({"AddV2", "BatchMatMulV2", "BatchMatMulV3"} if version == "tf1" else set()), NEWER_OPS
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -117,7 +117,7 @@ class Healthy:
         """Put a record and wait until the agent has freed its space."""
         self.sent += 1
         data = run_metadata([b"n%d:Add" % (self.sent % 5)]) + text(15, bytes(SENT_AT_ONCE_BYTES))
-        with self.waits.measured():
+        with self.waits.measure():
             assert self.channel.put(data, layout.RUN_METADATA, step=self.sent)
             until(lambda: self.channel.word("tail") == self.channel.word("head"), f"ack {self.sent}", TIMEOUT_S)
 
@@ -197,7 +197,7 @@ def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
     new_jobs = []
     assert process.stdout.readline() == "done\n"
     for _ in range(NEW_JOBS):
-        with waits.measured():
+        with waits.measure():
             new_jobs.append(Healthy(host))
             new_jobs[-1].step()
     until(lambda: host.status("agent")["refused"], "refusals", TIMEOUT_S)

@@ -27,7 +27,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(case, armed_forks):
     job = armed_forks(case[0]).start(SCRIPT, *case[1:]).until_ready()
-    reader = ChannelReader.of(job.pid).take(ended=True)
+    reader = ChannelReader.of_process(job.pid).take(ended=True)
     reader.close()
     reported = json.loads(job.output[-1])
     job.go_on()

@@ -26,7 +26,7 @@ def run(armed_forks, path, first, last):
     """Run the job; return (ordinals of traced steps, refusals)."""
     version, mode, kind = path
     job = armed_forks(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
-    reader = ChannelReader.of(job.pid).take(ended=True)
+    reader = ChannelReader.of_process(job.pid).take(ended=True)
     spans = [span for span in reader.of_kind(kind) if span.flags & layout.FLAG_TRACED]
     traced = ordinals(spans)
     refusals = [json.loads(record.data) for record in reader.records_of(layout.REFUSED)]

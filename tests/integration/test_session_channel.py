@@ -94,7 +94,7 @@ def test_a_forked_child_has_its_own_channel(start):
         inherited = os.fstat(reader.fd).st_ino
         until(lambda: len(job.announced()) == 2, "two announcements")
         assert Path(channels(child)[0]).stat().st_ino != inherited
-        child_reader = ChannelReader.of(child)
+        child_reader = ChannelReader.of_process(child)
         until(lambda: child_reader.count(layout.RUN) == 5, "the runs of the child")
         reader.take(ended=True).close()
         child_reader.take(ended=True).close()

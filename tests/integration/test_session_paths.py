@@ -5,7 +5,7 @@ import re
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, run_unarmed
 from fakes.channel_reader import ordinals
-from tfprof.collector.summaries.steps import call
+from tfprof.collector.summaries.steps import call_label
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
@@ -84,7 +84,7 @@ def test_every_traced_run_is_recorded(job):
 
 def test_spans_of_different_runs_have_different_keys(job):
     keys = {span.key for span in runs_of(job)}
-    assert sorted(call(layout.RUN, key) for key in keys) == [
+    assert sorted(call_label(layout.RUN, key) for key in keys) == [
         "1 feed, 1 fetch",  # of the loss
         "1 feed, 1 fetch",  # of the op that fails
         "1 feed, 1 fetch, 1 target",

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fakes import asked_store
-from fakes.made_store import HOST, IDENTITY, traced
+from fakes import small_store
+from fakes.made_store import HOST, IDENTITY, trace_tables
 from fakes.run_metadata import run_metadata
 from tfprof.collector.store.writer import LocalStoreWriter
 
@@ -29,7 +29,7 @@ PROMPT_BEGIN = b"\x1b[?2004h"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asked_store.write(tmp_path_factory.mktemp("shell") / "store")
+    return small_store.write(tmp_path_factory.mktemp("shell") / "store")
 
 
 class Terminal:
@@ -204,7 +204,7 @@ def test_each_answer_includes_the_newest_data_of_the_store(tmp_path: Path) -> No
             shell.stdin.write("op\n")
             shell.stdin.flush()
             assert shell.stdout.readline().startswith("tfprof: no traced steps yet")
-            job.append(traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])]))
+            job.append(trace_tables(small_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])]))
             shell.stdin.write("op -show_name_regexes Mean\n")
             shell.stdin.close()
             assert "Mean " in shell.stdout.read()

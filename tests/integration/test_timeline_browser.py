@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from integration.oracle import messages as wire
 from integration.oracle.messages import message
 from integration.trace_viewer import TraceViewer, trace_viewer
@@ -57,7 +57,7 @@ def write_gpu_job(store: Path) -> None:
             stats.append(message(wire.NODE_STATS, node_name=name, **times, memory=[allocator] if allocator else []))
         devices.append(message(wire.DEVICE, device=device, node_stats=stats))
     step = message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
-    write_job(store, 1, traced(message(wire.GRAPH_DEF, node=nodes), [step]))
+    write_job(store, 1, trace_tables(message(wire.GRAPH_DEF, node=nodes), [step]))
 
 
 def write_timeline(store: Path, view: str, step: int) -> Path:
@@ -114,7 +114,7 @@ def test_the_viewer_shows_a_whole_real_step(
     python = request.getfixturevalue(f"{version}_python")
     subprocess.run([python, ORACLE, tmp_path, "full"], check=True, capture_output=True, timeout=240)
     parts = [path.read_bytes() for path in sorted(tmp_path.glob("run-*.pb"))]
-    write_job(tmp_path / "store", 1, traced((tmp_path / "graph.pb").read_bytes(), parts))
+    write_job(tmp_path / "store", 1, trace_tables((tmp_path / "graph.pb").read_bytes(), parts))
     path = write_timeline(tmp_path / "store", "graph", 2)
     events = json.loads(path.read_text())["traceEvents"]
     bars = [event for event in events if event["ph"] == "X"]

@@ -34,7 +34,7 @@ _CELL: Final = "TFPROF_MATRIX_CELL"
 PARTS: Final = ("status", "steps", "ops", "spans", "profile")
 
 
-class Ended(NamedTuple):
+class ScriptResult(NamedTuple):
     """The end of a command; ``status`` is None after a timeout, ``left`` are leftover processes."""
 
     status: int | None
@@ -96,7 +96,7 @@ class _Job:
             text=True,
         )
 
-    def end(self) -> Ended:
+    def end(self) -> ScriptResult:
         """Wait until the process ends, then kill the processes that it left behind."""
         status: int | None = None
         try:
@@ -110,7 +110,7 @@ class _Job:
             with suppress(psutil.Error):
                 process.kill()
         self._process.communicate()
-        return Ended(status, out, errors, [f"{process.pid}" for process in left])
+        return ScriptResult(status, out, errors, [f"{process.pid}" for process in left])
 
     def _left(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
@@ -129,7 +129,7 @@ def _summed(counts: Any) -> dict[str, int | None]:
     return total
 
 
-def _status(bare: Ended, armed: Ended) -> Iterator[str]:
+def _status(bare: ScriptResult, armed: ScriptResult) -> Iterator[str]:
     """Yield the differences between the ends of the armed job and the bare one."""
     if bare.status != 0:
         yield f"the bare job ended with {bare.status}: {bare.errors[-600:]}"

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 from matrix import cell, table
-from matrix.cell import Ended, Outcome
+from matrix.cell import Outcome, ScriptResult
 from matrix.rows import LIMITS, ROWS, Limit
 from matrix.versions import VERSIONS
 
-BARE = Ended(0, 'loss 1\n{"spans": {}, "steps": {"run": 10}}\n', "W0000 12:01 slow\n", [])
+BARE = ScriptResult(0, 'loss 1\n{"spans": {}, "steps": {"run": 10}}\n', "W0000 12:01 slow\n", [])
 NONE = Limit(frozenset(), ops=False, text="")
 NO_FUNCTIONS = Limit(frozenset({"function"}), ops=True, text="")
 
@@ -30,7 +30,7 @@ class FakeInstance:
 
 
 def test_a_job_that_ends_and_prints_as_without_tfprof_is_right():
-    armed = Ended(0, 'loss 1\n{"spans": {}, "steps": {"run": 11}}\n', "W0000 12:02 slow\n", [])
+    armed = ScriptResult(0, 'loss 1\n{"spans": {}, "steps": {"run": 11}}\n', "W0000 12:02 slow\n", [])
     assert list(cell._status(BARE, armed)) == []
 
 

@@ -131,7 +131,7 @@ def _scopes_are_no_definitions(original: Any) -> Any:
 
 def _own_numbers_of_accounted(original: Any) -> Any:
     def accounted_node(name: str, own: Any, *arguments: Any, accounted: bool) -> Any:
-        return original(name, own if accounted else nodes.NOTHING, *arguments, accounted=accounted)
+        return original(name, own if accounted else nodes.NO_STATS, *arguments, accounted=accounted)
 
     return accounted_node
 
@@ -333,7 +333,7 @@ BREAKS: Final = (
         instead(graph, "account_filter", lambda _: lambda _: True),
         views=("graph",),
     ),
-    Break("a shared input is below its first consumer", put(graph, "_walked", _inputs_backwards), views=("graph",)),
+    Break("a shared input is below its first consumer", put(graph, "_walk", _inputs_backwards), views=("graph",)),
     Break("a node that matches two patterns counts twice", put(op, "match_counts", _picked_once), views=("op",)),
     Break("minima of op types apply to running totals", put(op, "_filter", _filter_by_own), views=("op",)),
     Break("op types are ordered by own numbers", put(op, "_ordered", _by_running), views=("op",)),

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from fakes.command import Run, caller
-from fakes.made_steps import Ran, graph, made_job
+from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import write_job
 from tfprof.collector.api import open_store
 from tfprof.collector.errors import UsageError
 
 GRAPH = graph({"next": "IteratorGetNext", "work": "MatMul"})
-STEP = [Ran("next", 0, 700), Ran("work", 700, 300)]
+STEP = [Execution("next", 0, 700), Execution("work", 700, 300)]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
-from fakes import asked_store
+from fakes import small_store
 from fakes.command import Run, caller
 from house.tree import ROOT
 from tfprof.cli.main import COMMANDS
@@ -219,9 +219,9 @@ STORES = [
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store and with many invalid stores."""
     place = tmp_path_factory.mktemp("bad")
-    asked_store.write(place / "store")
+    small_store.write(place / "store")
     (place / "folder").mkdir()
-    (place / "graph").write_bytes(asked_store.GRAPH.SerializeToString())
+    (place / "graph").write_bytes(small_store.GRAPH.SerializeToString())
     (place / "untraced").write_text("partition_graphs { }")
     (place / "junk").write_bytes(b"\xff\x00junk" * 99)
     (place / "loop").symlink_to("loop")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fakes.command import Run, caller
-from fakes.made_store import HOST, MS, SECOND, START_NS, rows, span, traced, write_host, write_job
+from fakes.made_store import HOST, MS, SECOND, START_NS, rows, span, trace_tables, write_host, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.cli import main as cli
 from tfprof.cli import report
@@ -22,7 +22,7 @@ GRAPH = graph_pb2.GraphDef(
 
 def tables() -> dict[str, Any]:
     """Return the rows of a job with two traced training steps and a session run."""
-    job_tables = traced(GRAPH.SerializeToString(), [run_metadata([b"a", b"b"]), run_metadata([b"a"])])
+    job_tables = trace_tables(GRAPH.SerializeToString(), [run_metadata([b"a", b"b"]), run_metadata([b"a"])])
     spans = [span(layout.FIT, 1, 0, 100), span(layout.EPOCH, 1, 0, 100)]
     spans += [span(layout.BATCH, n, 10 * n, 5, parent=1, flags=n % 2) for n in range(1, 5)]
     job_tables["spans"] = rows("spans", [*spans, span(layout.RUN, 1, 200, 1, count=7)])

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fakes import asked_store
+from fakes import small_store
 from tfprof.cli.completion import SHELLS
 
 #: A `tfprof` on the path, as installed beside the interpreter.
@@ -15,7 +15,7 @@ BIN = Path(sys.executable).parent
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asked_store.write(tmp_path_factory.mktemp("complete") / "store")
+    return small_store.write(tmp_path_factory.mktemp("complete") / "store")
 
 
 def environment(store: Path) -> dict[str, str]:

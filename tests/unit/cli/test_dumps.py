@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from fakes.made_store import rows, trace, traced, write_job
+from fakes.made_store import rows, trace, trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.cli import report
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
@@ -16,7 +16,7 @@ LAUNCH = "00000000000000aa"
 def launch(store: Path, *jobs: int, steps: int = 2) -> None:
     """Store jobs of one launch, each with ``steps`` traced runs: the 4th, the 7th, and so on."""
     for number, uid in enumerate(jobs):
-        tables = traced(GRAPH, [run_metadata([b"a"])] * steps)
+        tables = trace_tables(GRAPH, [run_metadata([b"a"])] * steps)
         tables["traces"] = rows("traces", [trace(at, 4 + 3 * at, 1, 0) for at in range(steps)])
         end = {"counts": {"run": 10 + number}, "traced": steps}
         write_job(store, uid, tables if steps else {}, identity={"launch": LAUNCH, "name": f"j{number}"}, end=end)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from fakes.command import Run, caller
-from fakes.made_steps import Ran, graph, run_metadata
-from fakes.made_store import START_NS, rows, traced, write_job
+from fakes.made_steps import Execution, graph, run_metadata
+from fakes.made_store import START_NS, rows, trace_tables, write_job
 from tfprof.collector.api import open_store
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.schema import TRACES
-from tfprof.collector.summaries.kinds import from_text, kind_name
+from tfprof.collector.summaries.kinds import kind_name, parse_kinds
 from tfprof.formats import layout
 
 STEPS = [
@@ -27,9 +27,9 @@ TIMES = {"batch": 10**9, "test_batch": 4 * 10**9, "fit": 5 * 10**9}
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fit with validation: MatMul takes 10 µs of a batch, Cast 90 µs of a test batch."""
-    ops = {layout.BATCH: Ran("dense", 0, 10), layout.TEST_BATCH: Ran("cast", 0, 90)}
+    ops = {layout.BATCH: Execution("dense", 0, 10), layout.TEST_BATCH: Execution("cast", 0, 90)}
     parts = [run_metadata([ops[kind]], START_NS) for kind, _ in STEPS]
-    tables = traced(graph({"dense": "MatMul", "cast": "Cast"}), parts)
+    tables = trace_tables(graph({"dense": "MatMul", "cast": "Cast"}), parts)
     steps = [
         {**row, "kind": kind, "step": step}
         for row, (kind, step) in zip(tables["traces"].to_pylist(), STEPS, strict=True)
@@ -165,9 +165,10 @@ def test_python_can_select_kinds(store: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_kinds_are_parsed_in_their_fixed_order() -> None:
-    assert from_text("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
-    assert from_text("all") == layout.STEP_KINDS
-    assert [kind_name(kind, NAMES) for kind in from_text("function:eval_step,batch")] == ["batch", "function:eval_step"]
+    assert parse_kinds("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
+    assert parse_kinds("all") == layout.STEP_KINDS
+    kinds = parse_kinds("function:eval_step,batch")
+    assert [kind_name(kind, NAMES) for kind in kinds] == ["batch", "function:eval_step"]
 
 
 #: Keys of functions by name, and names by key.
@@ -182,9 +183,9 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     In a training step the gradient takes 10 µs, in an evaluation step Cast takes 90 µs.
     """
-    ops = {"train_step": Ran("gradient_tape/dense", 0, 10), "eval_step": Ran("cast", 0, 90)}
+    ops = {"train_step": Execution("gradient_tape/dense", 0, 10), "eval_step": Execution("cast", 0, 90)}
     parts = [run_metadata([ops[name]], START_NS) for _, name in CALLS]
-    tables = traced(graph({"gradient_tape/dense": "MatMul", "cast": "Cast"}), parts)
+    tables = trace_tables(graph({"gradient_tape/dense": "MatMul", "cast": "Cast"}), parts)
     traces = [
         {**row, "kind": layout.FUNCTION, "step": step, "key": KEYS[name]}
         for row, (step, name) in zip(tables["traces"].to_pylist(), CALLS, strict=True)

@@ -4,14 +4,14 @@ import io
 from pathlib import Path
 
 import pytest
-from fakes import asked_store
+from fakes import small_store
 from fakes.command import Run, caller
 from tfprof.cli import main as cli
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asked_store.write(tmp_path_factory.mktemp("shell") / "store")
+    return small_store.write(tmp_path_factory.mktemp("shell") / "store")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fakes import asked_store
+from fakes import small_store
 from fakes.command import Run, caller
 from tfprof.collector.tfviews.options import TABLE
 
@@ -13,7 +13,7 @@ VIEWS = ("scope", "graph", "op", "code")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asked_store.write(tmp_path_factory.mktemp("views") / "store")
+    return small_store.write(tmp_path_factory.mktemp("views") / "store")
 
 
 @pytest.fixture

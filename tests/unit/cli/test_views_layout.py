@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from fakes import asked_store
+from fakes import small_store
 from fakes.command import Run, caller
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.formats import layout
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asked_store.write(tmp_path_factory.mktemp("layout") / "store")
+    return small_store.write(tmp_path_factory.mktemp("layout") / "store")
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_job_without_traced_steps_has_no_heading(run: Run) -> None:
 
 
 def test_the_heading_contains_the_kinds_of_the_steps(tmp_path: Path, run: Run) -> None:
-    tables = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])] * 3)
+    tables = trace_tables(small_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])] * 3)
     kinds = pa.array([layout.BATCH, layout.BATCH, layout.TEST_BATCH], pa.uint16())
     at = tables["traces"].column_names.index("kind")
     tables["traces"] = tables["traces"].set_column(at, "kind", kinds)
@@ -162,7 +162,7 @@ def test_the_heading_contains_the_kinds_of_the_steps(tmp_path: Path, run: Run) -
 
 
 def test_a_view_shows_steps_of_a_kind_that_this_release_does_not_know(run: Run, tmp_path: Path) -> None:
-    tables = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])])
+    tables = trace_tables(small_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])])
     at = tables["traces"].column_names.index("kind")
     tables["traces"] = tables["traces"].set_column(at, "kind", pa.array([99], pa.uint16()))
     write_job(tmp_path, 1, tables, counters={"counts": {"batch": 7500}})

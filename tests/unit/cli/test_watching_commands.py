@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fakes.command import Run, caller
-from fakes.made_steps import Ran, graph, made_job
+from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import HOST, IDENTITY, MS, SECOND, START_NS, rows, span, write_host, write_job
 from tfprof.collector.store import catalog
 from tfprof.collector.store.reader import LocalStore
@@ -76,7 +76,7 @@ def test_show_prints_the_summary_of_a_job_on_one_screen(run: Run) -> None:
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_show_fits_its_screen(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int) -> None:
     name = "gradients/some/long/scope/of/a/layer/MatMul_grad/MatMul"
-    made_job(tmp_path / "s", [[Ran(name, 0, 500 + n)] for n in range(6)], graph({name: "MatMul"}), **tables())
+    made_job(tmp_path / "s", [[Execution(name, 0, 500 + n)] for n in range(6)], graph({name: "MatMul"}), **tables())
     monkeypatch.setenv("COLUMNS", str(width))
     out = run("show", "last", "--store", str(tmp_path / "s"))[1]
     assert max(map(len, out.splitlines())) <= width

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import asked_store
+from fakes import small_store
 from tfprof.collector import OpenStore, Profiler, open_store
 from tfprof.collector.errors import NoSuchJobError, StoreError, TfprofError, UsageError
 from tfprof.collector.options import ProfileOptionBuilder
@@ -18,7 +18,7 @@ QUIET = ProfileOptionBuilder().with_empty_output().build()
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
-    return open_store(asked_store.write(tmp_path_factory.mktemp("api") / "store"))
+    return open_store(small_store.write(tmp_path_factory.mktemp("api") / "store"))
 
 
 def total(profiler: Profiler, **options: Any) -> int:
@@ -141,12 +141,12 @@ def test_unknown_jobs_and_bad_options_raise(store: OpenStore, tmp_path: Path) ->
 def test_the_store_of_the_commands_is_opened_by_default(
     store: OpenStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TFPROF_STORE", str(asked_store.write(tmp_path / "s")))
+    monkeypatch.setenv("TFPROF_STORE", str(small_store.write(tmp_path / "s")))
     assert len(open_store().jobs()) == 3
 
 
 def test_each_call_includes_new_data_of_a_running_job(tmp_path: Path) -> None:
-    from fakes.made_store import HOST, IDENTITY, traced
+    from fakes.made_store import HOST, IDENTITY, trace_tables
     from fakes.run_metadata import run_metadata
     from tfprof.collector.store.writer import LocalStoreWriter
 
@@ -154,10 +154,10 @@ def test_each_call_includes_new_data_of_a_running_job(tmp_path: Path) -> None:
     try:
         job = writer.job(5 << 60)
         job.identity(IDENTITY)
-        graph = asked_store.GRAPH.SerializeToString()
+        graph = small_store.GRAPH.SerializeToString()
         profiler = open_store(tmp_path / "s").job("last")
         assert total(profiler) == 0
-        job.append(traced(graph, [run_metadata([b"loss"])]))
+        job.append(trace_tables(graph, [run_metadata([b"loss"])]))
         assert total(profiler) == 10
     finally:
         writer.close()

@@ -5,14 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fakes import asked_store
+from fakes import small_store
 from tfprof.collector import OpenStore, Profiler
 
 PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
-    store = asked_store.write(tmp_path / "store")
+    store = small_store.write(tmp_path / "store")
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     example = example.replace('"last"', '"aa10"').replace("steps=(100, 200)", "steps=(0, 1)")  # what the store has
     environment = {"PATH": "/usr/bin", "TFPROF_STORE": str(store), "PYTHONIOENCODING": "utf-8"}

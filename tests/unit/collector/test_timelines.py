@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fakes.command import Run, caller
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.exporters import timeline
@@ -22,7 +22,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     """
     parts = [run_metadata(names) for names in STEPS]
     for uid in (1, 2):
-        write_job(tmp_path / "store", uid, traced(GRAPH.SerializeToString(), parts))
+        write_job(tmp_path / "store", uid, trace_tables(GRAPH.SerializeToString(), parts))
     monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")

@@ -175,10 +175,10 @@ def test_config_says_where_each_value_comes_from(files, tmp_path, capsys):
 
 
 def test_the_python_api_opens_the_store_of_the_commands_and_changes_no_environment(files, tmp_path):
-    from fakes import asked_store
+    from fakes import small_store
     from tfprof.collector import open_store
 
-    stores = [asked_store.write(tmp_path / name) for name in ("host's", "user's", "environment's", "asked")]
+    stores = [small_store.write(tmp_path / name) for name in ("host's", "user's", "environment's", "asked")]
 
     def opened_path(*arguments):
         before = dict(os.environ)

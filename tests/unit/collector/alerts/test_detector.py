@@ -34,7 +34,7 @@ class Host:
         self.step_ns = dict.fromkeys(self.jobs, 20e6)
         self.pause_ns = dict.fromkeys(self.jobs, 0)
         self.noise = 0.1
-        self.raised: list[tuple[int, Alert]] = []
+        self.alerts: list[tuple[int, Alert]] = []
         for uid in self.jobs:
             self.detector.open(uid, "host", name.format(uid))
 
@@ -42,22 +42,22 @@ class Host:
         for _ in range(seconds):
             for uid in self.jobs:
                 if steps:
-                    self.detector.spans(uid, self._second(uid), 0, self.now + NS)
+                    self.detector.add_spans(uid, self._steps_in_second(uid), 0, self.now + NS)
                 self.rss[uid] += self.leak[uid]
                 self.cpu_s[uid] += self.cores[uid]
                 values = {"cpu_user_s": self.cpu_s[uid], "cpu_system_s": 0.0, "rss_bytes": int(self.rss[uid])}
-                self.detector.sample(uid, self.now + NS, values)
+                self.detector.add_sample(uid, self.now + NS, values)
             self.busy_s += self.busy
-            self.detector.sample_host("host", self.now + NS, {"cpus": self.cpus, "cpu_busy_s": self.busy_s})
+            self.detector.add_host_sample("host", self.now + NS, {"cpus": self.cpus, "cpu_busy_s": self.busy_s})
             self.now += NS
-            self.check()
+            self.evaluate()
         return self
 
-    def check(self):
+    def evaluate(self):
         for uid in self.detector.due(self.now):
-            self.raised += [(uid, alert) for alert in self.detector.alerts(uid, self.now)]
+            self.alerts += [(uid, alert) for alert in self.detector.alerts(uid, self.now)]
 
-    def _second(self, uid):
+    def _steps_in_second(self, uid):
         at, entries = self.now, []
         while at < self.now + NS:
             duration_ns = int(self.step_ns[uid] * self.random.lognormvariate(0, self.noise))
@@ -68,7 +68,7 @@ class Host:
 
     @property
     def slugs(self):
-        return [alert.slug for _, alert in self.raised]
+        return [alert.slug for _, alert in self.alerts]
 
 
 def test_a_steady_job_raises_no_alert():
@@ -91,7 +91,7 @@ def test_a_job_that_slows_down_raises_one_alert_within_10_s(factor):
     step = host.steps[1] + 1
     host.step_ns[1] *= factor
     host.run(10)
-    [(uid, alert)] = host.raised
+    [(uid, alert)] = host.alerts
     assert (uid, alert.slug, alert.kind) == (1, SLOWER, layout.BATCH)
     assert abs(alert.step - step) <= 50
     assert alert.before == pytest.approx(20e6, rel=0.1)
@@ -102,7 +102,7 @@ def test_a_job_that_slows_down_raises_one_alert_within_10_s(factor):
 def test_one_of_five_jobs_that_slows_down_on_a_saturated_host_raises_an_alert():
     host = Host(jobs=5, cpus=2, busy=2.0).run(60)
     host.step_ns[3] *= 2
-    assert [(uid, alert.slug) for uid, alert in host.run(12).raised] == [(3, SLOWER)]
+    assert [(uid, alert.slug) for uid, alert in host.run(12).alerts] == [(3, SLOWER)]
 
 
 def test_all_jobs_of_a_host_that_slow_down_together_raise_no_alert():
@@ -131,7 +131,7 @@ def test_a_job_that_waits_longer_raises_an_alert_although_the_other_jobs_become_
     host = Host(jobs=5, busy=busy).run(60)
     host.step_ns = dict.fromkeys(host.jobs, 26e6)
     host.step_ns[3], host.cores[3] = 140e6, 1 / 7
-    assert [(uid, alert.slug) for uid, alert in host.run(12).raised] == [(3, SLOWER)]
+    assert [(uid, alert.slug) for uid, alert in host.run(12).alerts] == [(3, SLOWER)]
 
 
 def test_processes_of_one_training_that_slow_down_together_raise_alerts():
@@ -144,7 +144,7 @@ def test_a_job_that_slows_down_the_others_of_a_host_with_free_processors_raises_
     host = Host(jobs=5).run(60)
     host.step_ns = dict.fromkeys(host.jobs, 24e6)
     host.step_ns[3] = 80e6
-    assert [(uid, alert.slug) for uid, alert in host.run(12).raised] == [(3, SLOWER)]
+    assert [(uid, alert.slug) for uid, alert in host.run(12).alerts] == [(3, SLOWER)]
 
 
 @pytest.mark.parametrize("busy", [1.0, 2.0])
@@ -174,16 +174,16 @@ def test_spikes_raise_one_alert_per_interval():
     host = Host().run(60)
     for _ in range(2):
         spike = span(host.now, 3 * NS, host.steps[1] + 1)
-        host.detector.spans(1, [spike], 0, host.now + 3 * NS)
+        host.detector.add_spans(1, [spike], 0, host.now + 3 * NS)
         host.now += 3 * NS
         host.run(5)
-    [(_, alert)] = host.raised
+    [(_, alert)] = host.alerts
     assert (alert.slug, alert.now) == (SPIKE, 3 * NS)
 
 
 def test_a_job_without_steps_raises_one_stall_until_it_continues():
     host = Host().run(60).run(60, steps=False)
-    [(_, alert)] = host.raised
+    [(_, alert)] = host.alerts
     assert (alert.slug, alert.step) == (STALL, host.steps[1])
     assert alert.now > 15e9
     assert host.run(30).run(20, steps=False).slugs == [STALL, STALL]
@@ -191,16 +191,16 @@ def test_a_job_without_steps_raises_one_stall_until_it_continues():
 
 def test_a_stall_names_the_last_step_of_an_entry_with_several():
     host = Host().run(60)
-    host.detector.spans(1, [span(host.now, NS // 10, host.steps[1] + 1, runs=5)], 0, host.now + NS)
+    host.detector.add_spans(1, [span(host.now, NS // 10, host.steps[1] + 1, runs=5)], 0, host.now + NS)
     host.run(60, steps=False)
-    [(_, alert)] = host.raised
+    [(_, alert)] = host.alerts
     assert (alert.slug, alert.step) == (STALL, host.steps[1] + 5)
 
 
 def test_a_job_without_samples_raises_no_stall():
     host = Host().run(60)
     host.now += 600 * NS
-    host.check()
+    host.evaluate()
     assert host.slugs == []
 
 
@@ -208,7 +208,7 @@ def test_memory_that_grows_steadily_raises_an_alert():
     host = Host()
     host.leak[1] = 10.0 * MIB
     host.run(150)
-    [(_, alert)] = host.raised
+    [(_, alert)] = host.alerts
     assert alert.slug == MEMORY_GROWTH
     assert alert.now > alert.before
 
@@ -223,8 +223,8 @@ def test_memory_that_stops_growing_raises_no_alert():
 
 def test_losses_raise_an_alert():
     host = Host()
-    host.detector.counters(1, {"dropped_records": 2, "dropped_traces": True}, START)
-    host.detector.counters(1, {"dropped_records": 5}, START)
+    host.detector.add_counters(1, {"dropped_records": 2, "dropped_traces": True}, START)
+    host.detector.add_counters(1, {"dropped_records": 5}, START)
     [alert] = list(host.detector.alerts(1, START))
     assert (alert.slug, alert.before, alert.now) == (LOSSES, 2, 5)
 
@@ -237,8 +237,8 @@ def test_implausible_span_entries_are_ignored():
         span(START, 5, 1, kind=999),
         *(span(START, 5, 1, kind=layout.FUNCTION, key=key) for key in range(1000)),
     ]
-    host.detector.spans(1, implausible, 0, START + NS)
-    host.detector.spans(99, implausible, 0, START + NS)
+    host.detector.add_spans(1, implausible, 0, START + NS)
+    host.detector.add_spans(99, implausible, 0, START + NS)
     assert host.run(120).slugs == []
 
 

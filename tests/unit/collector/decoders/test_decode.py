@@ -10,7 +10,7 @@ from fakes.step_stats import CHUNK, FIXED32, FIXED64, GROUP, GROUP_END, VARINT, 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.collector.decoders import decode, fallback, native
-from tfprof.collector.decoders.decode import Decoded, decoder
+from tfprof.collector.decoders.decode import DecodedPart, decoder
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.output_signatures import OpOutput
@@ -32,19 +32,19 @@ def _decode_all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_ma
     return steps, interner.new_names()
 
 
-def _decode_one(kind: str, part: bytes) -> tuple[dict[str, int], Decoded]:
+def _decode_one(kind: str, part: bytes) -> tuple[dict[str, int], DecodedPart]:
     (batch, _, (decoded,)), _ = _decode_all(kind, [part])
     return batch.to_pylist()[0], decoded
 
 
-def _assert_equal(parts: list[bytes], **limits: int) -> list[Decoded]:
-    walked, walker_names = _decode_all("walker", parts, **limits)
-    parsed, python_names = _decode_all("python", parts, **limits)
-    assert walked.parts == parsed.parts
-    assert walked.ops.equals(parsed.ops)
-    assert walked.allocations.equals(parsed.allocations)
+def _assert_equal(parts: list[bytes], **limits: int) -> list[DecodedPart]:
+    walker_result, walker_names = _decode_all("walker", parts, **limits)
+    python_result, python_names = _decode_all("python", parts, **limits)
+    assert walker_result.parts == python_result.parts
+    assert walker_result.ops.equals(python_result.ops)
+    assert walker_result.allocations.equals(python_result.allocations)
     assert walker_names.equals(python_names)
-    return walked.parts
+    return walker_result.parts
 
 
 def _metadata(*nodes: bytes, device: bytes = b"cpu:0") -> bytes:
@@ -82,7 +82,7 @@ def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, te
     _assert_equal(parts, names_max=names_max, text_max=text_max)
 
 
-def _wrapped(content: bytes, depth: int) -> bytes:
+def _nested(content: bytes, depth: int) -> bytes:
     """Return ``content`` within a message of some depth.
 
     At ``depth`` 0 that is the outermost message, at 6 an output's allocation, and at 7 an
@@ -118,7 +118,7 @@ CORNERS = {
 
 @pytest.mark.parametrize("corner", list(CORNERS))
 def test_edge_cases_of_the_wire_format_are_decoded_alike(corner: str) -> None:
-    parts = [_wrapped(content, depth) for content in CORNERS[corner] for depth in range(8)]
+    parts = [_nested(content, depth) for content in CORNERS[corner] for depth in range(8)]
     errors = {part.error for part in _assert_equal(parts)}
     assert decode.ERRORS[1] in errors
     assert None in errors or corner in {"field 0", "groups that end as another"}
@@ -146,7 +146,7 @@ def test_a_bad_part_leaves_no_rows_and_does_not_affect_others(kind: str) -> None
 )
 def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
     (batch, _, decoded), names = _decode_all(kind, [part])
-    assert (batch.num_rows, decoded, names.num_rows) == (0, [Decoded(0, 0, 0, None)], 0)
+    assert (batch.num_rows, decoded, names.num_rows) == (0, [DecodedPart(0, 0, 0, None)], 0)
 
 
 @BOTH_DECODERS
@@ -184,13 +184,13 @@ def test_microseconds_before_1970_are_rounded_down(kind: str) -> None:
 
 @BOTH_DECODERS
 def test_numbers_that_do_not_fit_are_saturated(kind: str) -> None:
-    most, least = (1 << 63) - 1, 1 << 63
-    times = number(2, most) + number(14, least) + number(15, most)
-    memory = text(6, number(2, most)) * 2 + text(6, number(3, least)) * 2
+    largest, smallest = (1 << 63) - 1, 1 << 63
+    times = number(2, largest) + number(14, smallest) + number(15, largest)
+    memory = text(6, number(2, largest)) * 2 + text(6, number(3, smallest)) * 2
     row, decoded = _decode_one(kind, _metadata(text(1, b"a") + times + memory))
-    assert decoded.base_ns == most
-    assert (row["op_start_ns"], row["op_end_ns"]) == (-least, most)
-    assert (row["total_bytes"], row["peak_bytes"]) == (most, -least)
+    assert decoded.base_ns == largest
+    assert (row["op_start_ns"], row["op_end_ns"]) == (-smallest, largest)
+    assert (row["total_bytes"], row["peak_bytes"]) == (largest, -smallest)
 
 
 @BOTH_DECODERS
@@ -330,11 +330,11 @@ def test_a_step_has_the_flags_of_its_accelerators(kind: str, devices: list[bytes
 
 @BOTH_DECODERS
 def test_many_outputs_are_one_name_and_too_much_text_refuses_the_step(kind: str) -> None:
-    many = _metadata(node(b"a", 1) + text(7, b"") * 100_000)
-    (_, _, (decoded,)), names = _decode_all(kind, [many])
+    many_outputs = _metadata(node(b"a", 1) + text(7, b"") * 100_000)
+    (_, _, (decoded,)), names = _decode_all(kind, [many_outputs])
     assert decoded.error is None
     assert [len(row["text"]) for row in names.to_pylist() if row["kind"] == OUTPUTS] == [300_000]
-    (batch, _, parts), _ = _decode_all(kind, [many, run_metadata([b"a"])], text_max=200_000)
+    (batch, _, parts), _ = _decode_all(kind, [many_outputs, run_metadata([b"a"])], text_max=200_000)
     assert [part.error for part in parts] == [decode.ERRORS[2], None]
     assert batch.num_rows == 1
 

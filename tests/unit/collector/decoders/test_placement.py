@@ -5,7 +5,7 @@ from fakes.made_store import rows
 from tfprof.collector.decoders.placement import Placement
 from tfprof.collector.decoders.session_ops import HOST_DEVICE
 
-SECOND = HOST_DEVICE[:-1] + b"1"
+SECOND_CPU = HOST_DEVICE[:-1] + b"1"
 
 
 def nodes(**devices: bytes) -> pa.Table:
@@ -15,14 +15,16 @@ def nodes(**devices: bytes) -> pa.Table:
 
 def test_nodes_on_other_cpus_are_stored_and_all_others_are_on_the_first() -> None:
     placement = Placement()
-    placement.learn(nodes(a=SECOND, b=HOST_DEVICE, c=b"", d=HOST_DEVICE.replace(b"CPU", b"GPU"), e=b"/job:ps/task:1"))
-    assert placement.device_of(b"a", HOST_DEVICE) == SECOND
+    placement.learn(
+        nodes(a=SECOND_CPU, b=HOST_DEVICE, c=b"", d=HOST_DEVICE.replace(b"CPU", b"GPU"), e=b"/job:ps/task:1")
+    )
+    assert placement.device_of(b"a", HOST_DEVICE) == SECOND_CPU
     assert {placement.device_of(name, HOST_DEVICE) for name in (b"b", b"c", b"d", b"e", b"new")} == {HOST_DEVICE}
 
 
 def test_graphs_can_be_added_later() -> None:
     placement = Placement()
-    placement.learn(nodes(a=SECOND))
+    placement.learn(nodes(a=SECOND_CPU))
     placement.learn(nodes(b=HOST_DEVICE[:-1] + b"12").to_batches()[0])
-    assert placement.device_of(b"a", HOST_DEVICE) == SECOND
+    assert placement.device_of(b"a", HOST_DEVICE) == SECOND_CPU
     assert placement.device_of(b"b", HOST_DEVICE).endswith(b"CPU:12")

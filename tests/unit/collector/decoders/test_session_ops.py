@@ -87,12 +87,12 @@ def test_iterators_have_their_own_device_and_time() -> None:
     assert _own_us(rows) == {"Iterator::Root": 20, "Iterator::Root::Map": 70, "Iterator::Root::Map::Range": 10}
 
 
-def _start(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGetNext") -> tuple:
+def _async_start(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGetNext") -> tuple:
     stats = {b"name": name, b"kernel_type": kind, b"step_id": 3, b"_p": link}
     return b"ExecutorState::ProcessAsync::Start", at, at + 1, stats
 
 
-def _done(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGetNext") -> tuple:
+def _async_done(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGetNext") -> tuple:
     return (
         b"ExecutorState::ProcessAsync::Done",
         at,
@@ -102,7 +102,8 @@ def _done(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGet
 
 
 def test_an_asynchronous_op_lasts_from_its_start_to_its_callback() -> None:
-    plane = Plane().line(_start(10, 1), _start(200, 2), thread=1).line(_done(150, 1), _done(230, 2), thread=2)
+    plane = Plane().line(_async_start(10, 1), _async_start(200, 2), thread=1)
+    plane.line(_async_done(150, 1), _async_done(230, 2), thread=2)
     assert [row[1:6] for row in _read(plane)] == [
         (b"next", b"IteratorGetNext", 1, BEGAN_NS + 10_000, 140_000),
         (b"next", b"IteratorGetNext", 1, BEGAN_NS + 200_000, 30_000),
@@ -111,7 +112,8 @@ def test_an_asynchronous_op_lasts_from_its_start_to_its_callback() -> None:
 
 def test_asynchronous_calls_of_functions_and_unfinished_ops_are_left_out() -> None:
     call = {"name": b"call", "kind": b"StatefulPartitionedCall"}
-    plane = Plane().line(_start(10, 1), _start(20, 2, **call)).line(_done(90, 2, **call), _done(95, 7))
+    plane = Plane().line(_async_start(10, 1), _async_start(20, 2, **call))
+    plane.line(_async_done(90, 2, **call), _async_done(95, 7))
     assert _read(plane) == []
 
 
@@ -123,17 +125,17 @@ def _allocation(
 
 
 def test_memory_belongs_to_the_innermost_op() -> None:
-    taken, freed = b"MemoryAllocation", b"MemoryDeallocation"
+    allocation, deallocation = b"MemoryAllocation", b"MemoryDeallocation"
     plane = Plane().line(
-        _allocation(taken, 1, 999, 1),
+        _allocation(allocation, 1, 999, 1),
         (b"outer:Conv2D", 10, 100),
-        _allocation(taken, 20, 100, 2, in_use=500),
-        _allocation(freed, 25, 50, 77),
+        _allocation(allocation, 20, 100, 2, in_use=500),
+        _allocation(deallocation, 25, 50, 77),
         (b"inner:Mul", 30, 40),
-        _allocation(taken, 35, 7, 3, allocator=b"cpu", in_use=900),
-        _allocation(taken, 50, 60, 4, in_use=400),
-        _allocation(freed, 60, 100, 2),
-        _allocation(taken, 70, 10, 5),
+        _allocation(allocation, 35, 7, 3, allocator=b"cpu", in_use=900),
+        _allocation(allocation, 50, 60, 4, in_use=400),
+        _allocation(deallocation, 60, 100, 2),
+        _allocation(allocation, 70, 10, 5),
     )
     memory = {row.node: row.memory for row in _read(plane)}
     outer, inner = memory[b"outer"], memory[b"inner"]
@@ -228,9 +230,11 @@ def test_ops_of_calls_by_another_thread_do_not_belong_to_the_step() -> None:
 def test_a_call_in_progress_belongs_to_another_thread_if_others_call_functions() -> None:
     plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
     plane.line(*_call(1, "a", start=12), *_call(2, "b", start=70))
-    alone, others = (list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHER_THREADS))
-    assert [row.node for row in alone] == [b"a", b"b"]
-    assert [row.node for row in others] == [b"a"]
+    ops_alone, ops_beside_others = (
+        list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHER_THREADS)
+    )
+    assert [row.node for row in ops_alone] == [b"a", b"b"]
+    assert [row.node for row in ops_beside_others] == [b"a"]
 
 
 def test_an_unfinished_executor_is_known_by_the_call_that_it_names_after_each_op() -> None:

@@ -1,4 +1,4 @@
-/* Feeds the walker damaged RunMetadata, each in memory of its exact size, to be run under the sanitizers.
+/* Feeds damaged RunMetadata to the walker, each in a buffer of its exact size. Run it under the sanitizers.
  *
  * walk_fuzz ROUNDS SAMPLE…   prints how many parts were decoded and how many were refused.
  */
@@ -40,14 +40,14 @@ static enum status decode(const uint8_t *data, size_t size, name_table *names) {
     uint8_t *part = copy_of(data, size);
     span s = {part, part + size};
     size_t rows = count_nodes(s);
-    columns to;
-#define TAKE(type, name) to.name = malloc(rows * sizeof(type) + 1);
-    COLUMNS(TAKE)
-    row_sink sink = {.columns = &to, .names = names, .row_end = rows};
+    columns ops;
+#define ALLOCATE(type, name) ops.name = malloc(rows * sizeof(type) + 1);
+    COLUMNS(ALLOCATE)
+    row_sink sink = {.columns = &ops, .names = names, .row_end = rows};
     enum status status = walk_run_metadata(s, &sink);
     if (status == OK ? sink.row != rows : sink.row != 0) abort();
-#define GIVE(type, name) free(to.name);
-    COLUMNS(GIVE)
+#define RELEASE(type, name) free(ops.name);
+    COLUMNS(RELEASE)
     free(sink.signature);
     free(sink.allocations);
     free(part);
@@ -66,7 +66,7 @@ static size_t load(const char *path, uint8_t **data) {
 }
 
 int main(int count, char **arguments) {
-    unsigned long seen[NO_ROOM + 1] = {0};
+    unsigned long status_counts[NO_ROOM + 1] = {0};
     name_table names = {.seed = 1, .count_max = 100000, .text_max = 1 << 20};
     for (int i = 2; i < count; i++) {
         uint8_t *data;
@@ -74,14 +74,15 @@ int main(int count, char **arguments) {
         if (decode(data, size, &names) != OK) return 2;
         for (long round = 0; round < atol(arguments[1]); round++) {
             uint8_t *damaged = copy_of(data, size);
-            size_t left = damage(damaged, size);
-            seen[decode(damaged, left, &names)]++;
+            size_t damaged_size = damage(damaged, size);
+            status_counts[decode(damaged, damaged_size, &names)]++;
             free(damaged);
         }
         free(data);
     }
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&names, kind, (uint32_t)draw(names.kinds[kind].count + 1));
     names_free(&names);
-    printf("%lu decoded, %lu malformed, %lu too many names\n", seen[OK], seen[MALFORMED], seen[NAMES_FULL]);
-    return seen[NO_MEMORY] || seen[NO_ROOM] ? 3 : 0;
+    printf("%lu decoded, %lu malformed, %lu too many names\n", status_counts[OK], status_counts[MALFORMED],
+           status_counts[NAMES_FULL]);
+    return status_counts[NO_MEMORY] || status_counts[NO_ROOM] ? 3 : 0;
 }

@@ -7,7 +7,7 @@ import gzip
 from typing import Any
 
 import pytest
-from fakes.nodes import made_in, node
+from fakes.nodes import node, with_stack
 from tfprof.collector.errors import UsageError
 from tfprof.collector.export.pprof import VALUES, message, pprof
 from tfprof.collector.proto.pprof_pb2 import Profile
@@ -21,10 +21,10 @@ MAIN, CALL, LAYER = (
     Frame("op.x.py", 5, "matmul"),
 )
 NODES = [
-    made_in(node("a", "MatMul", micros=1, bytes=10), MAIN, CALL, LAYER),
-    made_in(node("b", "Add", micros=2, bytes=20), MAIN, CALL),
-    made_in(node("c", "Add", micros=4, bytes=40), MAIN, LAYER),
-    made_in(node("gradients/a_grad/x", "MatMul", micros=8, bytes=80), MAIN),
+    with_stack(node("a", "MatMul", micros=1, bytes=10), MAIN, CALL, LAYER),
+    with_stack(node("b", "Add", micros=2, bytes=20), MAIN, CALL),
+    with_stack(node("c", "Add", micros=4, bytes=40), MAIN, LAYER),
+    with_stack(node("gradients/a_grad/x", "MatMul", micros=8, bytes=80), MAIN),
 ]
 Sample = tuple[str, list[int], list[str]]
 
@@ -72,7 +72,7 @@ def test_nodes_that_are_not_accounted_are_no_samples() -> None:
 
 
 def test_a_call_with_unaccounted_callees_has_no_samples() -> None:
-    nodes = [made_in(node("a", "Add"), MAIN), made_in(node("b", "Sub"), MAIN, CALL)]
+    nodes = [with_stack(node("a", "Add"), MAIN), with_stack(node("b", "Sub"), MAIN, CALL)]
     assert samples(profile(nodes, account_type_regexes=("Add",))) == []
 
 
@@ -106,7 +106,7 @@ def test_strings_are_numbered_in_the_order_of_first_use() -> None:
 @pytest.mark.parametrize("select", VALUES)
 def test_each_counter_can_be_written_with_its_unit(select: str) -> None:
     numbers = {word: number for number, word in enumerate(VALUES, 1)}
-    found = profile([made_in(node("a", "Add", **numbers), MAIN)], select)
+    found = profile([with_stack(node("a", "Add", **numbers), MAIN)], select)
     text = [string.decode() for string in found.string_table]
     assert [(text[one.type], text[one.unit]) for one in found.sample_type] == [
         ("count", "count"),
@@ -138,7 +138,7 @@ def test_the_file_is_compressed_and_the_same_each_time() -> None:
 
 def test_stacks_of_a_thousand_calls_and_broken_text_are_written() -> None:
     stack = [Frame("deep\udcff.py", line, "call\udcff") for line in range(1000)]
-    found = profile([made_in(node("a\udcff", "Add"), *stack)], max_depth=2000)
+    found = profile([with_stack(node("a\udcff", "Add"), *stack)], max_depth=2000)
     assert len(found.sample[0].location_id) == 999
     assert b"a\xff" in found.string_table
     assert b"deep\xff:call\xff" in found.string_table

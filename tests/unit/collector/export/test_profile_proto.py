@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import rows, trace, traced, write_job
+from fakes.made_store import rows, trace, trace_tables, write_job
 from fakes.round_trip import differences
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
@@ -35,7 +35,7 @@ STEPS = ([b"w", b"_SINK", b"RecvTensor"], [b"x", b"y", b"late"], [b"x", b"late"]
 @pytest.fixture
 def job(tmp_path: Path) -> LocalJob:
     """A job of three traced steps: 0, 1 and 2."""
-    tables = traced(GRAPH.SerializeToString(), [run_metadata(names) for names in STEPS])
+    tables = trace_tables(GRAPH.SerializeToString(), [run_metadata(names) for names in STEPS])
     frame = {"stack": 4, "file": "train.py", "line": 0, "function": "main", "start_line": -1, "text": ""}
     tables["frames"] = rows("frames", [frame])
     tables["stacks"] = rows("stacks", [{"name": "w", "stack": 4}])
@@ -124,7 +124,7 @@ def test_missing_kernels_of_a_gpu_are_recorded(tmp_path: Path) -> None:
 
 
 def test_an_untraced_job_cannot_be_exported(tmp_path: Path) -> None:
-    write_job(tmp_path / "s", 1, {"graph_nodes": traced(GRAPH.SerializeToString(), [])["graph_nodes"]})
+    write_job(tmp_path / "s", 1, {"graph_nodes": trace_tables(GRAPH.SerializeToString(), [])["graph_nodes"]})
     job = LocalStore(tmp_path / "s").job("last")
     for write in (profile_proto, op_log):
         with pytest.raises(StoreError, match=r"no traced steps: .* \[no-data\]"):
@@ -161,7 +161,7 @@ def test_output_bytes_of_a_live_job_belong_to_the_first_allocated_output(tmp_pat
         if size:
             output.tensor_description.allocation_description.allocated_bytes = size
     graph = GraphDef(node=[{"name": "x", "op": "Split"}])
-    tables = traced(graph.SerializeToString(), [message.SerializeToString()])
+    tables = trace_tables(graph.SerializeToString(), [message.SerializeToString()])
     assert "output_memory" not in tables, "a live job has only the sum"
     write_job(tmp_path / "s", 1, tables)
     (entry,) = nodes_by_name(profile_proto(LocalStore(tmp_path / "s").job("last")))[b"x"].execs.values()

@@ -8,7 +8,7 @@ import pytest
 from tfprof.collector.export.timeline import file_name, graph_timeline, scope_timeline, written
 from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 from tfprof.collector.tfviews.graph import graph_view
-from tfprof.collector.tfviews.nodes import NOTHING, Node, NodeFacts, Stats
+from tfprof.collector.tfviews.nodes import NO_STATS, Node, NodeFacts, Stats
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
@@ -175,4 +175,4 @@ def test_file_names_contain_the_step_and_are_printed() -> None:
 
 
 def test_nodes_without_entries_are_not_drawn() -> None:
-    assert not bars(graph_timeline(graph_view([Node("a", "a", (), NOTHING)], WHOLE), {}, {}).data)
+    assert not bars(graph_timeline(graph_view([Node("a", "a", (), NO_STATS)], WHOLE), {}, {}).data)

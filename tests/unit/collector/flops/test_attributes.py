@@ -11,7 +11,7 @@ def shape(*dims: int) -> graph_pb2.TensorShapeProto:
     return graph_pb2.TensorShapeProto(dim=[graph_pb2.TensorShapeProto.Dim(size=dim) for dim in dims])
 
 
-def defined(*definitions: graph_pb2.NodeDef) -> list[tuple[str, bytes]]:
+def serialized(*definitions: graph_pb2.NodeDef) -> list[tuple[str, bytes]]:
     """Return (name, serialized NodeDef) of each node."""
     return [(definition.name, definition.SerializeToString()) for definition in definitions]
 
@@ -55,20 +55,20 @@ def split(name: str) -> graph_pb2.NodeDef:
 
 def test_inputs_have_the_shape_of_the_first_output_of_their_source() -> None:
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1", "^w", "missing"])
-    known = facts(defined(split("v"), variable("w"), user))
-    assert known["user"].inputs == ("v", "w", "missing")
-    assert known["user"].input_shapes == ((2, 3), (1,), ())
+    facts_by_name = facts(serialized(split("v"), variable("w"), user))
+    assert facts_by_name["user"].inputs == ("v", "w", "missing")
+    assert facts_by_name["user"].input_shapes == ((2, 3), (1,), ())
 
 
-def test_by_slot_an_input_has_the_shape_of_the_last_slot_used_of_its_source() -> None:
+def test_by_slot_all_inputs_from_one_source_have_the_shape_of_the_last_slot() -> None:
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1"])
     twice = graph_pb2.NodeDef(name="twice", op="Add", input=["v", "v:1"])
     beyond = graph_pb2.NodeDef(name="beyond", op="Add", input=["v:7"])
-    known = facts(defined(split("v"), user, twice, beyond), by_slot=True)
-    assert known["user"].input_shapes == ((4,),)
-    assert known["twice"].input_shapes == ((4,), (4,))
-    assert known["beyond"].input_shapes == ((),)
+    facts_by_name = facts(serialized(split("v"), user, twice, beyond), by_slot=True)
+    assert facts_by_name["user"].input_shapes == ((4,),)
+    assert facts_by_name["twice"].input_shapes == ((4,), (4,))
+    assert facts_by_name["beyond"].input_shapes == ((),)
 
 
 def test_the_first_node_of_a_name_counts() -> None:
-    assert facts(defined(variable("v", 2), variable("v", 3)))["v"].parameter_shape == (2,)
+    assert facts(serialized(variable("v", 2), variable("v", 3)))["v"].parameter_shape == (2,)

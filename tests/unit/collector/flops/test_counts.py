@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
-from fakes.graphs import FLOAT, RESOURCE, alike, node, read, row, sample
+from fakes.graphs import FLOAT, RESOURCE, equivalent_steps, node, read, row, sample
 from tfprof.collector.decoders.proto import graph_pb2
-from tfprof.collector.flops.counts import Count, Counted, Counting, ExecutedNodes, registered
+from tfprof.collector.flops.counts import Count, ExecutedNodes, OperationCounter, OperationCounts, registry_counts
 from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import EquivalentSteps, Sample
-from tfprof.collector.flops.shapes import CommonShapes, Nodes, StepShapes, open_nodes, sized_nodes, with_recorded_shapes
+from tfprof.collector.flops.shapes import CommonShapes, Nodes, StepShapes, batch_nodes, open_nodes, with_recorded_shapes
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
 IMAGES, KERNEL = node("x", "Placeholder", (), (-1, 8, 8, 6)), node("w", "VariableV2", (), (3, 3, 6, 4))
 CONV = node("conv", "Conv2D", ["x", "w"], (-1, 6, 6, 4), strides=[1, 1, 1, 1])
 BIAS, RELU = node("bias", "BiasAdd", ["conv", "b"], (-1, 6, 6, 4)), node("relu", "Relu", ["bias"], (-1, 6, 6, 4))
 #: Operations of the convolution for one example.
-EACH = 2 * 6 * 6 * 4 * 54
+PER_EXAMPLE = 2 * 6 * 6 * 4 * 54
 
 Graph = Sequence[graph_pb2.NodeDef]
 
@@ -22,59 +22,60 @@ Graph = Sequence[graph_pb2.NodeDef]
 def count(
     graphs: Sequence[Graph],
     samples: Mapping[str, Sample],
-    *kinds: EquivalentSteps,
+    *step_groups: EquivalentSteps,
     op_log: Mapping[str, int] | None = None,
-) -> Counted:
-    """Return the counts of the nodes in ``samples`` after traces of these kinds."""
+) -> OperationCounts:
+    """Return the counts of the nodes in ``samples`` after traced ``step_groups``."""
     nodes = Nodes(read(*graphs))
-    counting = Counting(ExecutedNodes(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
-    for kind in kinds:
-        counting.add(kind, StepShapes(nodes, kind.rows))
-    return counting.count()
+    counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
+    for steps in step_groups:
+        counter.add(steps, StepShapes(nodes, steps.rows))
+    return counter.count()
 
 
 def test_nodes_with_fixed_shapes_are_counted_from_a_sample() -> None:
     graph = [node("a", "Const", (), (3, 5)), node("b", "Const", (), (5, 7)), node("y", "MatMul", ["a", "b"], (3, 7))]
     counted = count([graph], {"y": sample("MatMul", "y", "a, b", (3, 7)), "a": sample("Const", "a", "", (3, 5))})
-    assert counted == Counted({"y": Count(210)}, 0)
+    assert counted == OperationCounts({"y": Count(210)}, 0)
 
 
 def test_each_step_counts_with_its_own_batch_size() -> None:
     samples = {"conv": sample("Conv2D", "conv", "_arg_x_0_0, w"), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
-    kinds = [
-        alike(3, row("_arg_x_0_0", (4, 8, 8, 6)), row("conv", (4, 6, 6, 4))),
-        alike(1, row("_arg_x_0_0", (1, 8, 8, 6)), row("conv", (1, 6, 6, 4))),
+    step_groups = [
+        equivalent_steps(3, row("_arg_x_0_0", (4, 8, 8, 6)), row("conv", (4, 6, 6, 4))),
+        equivalent_steps(1, row("_arg_x_0_0", (1, 8, 8, 6)), row("conv", (1, 6, 6, 4))),
     ]
-    assert count([[IMAGES, KERNEL, CONV]], samples, *kinds).counts == {"conv": Count(4 * EACH, 13 * EACH)}
-    assert count([[IMAGES, KERNEL, CONV]], samples, kinds[0]).counts == {"conv": Count(4 * EACH)}
+    graph = [IMAGES, KERNEL, CONV]
+    assert count([graph], samples, *step_groups).counts == {"conv": Count(4 * PER_EXAMPLE, 13 * PER_EXAMPLE)}
+    assert count([graph], samples, step_groups[0]).counts == {"conv": Count(4 * PER_EXAMPLE)}
 
 
 def test_a_fed_placeholder_has_the_shape_of_the_fed_tensor() -> None:
     graph = [IMAGES, node("sum", "Sum", ["x", "axes"], (6,)), node("axes", "Const", (), (3,))]
     samples = {"sum": Sample("", b""), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
-    counted = count([graph], samples, alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
+    counted = count([graph], samples, equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
     assert counted.counts == {"sum": Count(4 * 8 * 8 * 6 - 6)}
 
 
 def test_each_iteration_of_a_loop_is_counted() -> None:
     graph = [IMAGES, KERNEL, CONV]
     rows = row("conv", (4, 6, 6, 4), runs=5), row("conv", (2, 6, 6, 4), runs=1)
-    counted = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, alike(2, *rows))
-    assert counted.counts == {"conv": Count(4 * EACH, 2 * (5 * 4 + 2) * EACH)}
+    counted = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, equivalent_steps(2, *rows))
+    assert counted.counts == {"conv": Count(4 * PER_EXAMPLE, 2 * (5 * 4 + 2) * PER_EXAMPLE)}
 
 
 def test_a_fused_op_counts_for_all_its_parts() -> None:
     graph = [IMAGES, KERNEL, CONV, node("b", "VariableV2", (), (4,)), BIAS, RELU]
     samples = {"relu": sample("_MklNativeFusedConv2D", "relu", "_arg_x_0_0, w, b"), "_arg_x_0_0": Sample("", b"")}
-    kind = alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("relu", (4, 6, 6, 4)))
-    whole = 4 * EACH + 2 * 4 * 6 * 6 * 4
-    assert count([graph], samples, kind).counts == {"relu": Count(whole)}
-    assert count([graph], samples, kind, op_log={"conv": 1000}).counts == {"relu": Count(1000 + 2 * 4 * 6 * 6 * 4)}
+    steps = equivalent_steps(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("relu", (4, 6, 6, 4)))
+    fused_count = 4 * PER_EXAMPLE + 2 * 4 * 6 * 6 * 4
+    assert count([graph], samples, steps).counts == {"relu": Count(fused_count)}
+    assert count([graph], samples, steps, op_log={"conv": 1000}).counts == {"relu": Count(1000 + 2 * 4 * 6 * 6 * 4)}
     samples["conv"] = sample("Conv2D", "conv", "_arg_x_0_0, w")
-    with_conv = alike(1, *kind.rows, row("conv", (4, 6, 6, 4)))
+    with_conv = equivalent_steps(1, *steps.rows, row("conv", (4, 6, 6, 4)))
     counted = count([graph], samples, with_conv).counts
-    assert counted["conv"] == Count(4 * EACH)
-    assert counted["relu"] == Count(4 * EACH + 4 * 6 * 6 * 4), "of two convolutions, the second with a bias alone"
+    assert counted["conv"] == Count(4 * PER_EXAMPLE)
+    assert counted["relu"] == Count(4 * PER_EXAMPLE + 4 * 6 * 6 * 4), "a second convolution, with a bias"
 
 
 def test_a_fused_gradient_of_a_normalization_counts_as_the_gradient_and_that_of_the_relu() -> None:
@@ -82,56 +83,59 @@ def test_a_fused_gradient_of_a_normalization_counts_as_the_gradient_and_that_of_
     images = [node(name, "Const", (), (4, 6, 6, 4)) for name in ("dy", "x", "y")]
     gradient = node("g", "FusedBatchNormGradV3", ["dy", "x", "s", "m", "v", "r"], (4, 6, 6, 4), (4,), (4,))
     samples = {"g": sample("_FusedBatchNormGradEx", "g", "dy, x, s, m, v, r, o, y", (4, 6, 6, 4))}
-    counted = count([[*vectors, *images, gradient]], samples, alike(1, row("g", (4, 6, 6, 4))))
+    counted = count([[*vectors, *images, gradient]], samples, equivalent_steps(1, row("g", (4, 6, 6, 4))))
     assert counted.counts == {"g": Count(10 * 4 * 6 * 6 * 4)}
 
 
 def test_a_fused_op_without_parts_in_the_graph_is_counted_from_its_inputs() -> None:
     graph = [node("y", "BiasAdd", ["z", "b"], (4, 7)), node("z", "Unknown", (), (4, 7))]
     samples = {"y": sample("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": sample("V", "a", "", (4, 5))}
-    kind = alike(1, row("a", (4, 5)), row("y", (4, 7)))
-    assert count([graph], samples, kind).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
+    steps = equivalent_steps(1, row("a", (4, 5)), row("y", (4, 7)))
+    assert count([graph], samples, steps).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
 
 
 def test_nodes_without_a_graph_are_counted_from_their_labels() -> None:
     name = "ArithmeticOptimizer/AddOpsRewrite_add"
     samples = {name: sample("AddN", name, "p, q, r"), "p": sample("V", "p")}
-    kind = alike(2, row(name, (3, 4)), row("p", (3, 4)))
-    assert count([[]], samples, kind).counts == {name: Count(24)}
+    steps = equivalent_steps(2, row(name, (3, 4)), row("p", (3, 4)))
+    assert count([[]], samples, steps).counts == {name: Count(24)}
 
 
 def test_counts_of_the_op_log_take_precedence() -> None:
     samples = {"conv": sample("Conv2D", "conv", "x, w")}
-    kind = alike(1, row("conv", (4, 6, 6, 4)))
-    assert count([[IMAGES, KERNEL, CONV]], samples, kind, op_log={"conv": 77, "other": 5}).counts == {"conv": Count(77)}
+    steps = equivalent_steps(1, row("conv", (4, 6, 6, 4)))
+    op_log = {"conv": 77, "other": 5}
+    assert count([[IMAGES, KERNEL, CONV]], samples, steps, op_log=op_log).counts == {"conv": Count(77)}
 
 
 def test_nodes_with_unknown_shapes_are_left_out_and_their_number_is_returned() -> None:
     samples = {"conv": sample("Conv2D", "conv", "x, v"), "relu": sample("Relu", "relu", "conv"), "id": Sample("", b"")}
     graph = [IMAGES, node("v", "Unknown", (), None), CONV, RELU, node("id", "Identity", ["x"], (-1, 8, 8, 6))]
-    assert count([graph], samples, alike(1, row("conv", None), row("relu", None))) == Counted({}, 2)
-    assert count([graph], {"relu": samples["relu"]}, alike(1, row("relu", (0, 6, 6, 4)))) == Counted({}, 0)
+    assert count([graph], samples, equivalent_steps(1, row("conv", None), row("relu", None))) == OperationCounts({}, 2)
+    assert count([graph], {"relu": samples["relu"]}, equivalent_steps(1, row("relu", (0, 6, 6, 4)))) == OperationCounts(
+        {}, 0
+    )
 
 
-def windows(batch: int) -> list[Graph]:
+def window_graphs(batch: int) -> list[Graph]:
     """Return the graphs of two callers, each followed by the graph of the function that it calls.
 
     The nodes of both callers have the same names, and so have those of both functions. The batches
     of the first caller are of any size, those of the second one of size ``batch``.
     """
-    variables = node("v", "Placeholder", (), (), dtype=RESOURCE)
+    variable = node("v", "Placeholder", (), (), dtype=RESOURCE)
     graphs: list[Graph] = []
-    for size, more in ((-1, []), (batch, [variables])):
+    for size, variables in ((-1, []), (batch, [variable])):
         graphs.append(
             [
                 node("next", "IteratorGetNext", ["i"], (size, 8, 8, 6), types=(FLOAT,)),
-                node("call", "PartitionedCall", ["next", *["v"] * len(more)], (size, 6, 6, 4)),
-                *more,
+                node("call", "PartitionedCall", ["next", *["v"] * len(variables)], (size, 6, 6, 4)),
+                *variables,
             ]
         )
         data = node("data", "Placeholder", (), (size, 8, 8, 6))
         conv = node("conv", "Conv2D", ["data", "w"], (size, 6, 6, 4), strides=[1, 1, 1, 1])
-        graphs.append([data, KERNEL, conv, *more])
+        graphs.append([data, KERNEL, conv, *variables])
     return graphs
 
 
@@ -139,23 +143,23 @@ def test_in_a_profiler_window_shapes_and_function_follow_from_the_batch() -> Non
     samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
     example = 8 * 8 * 6 * 4
     for size, examples in ((5 * example, 5), (9 * example, 9)):
-        kind = alike(1, row("next", output_bytes=size), row("conv"))
-        assert count(windows(batch=9), samples, kind).counts == {"conv": Count(examples * EACH)}
+        steps = equivalent_steps(1, row("next", output_bytes=size), row("conv"))
+        assert count(window_graphs(batch=9), samples, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
 
 
 def test_a_function_with_another_batch_size_did_not_run() -> None:
-    (first, callee), (second, other) = windows(batch=9)[2:], windows(batch=9)[:2]
+    (first, callee), (second, other) = window_graphs(batch=9)[2:], window_graphs(batch=9)[:2]
     samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
     for examples in (9, 5):
-        kind = alike(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
-        assert count([first, callee, second, other], samples, kind).counts == {"conv": Count(examples * EACH)}
+        steps = equivalent_steps(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
+        assert count([first, callee, second, other], samples, steps).counts == {"conv": Count(examples * PER_EXAMPLE)}
 
 
 def test_in_a_profiler_window_a_node_of_a_loop_is_found_in_its_body() -> None:
     graph = [node("net/y", "MatMul", ["net/a", "net/b"], (3, 7)), node("net/a", "C", (), (3, 5))]
     samples = {"net/while/body/_1/net/y": Sample("MatMul", b"")}
-    kind = alike(1, row("net/while/body/_1/net/y", runs=4))
-    assert count([graph], samples, kind).counts == {"net/while/body/_1/net/y": Count(210)}
+    steps = equivalent_steps(1, row("net/while/body/_1/net/y", runs=4))
+    assert count([graph], samples, steps).counts == {"net/while/body/_1/net/y": Count(210)}
 
 
 def test_nodes_with_open_shapes_are_found() -> None:
@@ -163,7 +167,7 @@ def test_nodes_with_open_shapes_are_found() -> None:
     same, other = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
     nodes = Nodes(read(graph, [same, other], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))]))
     assert open_nodes(nodes, ["x", "w", "conv", "w2", "l2", "_arg_x_0_0", "s", "n"]) == ["x", "conv", "_arg_x_0_0", "n"]
-    assert sized_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
+    assert batch_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
 
 
 def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
@@ -181,20 +185,21 @@ def test_the_common_shape_of_steps_has_their_equal_sizes() -> None:
 def exact_counts(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
     """Return the counts of TensorFlow's registry after traces with these output signatures."""
     nodes = Nodes(read(graph))
-    shapes = with_recorded_shapes({name: each[0] for name, each in nodes.by_name.items()}, first)
-    return {name: counted.one for name, counted in registered(nodes, shapes, Parity(exact=True)).items()}
+    shapes = with_recorded_shapes({name: definitions[0] for name, definitions in nodes.by_name.items()}, first)
+    return {name: counted.per_execution for name, counted in registry_counts(nodes, shapes, Parity(exact=True)).items()}
 
 
 def test_exact_counts_use_the_first_shape_and_do_not_propagate_it() -> None:
     graph = [IMAGES, KERNEL, CONV, RELU, node("sq", "Square", ["conv"], (-1, 6, 6, 4))]
     signatures = [("conv", row("conv", (4, 6, 6, 4)).signature), ("conv", row("conv", (9, 6, 6, 4)).signature)]
     assert exact_counts(graph, *signatures) == {"sq": 4 * 6 * 6 * 4}
-    assert exact_counts(graph, ("x", row("x", (4, 8, 8, 6)).signature), *signatures) == {"sq": 576, "conv": 4 * EACH}
+    signatures.insert(0, ("x", row("x", (4, 8, 8, 6)).signature))
+    assert exact_counts(graph, *signatures) == {"sq": 576, "conv": 4 * PER_EXAMPLE}
 
 
 def test_exact_counts_ignore_shapes_that_contradict_the_graph() -> None:
     nodes = Nodes(read([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))]))
-    first = {name: each[0] for name, each in nodes.by_name.items()}
+    first = {name: definitions[0] for name, definitions in nodes.by_name.items()}
     signatures = [
         ("a", row("a", (2, 4)).signature),
         ("a", row("a", (2,)).signature),
@@ -216,13 +221,13 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
     ]
     orders = {"y": [row("y", dims).signature for dims in ((4, 8), (2, 8))]}
     rows = (row("y", (4, 8)), row("y", (2, 8)), row("sum", (), runs=2))
-    kind = alike(3, *rows)._replace(orders=orders)
+    steps = equivalent_steps(3, *rows)._replace(orders=orders)
     nodes = Nodes(read(graph))
     samples = {"sum": sample("Sum", "sum", "y, axes")}
-    counting = Counting(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
-    counting.add(kind, StepShapes(nodes, kind.rows, kind.orders))
-    assert counting.count() == Counted({"sum": Count(31, 3 * (31 + 15))}, 0)
-    other = Counting(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
-    uneven = kind._replace(rows=(*rows[:2], row("sum", (), runs=3)))
-    other.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
-    assert other.count() == Counted({}, 1), "the iteration of each execution is unknown"
+    counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    counter.add(steps, StepShapes(nodes, steps.rows, steps.orders))
+    assert counter.count() == OperationCounts({"sum": Count(31, 3 * (31 + 15))}, 0)
+    other_counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    uneven = steps._replace(rows=(*rows[:2], row("sum", (), runs=3)))
+    other_counter.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
+    assert other_counter.count() == OperationCounts({}, 1), "the iteration of each execution is unknown"

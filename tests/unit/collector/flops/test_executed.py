@@ -5,7 +5,7 @@ from fakes.graphs import signature
 from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import LabelInfo, fed_placeholder, parsed_label, recorded_shapes, shapes_in_order
 from tfprof.collector.store.output_signatures import OpOutput, encode
-from tfprof.collector.tfviews.inlined import inlined
+from tfprof.collector.tfviews.inlined import original_name
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_names_of_fed_placeholders_are_parsed() -> None:
 
 
 def test_names_of_nodes_in_inlined_functions_are_parsed() -> None:
-    assert inlined("net/while/body/_12/net/while/MatMul") == "net/while/MatMul"
-    assert inlined("cond/then/_0/while/body/_3/while/add_1") == "while/add_1"
-    assert inlined("net/MatMul_1") == "net/MatMul_1"
+    assert original_name("net/while/body/_12/net/while/MatMul") == "net/while/MatMul"
+    assert original_name("cond/then/_0/while/body/_3/while/add_1") == "while/add_1"
+    assert original_name("net/MatMul_1") == "net/MatMul_1"
 
 
 def test_shapes_by_slot() -> None:

@@ -1,7 +1,7 @@
 """Op types of the kernels of libraries."""
 
 import pytest
-from tfprof.collector.flops.kernels import of_library, op_type, split_label
+from tfprof.collector.flops.kernels import is_library_kernel, op_type, split_label
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_a_label_has_node_and_kernel() -> None:
     parts = split_label("a/b = _MklMatMul(x, y)")
     assert split_label("[CPU: 3] a/b = _MklMatMul(x, y)") == parts == ("a/b", "_MklMatMul", "x, y)")
     assert split_label("_MklMatMul") is None
-    assert [of_library(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]
+    assert [is_library_kernel(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]

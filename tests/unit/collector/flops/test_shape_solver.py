@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.batches import batch_of_arguments, batch_of_iterator
-from tfprof.collector.flops.op_rules import TABLE
+from tfprof.collector.flops.op_rules import RULES
 from tfprof.collector.flops.shape_solver import RecordedShape
 from tfprof.collector.flops.shapes import Nodes
 
@@ -17,7 +17,7 @@ Graph = Sequence[graph_pb2.NodeDef]
 FEED = node("x", "Placeholder", (), (-1, 12, 12, 6))
 
 
-def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) -> dict[str, Any]:
+def inferred_shapes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) -> dict[str, Any]:
     """Return the shape of each node's first output by name.
 
     ``recorded`` has the recorded shapes by node. Without it, `x` is recorded, the first node of the
@@ -32,7 +32,7 @@ def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("node_def", "others", "made"),
+    ("node_def", "others", "expected"),
     [
         (node("y", "Relu", ["x"], (-1, 12, 12, 6)), [], (7, 12, 12, 6)),
         (node("y", "BiasAdd", ["x", "w"], (-1, 12, 12, 6)), [node("w", "Const", (), (6,))], (7, 12, 12, 6)),
@@ -66,14 +66,14 @@ def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **recorded: Any) ->
         (node("y", "Unique", ["x"], (-1,)), [], (-1,)),
     ],
 )
-def test_a_batch_size_propagates_through_ops(node_def: graph_pb2.NodeDef, others: Graph, made: Any) -> None:
-    assert sizes([FEED, *others, node_def])["y"] == made
+def test_a_batch_size_propagates_through_ops(node_def: graph_pb2.NodeDef, others: Graph, expected: Any) -> None:
+    assert inferred_shapes([FEED, *others, node_def])["y"] == expected
 
 
 def test_a_batch_size_propagates_through_matrix_products() -> None:
     feed = node("x", "Placeholder", (), (-1, 5))
     weights = node("w", "VariableV2", (), (5, 3))
-    made = sizes(
+    shapes = inferred_shapes(
         [
             feed,
             weights,
@@ -89,16 +89,16 @@ def test_a_batch_size_propagates_through_matrix_products() -> None:
         ],
         batch=8,
     )
-    assert (made["y"], made["z"], made["three"], made["many"]) == ((8, 3), (8, 3), (2, 4, 5), (2, 4, 3))
+    assert (shapes["y"], shapes["z"], shapes["three"], shapes["many"]) == ((8, 3), (8, 3), (2, 4, 5), (2, 4, 3))
 
 
 def test_a_batch_size_propagates_backwards() -> None:
     graph = [FEED, node("k", "Const", (), (3, 3, 6, 4)), node("y", "Conv2D", ["x", "k"], (-1, 6, 6, 4))]
-    assert sizes(graph, y=(5, 6, 6, 4))["x"] == (5, 12, 12, 6)
+    assert inferred_shapes(graph, y=(5, 6, 6, 4))["x"] == (5, 12, 12, 6)
 
 
 def test_gradients_have_the_shapes_of_the_tensors_that_they_belong_to() -> None:
-    made = sizes(
+    shapes = inferred_shapes(
         [
             FEED,
             node("kernel", "VariableV2", (), (3, 3, 6, 4)),
@@ -110,12 +110,12 @@ def test_gradients_have_the_shapes_of_the_tensors_that_they_belong_to() -> None:
             node("shape", "Shape", ["x"], (4,)),
         ]
     )
-    assert made["back"] == (7, 12, 12, 6)
-    assert made["grad"] == (7, 6, 6, 4)
+    assert shapes["back"] == (7, 12, 12, 6)
+    assert shapes["grad"] == (7, 6, 6, 4)
 
 
 def test_sizes_propagate_through_computed_shapes() -> None:
-    made = sizes(
+    shapes = inferred_shapes(
         [
             FEED,
             node("shape", "Shape", ["x"], (4,)),
@@ -146,14 +146,14 @@ def test_sizes_propagate_through_computed_shapes() -> None:
             const("unit", 1, scalar=True),
         ]
     )
-    assert (made["flat"], made["zeros"]) == ((7, 864), (7, 864))
-    assert (made["noise"], made["empty"], made["tiled"]) == ((7, 12, 12), (7, 6), (7, 6))
-    assert made["wides"] == (7, 6)
+    assert (shapes["flat"], shapes["zeros"]) == ((7, 864), (7, 864))
+    assert (shapes["noise"], shapes["empty"], shapes["tiled"]) == ((7, 12, 12), (7, 6), (7, 6))
+    assert shapes["wides"] == (7, 6)
 
 
 def test_the_first_of_contradicting_shapes_counts() -> None:
     graph = [FEED, node("y", "Relu", ["x"], (-1, 12, 12, 6))]
-    assert sizes(graph, x=(7, 12, 12, 6), y=(9, 12, 12, 6))["y"] == (7, 12, 12, 6)
+    assert inferred_shapes(graph, x=(7, 12, 12, 6), y=(9, 12, 12, 6))["y"] == (7, 12, 12, 6)
 
 
 def test_a_size_that_the_graph_has_elsewhere_needs_no_recorded_shape() -> None:
@@ -175,16 +175,16 @@ def test_a_function_has_the_shapes_of_its_arguments() -> None:
         node("y", "Relu", ["data"], (-1, 12, 12, 6)),
     ]
     other = [node("n", "Placeholder", (), (-1, 9, 9, 6)), node("m", "Placeholder", (), ())]
-    made = sizes(caller, callee, other)
-    assert made["y"] == (7, 12, 12, 6)
-    assert made["n"] == (-1, 9, 9, 6)
+    shapes = inferred_shapes(caller, callee, other)
+    assert shapes["y"] == (7, 12, 12, 6)
+    assert shapes["n"] == (-1, 9, 9, 6)
 
 
 def test_the_most_specific_matching_function_is_called() -> None:
     caller = [node("x", "Placeholder", (), (4, 3)), node("c", "PartitionedCall", ["x"], ())]
     general, exact = [node("a", "Placeholder", (), (-1, 3))], [node("b", "Placeholder", (), (4, 3))]
     nodes = Nodes(read(caller, general, exact, [node("d", "Placeholder", (), (5, 3))]))
-    assert nodes.calls.reached([0]) == {0, 2}
+    assert nodes.calls.reachable([0]) == {0, 2}
 
 
 def test_a_loop_keeps_its_shapes_and_uses_the_batch_size_for_unknown_sizes() -> None:
@@ -195,9 +195,9 @@ def test_a_loop_keeps_its_shapes_and_uses_the_batch_size_for_unknown_sizes() -> 
         node("net/while/y", "Relu", ["net/while/state"], (-1, 12, 12, 6)),
         node("net/while/item", "TensorListGetItem", ["net/while/items"], (-1, 5)),
     ]
-    assert sizes(caller, body)["net/while/y"] == (7, 12, 12, 6)
-    assert sizes(caller, body)["net/while/item"] == (-1, 5)
-    assert sizes(caller, body, examples=7)["net/while/item"] == (7, 5)
+    assert inferred_shapes(caller, body)["net/while/y"] == (7, 12, 12, 6)
+    assert inferred_shapes(caller, body)["net/while/item"] == (-1, 5)
+    assert inferred_shapes(caller, body, examples=7)["net/while/item"] == (7, 5)
 
 
 dims = st.none() | st.lists(st.sampled_from([-1, 0, 1, 2, 3]), max_size=4).map(tuple)
@@ -205,7 +205,7 @@ numbers = st.lists(st.integers(-5, 5), max_size=5)
 
 
 @given(
-    st.sampled_from(sorted({*TABLE, "Shape", "ShapeN", "Identity", "StatefulPartitionedCall", "If"})),
+    st.sampled_from(sorted({*RULES, "Shape", "ShapeN", "Identity", "StatefulPartitionedCall", "If"})),
     st.lists(st.sampled_from(["x", "y", "c", "c2", "z", "gone", "y:1", "x:7", "^x"]), max_size=5),
     st.lists(dims, max_size=3),
     st.tuples(dims, numbers, numbers, st.integers(-7, 7)),
@@ -243,13 +243,13 @@ def test_the_examples_of_a_batch_follow_from_its_bytes() -> None:
     assert batch_of_iterator(iterator, 8 + 5 * 20).examples == 5
     assert batch_of_iterator(iterator, 8 + 5 * 20 + 1).examples is None
     assert batch_of_iterator(iterator, 8).examples is None
-    (whole,) = read([node("next", "IteratorGetNext", ["i"], (4, 3), types=(FLOAT,))])
-    assert batch_of_iterator(whole, 48).examples == 0
-    assert batch_of_iterator(whole, 36).examples is None
-    (texts,) = read([node("next", "IteratorGetNext", ["i"], (-1,), types=(7,))])
-    assert batch_of_iterator(texts, 48).examples is None, "the size of a text is unknown"
-    (two,) = read([node("next", "IteratorGetNext", ["i"], (-1, -1), types=(FLOAT,))])
-    assert batch_of_iterator(two, 48).examples is None
+    (fixed,) = read([node("next", "IteratorGetNext", ["i"], (4, 3), types=(FLOAT,))])
+    assert batch_of_iterator(fixed, 48).examples == 0
+    assert batch_of_iterator(fixed, 36).examples is None
+    (strings,) = read([node("next", "IteratorGetNext", ["i"], (-1,), types=(7,))])
+    assert batch_of_iterator(strings, 48).examples is None, "the size of a text is unknown"
+    (two_open,) = read([node("next", "IteratorGetNext", ["i"], (-1, -1), types=(FLOAT,))])
+    assert batch_of_iterator(two_open, 48).examples is None
 
 
 def test_variables_are_not_part_of_a_batch_of_arguments() -> None:

@@ -22,9 +22,9 @@ def test_a_job_whose_evaluation_fails_does_not_silence_the_alerts_of_others(monk
 
     monkeypatch.setattr(JobWatch, "alerts", alerts)
     for number in range(2):
-        detector.counters(2, {"dropped_records": 5 * number}, NOW)
-    raised = detector.alerts(NOW)
-    assert [(uid, alert.slug) for uid, alert in raised] == [(2, "losses")]
+        detector.add_counters(2, {"dropped_records": 5 * number}, NOW)
+    new_alerts = detector.alerts(NOW)
+    assert [(uid, alert.slug) for uid, alert in new_alerts] == [(2, "losses")]
     assert failed == [(1, "a defect")]
     detector.alerts(NOW + 2 * NS)
     assert failed == [(1, "a defect")]

@@ -36,19 +36,19 @@ class Ingest:
         return self.jobs.take(Head(wire.OPEN, uid, 0, 0, 1), memoryview(json.dumps(identity).encode()))
 
     def records(self, first, *records, uid=UID):
-        body = b"".join(record(seq, **one) for seq, one in enumerate(records, first))
+        body = b"".join(record(seq, **fields) for seq, fields in enumerate(records, first))
         return self.jobs.take(Head(wire.RECORDS, uid, 0, first, first + len(records) - 1), memoryview(body))
 
     def spans(self, first, *spans, offset=0):
-        body = struct.pack("<QQ", 10**9, 10**9 + offset) + b"".join(layout.SPAN.pack(*one) for one in spans)
+        body = struct.pack("<QQ", 10**9, 10**9 + offset) + b"".join(layout.SPAN.pack(*fields) for fields in spans)
         return self.jobs.take(Head(wire.SPANS, UID, 0, first, first + len(spans) - 1), memoryview(body))
 
-    def say(self, kind, number=1, uid=UID, **values):
+    def send(self, kind, number=1, uid=UID, **values):
         return self.jobs.take(Head(kind, uid, 0, number, number), memoryview(json.dumps(values).encode()))
 
     def end(self, state, **values):
         """Close the job and store its end; return all answers."""
-        answers = self.say(wire.CLOSE, state=state, **values)
+        answers = self.send(wire.CLOSE, state=state, **values)
         return answers + [answer for stored in self.jobs.work(10.0) for answer in stored.answers]
 
     def samples(self, number, values):
@@ -172,9 +172,9 @@ def test_frames_and_refusals_are_stored_in_their_tables(ingest):
     assert [(row["graph"], row["name"], row["stack"]) for row in ingest.table("stacks")] == [(2, "a", 0)]
     (frame,) = ingest.table("frames")
     assert (frame["file"], frame["line"], frame["function"], frame["start_line"]) == ("x.py", 3, "f", 2)
-    (said,) = ingest.table("op_log")
-    assert (said["graph"], said["name"], said["types"]) == (2, "w/resource", ["_trainable_variables"])
-    assert said["shape"] == [3, 4]
+    (op_log_row,) = ingest.table("op_log")
+    assert (op_log_row["graph"], op_log_row["name"], op_log_row["types"]) == (2, "w/resource", ["_trainable_variables"])
+    assert op_log_row["shape"] == [3, 4]
     (event,) = ingest.table("events")
     assert (event["t_ns"], event["slug"], event["text"]) == (77, "graph-too-large", "too large ?")
 
@@ -199,8 +199,8 @@ def test_a_window_is_stored_at_once_as_a_trace_of_its_step(ingest):
 
 
 def test_a_truncated_window_is_an_event_and_does_not_affect_others(ingest):
-    cut = {**window(), "body": b"short"}
-    assert ingest.records(1, cut, step()) == [ack(wire.RECORDS, 2)]
+    truncated = {**window(), "body": b"short"}
+    assert ingest.records(1, truncated, step()) == [ack(wire.RECORDS, 2)]
     assert ingest.events() == {"undecodable": 1}
 
 
@@ -256,16 +256,16 @@ def test_malformed_samples_are_a_format_error(ingest, values):
 
 
 def test_counters_and_events_are_stored(ingest):
-    assert ingest.say(wire.COUNTERS, 4, dropped_traces=3) == [Head(wire.ACK, UID, wire.COUNTERS, 4, 4)]
-    ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
-    ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
+    assert ingest.send(wire.COUNTERS, 4, dropped_traces=3) == [Head(wire.ACK, UID, wire.COUNTERS, 4, 4)]
+    ingest.send(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
+    ingest.send(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
     assert ingest.events() == {"policy": 1}
     ingest.end("exited", dropped_traces=4)
     assert LocalStore(ingest.path).job("last").info.counters == {"dropped_traces": 4}
 
 
 def test_a_close_without_counters_keeps_the_latest_counters(ingest):
-    ingest.say(wire.COUNTERS, 4, dropped_traces=3)
+    ingest.send(wire.COUNTERS, 4, dropped_traces=3)
     ingest.end("ended", t_ns=5)
     assert LocalStore(ingest.path).job("last").info.counters == {"dropped_traces": 3}
 
@@ -273,13 +273,13 @@ def test_a_close_without_counters_keeps_the_latest_counters(ingest):
 def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
     ingest.open(uid=2)
     for uid in (UID, 2):
-        ingest.say(wire.COUNTERS, uid=uid, traced=1)
-    seen = []
+        ingest.send(wire.COUNTERS, uid=uid, traced=1)
+    handed_over = []
     for _ in range(2):
         ingest.jobs.hand_over_counters(at_most=1)
-        seen.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
-    assert seen == [[UID], [UID, 2]]
-    ingest.say(wire.COUNTERS, 2, uid=UID, traced=2)
+        handed_over.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
+    assert handed_over == [[UID], [UID, 2]]
+    ingest.send(wire.COUNTERS, 2, uid=UID, traced=2)
     ingest.jobs.hand_over_counters(at_most=5)
     assert ingest.store.job(UID).info.counters == {"traced": 2}
 
@@ -291,7 +291,7 @@ def test_a_closed_job_is_sealed_and_dropped(ingest):
     assert (info.state, info.end["signal"], info.sealed) == ("killed", 9, 0)
     assert not ingest.jobs.open
     assert ingest.jobs.rows == 1
-    assert ingest.say(wire.CLOSE, state="killed") == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
+    assert ingest.send(wire.CLOSE, state="killed") == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
 
 
 def test_a_job_that_was_closed_too_early_can_be_opened_again(ingest):
@@ -305,21 +305,21 @@ def test_a_job_that_was_closed_too_early_can_be_opened_again(ingest):
 def test_the_ends_of_many_jobs_are_stored_one_after_the_other(ingest):
     for uid in (UID, 2, 3):
         ingest.open(uid=uid)
-        assert ingest.say(wire.CLOSE, uid=uid, state="exited") == []
+        assert ingest.send(wire.CLOSE, uid=uid, state="exited") == []
     assert ingest.jobs.poll_timeout_ms(500) == 0
-    for left in (2, 1, 0):
+    for open_count in (2, 1, 0):
         next(iter(ingest.jobs.work(1.0)))
-        assert len(ingest.jobs.open) == left
+        assert len(ingest.jobs.open) == open_count
     assert ingest.jobs.poll_timeout_ms(500) == 500
 
 
 def test_a_close_that_cannot_be_stored_stalls_and_is_accepted_when_repeated(ingest, monkeypatch):
-    def full():
+    def raise_full():
         raise StoreError("no space", "store-full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ingest.store.job(UID), "seal", full)
-        ingest.say(wire.CLOSE, state="exited")
+        patch.setattr(ingest.store.job(UID), "seal", raise_full)
+        ingest.send(wire.CLOSE, state="exited")
         ((uid, error),) = ingest.jobs.work(1.0)
         assert (uid, error.slug) == (UID, "store-full")
         assert list(ingest.jobs.work(1.0)) == list(ingest.jobs.retry()) == []
@@ -329,7 +329,7 @@ def test_a_close_that_cannot_be_stored_stalls_and_is_accepted_when_repeated(inge
 @pytest.mark.parametrize("end", [{}, {"state": "fine"}, {"state": ["exited"]}, {"state": "exited", "t_ns": "x"}])
 def test_a_close_with_an_unknown_state_is_a_format_error_and_the_job_stays_open(ingest, end):
     with pytest.raises(FormatError):
-        ingest.say(wire.CLOSE, **end)
+        ingest.send(wire.CLOSE, **end)
     assert UID in ingest.jobs.open
 
 
@@ -342,10 +342,10 @@ def test_rows_of_a_failed_append_are_kept_and_stored_first(ingest, monkeypatch):
     writer = ingest.store.job(UID)
     append = writer.append
 
-    def full(*_args):
+    def raise_full(*_args):
         raise StoreError("no space", "store-full")
 
-    monkeypatch.setattr(writer, "append", full)
+    monkeypatch.setattr(writer, "append", raise_full)
     with pytest.raises(StoreError):
         ingest.records(1, step(b"a:Add"))
     with pytest.raises(StoreError):
@@ -353,7 +353,7 @@ def test_rows_of_a_failed_append_are_kept_and_stored_first(ingest, monkeypatch):
     with pytest.raises(StoreError):
         ingest.spans(1, span(1))
     with pytest.raises(StoreError):
-        ingest.say(wire.CLOSE, state="exited")
+        ingest.send(wire.CLOSE, state="exited")
     monkeypatch.setattr(writer, "append", append)
     assert ingest.records(3, step(b"c:Sub")) == [Head(wire.REOPEN, UID)]  # message 2 was refused
     assert ingest.records(1, step(b"a:Add"), step(b"b:Mul"), step(b"c:Sub")) == [ack(wire.RECORDS, 3)]
@@ -366,12 +366,12 @@ def test_rows_of_a_failed_append_are_kept_and_stored_first(ingest, monkeypatch):
 def test_a_job_that_cannot_be_stored_does_not_block_the_samples_of_others(ingest, monkeypatch):
     ingest.open(uid=2)
 
-    def full(*_args):
+    def raise_full(*_args):
         raise StoreError("no space", "store-full")
 
     writer = ingest.store.job(UID)
     append = writer.append
-    monkeypatch.setattr(writer, "append", full)
+    monkeypatch.setattr(writer, "append", raise_full)
     values = {"t_ns": 5, "host": {"cpus": 8}, "jobs": {f"{UID:016x}": {}, "2": {}}}
     with pytest.raises(StoreError):
         ingest.samples(1, values)
@@ -384,8 +384,8 @@ def test_a_job_that_cannot_be_stored_does_not_block_the_samples_of_others(ingest
 
 def test_alerts_are_stored_with_the_job(ingest, monkeypatch):
     ingest.open(host="testhost")
-    ingest.say(wire.COUNTERS, dropped_records=0)
-    ingest.say(wire.COUNTERS, number=2, dropped_records=3)
+    ingest.send(wire.COUNTERS, dropped_records=0)
+    ingest.send(wire.COUNTERS, number=2, dropped_records=3)
     [(uid, alert)] = ingest.jobs.store_alerts()
     assert (uid, alert.slug) == (UID, "losses")
     assert [(row["slug"], row["before"], row["now"]) for row in ingest.table("alerts")] == [("losses", 0, 3)]
@@ -396,24 +396,24 @@ def test_a_failure_of_the_detector_ends_only_the_alerts_of_the_job(ingest, monke
         raise ZeroDivisionError
 
     ingest.open()
-    monkeypatch.setattr("tfprof.collector.alerts.job_watch.JobWatch.counters", fail)
-    answers = [ingest.say(wire.COUNTERS, number=number, dropped_records=number) for number in range(1, 40)]
-    assert [[answer.type for answer in each] for each in answers] == [[wire.ACK]] * len(answers)
+    monkeypatch.setattr("tfprof.collector.alerts.job_watch.JobWatch.add_counters", fail)
+    answers = [ingest.send(wire.COUNTERS, number=number, dropped_records=number) for number in range(1, 40)]
+    assert [[answer.type for answer in message_answers] for message_answers in answers] == [[wire.ACK]] * len(answers)
     assert UID in ingest.jobs.open
     assert ingest.jobs.store_alerts() == []
 
 
 def test_an_alert_that_cannot_be_stored_now_is_stored_later(ingest, monkeypatch):
-    def full(*_arguments):
+    def raise_full(*_arguments):
         raise StoreError("full", "store-full")
 
     ingest.open()
-    ingest.say(wire.COUNTERS, dropped_records=0)
-    ingest.say(wire.COUNTERS, number=2, dropped_records=3)
+    ingest.send(wire.COUNTERS, dropped_records=0)
+    ingest.send(wire.COUNTERS, number=2, dropped_records=3)
     with monkeypatch.context() as broken:
-        broken.setattr(ingest.jobs.open[UID].writer, "append", full)
+        broken.setattr(ingest.jobs.open[UID].writer, "append", raise_full)
         assert len(ingest.jobs.store_alerts()) == 1
-    ingest.say(wire.EVENT, slug="x", text="y")
+    ingest.send(wire.EVENT, slug="x", text="y")
     assert len(ingest.table("alerts")) == 1
 
 
@@ -421,7 +421,7 @@ GIVEN_UP = {"state": "killed", "signal": 9, "status": None, "t_ns": 5, "records"
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_what_an_agent_has_given_up_is_lost_and_the_job_has_its_end(ingest, is_open):
+def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored(ingest, is_open):
     ingest.records(1, step(), step())
     if not is_open:
         ingest.restart()
@@ -450,11 +450,11 @@ def test_an_invalid_end_is_refused(ingest, end):
 
 def test_a_collector_that_was_killed_before_it_stored_the_counter_knows_the_loss_from_the_event(ingest):
     ingest.records(1, step())
-    for _ in range(2):  # the first message after a gap is doubtful
+    for _ in range(2):  # the first message after a gap is not accepted
         ingest.records(7, step())
     ingest.restart()  # as after SIGKILL, counters were not handed over
     ingest.open(name="train.py")
-    ingest.say(wire.COUNTERS, records=7)
+    ingest.send(wire.COUNTERS, records=7)
     ingest.jobs.hand_over_counters(1)
     assert ingest.events()["gap"] == 5
     ingest.end("ended", records=7)
@@ -464,11 +464,11 @@ def test_a_collector_that_was_killed_before_it_stored_the_counter_knows_the_loss
 def test_losses_of_a_removed_store_are_counted_once_however_often_the_append_fails(ingest, monkeypatch):
     job = ingest.jobs.open[UID]
 
-    def fails(*_):
+    def raise_full(*_):
         raise StoreError("no space", "store-full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(job.writer, "append", fails)
+        patch.setattr(job.writer, "append", raise_full)
         for _ in range(3):
             with pytest.raises(StoreError):
                 job.note_lost(wire.RECORDS, 9, "store-removed")

@@ -23,7 +23,7 @@ ORDER = Order(orders.TRACE, Sender("ann", "node7", 42), steps=10)
 BODY = json.dumps(ORDER.document()).encode()
 
 
-class Served:
+class ReceiverHarness:
     """A receiver that the test runs turn by turn, and its peers."""
 
     def __init__(self, folder: Path) -> None:
@@ -43,30 +43,30 @@ class Served:
 
         The greeting has the wire ``versions``, or none.
         """
-        made = self.peer(name)
-        more = {} if versions is None else {"wire": versions}
-        self.ask(made, Head(wire.GREETING), json.dumps({"agent": name, "host": "node9", **more}).encode())
-        self.ask(made, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
-        return made
+        agent = self.peer(name)
+        versions_field = {} if versions is None else {"wire": versions}
+        self.ask(agent, Head(wire.GREETING), json.dumps({"agent": name, "host": "node9", **versions_field}).encode())
+        self.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
+        return agent
 
     def ask(self, peer: WireAgent, head: Head, body: bytes) -> list[tuple[Head, dict[str, object]]]:
         """Send a message, run turns, and return all messages to the peer."""
         peer.send(head, body)
-        return self.got(peer)
+        return self.received(peer)
 
-    def got(self, peer: WireAgent, least: int = 0) -> list[tuple[Head, dict[str, object]]]:
-        """Run turns and return the messages to the peer; wait for ``least`` of them."""
-        found = []
+    def received(self, peer: WireAgent, at_least: int = 0) -> list[tuple[Head, dict[str, object]]]:
+        """Run turns and return the messages to the peer; wait for ``at_least`` of them."""
+        messages = []
         turns, deadline = 0, time.monotonic() + 20
-        while turns < 20 or (len(found) < least and time.monotonic() < deadline):
+        while turns < 20 or (len(messages) < at_least and time.monotonic() < deadline):
             turns += 1
             self.receiver.turn(5)
             answer = peer.receive(0.01)
             if answer is not None:
-                found.append(answer)
-            elif len(found) >= max(1, least):
+                messages.append(answer)
+            elif len(messages) >= max(1, at_least):
                 break
-        return found
+        return messages
 
     def close(self) -> None:
         for peer in self.peers:
@@ -76,84 +76,86 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path: Path):
-    made = Served(tmp_path)
-    yield made
-    made.close()
+def harness(tmp_path: Path):
+    harness = ReceiverHarness(tmp_path)
+    yield harness
+    harness.close()
 
 
-def _given(number: int = 99, uid: int = UID) -> Head:
+def _order_head(number: int = 99, uid: int = UID) -> Head:
     return Head(wire.ORDER, uid, 0, 0, number)
 
 
-def test_an_order_reaches_the_agent_and_the_answer_the_client(served: Served) -> None:
-    agent, client, other = served.agent([1, 2]), served.peer(), served.peer()
-    client.send(_given(), BODY)
-    other.send(_given(100), BODY)
-    assert sorted((head, orders.order_of(body)) for head, body in served.got(agent, 2)) == [
-        (_given(), ORDER),
-        (_given(100), ORDER),
+def test_an_order_reaches_the_agent_and_the_answer_the_client(harness: ReceiverHarness) -> None:
+    agent, client, other = harness.agent([1, 2]), harness.peer(), harness.peer()
+    client.send(_order_head(), BODY)
+    other.send(_order_head(100), BODY)
+    assert sorted((head, orders.order_of(body)) for head, body in harness.received(agent, 2)) == [
+        (_order_head(), ORDER),
+        (_order_head(100), ORDER),
     ]
     for number, state in ((99, orders.OBEYED), (99, orders.ENDED), (100, orders.REFUSED)):
         answer = OrderAnswer(UID, state, kind="train", step=5)
         agent.send(Head(wire.ANSWER, UID, wire.ORDER, 0, number), json.dumps(answer.document()).encode())
-    states = [orders.answer_of(head.uid, body).state for head, body in served.got(client, 2)]
+    states = [orders.answer_of(head.uid, body).state for head, body in harness.received(client, 2)]
     assert states == [orders.OBEYED, orders.ENDED]
-    [(head, body)] = served.got(other, 1)
+    [(head, body)] = harness.received(other, 1)
     assert (head.last, body["state"]) == (100, orders.REFUSED)
 
 
-def test_an_order_to_a_job_without_an_agent_is_answered_at_once(served: Served) -> None:
-    [(head, body)] = served.ask(served.peer(), _given(), BODY)
+def test_an_order_to_a_job_without_an_agent_is_answered_at_once(harness: ReceiverHarness) -> None:
+    [(head, body)] = harness.ask(harness.peer(), _order_head(), BODY)
     assert (head.type, head.uid, head.last) == (wire.ANSWER, UID, 99)
     assert orders.answer_of(UID, body).slug == "no-agent"
 
 
-def test_an_order_to_a_closed_job_is_refused(served: Served) -> None:
-    agent = served.agent([2])
+def test_an_order_to_a_closed_job_is_refused(harness: ReceiverHarness) -> None:
+    agent = harness.agent([2])
     agent.finish(UID)
-    served.got(agent)
-    [(_, body)] = served.ask(served.peer(), _given(), BODY)
+    harness.received(agent)
+    [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
     assert orders.answer_of(UID, body).slug == "job-gone"
 
 
 @pytest.mark.parametrize("versions", [None, [1]])
-def test_an_agent_of_another_version_gets_no_order_and_both_versions_are_named(served: Served, versions) -> None:
-    agent = served.agent(versions)
-    [(_, body)] = served.ask(served.peer(), _given(), BODY)
+def test_an_agent_of_another_version_gets_no_order_and_both_versions_are_named(
+    harness: ReceiverHarness, versions
+) -> None:
+    agent = harness.agent(versions)
+    [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
     answer = orders.answer_of(UID, body)
     assert answer.slug == "unknown-version"
     assert "node9 speaks wire version 1, orders need version 2" in answer.text
-    assert served.got(agent) == []
+    assert harness.received(agent) == []
 
 
-def test_an_agent_that_has_not_greeted_yet_gets_no_order(served: Served) -> None:
-    agent = served.peer()
-    served.ask(agent, Head(wire.OPEN, UID, 0, 0, 1), b"{}")
-    [(_, body)] = served.ask(served.peer(), _given(), BODY)
+def test_an_agent_that_has_not_greeted_yet_gets_no_order(harness: ReceiverHarness) -> None:
+    agent = harness.peer()
+    harness.ask(agent, Head(wire.OPEN, UID, 0, 0, 1), b"{}")
+    [(_, body)] = harness.ask(harness.peer(), _order_head(), BODY)
     assert orders.answer_of(UID, body).slug == "no-agent"
 
 
-def test_a_repeated_order_goes_to_the_current_agent(served: Served) -> None:
-    served.agent([2], "first")
-    client = served.peer()
-    client.send(_given(), BODY)
-    successor = served.agent([2], "second")
-    client.send(_given(), BODY)
-    assert [head for head, _ in served.got(successor)] == [_given()]
+def test_a_repeated_order_goes_to_the_current_agent(harness: ReceiverHarness) -> None:
+    harness.agent([2], "first")
+    client = harness.peer()
+    client.send(_order_head(), BODY)
+    successor = harness.agent([2], "second")
+    client.send(_order_head(), BODY)
+    assert [head for head, _ in harness.received(successor)] == [_order_head()]
     answer = OrderAnswer(UID, orders.OBEYED)
     successor.send(Head(wire.ANSWER, UID, wire.ORDER, 0, 99), json.dumps(answer.document()).encode())
-    assert len(served.got(client)) == 1
+    assert len(harness.received(client)) == 1
 
 
-def test_only_the_agent_of_the_order_can_answer(served: Served) -> None:
-    served.agent([2])
-    liar, client = served.agent([2], "liar", uid=8), served.peer()
-    client.send(_given(), BODY)
+def test_only_the_agent_of_the_order_can_answer(harness: ReceiverHarness) -> None:
+    harness.agent([2])
+    liar, client = harness.agent([2], "liar", uid=8), harness.peer()
+    client.send(_order_head(), BODY)
     answer = json.dumps(OrderAnswer(UID, orders.OBEYED).document()).encode()
-    served.receiver.turn(50)
-    assert served.ask(liar, Head(wire.ANSWER, UID, wire.ORDER, 0, 99), answer) == []
-    assert served.got(client) == []
+    harness.receiver.turn(50)
+    assert harness.ask(liar, Head(wire.ANSWER, UID, wire.ORDER, 0, 99), answer) == []
+    assert harness.received(client) == []
 
 
 @pytest.mark.parametrize(
@@ -169,25 +171,27 @@ def test_only_the_agent_of_the_order_can_answer(served: Served) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [wire.ORDER, wire.ANSWER])
-def test_malformed_orders_and_answers_are_refused_and_not_passed_on(served: Served, kind: int, body: bytes) -> None:
-    agent = served.agent([2])
-    [(head, _)] = served.ask(served.peer(), Head(kind, UID, 0, 0, 99), body)
+def test_malformed_orders_and_answers_are_refused_and_not_passed_on(
+    harness: ReceiverHarness, kind: int, body: bytes
+) -> None:
+    agent = harness.agent([2])
+    [(head, _)] = harness.ask(harness.peer(), Head(kind, UID, 0, 0, 99), body)
     assert (head.type, head.about, head.last) == (wire.REFUSE, kind, 99)
-    assert served.got(agent) == []
-    assert served.stats.failures == 0
+    assert harness.received(agent) == []
+    assert harness.stats.failures == 0
 
 
-def test_the_number_of_routes_is_bounded(served: Served, monkeypatch) -> None:
+def test_the_number_of_routes_is_bounded(harness: ReceiverHarness, monkeypatch) -> None:
     monkeypatch.setattr(order_routes, "ROUTES_MAX", 10)
-    served.agent([2])
+    harness.agent([2])
     for number in range(1, 40):
-        client = WireAgent(served.folder)
-        client.send(_given(number), BODY)
-        served.receiver.turn(20)
+        client = WireAgent(harness.folder)
+        client.send(_order_head(number), BODY)
+        harness.receiver.turn(20)
         client.close()
-    served.receiver.turn(50)
-    assert len(served.receiver._orders._routes) <= 10
+    harness.receiver.turn(50)
+    assert len(harness.receiver._orders._routes) <= 10
 
 
-def test_only_the_user_can_connect_to_the_socket(served: Served) -> None:
-    assert S_IMODE((served.folder / "collector.sock").stat().st_mode) == 0o600
+def test_only_the_user_can_connect_to_the_socket(harness: ReceiverHarness) -> None:
+    assert S_IMODE((harness.folder / "collector.sock").stat().st_mode) == 0o600

@@ -22,7 +22,7 @@ from tfprof.formats.wire import Head
 STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
 
 
-class Served:
+class ReceiverHarness:
     """A receiver in this process that the test runs turn by turn."""
 
     def __init__(self, folder):
@@ -53,40 +53,40 @@ class Served:
         return self.answers(agent)
 
     def answers(self, agent):
-        found = []
+        messages = []
         for _ in range(50):
             self.receiver.turn(10)
             answer = agent.receive(0.01)
-            if answer is None and found:
+            if answer is None and messages:
                 break
-            found += [answer] if answer else []
-        return found
+            messages += [answer] if answer else []
+        return messages
 
-    def greeted(self, agent):
+    def greet(self, agent):
         self.ask(agent, Head(wire.GREETING), json.dumps({"agent": "a", "host": "h"}).encode())
         return agent
 
 
 @pytest.fixture
-def served(tmp_path):
-    served = Served(tmp_path)
-    yield served
-    served.close()
+def harness(tmp_path):
+    harness = ReceiverHarness(tmp_path)
+    yield harness
+    harness.close()
 
 
 def kinds(answers):
     return [head.type for head, _ in answers]
 
 
-def test_a_greeting_is_answered_by_a_welcome(served):
-    ((head, body),) = served.ask(served.agent(), Head(wire.GREETING), b'{"agent": "a", "host": "h"}')
+def test_a_greeting_is_answered_by_a_welcome(harness):
+    ((head, body),) = harness.ask(harness.agent(), Head(wire.GREETING), b'{"agent": "a", "host": "h"}')
     assert head.type == wire.WELCOME
     assert body == {"collector": "c1"}
 
 
-def test_a_greeting_with_versions_is_answered_with_the_highest_shared_one(served):
+def test_a_greeting_with_versions_is_answered_with_the_highest_shared_one(harness):
     body = b'{"agent": "a", "host": "h", "wire": [%d, 900]}' % WIRE_VERSION
-    ((head, answer),) = served.ask(served.agent(), Head(wire.GREETING), body)
+    ((head, answer),) = harness.ask(harness.agent(), Head(wire.GREETING), body)
     assert head.type == wire.WELCOME
     assert answer == {"collector": "c1", "wire": WIRE_VERSION}
 
@@ -94,38 +94,38 @@ def test_a_greeting_with_versions_is_answered_with_the_highest_shared_one(served
 @pytest.mark.parametrize(
     ("offered", "slug"), [("[900, 800]", "unknown-version"), ("[]", "bad-format"), ("7", "bad-format")]
 )
-def test_a_greeting_without_a_shared_version_is_refused(served, offered, slug):
+def test_a_greeting_without_a_shared_version_is_refused(harness, offered, slug):
     body = b'{"agent": "a", "host": "h", "wire": ' + offered.encode() + b"}"
-    ((head, answer),) = served.ask(served.agent(), Head(wire.GREETING), body)
+    ((head, answer),) = harness.ask(harness.agent(), Head(wire.GREETING), body)
     assert (head.type, head.about, answer["slug"]) == (wire.REFUSE, wire.GREETING, slug)
     if slug == "unknown-version":
         assert "version 900 " in answer["text"]
         assert f"speaks {WIRE_VERSION}" in answer["text"]
 
 
-def test_an_unknown_agent_is_welcomed_and_must_open_its_job(served):
-    agent = served.agent()
+def test_an_unknown_agent_is_welcomed_and_must_open_its_job(harness):
+    agent = harness.agent()
     agent.records(5, [STEP])
-    assert kinds(served.answers(agent)) == [wire.WELCOME, wire.REOPEN]
+    assert kinds(harness.answers(agent)) == [wire.WELCOME, wire.REOPEN]
     agent.records(5, [STEP])
-    assert kinds(served.answers(agent)) == [wire.REOPEN]
+    assert kinds(harness.answers(agent)) == [wire.REOPEN]
 
 
-def test_samples_of_an_unknown_agent_wait_until_it_has_opened_its_jobs(served):
-    agent = served.agent()
+def test_samples_of_an_unknown_agent_wait_until_it_has_opened_its_jobs(harness):
+    agent = harness.agent()
     agent.samples(1, 5, {})
-    assert kinds(served.answers(agent)) == [wire.WELCOME]
+    assert kinds(harness.answers(agent)) == [wire.WELCOME]
     agent.samples(1, 5, {})
-    assert kinds(served.answers(agent)) == [wire.ACK]
-    assert (served.folder / "store" / "hosts" / socket.gethostname()).exists() is False
+    assert kinds(harness.answers(agent)) == [wire.ACK]
+    assert (harness.folder / "store" / "hosts" / socket.gethostname()).exists() is False
 
 
-def test_another_wire_version_is_refused_with_both_versions_named(served):
-    agent = served.agent()
+def test_another_wire_version_is_refused_with_both_versions_named(harness):
+    agent = harness.agent()
     head = bytearray(wire.pack(Head(wire.GREETING)))
     head[4:6] = (WIRE_VERSION + 8).to_bytes(2, "little")
     agent.send_raw(bytes(head), b"{}")
-    ((answer, body),) = served.answers(agent)
+    ((answer, body),) = harness.answers(agent)
     assert (answer.type, answer.about, body["slug"]) == (wire.REFUSE, 0, "unknown-version")
     assert f"version {WIRE_VERSION + 8} " in body["text"]
     assert f"speaks {WIRE_VERSION}" in body["text"]
@@ -135,89 +135,89 @@ def test_another_wire_version_is_refused_with_both_versions_named(served):
     "frames",
     [[b""], [b"x" * 40, b""], [wire.pack(Head(wire.OPEN, 1))], [wire.pack(Head(wire.OPEN, 1)), b"{}", b""]],
 )
-def test_malformed_messages_are_refused(served, frames):
-    agent = served.agent()
+def test_malformed_messages_are_refused(harness, frames):
+    agent = harness.agent()
     agent.send_raw(*frames)
-    assert kinds(served.answers(agent)) == [wire.REFUSE]
-    assert served.stats.refusals == 1
+    assert kinds(harness.answers(agent)) == [wire.REFUSE]
+    assert harness.stats.refusals == 1
 
 
 @pytest.mark.parametrize("kind", [0, 9, wire.ACK, wire.WELCOME, 65_535])
-def test_an_unknown_type_is_refused(served, kind):
-    ((head, body),) = served.ask(served.agent(), Head(kind, 5, 0, 1, 2))
+def test_an_unknown_type_is_refused(harness, kind):
+    ((head, body),) = harness.ask(harness.agent(), Head(kind, 5, 0, 1, 2))
     assert (head.type, head.uid, head.about, head.first, head.last) == (wire.REFUSE, 5, kind, 1, 2)
     assert body["slug"] == "bad-format"
 
 
-def test_a_refusal_names_the_message_and_the_job_continues(served):
-    agent = served.greeted(served.agent())
-    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
-    ((head, _),) = served.ask(agent, Head(wire.RECORDS, 5, 0, 1, 1), b"nonsense")
+def test_a_refusal_names_the_message_and_the_job_continues(harness):
+    agent = harness.greet(harness.agent())
+    harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+    ((head, _),) = harness.ask(agent, Head(wire.RECORDS, 5, 0, 1, 1), b"nonsense")
     assert (head.type, head.uid, head.about, head.last) == (wire.REFUSE, 5, wire.RECORDS, 1)
     agent.records(5, [STEP])
-    assert kinds(served.answers(agent)) == [wire.ACK]
+    assert kinds(harness.answers(agent)) == [wire.ACK]
 
 
-def test_a_full_store_stalls_and_the_rows_are_stored_later(served, monkeypatch):
-    agent = served.greeted(served.agent())
-    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
-    writer = served.store.job(5)
+def test_a_full_store_stalls_and_the_rows_are_stored_later(harness, monkeypatch):
+    agent = harness.greet(harness.agent())
+    harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+    writer = harness.store.job(5)
     append = writer.append
 
-    def full(*_args):
+    def raise_full(*_args):
         raise StoreError("no space", "store-full")
 
-    monkeypatch.setattr(writer, "append", full)
+    monkeypatch.setattr(writer, "append", raise_full)
     agent.records(5, [STEP])
-    ((head, body),) = served.answers(agent)
+    ((head, body),) = harness.answers(agent)
     assert (head.type, head.about, body["slug"]) == (wire.STALL, wire.RECORDS, "store-full")
-    assert served.stats.snapshot(0, 1e12)["stalls"] == 1
+    assert harness.stats.snapshot(0, 1e12)["stalls"] == 1
     monkeypatch.setattr(writer, "append", append)
     agent.records(5, [STEP])
-    ((head, _),) = served.answers(agent)
+    ((head, _),) = harness.answers(agent)
     assert (head.type, head.last) == (wire.ACK, 1)
-    assert LocalStore(served.folder / "store").job("last").table("traces").num_rows == 1
+    assert LocalStore(harness.folder / "store").job("last").table("traces").num_rows == 1
 
 
-def test_waiting_records_are_acked_when_they_are_stored(served):
-    agent = served.greeted(served.agent())
-    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+def test_waiting_records_are_acked_when_they_are_stored(harness):
+    agent = harness.greet(harness.agent())
+    harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     agent.records(5, [(layout.XSPACE, b"")])
-    served.turns(3)
-    served.jobs.open[5]._patience_ends = 1e-9
-    served.receiver.retry()
-    assert kinds(served.answers(agent)) == [wire.ACK]
+    harness.turns(3)
+    harness.jobs.open[5]._patience_ends = 1e-9
+    harness.receiver.retry()
+    assert kinds(harness.answers(agent)) == [wire.ACK]
 
 
-def test_a_flooding_agent_does_not_delay_the_others(served):
-    flooding, quiet = served.agent(agent="a1"), served.agent(agent="a2")
+def test_a_flooding_agent_does_not_delay_the_others(harness):
+    flooding, quiet = harness.agent(agent="a1"), harness.agent(agent="a2")
     for agent in (flooding, quiet):
-        served.greeted(agent)
+        harness.greet(agent)
     flood = 900
     for _ in range(flood):
         flooding.send(Head(wire.RECORDS, 1, 0, 1, 1), b"x" * 1_000)
     quiet.send(Head(wire.GREETING), b'{"host": "h"}')
     while quiet.receive(0.001) is None:
-        served.receiver.turn(10)
-    assert served.stats.messages < flood
+        harness.receiver.turn(10)
+    assert harness.stats.messages < flood
 
 
-def test_one_turn_handles_a_bounded_number_of_messages(served):
-    agent = served.greeted(served.agent())
-    before = served.stats.messages
+def test_one_turn_handles_a_bounded_number_of_messages(harness):
+    agent = harness.greet(harness.agent())
+    before = harness.stats.messages
     for _ in range(3 * receiver_module.TURN_MESSAGES):
         agent.send(Head(wire.GREETING), b'{"host": "h"}')
-    served.receiver.turn(100)
-    assert 0 < served.stats.messages - before <= receiver_module.TURN_MESSAGES
+    harness.receiver.turn(100)
+    assert 0 < harness.stats.messages - before <= receiver_module.TURN_MESSAGES
 
 
 def test_a_stale_socket_is_replaced(tmp_path):
     (tmp_path / "collector.sock").write_text("")
-    served = Served(tmp_path)
+    harness = ReceiverHarness(tmp_path)
     try:
-        assert kinds(served.ask(served.agent(), Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
+        assert kinds(harness.ask(harness.agent(), Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
     finally:
-        served.close()
+        harness.close()
 
 
 heads = st.builds(
@@ -236,9 +236,9 @@ bodies = st.one_of(
 )
 
 
-def test_random_messages_do_not_stop_the_receiver(served):
-    agent = served.greeted(served.agent())
-    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+def test_random_messages_do_not_stop_the_receiver(harness):
+    agent = harness.greet(harness.agent())
+    harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
 
     @settings(max_examples=300, suppress_health_check=list(HealthCheck))
     @given(
@@ -246,49 +246,49 @@ def test_random_messages_do_not_stop_the_receiver(served):
         | st.tuples(heads, bodies).map(list)
     )
     def send(frames):
-        served.receiver._handle(b"peer", [memoryview(frame) for frame in frames])
+        harness.receiver._handle(b"peer", [memoryview(frame) for frame in frames])
 
     send()
     agent.close()
-    served.agents.remove(agent)
-    other = served.agent()
-    assert kinds(served.ask(other, Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
+    harness.agents.remove(agent)
+    other = harness.agent()
+    assert kinds(harness.ask(other, Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
 
 
-def test_truncated_messages_do_not_stop_the_receiver(served):
-    agent = served.greeted(served.agent())
-    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+def test_truncated_messages_do_not_stop_the_receiver(harness):
+    agent = harness.greet(harness.agent())
+    harness.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
     agent.records(5, [STEP, STEP])
-    served.receiver.turn(500)
+    harness.receiver.turn(500)
     head = wire.pack(Head(wire.RECORDS, 5, 0, 3, 4))
-    whole = record(3, *STEP) + record(4, *STEP)
-    for cut in range(len(whole)):
-        served.receiver._handle(b"peer", [memoryview(head), memoryview(whole[:cut])])
-    assert served.stats.refusals == len(whole)
-    assert served.store.job(5).acked(wire.RECORDS) == 2
+    body = record(3, *STEP) + record(4, *STEP)
+    for cut in range(len(body)):
+        harness.receiver._handle(b"peer", [memoryview(head), memoryview(body[:cut])])
+    assert harness.stats.refusals == len(body)
+    assert harness.store.job(5).acked(wire.RECORDS) == 2
 
 
-def test_session_records_of_an_agent_of_0_2_0_are_converted(served):
-    old, new = served.agent(agent="old"), served.agent(agent="new")
-    served.ask(old, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
+def test_session_records_of_an_agent_of_0_2_0_are_converted(harness):
+    old, new = harness.agent(agent="old"), harness.agent(agent="new")
+    harness.ask(old, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
     greeting = {"agent": "new", "host": "testhost", "wire": list(wire.SPOKEN)}
-    served.ask(new, Head(wire.GREETING), json.dumps(greeting).encode())
+    harness.ask(new, Head(wire.GREETING), json.dumps(greeting).encode())
     head = layout.XSPACE_HEAD.pack(1_000_000, 1, 0)
     for uid, agent, body, key in ((1, old, b"", 1), (2, old, b"", 7), (3, new, head, 0), (4, old, b"\x01" * 8, 1)):
-        served.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
+        harness.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
         data = record(1, layout.XSPACE, body, key=key)
-        served.ask(agent, Head(wire.RECORDS, uid, 0, 1, 1), data)
-    stored = {job.info.uid: job for job in LocalStore(served.folder / "store").jobs()}
+        harness.ask(agent, Head(wire.RECORDS, uid, 0, 1, 1), data)
+    stored = {job.info.uid: job for job in LocalStore(harness.folder / "store").jobs()}
     assert [stored[uid].table("traces").num_rows for uid in (1, 2, 3, 4)] == [1, 0, 1, 0]
     slugs = {uid: stored[uid].table("events")["slug"].to_pylist() for uid in (2, 4)}
     assert slugs == {2: ["old-session"], 4: ["undecodable"]}
 
 
-def test_truncated_records_of_an_agent_of_0_2_0_are_refused(served):
-    agent = served.agent(agent="old")
-    served.ask(agent, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
-    served.ask(agent, Head(wire.OPEN, 1, 0, 0, 1), b"{}")
+def test_truncated_records_of_an_agent_of_0_2_0_are_refused(harness):
+    agent = harness.agent(agent="old")
+    harness.ask(agent, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
+    harness.ask(agent, Head(wire.OPEN, 1, 0, 0, 1), b"{}")
     data = record(1, layout.XSPACE, b"", key=1)
-    for wrong in (data[:-1], data[:10], b"\0" * layout.RECORD.size):
-        [(answer, _)] = served.ask(agent, Head(wire.RECORDS, 1, 0, 1, 1), wrong)
+    for truncated in (data[:-1], data[:10], b"\0" * layout.RECORD.size):
+        [(answer, _)] = harness.ask(agent, Head(wire.RECORDS, 1, 0, 1, 1), truncated)
         assert answer.type == wire.REFUSE

@@ -15,7 +15,7 @@ def test_only_the_rest_of_an_overlapping_message_is_new():
     assert Sequence(5).admit(4, 7) == SequenceResult(first_new=6)
 
 
-def test_a_gap_is_doubtful_the_first_time_and_lost_the_second():
+def test_a_gap_is_only_reported_the_first_time_and_lost_the_second():
     sequence = Sequence(2)
     assert sequence.admit(5, 6) == SequenceResult(is_after_gap=True)
     assert sequence.last == 2
@@ -29,7 +29,7 @@ def test_a_late_message_closes_the_gap():
     assert sequence.admit(5, 6) == SequenceResult(first_new=5)
 
 
-def test_another_gap_is_doubtful_again():
+def test_another_gap_is_again_only_reported():
     sequence = Sequence(2)
     sequence.admit(5, 6)
     assert sequence.admit(7, 8).is_after_gap

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from fakes.made_steps import Ran, graph, made_job
+from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_host, write_job
 from fakes.nodes import CPU, GPU, STREAM
 from tfprof.collector.advice import input_bound, retracing
@@ -77,9 +77,9 @@ def test_every_checker_has_a_section_in_the_documentation() -> None:
 # -- checkers of the TF profiler -------------------------------------------------------------------
 
 
-def kernel(name: str, start_us: int, took_us: int) -> list[Ran]:
+def kernel(name: str, start_us: int, took_us: int) -> list[Execution]:
     """Return an op of a GPU: it is scheduled for 1 µs, and a kernel starts at the same time."""
-    return [Ran(name, start_us, 1, GPU), Ran(name, start_us, took_us, STREAM)]
+    return [Execution(name, start_us, 1, GPU), Execution(name, start_us, took_us, STREAM)]
 
 
 def test_utilization_is_kernel_time_between_the_first_start_and_the_last_end(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_nodes_of_earlier_steps_extend_the_time_only_with_exact_parity(tmp_path:
 
 
 def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
-    assert report_texts(made_job(tmp_path, [[Ran("a", 0, 5)]]), "utilization") == []
+    assert report_texts(made_job(tmp_path, [[Execution("a", 0, 5)]]), "utilization") == []
 
 
 NORM = "batch normalization is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
@@ -128,7 +128,7 @@ NHWC = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW 
 def test_unfused_batch_normalization_is_reported(
     tmp_path: Path, ops: dict[str, str], ours: list[str], tfprofs: list[str]
 ) -> None:
-    job = made_job(tmp_path, [[Ran(name, 0, 5) for name in ops]], graph(ops))
+    job = made_job(tmp_path, [[Execution(name, 0, 5) for name in ops]], graph(ops))
     assert report_texts(job, "operations") == ours
     assert report_texts(job, "operations", EXACT) == tfprofs
 
@@ -136,11 +136,11 @@ def test_unfused_batch_normalization_is_reported(
 def test_the_data_format_of_cpus_is_reported_only_for_gpus(tmp_path: Path) -> None:
     of_graph = graph({"conv": "Conv2D"}, conv="NHWC")
     assert report_texts(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], of_graph), "operations") == [NHWC]
-    assert report_texts(made_job(tmp_path / "cpu", [[Ran("conv", 0, 5)]], of_graph), "operations") == []
+    assert report_texts(made_job(tmp_path / "cpu", [[Execution("conv", 0, 5)]], of_graph), "operations") == []
 
 
 NET = {"net/a": "MatMul", "net/b": "Add", "c": "Mul", "d": "Sub"}
-NET_STEP = [Ran("net/a", 0, 600), Ran("net/b", 600, 200), Ran("c", 800, 150), Ran("d", 950, 50)]
+NET_STEP = [Execution("net/a", 0, 600), Execution("net/b", 600, 200), Execution("c", 800, 150), Execution("d", 950, 50)]
 
 
 def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> None:
@@ -155,13 +155,13 @@ def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> Non
 
 
 def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
-    slow = [Ran("c", 0, 90_000)]
+    slow = [Execution("c", 0, 90_000)]
     types, *_ = report_texts(made_job(tmp_path, [NET_STEP, NET_STEP, [*NET_STEP[:2], *slow]], graph(NET)), "expensive")
     assert types.startswith("MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 %")
 
 
 def test_the_report_contains_the_spread_of_step_times(tmp_path: Path) -> None:
-    steps = [[Ran("a", 0, took)] for took in (200, 300, 700)]
+    steps = [[Execution("a", 0, took)] for took in (200, 300, 700)]
     assert report_texts(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
         "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs in all steps)."
     ]
@@ -193,7 +193,10 @@ def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
 
 def test_the_most_expensive_lines_of_the_user_are_named(tmp_path: Path) -> None:
     job = made_job(
-        tmp_path, [[Ran("a", 0, 2000), Ran("b", 0, 500)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
+        tmp_path,
+        [[Execution("a", 0, 2000), Execution("b", 0, 500)]],
+        graph({"a": "A", "b": "B"}),
+        **stacks(("a", 7), ("b", 9)),
     )
     types, lines = reports(job, "expensive")
     assert types.line == "main.py:7 (f)"
@@ -206,7 +209,10 @@ def test_the_most_expensive_lines_of_the_user_are_named(tmp_path: Path) -> None:
 
 def test_with_exact_parity_the_text_is_empty_if_no_line_takes_a_millisecond(tmp_path: Path) -> None:
     job = made_job(
-        tmp_path, [[Ran("a", 0, 200), Ran("b", 0, 300)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
+        tmp_path,
+        [[Execution("a", 0, 200), Execution("b", 0, 300)]],
+        graph({"a": "A", "b": "B"}),
+        **stacks(("a", 7), ("b", 9)),
     )
     assert report_texts(job, "expensive", EXACT)[2] == ""
 
@@ -221,7 +227,7 @@ def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> 
         OpExecution("Iterator::Root::Prefetch::Map", "tf.data", ITERATORS.lower(), 7, 0, 650_000),
         OpExecution("Iterator::Root::Prefetch", "tf.data", ITERATORS.lower(), 7, 650_000, 670_000),
     )
-    (report,) = input_bound.check(Evidence(traced=(StepTrace(1, 1_000_000, step), StepTrace(2, 1_000_000, step))))
+    (report,) = input_bound.check(Evidence(step_traces=(StepTrace(1, 1_000_000, step), StepTrace(2, 1_000_000, step))))
     assert report.text == (
         "70 % of the time in the median of 2 traced steps is spent waiting for input: 700 µs a step."
         " Most of the pipeline's own time is in its stage Map: 650 µs a step."
@@ -231,19 +237,23 @@ def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> 
 
 
 def test_work_of_iterators_on_the_thread_of_a_waiting_op_counts_as_waiting(tmp_path: Path) -> None:
-    step = [Ran("next", 0, 10), Ran("Iterator::Map", 10, 600, ITERATORS), Ran("work", 610, 390)]
+    step = [Execution("next", 0, 10), Execution("Iterator::Map", 10, 600, ITERATORS), Execution("work", 610, 390)]
     (report,) = reports(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input")
     assert report.numbers["share"] == pytest.approx(0.61)
 
 
 def test_waiting_for_a_single_batch_is_not_reported(tmp_path: Path) -> None:
-    steps = [[Ran("next", 0, took), Ran("work", took, 100)] for took in (10, 900, 10)]
+    steps = [[Execution("next", 0, took), Execution("work", took, 100)] for took in (10, 900, 10)]
     of_graph = graph({"next": "IteratorGetNext", "work": "MatMul"})
     assert report_texts(made_job(tmp_path, steps, of_graph), "input") == []
 
 
 def test_a_busy_pipeline_that_delivers_in_time_is_not_reported(tmp_path: Path) -> None:
-    step = [Ran("next", 0, 30), Ran("work", 30, 900), Ran("Iterator::Map", 0, 900, ITERATORS, thread=7)]
+    step = [
+        Execution("next", 0, 30),
+        Execution("work", 30, 900),
+        Execution("Iterator::Map", 0, 900, ITERATORS, thread=7),
+    ]
     assert report_texts(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input") == []
 
 
@@ -280,7 +290,7 @@ def test_pauses_between_steps_that_were_timed_together_count(tmp_path: Path) -> 
 
 
 def test_copies_without_a_concurrent_kernel_are_reported_with_their_direction(tmp_path: Path) -> None:
-    step = [*kernel("a", 500, 400), Ran("MEMCPYHtoD", 0, 600, COPIES), Ran("MEMCPYDtoH", 600, 100, COPIES)]
+    step = [*kernel("a", 500, 400), Execution("MEMCPYHtoD", 0, 600, COPIES), Execution("MEMCPYDtoH", 600, 100, COPIES)]
     (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
     assert report.text == (
         "GPU:0 waits for copies during 50 % of a step: copies run for 500 µs without a kernel; kernels run for 400 µs."
@@ -290,19 +300,19 @@ def test_copies_without_a_concurrent_kernel_are_reported_with_their_direction(tm
 
 
 def test_the_direction_of_a_copy_may_be_in_the_name_of_the_stream(tmp_path: Path) -> None:
-    step = [*kernel("a", 300, 400), Ran("edge_5_b", 0, 300, "/device:GPU:0/stream:17<MemcpyD2H>")]
+    step = [*kernel("a", 300, 400), Execution("edge_5_b", 0, 300, "/device:GPU:0/stream:17<MemcpyD2H>")]
     (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
     assert report.numbers["way"] == "device to host"
 
 
 def test_copies_beside_kernels_are_not_reported(tmp_path: Path) -> None:
-    step = [*kernel("a", 0, 900), Ran("MEMCPYHtoD", 100, 600, COPIES)]
+    step = [*kernel("a", 0, 900), Execution("MEMCPYHtoD", 100, 600, COPIES)]
     assert report_texts(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers") == []
 
 
 def test_ops_on_the_cpu_of_a_job_with_a_gpu_are_reported(tmp_path: Path) -> None:
     ops = {"a": "MatMul", "b": "Where", "next": "IteratorGetNext", "loss": "ScalarSummary"}
-    step = [*kernel("a", 0, 500), Ran("b", 0, 400), Ran("next", 0, 900), Ran("loss", 0, 900)]
+    step = [*kernel("a", 0, 500), Execution("b", 0, 400), Execution("next", 0, 900), Execution("loss", 0, 900)]
     (report,) = reports(made_job(tmp_path, [step], graph(ops)), "placement")
     assert report.text == (
         "ops on the CPU of a job with a GPU take 15 % of the time of all ops, 400 µs a step: most of all Where 400 µs."
@@ -312,15 +322,16 @@ def test_ops_on_the_cpu_of_a_job_with_a_gpu_are_reported(tmp_path: Path) -> None
 
 def test_ops_on_the_cpu_are_not_reported_without_a_gpu_or_if_they_are_short(tmp_path: Path) -> None:
     of_graph = graph({"a": "MatMul", "b": "Where"})
-    assert report_texts(made_job(tmp_path / "cpu", [[Ran("b", 0, 400)]], of_graph), "placement") == []
+    assert report_texts(made_job(tmp_path / "cpu", [[Execution("b", 0, 400)]], of_graph), "placement") == []
     assert (
-        report_texts(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Ran("b", 0, 20)]], of_graph), "placement") == []
+        report_texts(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Execution("b", 0, 20)]], of_graph), "placement")
+        == []
     )
 
 
-def small_ops(number: int, took_us: int, every_us: int) -> list[Ran]:
+def small_ops(number: int, took_us: int, every_us: int) -> list[Execution]:
     """Return a step of consecutive ops, with a pause after each."""
-    return [Ran(f"op{at}", at * every_us, took_us) for at in range(number)]
+    return [Execution(f"op{at}", at * every_us, took_us) for at in range(number)]
 
 
 def test_many_short_ops_with_pauses_are_reported(tmp_path: Path) -> None:
@@ -351,7 +362,7 @@ def steps_for(seconds: float, after: float = 0.0) -> list[dict[str, int]]:
 
 
 def test_growing_memory_is_reported_with_the_ops_that_hold_most(tmp_path: Path) -> None:
-    steps = [[Ran("keep", 0, 5, kept=3_000_000), Ran("other", 5, 5)]]
+    steps = [[Execution("keep", 0, 5, held_bytes=3_000_000), Execution("other", 5, 5)]]
     samples = rows("samples", levels(1000 + 10 * at for at in range(60)))
     spans = rows("spans", steps_for(60))
     of_graph = graph({"keep": "Identity", "other": "Add"})
@@ -397,13 +408,13 @@ def test_samples_after_the_end_of_the_processes_do_not_count(tmp_path: Path) -> 
 
 
 def test_growing_gpu_memory_is_reported(tmp_path: Path) -> None:
-    steps = [[Ran("a", 0, 5, GPU, kept=1, in_use=10**9 + at * 10**8)] for at in range(12)]
+    steps = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use=10**9 + at * 10**8)] for at in range(12)]
     (report,) = reports(made_job(tmp_path / "grows", steps, graph({"a": "MatMul"})), "memory")
     assert (
         report.text
         == "the memory in use on a GPU grows from step to step: 2.1 GB in step 12, 62 % more than in step 4."
     )
-    level = [[Ran("a", 0, 5, GPU, kept=1, in_use=10**9)] for _ in range(12)]
+    level = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use=10**9)] for _ in range(12)]
     assert report_texts(made_job(tmp_path / "level", level, graph({"a": "MatMul"})), "memory") == []
 
 
@@ -430,16 +441,18 @@ def test_equal_parts_of_a_model_are_not_retraced_functions(tmp_path: Path) -> No
 
 
 def test_steps_that_keep_running_new_ops_are_reported(tmp_path: Path) -> None:
-    grows = [[Ran("a", 0, 5), Ran(f"a_{at}", 5, 5)] for at in range(20)]
+    grows = [[Execution("a", 0, 5), Execution(f"a_{at}", 5, 5)] for at in range(20)]
     (report,) = reports(made_job(tmp_path / "grows", grows), "retracing")
     assert report.text == "10 of 10 late traced steps ran ops that no earlier step ran, 10 in all: the graph grows."
-    same = [[Ran("a", 0, 5), Ran(f"a_{at % 5}", 5, 5)] for at in range(20)]
+    same = [[Execution("a", 0, 5), Execution(f"a_{at % 5}", 5, 5)] for at in range(20)]
     assert report_texts(made_job(tmp_path / "same", same), "retracing") == []
 
 
 def test_steps_of_another_call_may_run_other_ops(tmp_path: Path) -> None:
-    evidence = gather(made_job(tmp_path, [[Ran(f"a_{at}", 5, 5)] for at in range(20)]))
-    apart = replace(evidence, new=tuple(NewNodes((1, at), new.nodes) for at, new in enumerate(evidence.new)))
+    evidence = gather(made_job(tmp_path, [[Execution(f"a_{at}", 5, 5)] for at in range(20)]))
+    apart = replace(
+        evidence, new_nodes=tuple(NewNodes((1, at), new.nodes) for at, new in enumerate(evidence.new_nodes))
+    )
     assert retracing.check(apart) == []
 
 
@@ -447,7 +460,7 @@ def test_steps_with_a_few_recurring_shapes_are_not_reported(tmp_path: Path) -> N
     nodes = [row for number in range(5) for row in function_graph(number, "x", "y", "z")]
     evidence = gather(job_of(tmp_path, graph_nodes=nodes))
     assert retracing.check(evidence)
-    assert retracing.check(replace(evidence, new=(NewNodes((1, 1), 0),) * 20)) == []
+    assert retracing.check(replace(evidence, new_nodes=(NewNodes((1, 1), 0),) * 20)) == []
 
 
 def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from fakes.made_steps import Ran, graph, made_job
+from fakes.made_steps import Execution, graph, made_job
 from fakes.made_store import START_NS, rows
 from tfprof.cli.alerts import alerts
 from tfprof.collector.alerts.alert import SLOWER, STALL
@@ -13,7 +13,7 @@ GRAPH = graph({"a/MatMul": "MatMul", "b/Conv": "Conv2D", "c/Add": "AddV2"})
 
 
 def step(conv_us):
-    return [Ran("a/MatMul", 0, 100), Ran("b/Conv", 200, conv_us), Ran("c/Add", 5000, 10)]
+    return [Execution("a/MatMul", 0, 100), Execution("b/Conv", 200, conv_us), Execution("c/Add", 5000, 10)]
 
 
 def alert(slug, step, **values):

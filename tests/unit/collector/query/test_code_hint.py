@@ -1,6 +1,6 @@
 """Notes beside a code view: how to show only the user's lines, and gradients without a call."""
 
-from fakes.nodes import made_in, node
+from fakes.nodes import node, with_stack
 from tfprof.collector.query.engine import VIEWS, Answer, Selection
 from tfprof.collector.query.explanations import hint, why
 from tfprof.collector.query.profile import Profile
@@ -9,7 +9,7 @@ from tfprof.collector.tfviews.nodes import Frame, Node
 from tfprof.collector.tfviews.options import Options
 
 OWN, FOREIGN = Frame("/ada/my.model.py", 9, "main"), Frame("/usr/lib/python3.11/site-packages/ops.py", 3, "call")
-NODES = [made_in(node("a", "Add", micros=1), OWN, FOREIGN)]
+NODES = [with_stack(node("a", "Add", micros=1), OWN, FOREIGN)]
 
 
 def answer(nodes: list[Node], **options: object) -> Answer:
@@ -23,23 +23,23 @@ def test_the_users_files_are_suggested_as_patterns() -> None:
 
 
 def test_only_some_of_many_files_are_named() -> None:
-    many = [made_in(node("a", "Add"), *(Frame(f"/ada/f{number}.py", 1, "f") for number in range(9)))]
+    many = [with_stack(node("a", "Add"), *(Frame(f"/ada/f{number}.py", 1, "f") for number in range(9)))]
     message = hint(answer(many))
     assert message is not None
     assert message.endswith(r"f0\.py:.*,f1\.py:.*,f2\.py:.*,f3\.py:.*', and so on for 5 more files")
 
 
 def test_a_name_with_a_comma_is_left_out() -> None:
-    assert hint(answer([made_in(node("a", "Add"), Frame("a,b.py", 1, "f"))])) is None
+    assert hint(answer([with_stack(node("a", "Add"), Frame("a,b.py", 1, "f"))])) is None
 
 
 def test_there_is_no_hint_if_lines_are_selected_or_none_is_the_users() -> None:
     assert hint(answer(NODES, show_name_regexes=("my.*",))) is None
-    assert hint(answer([made_in(node("a", "Add"), FOREIGN)])) is None
+    assert hint(answer([with_stack(node("a", "Add"), FOREIGN)])) is None
 
 
 def test_gradients_without_a_forward_stack_are_counted() -> None:
-    lost = made_in(node("gradients/b_grad/x", "Add"), OWN)
+    lost = with_stack(node("gradients/b_grad/x", "Add"), OWN)
     assert why(answer(NODES)) is None
     assert why(answer([*NODES, lost])) == ("1 gradient nodes not accounted: their forward ops have no stack")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fakes.graphs import node
-from fakes.made_store import rows, traced, write_job
+from fakes.made_store import rows, trace_tables, write_job
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 from tfprof.collector.query.profile import Profile, profile
@@ -70,7 +70,7 @@ def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, als
 def job(folder: Path, steps: Sequence[bytes], *, log: Sequence[dict[str, Any]] = (), **identity: Any) -> LocalJob:
     """Write a job with these steps and op log, and return it."""
     state = identity.pop("state", "exited")
-    tables: dict[str, Any] = traced(definition(), steps) | {"op_log": rows("op_log", log)}
+    tables: dict[str, Any] = trace_tables(definition(), steps) | {"op_log": rows("op_log", log)}
     full = {name: table for name, table in tables.items() if table.num_rows}
     write_job(folder / "store", 1, full, identity=identity, state=state)
     return LocalStore(folder / "store").job("last")
@@ -209,7 +209,7 @@ def test_a_variable_is_trainable_as_it_was_last(tmp_path: Path) -> None:
 def test_only_variables_have_parameters(tmp_path: Path) -> None:
     summed = node("summed", "AccumulateNV2", ["w", "w"], (5, 7))
     summed.attr["shape"].shape.CopyFrom(summed.attr["_output_shapes"].list.shape[0])
-    tables = traced(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
+    tables = trace_tables(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
     write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
     mine = LocalStore(tmp_path / "store").job("last")
     shown = [nodes(profile(mine, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)]
@@ -236,7 +236,7 @@ def test_the_number_of_uncounted_nodes_is_known(tmp_path: Path) -> None:
 
 
 def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
-    tables: dict[str, Any] = traced(definition(), [step(2)])
+    tables: dict[str, Any] = trace_tables(definition(), [step(2)])
     write_job(tmp_path / "store", 1, tables, state=None)
     mine = LocalStore(tmp_path / "store").job("last")
     assert counts(mine) == {"y": 2 * ROW, "z": 14, "user": 8}
@@ -244,7 +244,7 @@ def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parity", [DEFAULT, EXACT])
 def test_a_job_without_a_graph_has_no_facts(tmp_path: Path, parity: Parity) -> None:
-    tables: dict[str, Any] = traced(definition(), [step(2)])
+    tables: dict[str, Any] = trace_tables(definition(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
     found = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=EVERYTHING, parity=parity))

@@ -6,7 +6,7 @@ The nodes are those that a graph has, and those that ran in the place of a loop.
 from pathlib import Path
 
 import pytest
-from fakes.made_store import rows, traced, write_job
+from fakes.made_store import rows, trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.query.profile import profile
@@ -31,12 +31,12 @@ def job(tmp_path: Path) -> LocalJob:
         {"graph": graph, "stack": 0, "position": 0, **frame._asdict()} for graph, frame in enumerate((HERE, THERE))
     ]
     stacks = [{"graph": 0, "name": "a"}, {"graph": 1, "name": "while/MatMul"}, {"graph": 1, "name": "a"}]
-    tables = traced(graph.SerializeToString(), [run_metadata([b"a", IN_BODY.encode(), b"while/body/_1/b"])])
+    tables = trace_tables(graph.SerializeToString(), [run_metadata([b"a", IN_BODY.encode(), b"while/body/_1/b"])])
     write_job(tmp_path / "store", 1, tables | {"frames": rows("frames", frames), "stacks": rows("stacks", stacks)})
     return LocalStore(tmp_path / "store").job("last")
 
 
-def made_in(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
+def with_stack(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
     """Return the stacks of the nodes of ``job``."""
     found = profile(job, needs=needs, parity=parity)
     assert found is not None
@@ -47,7 +47,7 @@ def made_in(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, t
 def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a_loop(
     job: LocalJob, needs: list[str]
 ) -> None:
-    assert made_in(job, *needs) == {
+    assert with_stack(job, *needs) == {
         "a": (HERE,),
         "while/MatMul": (THERE,),
         IN_BODY: (THERE,),
@@ -56,8 +56,8 @@ def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a
 
 
 def test_with_exact_parity_stacks_go_by_the_exact_name(job: LocalJob) -> None:
-    assert made_in(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
+    assert with_stack(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
 
 
 def test_stacks_are_read_only_where_they_are_needed(job: LocalJob) -> None:
-    assert set(made_in(job, GRAPH).values()) == {None}
+    assert set(with_stack(job, GRAPH).values()) == {None}

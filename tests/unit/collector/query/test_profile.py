@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.errors import UsageError
@@ -26,9 +26,9 @@ def jobs(tmp_path: Path) -> list[LocalJob]:
     """A job with five traced steps, of which b runs in two, and one with one step on a GPU."""
     graph = GRAPH.SerializeToString()
     steps = [run_metadata([b"a", b"b"]), run_metadata([b"a"]), run_metadata([b"a", b"a"]), run_metadata([b"a"])]
-    write_job(tmp_path / "store", 1, traced(graph, [*steps, run_metadata([b"a", b"b"])]))
+    write_job(tmp_path / "store", 1, trace_tables(graph, [*steps, run_metadata([b"a", b"b"])]))
     on_gpu = run_metadata([b"a", b"only"], device=GPU) + run_metadata([b"a"], device=STREAM)
-    write_job(tmp_path / "store", 2, traced(graph, [on_gpu]))
+    write_job(tmp_path / "store", 2, trace_tables(graph, [on_gpu]))
     return LocalStore(tmp_path / "store").jobs()
 
 
@@ -104,7 +104,7 @@ def test_a_job_without_traces_has_no_profile(tmp_path: Path) -> None:
 def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = traced(GRAPH.SerializeToString(), [run_metadata([b"a"])] * 3)
+    tables = trace_tables(GRAPH.SerializeToString(), [run_metadata([b"a"])] * 3)
     late = {name: tables[name].filter(pc.equal(tables[name]["trace"], 2)) for name in ("traces", "ops", "allocations")}
     early = {
         name: table.filter(pc.less(table["trace"], 2)) if name in late else table for name, table in tables.items()

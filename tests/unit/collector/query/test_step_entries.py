@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.query import step_entries
 from tfprof.collector.query.step_entries import by_step, persistent_bytes, read, step_traces
 from tfprof.collector.store import schema, segment
@@ -14,7 +14,7 @@ from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.collector.tfviews.entries import Entry
 from tfprof.formats import layout
 
-CPU, GPU = (stored.DEVICES[number].decode().lower() for number in (stored.CPU, stored.GPU))
+CPU, GPU = (random_rows.DEVICES[number].decode().lower() for number in (random_rows.CPU, random_rows.GPU))
 #: The step of each trace; trace OTHER is of another kind. Generations are sealed after the traces
 #: 1, 3 and 5.
 STEPS = (0, 10, 20, 20, 3, 40, 50, 20)
@@ -31,10 +31,10 @@ def ops(trace: int) -> list[dict[str, int]]:
     """
     kept = {"persistent_bytes": trace, "start_ns": 7}
     return [
-        stored.op(trace, 0, op_end_ns=1000 * (trace + 1), persistent_bytes=5),
-        stored.op(trace, 1, stored.GPU, **kept),
-        stored.op(trace, 1, stored.GPU, start_ns=-stored.BASE_NS, persistent_bytes=10**6),
-        stored.op(trace, 0, op_end_ns=2000),
+        random_rows.op(trace, 0, op_end_ns=1000 * (trace + 1), persistent_bytes=5),
+        random_rows.op(trace, 1, random_rows.GPU, **kept),
+        random_rows.op(trace, 1, random_rows.GPU, start_ns=-random_rows.BASE_NS, persistent_bytes=10**6),
+        random_rows.op(trace, 0, op_end_ns=2000),
     ]
 
 
@@ -45,13 +45,13 @@ def job(tmp_path: Path) -> Iterator[LocalJob]:
     writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
     job.identity({"name": "train.py"})
-    job.append({"names": pa.concat_tables([stored.device_names(), stored.table("names", names)])})
+    job.append({"names": pa.concat_tables([random_rows.device_names(), random_rows.table("names", names)])})
     for trace, step in enumerate(STEPS):
         kind = layout.STEP_KINDS[1] if trace == OTHER else layout.STEP_KINDS[0]
-        row = {"trace": trace, "step": step, "kind": kind, "base_ns": stored.BASE_NS, "rows": 4}
-        allocation = {"trace": trace, "node": 1, "device": stored.GPU, "t_us": trace, "bytes": 1}
+        row = {"trace": trace, "step": step, "kind": kind, "base_ns": random_rows.BASE_NS, "rows": 4}
+        allocation = {"trace": trace, "node": 1, "device": random_rows.GPU, "t_us": trace, "bytes": 1}
         tables = {"traces": [row], "ops": ops(trace), "allocations": [allocation]}
-        job.append({name: stored.table(name, rows) for name, rows in tables.items()})
+        job.append({name: random_rows.table(name, rows) for name, rows in tables.items()})
         if trace in SEALED_AFTER:
             job.seal()
     yield LocalStore(tmp_path / "store").job("last")
@@ -118,8 +118,8 @@ def test_without_a_gpu_there_are_no_persistent_bytes(tmp_path: Path) -> None:
     writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
     job.identity({"name": "train.py"})
-    name = stored.table("names", [{"kind": schema.NODE, "id": 0, "text": b"n"}])
-    tables = {"names": pa.concat_tables([stored.device_names(), name]), "traces": stored.traces(0, 1)}
-    job.append({**tables, "ops": stored.table("ops", [stored.op(0, 0, persistent_bytes=5)])})
+    name = random_rows.table("names", [{"kind": schema.NODE, "id": 0, "text": b"n"}])
+    tables = {"names": pa.concat_tables([random_rows.device_names(), name]), "traces": random_rows.traces(0, 1)}
+    job.append({**tables, "ops": random_rows.table("ops", [random_rows.op(0, 0, persistent_bytes=5)])})
     writer.close()
     assert persistent_bytes(LocalStore(tmp_path / "store").job("last")) == {}

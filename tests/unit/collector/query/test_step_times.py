@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from fakes import asked_store
-from fakes.made_store import traced, write_job
+from fakes import small_store
+from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.step_times import STEPS_MAX, spaced, step_times
@@ -13,7 +13,7 @@ from tfprof.collector.store.reader import LocalStore
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
-    return LocalStore(asked_store.write(tmp_path_factory.mktemp("times") / "store"))
+    return LocalStore(small_store.write(tmp_path_factory.mktemp("times") / "store"))
 
 
 def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: LocalStore) -> None:
@@ -42,8 +42,8 @@ def test_of_many_steps_an_evenly_spaced_selection_is_read(tmp_path: Path) -> Non
     some = spaced(range(1000))
     assert (len(some), some[0], some[-1]) == (STEPS_MAX, 0, 999)
     assert len(set(some)) == STEPS_MAX
-    graph = asked_store.GRAPH.SerializeToString()
-    write_job(tmp_path, 1, traced(graph, [run_metadata([b"loss"])] * (STEPS_MAX + 5)))
+    graph = small_store.GRAPH.SerializeToString()
+    write_job(tmp_path, 1, trace_tables(graph, [run_metadata([b"loss"])] * (STEPS_MAX + 5)))
     found = profile(LocalStore(tmp_path).job("last"), averaged=False, needs=())
     assert found is not None
     assert step_times(found) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})

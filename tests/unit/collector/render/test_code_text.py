@@ -3,7 +3,7 @@
 Covers cases that the comparison with TensorFlow's own text misses or reaches only by chance.
 """
 
-from fakes.nodes import CPU, GPU, made_in, node
+from fakes.nodes import CPU, GPU, node, with_stack
 from tfprof.collector.export.messages import code_message
 from tfprof.collector.render.tree_text import lines
 from tfprof.collector.tfviews.code import code_view
@@ -13,11 +13,11 @@ from tfprof.collector.tfviews.options import SELECTS, Options
 MAIN, LAYER = Frame("train.py", 9, "main"), Frame("nn.py", 3, "layer")
 TIMES = "total execution time | accelerator execution time | cpu execution time"
 NODES = [
-    made_in(
+    with_stack(
         node("a", "Conv2D", GPU.lower(), micros=2000, accelerator_micros=1500, cpu_micros=500, params=1200), MAIN, LAYER
     ),
-    made_in(node("b", "Add", "", bytes=5, float_ops=7), MAIN, LAYER),
-    made_in(node("c", "MatMul", CPU.lower(), micros=1, cpu_micros=1), MAIN),
+    with_stack(node("b", "Add", "", bytes=5, float_ops=7), MAIN, LAYER),
+    with_stack(node("c", "MatMul", CPU.lower(), micros=1, cpu_micros=1), MAIN),
 ]
 
 
@@ -64,13 +64,13 @@ def test_lines_without_accounted_nodes_have_no_own_numbers() -> None:
 
 
 def test_half_a_character_of_a_long_name_is_printed_and_replaced_in_messages() -> None:
-    nodes = [made_in(node("a", "Add"), Frame("é.py", 1, "é" * 10))]
+    nodes = [with_stack(node("a", "Add"), Frame("é.py", 1, "é" * 10))]
     assert rows(nodes, "cpu_micros")[2] == f"  é.py:1:{'é' * 8}?... (0us/0us)"
     assert code_message(code_view(nodes, Options())).children[0].name == f"é.py:1:{'é' * 8}\ufffd..."
 
 
 def test_stacks_of_a_thousand_calls_are_printed_and_exported() -> None:
-    nodes = [made_in(node("a", "Add", micros=3), *(Frame("deep.py", line, "call") for line in range(1000)))]
+    nodes = [with_stack(node("a", "Add", micros=3), *(Frame("deep.py", line, "call") for line in range(1000)))]
     printed = rows(nodes, *SELECTS, max_depth=2000)
     assert len(printed) == 1002
     assert printed[-1].startswith("  " * 1000 + "deep.py:999:call (")

@@ -4,7 +4,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.store import aggregation
 from tfprof.collector.store.devices import Devices
 from tfprof.collector.store.rollup import canonical_after, rollup_of, sorted_by_node
@@ -12,29 +12,31 @@ from tfprof.collector.store.schema import NONE_ID, ROLLUP
 
 needs_c_part = pytest.mark.skipif(aggregation.native is None, reason="built without a C compiler")
 EXTREMES = (0, 1, -1, 999, -1000, 1 << 40, (1 << 63) - 1, -(1 << 63))
-TRACES = stored.traces(0, 4)
-DEVICES = Devices(stored.device_names())
-NONE_KNOWN = pa.array([], pa.uint32())
+TRACES = random_rows.traces(0, 4)
+DEVICES = Devices(random_rows.device_names())
+NO_CANONICAL = pa.array([], pa.uint32())
 
 
-def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12)):
+def random_ops(seed, *, rows=200, values=lambda rng: rng.randrange(1, 10**12)):
     """Return rows of some nodes and traces, in order of arrival."""
-    source = random.Random(seed)
-    columns = {name: [values(source) for _ in range(rows)] for name in aggregation.INPUTS}
+    rng = random.Random(seed)
+    columns = {name: [values(rng) for _ in range(rows)] for name in aggregation.INPUTS}
     columns |= {
-        "node": [source.randrange(9) for _ in range(rows)],
-        "device": [source.randrange(5) for _ in range(rows)],
+        "node": [rng.randrange(9) for _ in range(rows)],
+        "device": [rng.randrange(5) for _ in range(rows)],
     }
-    columns["trace"] = sorted(source.randrange(5) for _ in range(rows))
-    return stored.table("ops", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    columns["trace"] = sorted(rng.randrange(5) for _ in range(rows))
+    return random_rows.table(
+        "ops", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    )
 
 
-def rolled_up(ops, known=NONE_KNOWN):
+def roll_up(ops, canonical_before=NO_CANONICAL):
     """Return the canonical devices after ``ops``, and the rollup of ``ops``.
 
     Trace 4 is not in TRACES, so it has no base.
     """
-    canonical = canonical_after(ops, DEVICES, known)
+    canonical = canonical_after(ops, DEVICES, canonical_before)
     return canonical, rollup_of(sorted_by_node(ops, DEVICES), TRACES, DEVICES, canonical)
 
 
@@ -42,30 +44,30 @@ def rolled_up(ops, known=NONE_KNOWN):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     "values",
-    [lambda source: source.randrange(1, 10**12), lambda source: source.choice(EXTREMES)],
+    [lambda rng: rng.randrange(1, 10**12), lambda rng: rng.choice(EXTREMES)],
     ids=["usual", "extreme"],
 )
 def test_the_c_part_and_pyarrow_give_equal_results(seed, values, monkeypatch):
-    ops, known = made_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
-    canonical, by_c = rolled_up(ops, known)
+    ops, canonical_before = random_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
+    canonical, c_rollup = roll_up(ops, canonical_before)
     monkeypatch.setattr(aggregation, "native", None)
-    assert rolled_up(ops, known) == (canonical, by_c)
-    by_c.validate(full=True)
-    assert by_c.schema == ROLLUP
-    assert by_c.num_rows > 9
+    assert roll_up(ops, canonical_before) == (canonical, c_rollup)
+    c_rollup.validate(full=True)
+    assert c_rollup.schema == ROLLUP
+    assert c_rollup.num_rows > 9
 
 
 @needs_c_part
 def test_sliced_columns_are_read_from_their_offset():
-    ops = made_ops(1)
-    alone = stored.table("ops", ops.slice(50, 90).to_pylist())
-    assert rolled_up(ops.slice(50, 90)) == rolled_up(alone)
+    ops = random_ops(1)
+    copied_ops = random_rows.table("ops", ops.slice(50, 90).to_pylist())
+    assert roll_up(ops.slice(50, 90)) == roll_up(copied_ops)
 
 
 @pytest.mark.parametrize("native", [aggregation.native, None], ids=["built", "python"])
 def test_no_rows_have_no_sums(native, monkeypatch):
     monkeypatch.setattr(aggregation, "native", native)
-    canonical, rollup = rolled_up(made_ops(1, rows=0), pa.array([2], pa.uint32()))
+    canonical, rollup = roll_up(random_ops(1, rows=0), pa.array([2], pa.uint32()))
     assert (canonical.to_pylist(), rollup) == ([2], ROLLUP.empty_table())
 
 

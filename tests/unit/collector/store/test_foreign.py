@@ -35,7 +35,7 @@ def store(tmp_path):
     return path
 
 
-def refused(store):
+def refusal_text(store):
     with pytest.raises(StoreError) as caught:
         LocalStoreWriter(store, "here").close()
     assert caught.value.slug == "store-foreign"
@@ -45,19 +45,19 @@ def refused(store):
 def test_a_lock_that_is_a_link_is_refused_by_name(store, victim):
     (store / "collectors").mkdir(mode=0o700)
     (store / "collectors/here.lock").symlink_to(victim)
-    assert str(store / "collectors/here.lock") in refused(store)
+    assert str(store / "collectors/here.lock") in refusal_text(store)
 
 
 def test_a_lock_that_is_a_hard_link_is_refused(store, victim):
     (store / "collectors").mkdir(mode=0o700)
     os.link(victim, store / "collectors/here.lock")
-    refused(store)
+    refusal_text(store)
 
 
 def test_a_lock_that_is_a_pipe_is_refused_at_once(store):
     (store / "collectors").mkdir(mode=0o700)
     os.mkfifo(store / "collectors/here.lock")
-    refused(store)
+    refusal_text(store)
     assert lock.holder(store / "collectors/here.lock") is None
 
 
@@ -78,7 +78,7 @@ def test_a_log_that_is_a_link_is_refused(tmp_path, victim):
 def test_a_subfolder_that_is_a_link_is_refused(store, tmp_path, name):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (store / name).symlink_to(tmp_path / "elsewhere")
-    assert str(store / name) in refused(store)
+    assert str(store / name) in refusal_text(store)
     assert not any((tmp_path / "elsewhere").iterdir())
 
 
@@ -86,7 +86,7 @@ def test_a_subfolder_that_is_a_link_is_refused(store, tmp_path, name):
 def test_a_folder_that_others_may_write_is_refused_by_name(store, name):
     (store / name).mkdir(mode=0o700, exist_ok=True)
     (store / name).chmod(0o707)
-    assert str(store / name) in refused(store)
+    assert str(store / name) in refusal_text(store)
     (store / name).chmod(0o700)
     LocalStoreWriter(store, "here").close()
 
@@ -103,13 +103,13 @@ def test_a_folder_that_a_group_may_write_is_refused_unless_the_group_has_no_othe
     if fine:
         LocalStoreWriter(store, "here").close()
     else:
-        assert "can be written by others" in refused(store)
+        assert "can be written by others" in refusal_text(store)
 
 
 def test_a_folder_of_another_user_is_refused(store, monkeypatch):
-    mine = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
-    assert f"belongs to user {mine}" in refused(store)
+    own_uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own_uid + 1)
+    assert f"belongs to user {own_uid}" in refusal_text(store)
 
 
 def test_a_job_folder_that_is_a_link_is_refused(store, tmp_path):
@@ -130,8 +130,8 @@ def test_the_store_itself_may_be_a_link(store, tmp_path):
 
 def test_a_store_of_another_user_can_be_read(store, monkeypatch):
     LocalStoreWriter(store, "here").close()
-    mine = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    own_uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own_uid + 1)
     assert LocalStore(store).jobs() == []
 
 
@@ -154,6 +154,6 @@ def test_a_store_that_is_a_link_of_another_user_is_refused(store, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(store)
     os.chown(link, 65534, 65534, follow_symlinks=False)
-    assert f"{link} belongs to user 65534" in refused(link)
+    assert f"{link} belongs to user 65534" in refusal_text(link)
     os.chown(link, 0, 0, follow_symlinks=False)
     LocalStoreWriter(link, "here").close()

@@ -40,11 +40,11 @@ def test_a_job_appears_when_it_is_complete(tmp_path: Path) -> None:
 
 def test_a_failed_import_leaves_no_job(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        _fail(tmp_path / "s")
+        _fail_to_import(tmp_path / "s")
     assert folders(tmp_path / "s") == []
 
 
-def _fail(store: Path) -> None:
+def _fail_to_import(store: Path) -> None:
     with staged(store, HOST) as writer:
         writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
         raise ZeroDivisionError
@@ -56,8 +56,8 @@ def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
     uid = stage(tmp_path / "s")
     assert retain(tmp_path / "s", HOST, Limits(max_age_s=1000), time.time_ns()) == []
     assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {5, uid}
-    gone = retain(tmp_path / "s", HOST, Limits(max_age_s=0), time.time_ns() + 10**9)
-    assert set(gone) == {5, uid}
+    removed = retain(tmp_path / "s", HOST, Limits(max_age_s=0), time.time_ns() + 10**9)
+    assert set(removed) == {5, uid}
     collector.close()
 
 
@@ -78,13 +78,13 @@ def test_the_next_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) -
         "with staged(Path(sys.argv[1]), 'h') as writer: os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], check=False)
-    (left,) = folders(tmp_path / "s")
-    assert left.startswith(".")
+    (leftover,) = folders(tmp_path / "s")
+    assert leftover.startswith(".")
     stage(tmp_path / "s")
-    assert left in folders(tmp_path / "s"), "it may be about to be locked"
-    os.utime(catalog.jobs_folder(tmp_path / "s") / left, (0, 0))
+    assert leftover in folders(tmp_path / "s"), "its import may be about to lock it"
+    os.utime(catalog.jobs_folder(tmp_path / "s") / leftover, (0, 0))
     stage(tmp_path / "s")
-    assert left not in folders(tmp_path / "s")
+    assert leftover not in folders(tmp_path / "s")
 
 
 def test_an_unwritable_store_is_refused(tmp_path: Path) -> None:

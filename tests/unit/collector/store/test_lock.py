@@ -19,9 +19,9 @@ def path(tmp_path):
 
 def test_a_missing_or_released_lock_has_no_holder(path):
     assert lock.holder(path) is None
-    held = lock.take(path, {"pid": 1})
+    held_lock = lock.take(path, {"pid": 1})
     assert lock.holder(path) == {"pid": 1}
-    held.release()
+    held_lock.release()
     assert lock.holder(path) is None
 
 
@@ -40,14 +40,14 @@ def test_a_lock_ends_with_its_process(path):
 
 def test_a_reader_of_the_lock_does_not_prevent_a_collector_from_taking_it(path, monkeypatch):
     lock.take(path, {}).release()
-    looking = os.open(path, os.O_RDONLY)
-    lock.fcntl.flock(looking, lock.fcntl.LOCK_SH)
-    monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(looking))
+    reader_fd = os.open(path, os.O_RDONLY)
+    lock.fcntl.flock(reader_fd, lock.fcntl.LOCK_SH)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(reader_fd))
     lock.take(path, {"pid": 3}).release()
 
 
 def test_a_lock_with_unreadable_text_is_still_held(path):
-    held = lock.take(path, {"pid": 1})
+    held_lock = lock.take(path, {"pid": 1})
     path.write_bytes(b"\xff{")
     assert lock.holder(path) == {}
-    held.release()
+    held_lock.release()

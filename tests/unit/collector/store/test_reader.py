@@ -4,7 +4,7 @@ import threading
 import duckdb
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfprof.collector.errors import NoSuchJobError, StoreError
@@ -16,9 +16,9 @@ from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
 COUNT = 12
-TRACES = stored.traces(0, COUNT)
+TRACES = random_rows.traces(0, COUNT)
 BASE = dict(zip(TRACES["trace"].to_pylist(), TRACES["base_ns"].to_pylist(), strict=True))
-ROWS = [stored.random_ops(number, 1, nodes=6, seed=number) for number in range(COUNT)]
+ROWS = [random_rows.random_ops(number, 1, nodes=6, seed=number) for number in range(COUNT)]
 
 
 @pytest.fixture
@@ -39,15 +39,15 @@ def job(path, writer):
     job = writer.job(UID)
     job.identity({"name": "train.py"})
     for number in range(COUNT):
-        tables = {"ops": stored.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
-        job.append({**tables, **({} if number else {"names": stored.device_names()})}, 3, number + 1)
+        tables = {"ops": random_rows.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
+        job.append({**tables, **({} if number else {"names": random_rows.device_names()})}, 3, number + 1)
         if number in (3, 7):
             job.seal()
     return LocalStore(path, "here").job("last")
 
 
-def asked(job, sql):
-    return job.with_sql(lambda ask: ask(sql))
+def run_sql(job, query):
+    return job.with_sql(lambda execute: execute(query))
 
 
 def rows_between(first, last):
@@ -67,25 +67,25 @@ def test_some_columns_are_read_in_the_requested_order(job):
 
 
 def test_the_rollup_covers_all_stored_rows(job):
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows_between(0, COUNT - 1), BASE)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows_between(0, COUNT - 1), BASE)
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (4, 7), (2, 9), (5, 5), (8, 11), (0, 11), (3, 100)])
 def test_the_rollup_of_a_range_covers_only_its_traces(job, first, last):
     everything = rows_between(0, COUNT - 1)
-    expected = stored.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
+    expected = random_rows.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
     assert job.rollup(range(first, last + 1)).to_pylist() == expected
 
 
-@pytest.mark.parametrize("wanted", [range(COUNT), (2, 3, 9), (5,), (), (1, 100)])
-def test_times_of_traces_add_up_to_those_of_the_rollup(job, wanted):
-    times = job.times(wanted)
-    summed = times.group_by(["node", "device"]).aggregate([("us", "sum")]).to_pylist()
-    rollup = [row for row in job.rollup(wanted).to_pylist() if row["device"] != NONE_ID and row["runs"]]
+@pytest.mark.parametrize("selected", [range(COUNT), (2, 3, 9), (5,), (), (1, 100)])
+def test_times_of_traces_add_up_to_those_of_the_rollup(job, selected):
+    times = job.times(selected)
+    sums = times.group_by(["node", "device"]).aggregate([("us", "sum")]).to_pylist()
+    rollup = [row for row in job.rollup(selected).to_pylist() if row["device"] != NONE_ID and row["runs"]]
     expected = {(row["node"], row["device"]): row["sum_us"] for row in rollup}
-    assert {(row["node"], row["device"]): row["us_sum"] for row in summed} == expected
-    assert set(times["trace"].to_pylist()) <= set(wanted)
-    one_by_one = [row for trace in wanted for row in job.times([trace]).to_pylist()]
+    assert {(row["node"], row["device"]): row["us_sum"] for row in sums} == expected
+    assert set(times["trace"].to_pylist()) <= set(selected)
+    one_by_one = [row for trace in selected for row in job.times([trace]).to_pylist()]
     assert sorted(map(str, one_by_one)) == sorted(map(str, times.to_pylist()))
 
 
@@ -95,24 +95,26 @@ def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=6), label="traces of each append")
     unused = data.draw(st.integers(0, 1), label="numbers left out between appends")
     path = tmp_path_factory.mktemp("store")
-    one, made, number = LocalStoreWriter(path, "here"), [], 0
-    made_job = one.job(UID)
-    made_job.append({"names": stored.device_names()})
+    store, appends, number = LocalStoreWriter(path, "here"), [], 0
+    job = store.job(UID)
+    job.append({"names": random_rows.device_names()})
     for size in sizes:
-        traces = stored.traces(number, size)
-        rows = stored.random_ops(number, size, nodes=3, seed=data.draw(st.integers(0, 1000), label="seed"))
-        made.append((rows, traces))
-        made_job.append({"ops": stored.table("ops", rows), "traces": traces}, 3, number + 1)
+        traces = random_rows.traces(number, size)
+        rows = random_rows.random_ops(number, size, nodes=3, seed=data.draw(st.integers(0, 1000), label="seed"))
+        appends.append((rows, traces))
+        job.append({"ops": random_rows.table("ops", rows), "traces": traces}, 3, number + 1)
         number += size + unused
         if data.draw(st.booleans(), label="sealed"):
-            made_job.seal()
-    wanted = data.draw(st.lists(st.integers(0, number), unique=True), label="asked for")
-    everything = [row for rows, _ in made for row in rows]
-    bases = {row["trace"]: row["base_ns"] for _, traces in made for row in traces.to_pylist()}
-    expected = stored.plain_rollup([row for row in everything if row["trace"] in wanted], bases, before=everything)
-    found = LocalStore(path, "here").job("last").rollup(wanted)
-    one.close()
-    assert found.to_pylist() == expected
+            job.seal()
+    selected = data.draw(st.lists(st.integers(0, number), unique=True), label="selected")
+    everything = [row for rows, _ in appends for row in rows]
+    bases = {row["trace"]: row["base_ns"] for _, traces in appends for row in traces.to_pylist()}
+    expected = random_rows.plain_rollup(
+        [row for row in everything if row["trace"] in selected], bases, before=everything
+    )
+    result = LocalStore(path, "here").job("last").rollup(selected)
+    store.close()
+    assert result.to_pylist() == expected
 
 
 @pytest.mark.parametrize("rows", [1, 4, 30])
@@ -122,12 +124,14 @@ def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeyp
     writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
     for first, last in ((0, 3), (4, 7)):
-        job.append({"ops": stored.table("ops", rows_between(first, last)), "traces": TRACES.slice(first, 4)})
-    job.append({"names": stored.device_names()})
+        job.append({"ops": random_rows.table("ops", rows_between(first, last)), "traces": TRACES.slice(first, 4)})
+    job.append({"names": random_rows.device_names()})
     job.seal()
-    for wanted in ([0], [2, 5], [1, 2, 3, 4], [7]):
-        expected = stored.plain_rollup([row for row in with_rows if row["trace"] in wanted], BASE, before=with_rows)
-        assert LocalStore(tmp_path, "here").job("last").rollup(wanted).to_pylist() == expected
+    for selected in ([0], [2, 5], [1, 2, 3, 4], [7]):
+        expected = random_rows.plain_rollup(
+            [row for row in with_rows if row["trace"] in selected], BASE, before=with_rows
+        )
+        assert LocalStore(tmp_path, "here").job("last").rollup(selected).to_pylist() == expected
     writer.close()
 
 
@@ -138,8 +142,8 @@ def test_row_groups_without_the_selected_traces_are_not_read(job, monkeypatch):
     monkeypatch.setattr(segment, "groups", lambda path, *rest: opened.append(path.stem) or read_groups(path, *rest))
     job.rollup([5])
     job.rollup(range(4))
-    ours = [name for name in opened if name.startswith(("ops", "rollup", "traces"))]
-    assert ours == ["traces-000001", "ops-000001", "traces-000001", "rollup-000000"]
+    table_reads = [name for name in opened if name.startswith(("ops", "rollup", "traces"))]
+    assert table_reads == ["traces-000001", "ops-000001", "traces-000001", "rollup-000000"]
 
 
 def test_a_range_without_traces_is_empty(job):
@@ -147,12 +151,12 @@ def test_a_range_without_traces_is_empty(job):
 
 
 def test_sql_sees_all_tables(job):
-    assert asked(job, "SELECT count(*) n, count(DISTINCT trace) t FROM ops").to_pylist() == [
+    assert run_sql(job, "SELECT count(*) n, count(DISTINCT trace) t FROM ops").to_pylist() == [
         {"n": len(rows_between(0, COUNT - 1)), "t": COUNT}
     ]
-    assert asked(job, "SELECT sum(rows) s FROM traces").to_pylist() == [{"s": COUNT}]
+    assert run_sql(job, "SELECT sum(rows) s FROM traces").to_pylist() == [{"s": COUNT}]
     for name in JOB_TABLES:
-        assert asked(job, f"SELECT * FROM {name} LIMIT 0").column_names == JOB_TABLES[name].names
+        assert run_sql(job, f"SELECT * FROM {name} LIMIT 0").column_names == JOB_TABLES[name].names
 
 
 def test_a_segment_that_sql_cannot_read_is_reported_as_damage(job):
@@ -164,17 +168,17 @@ def test_a_segment_that_sql_cannot_read_is_reported_as_damage(job):
 
 
 def test_segments_are_plain_parquet(job):
-    found = duckdb.connect().execute("SELECT count(*) FROM read_parquet(?)", [str(job.folder / "ops-000000.parquet")])
-    assert found.fetchall() == [(len(rows_between(0, 3)),)]
+    result = duckdb.connect().execute("SELECT count(*) FROM read_parquet(?)", [str(job.folder / "ops-000000.parquet")])
+    assert result.fetchall() == [(len(rows_between(0, 3)),)]
 
 
 def test_reading_continues_while_generations_are_sealed(path, writer):
     writing = writer.job(UID)
     reading = LocalStore(path, "here")
-    failures, counts, done = [], [], threading.Event()
+    failures, counts, stop = [], [], threading.Event()
 
     def read():
-        while not done.is_set():
+        while not stop.is_set():
             try:
                 job = reading.job("last")
                 counts.append((job.table("traces").num_rows, max(job.rollup()["traces"].to_pylist(), default=0)))
@@ -187,11 +191,11 @@ def test_reading_continues_while_generations_are_sealed(path, writer):
     thread = threading.Thread(target=read)
     thread.start()
     for number in range(60):
-        ops = stored.table("ops", [stored.op(number, 0)])
-        names = {} if number else {"names": stored.device_names()}
-        writing.append({"ops": ops, "traces": stored.traces(number, 1), **names}, 3, number + 1)
+        ops = random_rows.table("ops", [random_rows.op(number, 0)])
+        names = {} if number else {"names": random_rows.device_names()}
+        writing.append({"ops": ops, "traces": random_rows.traces(number, 1), **names}, 3, number + 1)
         writing.seal()
-    done.set()
+    stop.set()
     thread.join()
     assert failures == []
     assert counts == sorted(counts)
@@ -199,18 +203,18 @@ def test_reading_continues_while_generations_are_sealed(path, writer):
 
 
 def test_a_folder_that_changes_while_it_is_read_is_read_again(job, writer, monkeypatch):
-    real, looks = snapshot.files, []
+    real, calls = snapshot.files, []
 
     def files(folder):
-        found = real(folder)
-        looks.append(folder)
-        if len(looks) == 1:
+        result = real(folder)
+        calls.append(folder)
+        if len(calls) == 1:
             writer.job(UID).seal()
-        return found
+        return result
 
     monkeypatch.setattr(snapshot, "files", files)
     assert job.table("traces") == TRACES
-    assert len(looks) > 1
+    assert len(calls) > 1
 
 
 def test_a_removed_job_is_reported(job, writer):
@@ -220,7 +224,7 @@ def test_a_removed_job_is_reported(job, writer):
         job.table("ops")
 
 
-def test_a_missing_total_is_damage_not_an_endless_search(job):
+def test_a_missing_total_is_reported_as_damage_and_not_retried_endlessly(job):
     (job.folder / "total-000001.parquet").unlink()
     with pytest.raises(StoreError, match="lacks files") as caught:
         job.rollup()
@@ -255,7 +259,7 @@ def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
     writer.job(1).identity({"name": "other.py"})
     (job.folder / "job.json").write_text(text.replace("THIS", str(STORE_VERSION)))
     store = LocalStore(path, "here")
-    assert [found.info.uid for found in store.jobs()] == [1]
+    assert [listed_job.info.uid for listed_job in store.jobs()] == [1]
     assert [error.slug for error in store.damaged()] == ["store-damaged"]
     with pytest.raises(StoreError, match=r"job\.json"):
         store.job(f"{UID:016x}")
@@ -290,7 +294,7 @@ def test_reading_needs_no_write_access(job, path):
     before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
     store = LocalStore(path, "here")
     store.job("last").rollup()
-    asked(store.job("last"), "SELECT 1")
+    run_sql(store.job("last"), "SELECT 1")
     assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
 
 
@@ -326,49 +330,49 @@ def test_the_table_of_a_job_is_an_arrow_table(job):
 
 @pytest.mark.parametrize("when", ["before it is opened", "before it is read"])
 def test_sql_is_repeated_if_its_files_were_merged_away(job, writer, monkeypatch, when):
-    offered = sql._open_table
+    open_table = sql._open_table
     merges = iter([writer.job(UID).seal])
 
-    def offer(connection, *rest):
+    def open_and_merge(connection, *rest):
         merge = next(merges, lambda: None)
         if when == "before it is opened":
             merge()
-            offered(connection, *rest)
+            open_table(connection, *rest)
         else:
-            offered(connection, *rest)
+            open_table(connection, *rest)
             merge()
 
-    monkeypatch.setattr(sql, "_open_table", offer)
-    assert asked(job, "SELECT count(*) AS n FROM traces").to_pylist() == [{"n": COUNT}]
-    assert asked(job, "SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
+    monkeypatch.setattr(sql, "_open_table", open_and_merge)
+    assert run_sql(job, "SELECT count(*) AS n FROM traces").to_pylist() == [{"n": COUNT}]
+    assert run_sql(job, "SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
 
 
 def test_a_file_that_stays_missing_is_reported_as_damage(job, path):
-    for found in job.folder.glob("traces-*.parquet"):
-        found.unlink()
+    for file in job.folder.glob("traces-*.parquet"):
+        file.unlink()
     with pytest.raises(StoreError, match="lacks files"):
-        asked(job, "SELECT count(*) FROM traces")
+        run_sql(job, "SELECT count(*) FROM traces")
 
 
 def test_sql_while_segments_are_merged_all_the_time(job, writer):
     """A query finds its rows whatever the collector seals and merges meanwhile."""
     stop = threading.Event()
-    sealed = [COUNT]
+    sealed_count = [COUNT]
 
     def seal():
         while not stop.wait(0.02):  # ten times as often as a collector seals
-            number = sealed[0]
-            writer.job(UID).append({"traces": stored.traces(number, 1)}, 3, number + 1)
+            number = sealed_count[0]
+            writer.job(UID).append({"traces": random_rows.traces(number, 1)}, 3, number + 1)
             writer.job(UID).seal()
-            sealed[0] = number + 1
+            sealed_count[0] = number + 1
 
     thread = threading.Thread(target=seal)
     thread.start()
     try:
         for _ in range(60):
-            least = sealed[0]
-            ((found,),) = (row.values() for row in asked(job, "SELECT count(*) FROM traces").to_pylist())
-            assert least <= found <= sealed[0] + 1
+            sealed_before = sealed_count[0]
+            ((count,),) = (row.values() for row in run_sql(job, "SELECT count(*) FROM traces").to_pylist())
+            assert sealed_before <= count <= sealed_count[0] + 1
     finally:
         stop.set()
         thread.join()

@@ -1,5 +1,5 @@
 import pytest
-from fakes import stored
+from fakes import random_rows
 from fakes.made_store import HOST, IDENTITY, SECOND, START_NS, rows, write_job
 from tfprof.collector.query import removing
 from tfprof.collector.store import catalog, retention, small_segments
@@ -32,15 +32,15 @@ def test_open_jobs_are_never_removed():
     assert expired(jobs, Limits(max_age_s=0, max_bytes=0), 10**18) == [2]
 
 
-def written(path, *uids):
+def write_jobs(path, *uids):
     store = LocalStoreWriter(path, "here")
     for uid in uids:
-        store.job(uid).append({"traces": stored.traces(0, 1)}, 3, 1)
+        store.job(uid).append({"traces": random_rows.traces(0, 1)}, 3, 1)
     store.close()
 
 
 def test_a_running_job_without_a_writer_is_removed_after_a_day(tmp_path):
-    written(tmp_path, 1)
+    write_jobs(tmp_path, 1)
     last = job_folder(tmp_path, 1).joinpath("job.json").stat().st_mtime_ns
     limits = Limits(max_bytes=0)
     assert retain(tmp_path, "here", limits, last + DAY_NS // 2) == []
@@ -49,105 +49,105 @@ def test_a_running_job_without_a_writer_is_removed_after_a_day(tmp_path):
 
 
 def test_a_damaged_job_stays_and_does_not_prevent_retention(tmp_path):
-    written(tmp_path, 1, 2)
+    write_jobs(tmp_path, 1, 2)
     job_folder(tmp_path, 1).joinpath("job.json").write_text("{")
     assert retain(tmp_path, "here", Limits(max_bytes=0), 10**20) == [2]
-    assert stored.listed(tmp_path / "jobs") == [f"{1:016x}"]
+    assert random_rows.sorted_names(tmp_path / "jobs") == [f"{1:016x}"]
 
 
 def test_a_job_that_another_process_has_removed_is_no_error(tmp_path):
-    written(tmp_path, 1)
+    write_jobs(tmp_path, 1)
     retention.remove(tmp_path, 1)
     retention.remove(tmp_path, 1)
-    assert stored.listed(tmp_path / "jobs") == []
+    assert random_rows.sorted_names(tmp_path / "jobs") == []
 
 
 def test_an_interrupted_removal_is_finished(tmp_path, monkeypatch):
-    written(tmp_path, 1)
+    write_jobs(tmp_path, 1)
     monkeypatch.setattr(retention.shutil, "rmtree", lambda *_, **__: None)
     retention.remove(tmp_path, 1)
     monkeypatch.undo()
-    assert len(stored.listed(tmp_path / "jobs")) == 1
+    assert len(random_rows.sorted_names(tmp_path / "jobs")) == 1
     retain(tmp_path, "here", Limits(), 0)
-    assert stored.listed(tmp_path / "jobs") == []
+    assert random_rows.sorted_names(tmp_path / "jobs") == []
 
 
-def sampled(writer, first, number):
-    """Store one second of samples of HOST as one sealed generation."""
+def store_samples(writer, first, number):
+    """Store ``number`` samples of HOST, one per second, as one sealed generation."""
     times = [{"t_ns": START_NS + at * SECOND} for at in range(first, first + number)]
     writer.host(HOST).append({"host_samples": rows("host_samples", times)})
     writer.host(HOST).seal()
 
 
-def seconds(store):
+def sample_seconds(store):
     folder = host_folder(store, HOST)
     times = LocalJob(folder, catalog.load(folder)).table("host_samples", ["t_ns"])["t_ns"].to_pylist()
     return [(time - START_NS) // SECOND for time in times]
 
 
 @pytest.fixture
-def one_a_segment(monkeypatch):
+def unmerged_segments(monkeypatch):
     monkeypatch.setattr(small_segments, "FULL_BYTES", 0)
 
 
-def opened_at(store, uid, second, host=HOST):
+def write_job_opened_at(store, uid, second, host=HOST):
     write_job(store, uid, {}, identity={**IDENTITY, "host": host, "created_real_ns": START_NS + second * SECOND})
 
 
-def test_host_samples_before_the_first_job_of_the_host_are_removed(tmp_path, one_a_segment):
-    opened_at(tmp_path, 1, 300)
-    opened_at(tmp_path, 2, 100, host="another")
+def test_host_samples_before_the_first_job_of_the_host_are_removed(tmp_path, unmerged_segments):
+    write_job_opened_at(tmp_path, 1, 300)
+    write_job_opened_at(tmp_path, 2, 100, host="another")
     writer = LocalStoreWriter(tmp_path, "here")
     for first in range(0, 500, 100):
-        sampled(writer, first, 100)
+        store_samples(writer, first, 100)
     writer.trim_hosts()
-    assert seconds(tmp_path) == list(range(200, 500))  # a segment has 100 samples, the margin is a minute
-    assert len(stored.listed(host_folder(tmp_path, HOST))) == 4
-    sampled(writer, 500, 5)
+    assert sample_seconds(tmp_path) == list(range(200, 500))  # a segment has 100 samples, the margin is a minute
+    assert len(random_rows.sorted_names(host_folder(tmp_path, HOST))) == 4
+    store_samples(writer, 500, 5)
     writer.close()
     with_another_collector = LocalStoreWriter(tmp_path, "here")
     assert with_another_collector.host(HOST).info.removed == {"host_samples": 200}
     with_another_collector.close()
-    assert seconds(tmp_path) == list(range(200, 505))
+    assert sample_seconds(tmp_path) == list(range(200, 505))
 
 
-def test_a_follower_of_host_samples_neither_repeats_nor_skips_rows_after_a_removal(tmp_path, one_a_segment):
-    opened_at(tmp_path, 1, 260)
+def test_a_follower_of_host_samples_neither_repeats_nor_skips_rows_after_a_removal(tmp_path, unmerged_segments):
+    write_job_opened_at(tmp_path, 1, 260)
     writer = LocalStoreWriter(tmp_path, "here")
-    sampled(writer, 0, 100)
-    sampled(writer, 100, 100)
+    store_samples(writer, 0, 100)
+    store_samples(writer, 100, 100)
     follower = RowFollower(host_folder(tmp_path, HOST), ("host_samples",))
-    found = follower.new_rows()["host_samples"]["t_ns"].to_pylist()
-    sampled(writer, 200, 100)
+    times = follower.new_rows()["host_samples"]["t_ns"].to_pylist()
+    store_samples(writer, 200, 100)
     writer.trim_hosts()
-    found += follower.new_rows()["host_samples"]["t_ns"].to_pylist()
-    sampled(writer, 300, 50)
+    times += follower.new_rows()["host_samples"]["t_ns"].to_pylist()
+    store_samples(writer, 300, 50)
     late = RowFollower(host_folder(tmp_path, HOST), ("host_samples",))
     assert late.new_rows()["host_samples"].num_rows == 150
-    sampled(writer, 350, 1)
-    for one in (follower, late):
-        assert one.new_rows()["host_samples"]["t_ns"].to_pylist()[-1] == START_NS + 350 * SECOND
-        assert one.new_rows() == {}
-    assert found == [START_NS + at * SECOND for at in range(300)]
+    store_samples(writer, 350, 1)
+    for row_follower in (follower, late):
+        assert row_follower.new_rows()["host_samples"]["t_ns"].to_pylist()[-1] == START_NS + 350 * SECOND
+        assert row_follower.new_rows() == {}
+    assert times == [START_NS + at * SECOND for at in range(300)]
     writer.close()
 
 
-def test_no_host_sample_is_removed_while_a_job_cannot_be_read(tmp_path, one_a_segment):
-    opened_at(tmp_path, 1, 300)
+def test_no_host_sample_is_removed_while_a_job_cannot_be_read(tmp_path, unmerged_segments):
+    write_job_opened_at(tmp_path, 1, 300)
     writer = LocalStoreWriter(tmp_path, "here")
-    sampled(writer, 0, 100)
-    sampled(writer, 100, 100)
+    store_samples(writer, 0, 100)
+    store_samples(writer, 100, 100)
     job_folder(tmp_path, 1).joinpath("job.json").write_text("{")
     writer.trim_hosts()
     writer.close()
-    assert seconds(tmp_path) == list(range(200))
+    assert sample_seconds(tmp_path) == list(range(200))
 
 
 def test_samples_of_a_host_without_jobs_are_removed_with_the_last_job(tmp_path):
-    opened_at(tmp_path, 1, 0)
-    opened_at(tmp_path, 2, 0)
+    write_job_opened_at(tmp_path, 1, 0)
+    write_job_opened_at(tmp_path, 2, 0)
     writer = LocalStoreWriter(tmp_path, HOST)
-    sampled(writer, 0, 100)
+    store_samples(writer, 0, 100)
     store = LocalStore(tmp_path)
     first, second = (removing.selected(store, [f"{uid:016x}"], 0) for uid in (1, 2))
     removing.remove_jobs(store, first)
@@ -155,14 +155,14 @@ def test_samples_of_a_host_without_jobs_are_removed_with_the_last_job(tmp_path):
     removing.remove_jobs(store, second)
     assert catalog.hosts(tmp_path) == [HOST]  # its collector runs, and removes the samples itself
     writer.close()
-    opened_at(tmp_path, 3, 0)
+    write_job_opened_at(tmp_path, 3, 0)
     removing.remove_jobs(store, removing.selected(store, [f"{3:016x}"], 0))
     assert catalog.hosts(tmp_path) == []
 
 
 def test_a_collector_removes_samples_of_other_hosts_without_jobs(tmp_path):
     writer = LocalStoreWriter(tmp_path, HOST)
-    sampled(writer, 0, 100)
+    store_samples(writer, 0, 100)
     other = LocalStoreWriter(tmp_path, "other")
     other.trim_hosts()
     assert catalog.hosts(tmp_path) == [HOST]
@@ -173,9 +173,9 @@ def test_a_collector_removes_samples_of_other_hosts_without_jobs(tmp_path):
 
 
 def test_samples_of_hosts_count_to_the_size_of_the_store(tmp_path):
-    opened_at(tmp_path, 1, 0)
+    write_job_opened_at(tmp_path, 1, 0)
     writer = LocalStoreWriter(tmp_path, HOST)
-    sampled(writer, 0, 100)
+    store_samples(writer, 0, 100)
     writer.close()
     size = sum(path.stat().st_size for path in job_folder(tmp_path, 1).iterdir())
     assert retain(tmp_path, "here", Limits(max_bytes=size), 0) == [1]

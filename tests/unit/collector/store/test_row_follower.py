@@ -17,8 +17,8 @@ def _append(job: LocalJobWriter, first: int, number: int) -> None:
     job.append({"spans": rows("spans", [span(layout.RUN, n, n, 1) for n in range(first, first + number)])})
 
 
-def _numbers(news: dict[str, Any]) -> list[int]:
-    return news["spans"]["ordinal"].to_pylist() if "spans" in news else []
+def _numbers(new_rows: dict[str, Any]) -> list[int]:
+    return new_rows["spans"]["ordinal"].to_pylist() if "spans" in new_rows else []
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Any:
 def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
-    follower, found, number = RowFollower(job.folder, ("spans", "events")), [], 1
+    follower, ordinals, number = RowFollower(job.folder, ("spans", "events")), [], 1
     for at in range(40):
         for _ in range(at % 4):  # none, one or several appends between two calls
             _append(job, number, 3)
@@ -39,24 +39,24 @@ def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWr
         if at % 3 == 0:
             job.seal()
         if at % 5 != 4:
-            found += _numbers(follower.new_rows())
-    found += _numbers(follower.new_rows())
-    assert found == list(range(1, number))
+            ordinals += _numbers(follower.new_rows())
+    ordinals += _numbers(follower.new_rows())
+    assert ordinals == list(range(1, number))
     assert follower.new_rows() == {}
 
 
 def test_rows_of_a_new_collector_follow_those_of_the_last_one(tmp_path: Path) -> None:
     folder = catalog.job_folder(tmp_path / "store", 1)
-    follower, found = None, []
+    follower, ordinals = None, []
     for turn in range(3):
         writer = LocalStoreWriter(tmp_path / "store", HOST)
         job = writer.job(1)
         job.identity(IDENTITY)
         follower = follower or RowFollower(folder, ("spans",))
         _append(job, 1 + 4 * turn, 4)
-        found += _numbers(follower.new_rows())
+        ordinals += _numbers(follower.new_rows())
         writer.close()
-    assert found == list(range(1, 13))
+    assert ordinals == list(range(1, 13))
     assert follower.info.state == catalog.RUNNING
 
 
@@ -87,9 +87,9 @@ def test_a_removed_job_is_reported_and_a_new_one_starts_from_its_first_row(store
     with pytest.raises(NoSuchJobError):
         follower.new_rows()
     store.forget(job)
-    again = store.job(1)
-    again.identity(IDENTITY)
-    _append(again, 6, 2)
+    new_job = store.job(1)
+    new_job.identity(IDENTITY)
+    _append(new_job, 6, 2)
     assert _numbers(follower.new_rows()) == [6, 7]
 
 

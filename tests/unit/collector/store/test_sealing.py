@@ -12,7 +12,7 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import lock, sealing, wal
 from tfprof.collector.store.catalog import job_folder, lock_file
@@ -20,9 +20,9 @@ from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
-TRACES = stored.traces(0, 12)
+TRACES = random_rows.traces(0, 12)
 BASE = dict(zip(TRACES["trace"].to_pylist(), TRACES["base_ns"].to_pylist(), strict=True))
-ROWS = [stored.random_ops(number, 1, nodes=5, seed=number) for number in range(12)]
+ROWS = [random_rows.random_ops(number, 1, nodes=5, seed=number) for number in range(12)]
 
 
 class Crash(BaseException):
@@ -32,7 +32,7 @@ class Crash(BaseException):
 class Trap:
     """A counter of the calls that change the disk.
 
-    Call number ``at`` raises ``error``. After a `Crash` all later calls raise it, too.
+    Call number ``fail_at`` raises ``error``. After a `Crash` all later calls raise it, too.
     """
 
     NAMES = (
@@ -45,15 +45,15 @@ class Trap:
         (pathlib.Path, "unlink"),
     )
 
-    def __init__(self, monkeypatch, at, error):
-        self.calls, self.at, self.error = 0, at, error
+    def __init__(self, monkeypatch, fail_at, error):
+        self.calls, self.fail_at, self.error = 0, fail_at, error
         for owner, name in self.NAMES:
-            monkeypatch.setattr(owner, name, self.guarded(getattr(owner, name)))
+            monkeypatch.setattr(owner, name, self._guard(getattr(owner, name)))
 
-    def guarded(self, function):
+    def _guard(self, function):
         def call(*args, **kwargs):
             self.calls += 1
-            if self.calls == self.at or (self.calls > self.at and isinstance(self.error, Crash)):
+            if self.calls == self.fail_at or (self.calls > self.fail_at and isinstance(self.error, Crash)):
                 raise self.error
             return function(*args, **kwargs)
 
@@ -61,13 +61,13 @@ class Trap:
 
 
 def append(job, number):
-    tables = {"ops": stored.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
+    tables = {"ops": random_rows.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
     if not number:
-        tables["names"] = stored.device_names()
+        tables["names"] = random_rows.device_names()
     job.append(tables, 3, number + 1)
 
 
-def check(path, count):
+def check_job(path, count):
     """Check that the job has the first ``count`` traces, each once, and their rollup."""
     job = LocalStore(path, "here").job("last")
     assert job.table("traces") == TRACES.slice(0, count)
@@ -76,11 +76,11 @@ def check(path, count):
         (name, "ascending")
         for name in ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "total_bytes")
     ]
-    assert job.table("ops").sort_by(order).equals(stored.table("ops", rows).sort_by(order))
-    assert job.rollup().to_pylist() == stored.plain_rollup(rows, BASE)
+    assert job.table("ops").sort_by(order).equals(random_rows.table("ops", rows).sort_by(order))
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASE)
 
 
-def sealed_twice(path):
+def sealed_once(path):
     """Return a store whose next sealing replaces a total, and its job."""
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
@@ -91,9 +91,9 @@ def sealed_twice(path):
     return store, job
 
 
-def steps_of_a_sealing(tmp_path):
+def calls_of_a_sealing(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        store, job = sealed_twice(tmp_path / "counted")
+        store, job = sealed_once(tmp_path / "counted")
         trap = Trap(patch, 10**9, Crash())
         job.seal()
     store.close()
@@ -101,42 +101,44 @@ def steps_of_a_sealing(tmp_path):
 
 
 def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
-    steps = steps_of_a_sealing(tmp_path)
+    steps = calls_of_a_sealing(tmp_path)
     assert steps > 20
     for at in range(1, steps + 1):
         path = tmp_path / str(at)
         with pytest.MonkeyPatch.context() as patch:
-            store, job = sealed_twice(path)
+            store, job = sealed_once(path)
             Trap(patch, at, Crash())
             with pytest.raises(Crash):
                 job.seal()
-        check(path, 6)
+        check_job(path, 6)
         store._lock.release()
-        again = LocalStoreWriter(path, "here")
-        job = again.job(UID)
+        reopened = LocalStoreWriter(path, "here")
+        job = reopened.job(UID)
         assert job.acked(3) == 6
-        check(path, 6)
+        check_job(path, 6)
         append(job, 6)
         job.seal()
-        check(path, 7)
-        left = [name for name in stored.listed(job.folder) if name.startswith((".", "wal-", "total-"))]
-        assert left == [f"total-{job.info.sealed:06d}.parquet"]
-        again.close()
+        check_job(path, 7)
+        leftover_names = [
+            name for name in random_rows.sorted_names(job.folder) if name.startswith((".", "wal-", "total-"))
+        ]
+        assert leftover_names == [f"total-{job.info.sealed:06d}.parquet"]
+        reopened.close()
 
 
 def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):
-    for at in range(1, steps_of_a_sealing(tmp_path) + 1):
+    for at in range(1, calls_of_a_sealing(tmp_path) + 1):
         path = tmp_path / str(at)
-        store, job = sealed_twice(path)
+        store, job = sealed_once(path)
         with pytest.MonkeyPatch.context() as patch:
             Trap(patch, at, OSError(errno.EIO, "Input/output error"))
             with contextlib.suppress(StoreError):
                 job.seal()
-        check(path, 6)
+        check_job(path, 6)
         append(job, 6)
-        check(path, 7)
+        check_job(path, 7)
         job.seal()
-        check(path, 7)
+        check_job(path, 7)
         store.close()
 
 
@@ -159,15 +161,15 @@ def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_pa
                 work(path)
         lock_path = lock_file(path, "here")
         if lock_path.exists():
-            _free(lock_path)
-        known = acked[-1]
+            _release_lock(lock_path)
+        acked_before = acked[-1]
         work(path)
         assert acked[-1] == 3
-        assert known <= 3
-        check(path, 3)
+        assert acked_before <= 3
+        check_job(path, 3)
 
 
-def _free(path):
+def _release_lock(path):
     """Close the files of an abandoned writer in this process."""
     for entry in list(pathlib.Path("/proc/self/fd").iterdir()):
         with contextlib.suppress(OSError):
@@ -179,17 +181,17 @@ def _free(path):
 WRITER = """
 import sys, pyarrow as pa
 sys.path.insert(0, {tests!r})
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.store.writer import LocalStoreWriter
 store = LocalStoreWriter(sys.argv[1], "here")
 job = store.job(0xABC)
 number = job.acked(3)
 print("ready", number, flush=True)
 while True:
-    ops = stored.table("ops", [stored.op(number, node) for node in range(4)])
-    tables = {{"ops": ops, "traces": stored.traces(number, 1)}}
+    ops = random_rows.table("ops", [random_rows.op(number, node) for node in range(4)])
+    tables = {{"ops": ops, "traces": random_rows.traces(number, 1)}}
     if not number:
-        tables["names"] = stored.device_names()
+        tables["names"] = random_rows.device_names()
     number += 1
     job.append(tables, 3, number)
     print("acked", number, flush=True)
@@ -199,7 +201,7 @@ while True:
 
 
 def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
-    chance = random.Random(1)
+    rng = random.Random(1)
     tests = str(pathlib.Path(__file__).parents[3])
     last = 0
     for _ in range(4):
@@ -207,13 +209,13 @@ def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
             [sys.executable, "-c", WRITER.format(tests=tests), str(tmp_path)], stdout=subprocess.PIPE
         ) as process:
             assert process.stdout.readline() == f"ready {last}\n".encode() or last
-            time.sleep(chance.uniform(0.02, 0.15))
+            time.sleep(rng.uniform(0.02, 0.15))
             process.send_signal(signal.SIGKILL)
             lines = process.stdout.read().split(b"\n")
-        said = max([last, *(int(line.split()[1]) for line in lines[:-1])])
+        last_acked = max([last, *(int(line.split()[1]) for line in lines[:-1])])
         store = LocalStoreWriter(tmp_path, "here")
         job = store.job(UID)
-        assert job.acked(3) >= said
+        assert job.acked(3) >= last_acked
         last = job.acked(3)
         assert job.table("traces")["trace"].to_pylist() == list(range(last))
         assert job.table("ops").num_rows == 4 * last
@@ -224,7 +226,7 @@ def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
 
 
 def test_a_damaged_total_is_reported_and_other_jobs_continue(tmp_path):
-    store, job = sealed_twice(tmp_path)
+    store, job = sealed_once(tmp_path)
     (job_folder(tmp_path, UID) / "total-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")
     other = store.job(1)
     append(other, 0)
@@ -246,7 +248,7 @@ def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_aggregated_toget
         append(job, number)
     job.seal()
     writer.close()
-    check(tmp_path, 12)
+    check_job(tmp_path, 12)
     file = pq.ParquetFile(job.folder / "ops-000000.parquet")
     groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
     assert rows == 40 or len(groups) == {1: 12, 1_000_000: 1}[rows]

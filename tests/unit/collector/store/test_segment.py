@@ -2,7 +2,7 @@ import random
 
 import pyarrow.parquet as pq
 import pytest
-from fakes import stored
+from fakes import random_rows
 from fakes.rollups import rollup
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import segment
@@ -11,15 +11,18 @@ from tfprof.collector.store.schema import JOB_TABLES, NONE_ID
 
 @pytest.mark.parametrize("name", JOB_TABLES)
 def test_a_table_is_read_back_unchanged(tmp_path, name):
-    chance = random.Random(1)
+    rng = random.Random(1)
     limits = {"uint16": 2**16 - 1, "uint32": NONE_ID, "uint64": 2**64 - 1, "int64": 2**63 - 1}
     values = {
-        str(field.type): [0, *(chance.randint(0, limits[str(field.type)]) for _ in range(500))]
+        str(field.type): [0, *(rng.randint(0, limits[str(field.type)]) for _ in range(500))]
         for field in JOB_TABLES[name]
         if str(field.type) in limits
     }
-    rows = [{f.name: values[str(f.type)][row] for f in JOB_TABLES[name] if str(f.type) in values} for row in range(501)]
-    table = stored.table(name, rows)
+    rows = [
+        {field.name: values[str(field.type)][row] for field in JOB_TABLES[name] if str(field.type) in values}
+        for row in range(501)
+    ]
+    table = random_rows.table(name, rows)
     path = tmp_path / segment.file_name(name, 3)
     path.write_bytes(segment.encode(name, table))
     assert segment.read(path, name) == table
@@ -27,18 +30,18 @@ def test_a_table_is_read_back_unchanged(tmp_path, name):
 
 
 def test_a_rollup_and_its_metadata_are_read_back(tmp_path):
-    ops = stored.table("ops", stored.random_ops(0, 20, nodes=9))
-    table, _ = rollup(ops, stored.traces(0, 20), stored.device_names(), stored.NO_CANONICAL)
+    ops = random_rows.table("ops", random_rows.random_ops(0, 20, nodes=9))
+    table, _ = rollup(ops, random_rows.traces(0, 20), random_rows.device_names(), random_rows.NO_CANONICAL)
     path = tmp_path / "rollup-000000.parquet"
     path.write_bytes(segment.encode("rollup", table, {"first_trace": 0, "last_trace": 19}))
     assert segment.read(path, "rollup") == table
-    found = segment.metadata(path)
-    assert (found["first_trace"], found["last_trace"]) == (0, 19)
+    stored_metadata = segment.metadata(path)
+    assert (stored_metadata["first_trace"], stored_metadata["last_trace"]) == (0, 19)
 
 
 def test_integers_are_stored_as_differences(tmp_path):
     path = tmp_path / "ops-000000.parquet"
-    path.write_bytes(segment.encode("ops", stored.table("ops", [stored.op(0, 0)] * 10)))
+    path.write_bytes(segment.encode("ops", random_rows.table("ops", [random_rows.op(0, 0)] * 10)))
     group = pq.ParquetFile(path).metadata.row_group(0)
     for number in range(group.num_columns):
         column = group.column(number)
@@ -47,22 +50,20 @@ def test_integers_are_stored_as_differences(tmp_path):
 
 
 def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
-    chance = random.Random(3)
-    nodes = [
-        (int(chance.lognormvariate(10, 2)), chance.choice([0, 4, 65536, chance.randrange(10**7)])) for _ in range(300)
-    ]
+    rng = random.Random(3)
+    nodes = [(int(rng.lognormvariate(10, 2)), rng.choice([0, 4, 65536, rng.randrange(10**7)])) for _ in range(300)]
     rows = []
     for trace in range(64):
         clock = 0
         for node, (typical, size) in enumerate(nodes):
-            lasted = int(typical * chance.lognormvariate(0, 0.3))
-            clock += chance.randrange(lasted + 500)
-            row = stored.op(trace, node, label=node, thread=chance.randrange(4), start_ns=clock, op_end_ns=lasted)
-            row |= {"op_start_ns": chance.randrange(200, 2000)}
+            duration = int(typical * rng.lognormvariate(0, 0.3))
+            clock += rng.randrange(duration + 500)
+            row = random_rows.op(trace, node, label=node, thread=rng.randrange(4), start_ns=clock, op_end_ns=duration)
+            row |= {"op_start_ns": rng.randrange(200, 2000)}
             row |= dict.fromkeys(("total_bytes", "peak_bytes", "output_bytes"), size)
             rows.append(row)
-    ops = stored.table("ops", rows)
-    table, _ = rollup(ops, stored.traces(0, 64), stored.device_names(), stored.NO_CANONICAL)
+    ops = random_rows.table("ops", rows)
+    table, _ = rollup(ops, random_rows.traces(0, 64), random_rows.device_names(), random_rows.NO_CANONICAL)
     ordered = ops.sort_by([("node", "ascending"), ("device", "ascending"), ("trace", "ascending")])
     size = len(segment.encode("ops", ordered)) + len(segment.encode("rollup", table))
     assert size <= 13 * len(rows)

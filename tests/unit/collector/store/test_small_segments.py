@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.store import segment, small_segments
@@ -12,46 +12,48 @@ from tfprof.collector.store.writer import LocalStoreWriter
 UID = 0xABC
 
 
-def grow(folder, tables, force=()):
+def seal_generations(folder, tables, force=()):
     """Seal each table as a generation; return the current segments after each."""
     history = []
     for generation, table in enumerate(tables, start=len(force)):
-        data, before = small_segments.merged_segment(folder, "traces", table, force)
+        data, unmerged = small_segments.merged_segment(folder, "traces", table, force)
         (folder / segment.file_name("traces", generation)).write_bytes(data)
-        force = (*before, generation)
+        force = (*unmerged, generation)
         history.append(force)
     return history
 
 
-def stored_in(folder, force):
+def read_segments(folder, force):
     return pa.concat_tables(segment.read(folder / segment.file_name("traces", part), "traces") for part in force)
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=40))
 def test_rows_stay_in_order_and_segments_few(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("segments")
-    everything = stored.traces(0, sum(sizes))
+    everything = random_rows.traces(0, sum(sizes))
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
-    history = grow(folder, [everything.slice(start, size) for start, size in zip(starts, sizes, strict=True)])
+    history = seal_generations(
+        folder, [everything.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
+    )
     for force, start, size in zip(history, starts, sizes, strict=True):
-        assert stored_in(folder, force) == everything.slice(0, start + size)
+        assert read_segments(folder, force) == everything.slice(0, start + size)
         assert len(force) <= len(sizes).bit_length() + 1
 
 
 def test_a_large_segment_is_not_merged(tmp_path, monkeypatch):
-    everything = stored.traces(0, 8)
+    everything = random_rows.traces(0, 8)
     size = len(segment.encode("traces", everything.slice(0, 1)))
     monkeypatch.setattr(small_segments, "FULL_BYTES", 2 * size + size // 2)
-    (*_, last) = grow(tmp_path, [everything.slice(at, 1) for at in range(8)])
+    (*_, last) = seal_generations(tmp_path, [everything.slice(at, 1) for at in range(8)])
     assert len(last) > 2
-    assert stored_in(tmp_path, last) == everything
+    assert read_segments(tmp_path, last) == everything
 
 
 def test_a_damaged_segment_stays_in_force(tmp_path):
-    everything = stored.traces(0, 3)
-    (force,) = grow(tmp_path, [everything.slice(0, 1)])
+    everything = random_rows.traces(0, 3)
+    (force,) = seal_generations(tmp_path, [everything.slice(0, 1)])
     (tmp_path / "traces-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")
-    (force,) = grow(tmp_path, [everything.slice(1, 1)], force)
+    (force,) = seal_generations(tmp_path, [everything.slice(1, 1)], force)
     assert force == (0, 1)
     assert segment.read(tmp_path / "traces-000001.parquet", "traces") == everything.slice(1, 1)
 
@@ -61,12 +63,12 @@ def test_every_table_is_whole_after_many_generations(tmp_path, name):
     store = LocalStoreWriter(tmp_path / "store", "here")
     job = store.job(UID)
     for generation in range(9):
-        job.append({name: stored.table(name, [{}] * (generation + 1))})
+        job.append({name: random_rows.table(name, [{}] * (generation + 1))})
         job.seal()
-    files = [each for each in stored.listed(job.folder) if each.startswith(f"{name}-")]
+    files = [file for file in random_rows.sorted_names(job.folder) if file.startswith(f"{name}-")]
     assert len(files) < 5 if small_segments.is_merged(name) else len(files) == 9
     assert job.table(name).num_rows == sum(range(10)) == job.info.rows[name]
     store.close()
-    again = LocalStoreWriter(tmp_path / "store", "here")
-    assert again.job(UID).table(name).num_rows == sum(range(10))
-    again.close()
+    reopened = LocalStoreWriter(tmp_path / "store", "here")
+    assert reopened.job(UID).table(name).num_rows == sum(range(10))
+    reopened.close()

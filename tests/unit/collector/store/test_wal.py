@@ -5,7 +5,7 @@ import zlib
 
 import pyarrow as pa
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import wal
 from tfprof.collector.store.schema import JOB_TABLES
@@ -13,7 +13,7 @@ from tfprof.collector.store.wal import Log
 
 
 def ops(first, count=3):
-    return stored.table("ops", [stored.op(first + number, number) for number in range(count)])
+    return random_rows.table("ops", [random_rows.op(first + number, number) for number in range(count)])
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def log(tmp_path):
 
 
 def test_an_append_is_read_back_unchanged(log):
-    tables = {"ops": ops(0), "traces": stored.traces(0, 3), "names": stored.device_names()}
+    tables = {"ops": ops(0), "traces": random_rows.traces(0, 3), "names": random_rows.device_names()}
     log.append(wal.encode(tables, 3, 17))
     contents = log.read()
     assert {name: contents.table(name) for name in tables} == tables
@@ -45,14 +45,14 @@ def test_an_append_without_rows_still_counts(log):
 
 
 def test_all_tables_can_be_stored(log):
-    tables = {name: stored.table(name, [{}, {}]) for name in JOB_TABLES}
+    tables = {name: random_rows.table(name, [{}, {}]) for name in JOB_TABLES}
     log.append(wal.encode(tables, 0, 0))
     contents = log.read()
     assert {name: contents.table(name) for name in tables} == tables
 
 
 def test_the_layout_is_the_documented_one():
-    data = b"".join(wal.encode({"traces": stored.traces(0, 1)}, 3, 4))
+    data = b"".join(wal.encode({"traces": random_rows.traces(0, 1)}, 3, 4))
     length, crc, table, flags, reserved, about, last = struct.unpack_from("<IIHHIQQ", data)
     assert (length, table, flags, reserved, about, last) == (
         len(data) - 32,
@@ -65,26 +65,26 @@ def test_the_layout_is_the_documented_one():
     assert length % 8 == 0
     assert crc == zlib.crc32(data[8:])
     batch = pa.ipc.read_record_batch(pa.py_buffer(data[32:]), JOB_TABLES["traces"])
-    assert pa.Table.from_batches([batch]) == stored.traces(0, 1)
+    assert pa.Table.from_batches([batch]) == random_rows.traces(0, 1)
 
 
-def test_a_log_cut_anywhere_holds_whole_appends_only(log):
+def test_a_log_truncated_anywhere_holds_only_complete_appends(log):
     ends = [log.size]
     for number in range(3):
-        log.append(wal.encode({"ops": ops(number), "traces": stored.traces(number, 1)}, 3, number + 1))
+        log.append(wal.encode({"ops": ops(number), "traces": random_rows.traces(number, 1)}, 3, number + 1))
         ends.append(log.size)
     data = log.path.read_bytes()
     for size in range(0, len(data), 7):
         contents = wal.decode(data[:size], log.path)
-        whole = sum(end <= size for end in ends[1:])
-        assert len(contents.appends) == whole
-        assert contents.end == (ends[whole] if size >= ends[0] else 0)
+        complete_count = sum(end <= size for end in ends[1:])
+        assert len(contents.appends) == complete_count
+        assert contents.end == (ends[complete_count] if size >= ends[0] else 0)
 
 
 def test_a_changed_byte_ends_the_log_before_its_append(log):
     log.append(wal.encode({"ops": ops(0)}, 3, 1))
     first = log.size
-    log.append(wal.encode({"ops": ops(1), "names": stored.device_names()}, 3, 2))
+    log.append(wal.encode({"ops": ops(1), "names": random_rows.device_names()}, 3, 2))
     data = log.path.read_bytes()
     for position in range(first, len(data), 5):
         damaged = bytearray(data)
@@ -122,10 +122,10 @@ def test_a_log_continues_after_its_last_append(log, tmp_path):
     end = log.size
     with log.path.open("ab") as file:
         file.write(b"torn")
-    again = Log(log.path, end)
-    again.append(wal.encode({"ops": ops(1)}, 3, 2))
-    assert [append.last for append in again.read().appends] == [1, 2]
-    again.close()
+    reopened = Log(log.path, end)
+    reopened.append(wal.encode({"ops": ops(1)}, 3, 2))
+    assert [append.last for append in reopened.read().appends] == [1, 2]
+    reopened.close()
 
 
 class Disk:
@@ -134,18 +134,18 @@ class Disk:
     def __init__(self, monkeypatch, room, broken=False):
         self.room, self.broken = room, broken
         self._pwritev, self._pwrite, self._ftruncate = os.pwritev, os.pwrite, os.ftruncate
-        monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: self.take(fd, b"".join(pieces), at))
-        monkeypatch.setattr(os, "pwrite", self.take)
-        monkeypatch.setattr(os, "ftruncate", self.cut)
+        monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: self.write(fd, b"".join(pieces), at))
+        monkeypatch.setattr(os, "pwrite", self.write)
+        monkeypatch.setattr(os, "ftruncate", self.truncate)
 
-    def take(self, descriptor, data, at):
+    def write(self, descriptor, data, at):
         if not self.room:
             raise OSError(errno.ENOSPC, "No space left on device")
         count = self._pwrite(descriptor, bytes(data[: self.room]), at)
         self.room -= count
         return count
 
-    def cut(self, descriptor, size):
+    def truncate(self, descriptor, size):
         if self.broken:
             raise OSError(errno.EIO, "Input/output error")
         self._ftruncate(descriptor, size)
@@ -167,21 +167,21 @@ def test_a_full_disk_leaves_the_log_as_it_was(log, monkeypatch, room):
 
 def test_the_rest_of_a_failed_append_is_cut_off_before_the_next_one(log, monkeypatch):
     disk = Disk(monkeypatch, 2000, broken=True)
-    pieces = wal.encode({"traces": stored.traces(0, 1), "ops": ops(0), "names": stored.device_names()}, 3, 1)
+    pieces = wal.encode({"traces": random_rows.traces(0, 1), "ops": ops(0), "names": random_rows.device_names()}, 3, 1)
     with pytest.raises(StoreError):
         log.append(pieces)
     disk.room = 1 << 20
     with pytest.raises(StoreError, match="Input/output") as caught:
-        log.append(wal.encode({"traces": stored.traces(5, 1)}, 3, 1))
+        log.append(wal.encode({"traces": random_rows.traces(5, 1)}, 3, 1))
     assert caught.value.slug == "store-unwritable"
     assert log.read().appends == []
     disk.broken = False
-    log.append(wal.encode({"traces": stored.traces(5, 1)}, 3, 1))
+    log.append(wal.encode({"traces": random_rows.traces(5, 1)}, 3, 1))
     assert wal.decode(log.path.read_bytes(), log.path).end == log.path.stat().st_size
 
 
 def test_a_write_in_many_pieces_is_one_append(log):
-    batches = [stored.table("traces", [{"trace": number}]).to_batches()[0] for number in range(1500)]
+    batches = [random_rows.table("traces", [{"trace": number}]).to_batches()[0] for number in range(1500)]
     log.append(wal.encode({"traces": pa.Table.from_batches(batches)}, 3, 1))
     contents = log.read()
     assert (len(contents.appends), contents.table("traces").num_rows) == (1, 1500)

@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, writer
 from tfprof.collector.store.reader import LocalStore
@@ -26,55 +26,55 @@ def store(path):
     store.close()
 
 
-def one_trace(number, nodes=3):
-    rows = [stored.op(number, node) for node in range(nodes)]
-    return {"ops": stored.table("ops", rows), "traces": stored.traces(number, 1)}
+def trace_tables(number, nodes=3):
+    rows = [random_rows.op(number, node) for node in range(nodes)]
+    return {"ops": random_rows.table("ops", rows), "traces": random_rows.traces(number, 1)}
 
 
 def test_appended_rows_survive_a_restart(path):
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
-    job.append({**one_trace(0), "names": stored.device_names()}, 3, 5)
+    job.append({**trace_tables(0), "names": random_rows.device_names()}, 3, 5)
     job.append({}, 4, 2)
     store.close()
-    again = LocalStoreWriter(path, "here")
-    job = again.job(UID)
+    reopened = LocalStoreWriter(path, "here")
+    job = reopened.job(UID)
     assert [job.acked(about) for about in (3, 4, 5)] == [5, 2, 0]
     assert (job.table("ops").num_rows, job.table("spans").num_rows) == (3, 0)
-    assert job.names() == stored.device_names()
-    job.append(one_trace(1), 3, 6)
+    assert job.names() == random_rows.device_names()
+    job.append(trace_tables(1), 3, 6)
     assert job.table("traces", ["trace"])["trace"].to_pylist() == [0, 1]
-    again.close()
+    reopened.close()
 
 
 def test_numbers_and_rows_continue_across_sealed_generations(path):
     store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     for number in range(3):
-        job.append(one_trace(number), 3, number + 1)
+        job.append(trace_tables(number), 3, number + 1)
         job.seal()
     store.close()
-    again = LocalStoreWriter(path, "here")
-    job = again.job(UID)
+    reopened = LocalStoreWriter(path, "here")
+    job = reopened.job(UID)
     assert (job.acked(3), job.table("ops").num_rows, job.info.sealed, job.info.total) == (3, 9, 2, 2)
-    again.close()
+    reopened.close()
 
 
 def test_sealing_leaves_segments_one_total_and_no_log(store):
     job = store.job(UID)
     for number in range(2):
-        job.append({**one_trace(number), "events": stored.table("events", [{"slug": "x"}])}, 3, number + 1)
+        job.append({**trace_tables(number), "events": random_rows.table("events", [{"slug": "x"}])}, 3, number + 1)
         job.seal()
     expected = {f"{name}-00000{number}.parquet" for name in ("ops", "rollup") for number in (0, 1)}
     expected |= {f"{name}-000001.parquet" for name in ("events", "total", "traces")}
-    assert set(stored.listed(job.folder)) == {*expected, "job.json"}
+    assert set(random_rows.sorted_names(job.folder)) == {*expected, "job.json"}
 
 
 def test_a_generation_without_ops_keeps_the_total_of_an_earlier_one(store):
     job = store.job(UID)
-    job.append(one_trace(0), 3, 1)
+    job.append(trace_tables(0), 3, 1)
     job.seal()
-    job.append({"samples": stored.table("samples", [{}])}, 6, 1)
+    job.append({"samples": random_rows.table("samples", [{}])}, 6, 1)
     job.seal()
     assert (job.info.sealed, job.info.total) == (1, 0)
     assert (job.folder / "total-000000.parquet").exists()
@@ -83,21 +83,21 @@ def test_a_generation_without_ops_keeps_the_total_of_an_earlier_one(store):
 def test_a_generation_without_appends_is_not_sealed(store):
     job = store.job(UID)
     job.seal()
-    assert (job.info.sealed, stored.listed(job.folder)) == (-1, ["job.json"])
+    assert (job.info.sealed, random_rows.sorted_names(job.folder)) == (-1, ["job.json"])
 
 
 def test_a_generation_is_due_by_rows_bytes_or_age(store, monkeypatch):
     job = store.job(UID)
     assert not job.seal_if_due(0.0)
-    job.append(one_trace(0), 3, 1)
+    job.append(trace_tables(0), 3, 1)
     assert not job.seal_if_due(0.0)
     assert not job.seal_if_due(writer.SEAL_SECONDS - 1)
     assert job.seal_if_due(writer.SEAL_SECONDS)
-    job.append(one_trace(1), 3, 2)
+    job.append(trace_tables(1), 3, 2)
     assert not job.seal_if_due(writer.SEAL_SECONDS + 1)
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
     assert job.seal_if_due(writer.SEAL_SECONDS + 1)
-    job.append({"spans": stored.table("spans", [{}])}, 4, 2)
+    job.append({"spans": random_rows.table("spans", [{}])}, 4, 2)
     assert not job.seal_if_due(writer.SEAL_SECONDS + 2)
     monkeypatch.setattr(writer, "SEAL_BYTES", 100)
     assert job.seal_if_due(writer.SEAL_SECONDS + 2)
@@ -107,7 +107,7 @@ def test_a_tick_seals_one_generation_at_most(store, monkeypatch):
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
     jobs = [store.job(uid) for uid in range(3)]
     for job in jobs:
-        job.append(one_trace(0), 3, 1)
+        job.append(trace_tables(0), 3, 1)
     sealed = []
     for now in range(4):
         store.tick(float(now))
@@ -119,7 +119,7 @@ def test_a_tick_continues_with_the_other_jobs_after_a_failure(store, monkeypatch
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
     bad, good = store.job(1), store.job(2)
     for job in (bad, good):
-        job.append(one_trace(0), 3, 1)
+        job.append(trace_tables(0), 3, 1)
     monkeypatch.setattr(bad, "seal", lambda: (_ for _ in ()).throw(StoreError("full", "store-full")))
     with pytest.raises(StoreError, match="full"):
         store.tick(0.0)
@@ -129,7 +129,7 @@ def test_a_tick_continues_with_the_other_jobs_after_a_failure(store, monkeypatch
 def test_a_failed_sealing_is_not_repeated_at_once(store, monkeypatch):
     monkeypatch.setattr(writer, "SEAL_ROWS", 3)
     job = store.job(UID)
-    job.append(one_trace(0), 3, 1)
+    job.append(trace_tables(0), 3, 1)
     monkeypatch.setattr(durable, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
     with pytest.raises(StoreError):
         job.seal_if_due(10.0)
@@ -169,25 +169,25 @@ def test_a_tick_fsyncs_some_logs_longest_waiting_first(store, monkeypatch):
 def test_counters_are_written_every_five_seconds_and_at_the_end(path, store):
     job = store.job(UID)
 
-    def written():
+    def stored_counters():
         return json.loads((job.folder / "job.json").read_text())["counters"]
 
     job.counters({"records": 1})
-    assert written() == {}
+    assert stored_counters() == {}
     job.sync_if_due(0.0)
-    assert written() == {"records": 1}
+    assert stored_counters() == {"records": 1}
     job.counters({"records": 2})
     job.sync_if_due(4.5)
-    assert written() == {"records": 1}
+    assert stored_counters() == {"records": 1}
     store.close()
-    assert written() == {"records": 2}
+    assert stored_counters() == {"records": 2}
 
 
 def test_state_and_identity_are_written_at_once(path, store):
     job = store.job(UID)
     job.identity({"name": "train.py"})
     assert (LocalStore(path, "here").job("last").info.state, job.info.name) == ("running", "train.py")
-    job.append(one_trace(0), 3, 1)
+    job.append(trace_tables(0), 3, 1)
     job.close("killed", {"signal": 9})
     info = LocalStore(path, "here").job("last").info
     assert (info.state, info.end, info.sealed) == ("killed", {"signal": 9}, 0)
@@ -204,14 +204,14 @@ def test_a_job_that_is_opened_again_runs_again(store):
 
 def test_a_full_disk_stores_nothing_and_the_same_append_works_later(store, monkeypatch):
     job = store.job(UID)
-    job.append(one_trace(0), 3, 1)
+    job.append(trace_tables(0), 3, 1)
     monkeypatch.setattr(os, "pwritev", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
     with pytest.raises(StoreError) as caught:
-        job.append(one_trace(1), 3, 2)
+        job.append(trace_tables(1), 3, 2)
     assert caught.value.slug == "store-full"
     assert (job.acked(3), job.table("ops").num_rows) == (1, 3)
     monkeypatch.undo()
-    job.append(one_trace(1), 3, 2)
+    job.append(trace_tables(1), 3, 2)
     assert (job.acked(3), job.table("ops").num_rows) == (2, 6)
 
 
@@ -219,9 +219,9 @@ def test_a_log_can_start_after_its_first_attempt_met_a_full_disk(store, monkeypa
     job = store.job(UID)
     monkeypatch.setattr(os, "pwritev", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
     with pytest.raises(StoreError):
-        job.append(one_trace(0), 3, 1)
+        job.append(trace_tables(0), 3, 1)
     monkeypatch.undo()
-    job.append(one_trace(0), 3, 1)
+    job.append(trace_tables(0), 3, 1)
     assert job.table("ops").num_rows == 3
 
 
@@ -233,8 +233,8 @@ def test_a_second_collector_of_the_host_is_refused_with_the_name_of_the_first(pa
 
 def test_collectors_of_two_hosts_share_a_store(path, store):
     other = LocalStoreWriter(path, "there")
-    other.job(1).append(one_trace(0), 3, 1)
-    store.job(2).append(one_trace(0), 3, 1)
+    other.job(1).append(trace_tables(0), 3, 1)
+    store.job(2).append(trace_tables(0), 3, 1)
     assert [job.info.uid for job in LocalStore(path, "here").jobs()] == [1, 2]
     other.close()
 
@@ -256,10 +256,10 @@ def test_an_unwritable_store_is_named(tmp_path):
 
 def test_everything_is_private(path, store):
     job = store.job(UID)
-    job.append({**one_trace(0), "names": stored.device_names()}, 3, 1)
+    job.append({**trace_tables(0), "names": random_rows.device_names()}, 3, 1)
     job.seal()
-    job.append(one_trace(1), 3, 2)
-    store.host("here").append({"host_samples": stored.table("host_samples", [{}])}, 6, 1)
+    job.append(trace_tables(1), 3, 2)
+    store.host("here").append({"host_samples": random_rows.table("host_samples", [{}])}, 6, 1)
     modes = {entry: stat.S_IMODE(entry.stat().st_mode) for entry in (path, *path.rglob("*"))}
     assert modes == {entry: 0o700 if entry.is_dir() else 0o600 for entry in modes}
 
@@ -267,9 +267,9 @@ def test_everything_is_private(path, store):
 def test_the_samples_of_a_host_are_stored_like_a_job(path, store):
     name = "../odd host/"
     host = store.host(name)
-    host.append({"host_samples": stored.table("host_samples", [{"cpus": 4}])}, 6, 1)
+    host.append({"host_samples": random_rows.table("host_samples", [{"cpus": 4}])}, 6, 1)
     host.seal()
-    host.append({"host_samples": stored.table("host_samples", [{"cpus": 5}])}, 6, 2)
+    host.append({"host_samples": random_rows.table("host_samples", [{"cpus": 5}])}, 6, 2)
     reader = LocalStore(path, "here")
     assert catalog.hosts(reader.path) == [name]
     assert reader.host(name).table("host_samples")["cpus"].to_pylist() == [4, 5]
@@ -277,18 +277,18 @@ def test_the_samples_of_a_host_are_stored_like_a_job(path, store):
 
 
 def test_a_released_job_can_be_opened_again(store):
-    store.job(UID).append(one_trace(0), 3, 1)
+    store.job(UID).append(trace_tables(0), 3, 1)
     store.release(UID)
     assert store.job(UID).acked(3) == 1
 
 
 def test_expired_jobs_are_removed_but_not_those_that_are_open(path, store):
     for uid, state in ((1, "exited"), (2, "exited"), (3, None)):
-        store.job(uid).append(one_trace(0), 3, 1)
+        store.job(uid).append(trace_tables(0), 3, 1)
         if state:
             store.job(uid).close(state)
             store.release(uid)
     later = store.job(3).info.opened_ns + 10**15
     assert retain(path, "here", Limits(max_age_s=60.0), later, {3}) == [1, 2]
     assert [job.info.uid for job in LocalStore(path, "here").jobs()] == [3]
-    assert stored.listed(path / "jobs") == [f"{3:016x}"]
+    assert random_rows.sorted_names(path / "jobs") == [f"{3:016x}"]

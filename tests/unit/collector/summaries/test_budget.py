@@ -15,15 +15,15 @@ from tfprof.collector.summaries.budget import over_budget
 from tfprof.collector.summaries.jobs import JobRow, job_row
 
 NONE: Mapping[str, Any] = {}
-FIRST = "the first steps of each kind are always traced"
-LOWERED = "an order (`tfprof trace` or an alert) set a budget of 0.5 %, and earlier steps cost more"
+FIRST_STEPS = "the first steps of each kind are always traced"
+LOWERED_BUDGET = "an order (`tfprof trace` or an alert) set a budget of 0.5 %, and earlier steps cost more"
 
 
 def row_of(trace: str, traced: int, cost: float | None, **other: Any) -> JobRow:
     return replace(job_row(JobInfo(1), "0001", 0), trace=trace, traced=traced, cost=cost, **other)
 
 
-def of_steps(steps: Iterable[int], key: int = 0) -> pa.Table:
+def traces_of(steps: Iterable[int], key: int = 0) -> pa.Table:
     """Return traces of steps of one kind and key."""
     return rows("traces", [trace(step, step, 1, 0) | {"key": key} for step in steps])
 
@@ -44,29 +44,29 @@ def of_steps(steps: Iterable[int], key: int = 0) -> pa.Table:
     ],
 )
 def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, why: str | None) -> None:
-    found = over_budget(row_of(trace, traced, cost), NONE, of_steps([3, 4, 5]))
-    assert found is None if why is None else why in (found or "")
+    reason = over_budget(row_of(trace, traced, cost), NONE, traces_of([3, 4, 5]))
+    assert reason is None if why is None else why in (reason or "")
 
 
 def test_the_note_on_a_short_job_contains_the_times() -> None:
-    row, traces = row_of("", 3, 0.15, steps_ns=400 * 10**6), of_steps([3, 4, 5])
-    assert over_budget(row, NONE, traces) == f"{FIRST}, and the job is short: 60.0 ms for 400 ms of steps"
-    assert over_budget(replace(row, steps_ns=3600 * 10**9), NONE, traces) == FIRST
+    row, traces = row_of("", 3, 0.15, steps_ns=400 * 10**6), traces_of([3, 4, 5])
+    assert over_budget(row, NONE, traces) == f"{FIRST_STEPS}, and the job is short: 60.0 ms for 400 ms of steps"
+    assert over_budget(replace(row, steps_ns=3600 * 10**9), NONE, traces) == FIRST_STEPS
 
 
 def test_without_a_traced_step_the_cost_is_that_of_counting_and_timing() -> None:
     row = row_of("budget=1%", 0, 0.05, steps_ns=400 * 10**6)
     expected = "no step is traced; counting and timing the steps took 20.0 ms of 400 ms"
-    assert over_budget(row, NONE, of_steps([])) == expected
+    assert over_budget(row, NONE, traces_of([])) == expected
 
 
 @pytest.mark.parametrize("kind", ["batch", "predict_batch"])
 def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> None:
     row = row_of("", 3, 0.012, steps_ns=400 * 10**9, steps=10**6, step_kind=kind)
-    traces = of_steps([3, 4, 5])
+    traces = traces_of([3, 4, 5])
     assert over_budget(row, NONE, traces) == f"most of it is for timing short steps: a {kind} takes 400 µs"
-    assert over_budget(replace(row, steps=10**5), NONE, traces) == FIRST
-    assert over_budget(replace(row, step_kind="run"), NONE, traces) == FIRST
+    assert over_budget(replace(row, steps=10**5), NONE, traces) == FIRST_STEPS
+    assert over_budget(replace(row, step_kind="run"), NONE, traces) == FIRST_STEPS
 
 
 @pytest.mark.parametrize(
@@ -94,52 +94,52 @@ def test_short_batches_of_keras_explain_a_cost_above_the_budget(kind: str) -> No
 )
 def test_steps_of_an_order_are_not_called_first_steps(policy: str, words: Mapping[str, int], why: str) -> None:
     row = row_of(policy, 53, 0.2, steps_ns=400 * 10**6)
-    assert (over_budget(row, words, of_steps([3, 4, 5, *range(100, 150)])) or "").startswith(why)
+    assert (over_budget(row, words, traces_of([3, 4, 5, *range(100, 150)])) or "").startswith(why)
 
 
 @pytest.mark.parametrize(
-    ("own", "ordered", "cost", "why"),
+    ("policy", "order_budget", "cost", "why"),
     [
         ("budget=1%", 5_000, 0.0052, None),
-        ("budget=1%", 5_000, 0.008, LOWERED),
-        ("budget=1%", 5_000, 0.02, FIRST),
+        ("budget=1%", 5_000, 0.008, LOWERED_BUDGET),
+        ("budget=1%", 5_000, 0.02, FIRST_STEPS),
         ("budget=1%", 50_000, 0.04, None),
-        ("budget=1%", 50_000, 0.06, FIRST),
-        ("budget=1%", 0, 0.02, FIRST),
+        ("budget=1%", 50_000, 0.06, FIRST_STEPS),
+        ("budget=1%", 0, 0.02, FIRST_STEPS),
         ("off", 5_000, 0.004, None),
         ("off", 5_000, 0.02, "orders (`tfprof trace` or an alert) selected the traced steps"),
         ("all", 5_000, 0.004, None),
         ("all", 5_000, 0.02, "the requested steps are traced (--trace all)"),
         ("budget=1%", 2**64 - 1, 0.02, None),
-        ("budget=1%", True, 0.02, FIRST),
-        ("budget=1%", -5_000, 0.02, FIRST),
-        ("budget=1%", "x", 0.02, FIRST),
+        ("budget=1%", True, 0.02, FIRST_STEPS),
+        ("budget=1%", -5_000, 0.02, FIRST_STEPS),
+        ("budget=1%", "x", 0.02, FIRST_STEPS),
     ],
 )
 def test_the_cost_is_compared_with_the_budget_of_the_order_in_force(
-    own: str, ordered: Any, cost: float, why: str | None
+    policy: str, order_budget: Any, cost: float, why: str | None
 ) -> None:
-    row = row_of(own, 3, cost, steps_ns=3600 * 10**9)
-    values = {"policy_seen": 1, "order_budget": ordered}
-    assert over_budget(row, values, of_steps([3, 4, 5])) == why
+    row = row_of(policy, 3, cost, steps_ns=3600 * 10**9)
+    values = {"policy_seen": 1, "order_budget": order_budget}
+    assert over_budget(row, values, traces_of([3, 4, 5])) == why
 
 
 def test_first_steps_are_counted_for_up_to_eight_keys_of_a_kind() -> None:
     row = row_of("budget=1%", 40, 0.2, steps_ns=3600 * 10**9)
-    few = pa.concat_tables(of_steps(range(10 * key, 10 * key + 5), key) for key in range(8))
-    assert over_budget(row, NONE, few) == FIRST
-    many = pa.concat_tables(of_steps(range(3 * key, 3 * key + 3), key) for key in range(17))
-    assert "more than estimated" in (over_budget(row, NONE, many) or "")
+    few_traces = pa.concat_tables(traces_of(range(10 * key, 10 * key + 5), key) for key in range(8))
+    assert over_budget(row, NONE, few_traces) == FIRST_STEPS
+    many_traces = pa.concat_tables(traces_of(range(3 * key, 3 * key + 3), key) for key in range(17))
+    assert "more than estimated" in (over_budget(row, NONE, many_traces) or "")
 
 
 def test_the_note_reads_words_and_traces_of_the_store(tmp_path: Path) -> None:
     values = {"traced": 6, "self_ns": 10, "extra_ns": 100, "step_ns": 1_100, "policy_seen": 1, "order_traced": 4}
-    write_job(tmp_path, 1, {"traces": of_steps([3, 4, 90, 91, 92, 93])}, identity={"trace": ""}, counters=values)
+    write_job(tmp_path, 1, {"traces": traces_of([3, 4, 90, 91, 92, 93])}, identity={"trace": ""}, counters=values)
     job = LocalStore(tmp_path).job("last")
     note = "the cost is above the budget: an order (`tfprof trace` or an alert) selected 4 of 6 traced steps"
     assert cost_note(job, job_row(job.info, "0001", 0)) == note
     assert cost_note(job, row_of("budget=20%", 6, 0.11)) is None
     values["order_budget"] = 300_000
-    write_job(tmp_path, 2, {"traces": of_steps([3, 4])}, identity={"trace": ""}, counters=values)
+    write_job(tmp_path, 2, {"traces": traces_of([3, 4])}, identity={"trace": ""}, counters=values)
     job = LocalStore(tmp_path).job("last")
     assert cost_note(job, job_row(job.info, "0002", 0)) is None

@@ -14,9 +14,9 @@ def test_events_are_merged_by_slug_in_order_of_first_occurrence() -> None:
             {"t_ns": 10, "slug": "gap", "text": "2 records", "count": 2},
         ],
     )
-    found = events(table)
-    assert found == (EventSummary("gap", "3 records", 5, 10, 30), EventSummary("outside-steps", "ops", 7, 20, 20))
-    assert [event.usual for event in found] == [False, True]
+    result = events(table)
+    assert result == (EventSummary("gap", "3 records", 5, 10, 30), EventSummary("outside-steps", "ops", 7, 20, 20))
+    assert [event.is_harmless for event in result] == [False, True]
 
 
 def test_a_job_without_events_has_none() -> None:

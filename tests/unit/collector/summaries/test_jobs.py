@@ -25,7 +25,7 @@ def test_ids_are_as_short_as_possible_with_at_least_four_digits() -> None:
     }
 
 
-def test_a_row_is_built_from_identity_and_last_words() -> None:
+def test_a_row_is_built_from_identity_counters_and_end() -> None:
     info = JobInfo(
         0x7F3A << 48, "exited", IDENTITY, COUNTERS, {"t_ns": START_NS + 5 * SECOND, "status": 3, "traced": 4}
     )

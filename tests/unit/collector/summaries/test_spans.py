@@ -6,7 +6,7 @@ from tfprof.formats import layout
 
 
 def lines(tree: list[SpanNode]) -> list[tuple[int, str, str, int, int]]:
-    """Return kind and label of a phase, its number of spans, and their total time in ms."""
+    """Return depth, kind, label, number of spans and total time (ms) of each phase."""
     return [(phase.depth, phase.kind, phase.label, phase.count, phase.total_ns // MS) for phase in tree]
 
 

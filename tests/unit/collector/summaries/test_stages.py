@@ -31,8 +31,8 @@ SPANS = rows(
 
 
 def test_stages_are_start_phases_and_end() -> None:
-    found = stages(row(), span_tree(SPANS, live=False), SPANS, START_NS)
-    assert [(one.name, one.count, one.total_ns // MS, one.running) for one in found] == [
+    result = stages(row(), span_tree(SPANS, live=False), SPANS, START_NS)
+    assert [(stage.name, stage.count, stage.total_ns // MS, stage.running) for stage in result] == [
         ("starting", 1, 5_000, False),
         ("fit", 1, 20_000, False),
         ("evaluate", 2, 7_000, False),
@@ -42,8 +42,8 @@ def test_stages_are_start_phases_and_end() -> None:
 
 def test_a_running_fit_has_the_time_of_its_epochs_so_far() -> None:
     open_fit = rows("spans", [span(layout.EPOCH, 1, 5_000, 10_000), span(layout.BATCH, 1, 15_000, 2_000, parent=2)])
-    found = stages(row("running", 20), span_tree(open_fit, live=True), open_fit, START_NS + 20 * SECOND)
-    assert [(one.name, one.total_ns // MS, one.running) for one in found] == [
+    result = stages(row("running", 20), span_tree(open_fit, live=True), open_fit, START_NS + 20 * SECOND)
+    assert [(stage.name, stage.total_ns // MS, stage.running) for stage in result] == [
         ("starting", 5_000, False),
         ("fit", 12_000, True),
         ("no step since", 3_000, True),
@@ -52,7 +52,7 @@ def test_a_running_fit_has_the_time_of_its_epochs_so_far() -> None:
 
 @pytest.mark.parametrize("state", ["running", "exited"])
 def test_a_job_without_steps_has_only_the_starting_stage(state: str) -> None:
-    nothing = SPANS.slice(0, 0)
+    no_spans = SPANS.slice(0, 0)
     job = replace(row(state, 7), phase="starting" if state == "running" else "ended")
-    (only,) = stages(job, [], nothing, START_NS + 7 * SECOND)
-    assert (only.name, only.total_ns, only.running) == ("starting", 7 * SECOND, state == "running")
+    (only_stage,) = stages(job, [], no_spans, START_NS + 7 * SECOND)
+    assert (only_stage.name, only_stage.total_ns, only_stage.running) == ("starting", 7 * SECOND, state == "running")

@@ -7,17 +7,17 @@ from fakes.made_store import MS, rows, span
 from tfprof.collector.render.steps_text import costs
 from tfprof.collector.summaries.spread import spread
 from tfprof.collector.summaries.step_cost import StepCost
-from tfprof.collector.summaries.steps import call, steps
+from tfprof.collector.summaries.steps import call_label, steps
 from tfprof.formats import layout
 
 RUN, BATCH = layout.RUN, layout.BATCH
 
 
 def test_percentiles_cover_single_steps() -> None:
-    found = spread(rows("spans", [span(RUN, at, at, at) for at in range(1, 102)]))
-    assert found is not None
-    assert [found.p50_ns, found.p90_ns, found.p99_ns] == [51 * MS, 91 * MS, 100 * MS]
-    assert (found.count, found.min_ns, found.max_ns, found.mean_ns) == (101, MS, 101 * MS, 51 * MS)
+    result = spread(rows("spans", [span(RUN, at, at, at) for at in range(1, 102)]))
+    assert result is not None
+    assert [result.p50_ns, result.p90_ns, result.p99_ns] == [51 * MS, 91 * MS, 100 * MS]
+    assert (result.count, result.min_ns, result.max_ns, result.mean_ns) == (101, MS, 101 * MS, 51 * MS)
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ def test_percentiles_cover_single_steps() -> None:
     [(1, [1, 1, 1]), (2, [1, 2, 2]), (3, [2, 3, 3]), (9, [5, 9, 9]), (10, [5, 9, 10]), (11, [6, 10, 11])],
 )
 def test_high_percentiles_of_few_times_are_the_longest(number: int, percentiles: list[int]) -> None:
-    found = spread(rows("spans", [span(RUN, at, at, at) for at in range(1, number + 1)]))
-    assert found is not None
-    assert [found.p50_ns, found.p90_ns, found.p99_ns] == [at * MS for at in percentiles]
+    result = spread(rows("spans", [span(RUN, at, at, at) for at in range(1, number + 1)]))
+    assert result is not None
+    assert [result.p50_ns, result.p90_ns, result.p99_ns] == [at * MS for at in percentiles]
 
 
 def test_a_row_of_many_steps_counts_as_many() -> None:
-    many = span(RUN, 1, 0, 1, count=9, min_ns=5, max_ns=MS)
-    found = spread(rows("spans", [many, span(RUN, 10, 1, 50)]))
-    assert found is not None
-    assert (found.count, found.min_ns, found.max_ns) == (10, 5, 50 * MS)
-    assert found.p50_ns == pytest.approx(MS / 9)
-    assert found.mean_ns == pytest.approx(5.1 * MS)
+    many_steps = span(RUN, 1, 0, 1, count=9, min_ns=5, max_ns=MS)
+    result = spread(rows("spans", [many_steps, span(RUN, 10, 1, 50)]))
+    assert result is not None
+    assert (result.count, result.min_ns, result.max_ns) == (10, 5, 50 * MS)
+    assert result.p50_ns == pytest.approx(MS / 9)
+    assert result.mean_ns == pytest.approx(5.1 * MS)
 
 
 def test_without_spans_there_is_no_spread() -> None:
@@ -64,9 +64,9 @@ def _cost(times: Sequence[tuple[float, bool]]) -> StepCost | None:
 
 def test_a_traced_step_is_compared_with_its_neighbors() -> None:
     slow = [(1000.0, False), (1000.0, False), (1100.0, True)] * 5
-    found = _cost([*slow, *[(1.0, False)] * 100])
-    assert found is not None
-    assert (found.ns, found.share, found.pairs) == (100 * MS, pytest.approx(0.1), 5)
+    result = _cost([*slow, *[(1.0, False)] * 100])
+    assert result is not None
+    assert (result.ns, result.share, result.pairs) == (100 * MS, pytest.approx(0.1), 5)
 
 
 @pytest.mark.parametrize(
@@ -105,18 +105,18 @@ def test_kinds_and_keys_are_groups_in_order_of_importance() -> None:
 
 
 def test_the_last_steps_are_listed_in_order_of_time() -> None:
-    found = steps(rows("spans", [span(RUN, at, 100 - at, 1) for at in range(5)]), 2)
-    assert [step.ordinal for step in found.steps] == [1, 0]
-    assert found.rows == 5
+    result = steps(rows("spans", [span(RUN, at, 100 - at, 1) for at in range(5)]), 2)
+    assert [step.ordinal for step in result.steps] == [1, 0]
+    assert result.rows == 5
     assert len(steps(rows("spans", [span(RUN, at, at, 1) for at in range(5)]), None).steps) == 5
 
 
 def test_the_key_of_a_session_run_has_a_text() -> None:
-    assert call(RUN, (2 << 28) | (1 << 24) | (1 << 20) | 0xABC) == "2 feeds, 1 fetch, 1 target"
-    assert call(layout.TRAIN, 15 << 24) == "15+ fetches"
-    assert call(layout.FUNCTION, 0xAB) == "#ab"
-    assert call(layout.FUNCTION, 7, {7: "train_step"}) == "train_step"
-    assert call(BATCH, 0) == ""
+    assert call_label(RUN, (2 << 28) | (1 << 24) | (1 << 20) | 0xABC) == "2 feeds, 1 fetch, 1 target"
+    assert call_label(layout.TRAIN, 15 << 24) == "15+ fetches"
+    assert call_label(layout.FUNCTION, 0xAB) == "#ab"
+    assert call_label(layout.FUNCTION, 7, {7: "train_step"}) == "train_step"
+    assert call_label(BATCH, 0) == ""
 
 
 def test_steps_of_a_function_have_its_name() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from fakes.nodes import CPU, GPU, node
-from tfprof.collector.tfviews.added import ADDED, grouped, is_added
+from tfprof.collector.tfviews.added import ADDED, group_added, is_added
 from tfprof.collector.tfviews.nodes import Node
 
 
@@ -39,13 +39,13 @@ def test_the_users_eager_ops_and_functions_are_not_added(name: str, op: str) -> 
 
 def test_added_nodes_are_merged_by_op_type() -> None:
     nodes = [absent("ConstantFolding/a", "Const", micros=2), absent("ConstantFolding/b", "Const", GPU, micros=3)]
-    found, names = grouped([*nodes, absent("_arg_a_0_0", "_Arg"), node("a", "Mul", micros=5)])
-    assert [(one.name, one.op, one.stats.micros) for one in found] == [
+    result, names = group_added([*nodes, absent("_arg_a_0_0", "_Arg"), node("a", "Mul", micros=5)])
+    assert [(merged.name, merged.op, merged.stats.micros) for merged in result] == [
         (f"{ADDED}/Const", "Const", 5),
         (f"{ADDED}/_Arg", "_Arg", 1),
         ("a", "Mul", 5),
     ]
-    assert found[0].devices == (CPU, GPU)
+    assert result[0].devices == (CPU, GPU)
     assert names == {
         "ConstantFolding/a": f"{ADDED}/Const",
         "ConstantFolding/b": f"{ADDED}/Const",
@@ -54,6 +54,6 @@ def test_added_nodes_are_merged_by_op_type() -> None:
 
 
 def test_merged_nodes_can_be_inputs_of_one_node() -> None:
-    found, _ = grouped([absent("ConstantFolding/a", "Const"), node("a", "Mul")], linked=True)
-    assert {one.name: one.facts.inputs for one in found}[ADDED] == (f"{ADDED}/Const",)
-    assert [one.name for one in grouped([node("a", "Mul")], linked=True)[0]] == ["a"]
+    result, _ = group_added([absent("ConstantFolding/a", "Const"), node("a", "Mul")], linked=True)
+    assert {merged.name: merged.facts.inputs for merged in result}[ADDED] == (f"{ADDED}/Const",)
+    assert [merged.name for merged in group_added([node("a", "Mul")], linked=True)[0]] == ["a"]

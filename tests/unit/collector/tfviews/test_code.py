@@ -4,7 +4,7 @@ An integration test compares the view with TensorFlow's own.
 """
 
 import pytest
-from fakes.nodes import made_in, node
+from fakes.nodes import node, with_stack
 from tfprof.collector.tfviews.code import basename, code_view, forward_name, frame_text
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.options import Options
@@ -14,12 +14,12 @@ from tfprof.collector.tfviews.tree import Branch, TreeView
 TRAIN, LAYER, LOSS = Frame("/home/ada/train.py", 9, "main"), Frame("nn.py", 3, "layer"), Frame("nn.py", 5, "loss")
 EXACT = Parity(exact=True)
 NODES = [
-    made_in(node("a/MatMul", "MatMul", micros=1), TRAIN, LAYER),
-    made_in(node("a/add", "Add", micros=2), TRAIN, LAYER),
-    made_in(node("b", "Sub", micros=4), TRAIN, LOSS),
-    made_in(node("c", "Const", micros=8), TRAIN),
-    made_in(node("gradients/a/MatMul_grad/MatMul", "MatMul", micros=16), TRAIN, LOSS),
-    made_in(node("gradients/b_grad/Neg", "Neg", micros=32), TRAIN),
+    with_stack(node("a/MatMul", "MatMul", micros=1), TRAIN, LAYER),
+    with_stack(node("a/add", "Add", micros=2), TRAIN, LAYER),
+    with_stack(node("b", "Sub", micros=4), TRAIN, LOSS),
+    with_stack(node("c", "Const", micros=8), TRAIN),
+    with_stack(node("gradients/a/MatMul_grad/MatMul", "MatMul", micros=16), TRAIN, LOSS),
+    with_stack(node("gradients/b_grad/Neg", "Neg", micros=32), TRAIN),
     node("without", "Const", micros=64),
 ]
 EVERYTHING = (
@@ -35,26 +35,27 @@ def view(parity: Parity = EXACT, **options: object) -> TreeView:
 
 def text(branch: Branch) -> str:
     """Return a tree as text: names, a mark where an entry is not accounted, totals of micros."""
-    below = " ".join(map(text, branch.children))
-    return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + (f"({below})" if below else "")
+    children = " ".join(map(text, branch.children))
+    suffix = f"({children})" if children else ""
+    return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + suffix
 
 
 def test_nodes_are_below_their_calls_and_gradients_beside_their_forward_nodes() -> None:
-    found = view()
-    assert text(found.root) == EVERYTHING
-    assert (found.nodes, len(found.accounted), found.kept, found.unreached) == (6, 6, 6, 0)
-    called, gradients = found.root.children
-    assert called.nodes == (NODES[3],)
-    assert called.children[0].nodes == (NODES[0], NODES[1])
-    assert called.children[0].own.micros == 3
+    result = view()
+    assert text(result.root) == EVERYTHING
+    assert (result.nodes, len(result.accounted), result.accounted_entries, result.unreached) == (6, 6, 6, 0)
+    forward_calls, gradients = result.root.children
+    assert forward_calls.nodes == (NODES[3],)
+    assert forward_calls.children[0].nodes == (NODES[0], NODES[1])
+    assert forward_calls.children[0].own.micros == 3
     assert gradients.nodes == ()
     assert gradients.children[0].nodes == (NODES[4],)
 
 
 def test_unsorted_calls_are_in_order_of_first_use() -> None:
-    later = [made_in(node("a", "Add"), TRAIN, LOSS), made_in(node("b", "Add"), TRAIN, LAYER)]
-    in_order = code_view(later, Options(order_by=""), EXACT).root.children[0]
-    assert [call.name for call in in_order.children] == ["nn.py:5:loss", "nn.py:3:layer"]
+    later = [with_stack(node("a", "Add"), TRAIN, LOSS), with_stack(node("b", "Add"), TRAIN, LAYER)]
+    by_first_use = code_view(later, Options(order_by=""), EXACT).root.children[0]
+    assert [call.name for call in by_first_use.children] == ["nn.py:5:loss", "nn.py:3:layer"]
     by_micros = view(order_by="micros")
     assert [call.total.micros for call in by_micros.root.children] == [48, 15]
     by_nodes = view(order_by="occurrence").root.children[0]
@@ -76,25 +77,25 @@ def test_a_node_that_two_patterns_match_counts_twice_but_is_listed_once() -> Non
 
 def test_calls_with_the_same_text_below_one_caller_are_merged() -> None:
     other = Frame("/elsewhere/nn.py", 3, "layer", start_line=1)
-    found = code_view([*NODES[:1], made_in(node("z", "Sub", micros=100), TRAIN, other)], Options(), EXACT)
-    assert text(found.root) == "_TFProfRoot?:101(train.py:9:main:101(nn.py:3:layer:101))"
+    result = code_view([*NODES[:1], with_stack(node("z", "Sub", micros=100), TRAIN, other)], Options(), EXACT)
+    assert text(result.root) == "_TFProfRoot?:101(train.py:9:main:101(nn.py:3:layer:101))"
 
 
 def test_gradients_of_nodes_without_a_stack_are_only_counted() -> None:
-    lost = [
-        made_in(node("gradients/without_grad/x", "Neg", micros=1), TRAIN),
-        made_in(node("gradients/without_grad/y", "Neg", micros=1), TRAIN),
+    without_forward = [
+        with_stack(node("gradients/without_grad/x", "Neg", micros=1), TRAIN),
+        with_stack(node("gradients/without_grad/y", "Neg", micros=1), TRAIN),
     ]
-    found = code_view([*NODES, *lost], Options(), EXACT)
-    assert text(found.root) == EVERYTHING
-    assert found.unreached == 2
+    result = code_view([*NODES, *without_forward], Options(), EXACT)
+    assert text(result.root) == EVERYTHING
+    assert result.unreached == 2
 
 
 def test_gradients_of_one_line_are_in_name_order() -> None:
     names = ("gradients/a_grad/z", "tower/gradients/b_grad/x", "gradients/b_grad/y")
-    nodes = [made_in(node(name, "Add"), TRAIN) for name in sorted(("a", "b", *names))]
+    nodes = [with_stack(node(name, "Add"), TRAIN) for name in sorted(("a", "b", *names))]
     gradient = code_view(nodes, Options(), EXACT).root.children[1]
-    assert [one.name for one in gradient.nodes] == sorted(names)
+    assert [gradient_node.name for gradient_node in gradient.nodes] == sorted(names)
 
 
 def test_trimming_a_call_removes_its_callees_and_hiding_does_not() -> None:
@@ -120,10 +121,10 @@ def test_hidden_calls_use_up_depth() -> None:
 
 def test_minima_apply_to_totals_and_the_minimum_of_runs_has_no_effect() -> None:
     assert text(view(min_micros=4, min_occurrence=99).root) == EVERYTHING.replace("nn.py:3:layer:3 ", "")
-    with_params = [one._replace(stats=one.stats._replace(params=one.stats.micros)) for one in NODES]
-    found = code_view(with_params, Options(min_params=5), EXACT)
-    assert "nn.py:5:loss:4" not in text(found.root)
-    assert "train.py:9:main:15" in text(found.root)
+    with_params = [original._replace(stats=original.stats._replace(params=original.stats.micros)) for original in NODES]
+    result = code_view(with_params, Options(min_params=5), EXACT)
+    assert "nn.py:5:loss:4" not in text(result.root)
+    assert "train.py:9:main:15" in text(result.root)
 
 
 def test_totals_always_include_hidden_entries() -> None:
@@ -138,20 +139,20 @@ def test_the_start_is_the_topmost_match() -> None:
 
 
 def test_without_stacks_there_is_no_code_trace() -> None:
-    for nodes in ([], [node("a", "Add")], [made_in(node("a", "Add"))]):
-        found = code_view(nodes, Options())
-        assert (found.nodes, found.kept) == (0, 0)
-        assert text(found.root) == "_TFProfRoot?:0"
+    for nodes in ([], [node("a", "Add")], [with_stack(node("a", "Add"))]):
+        result = code_view(nodes, Options())
+        assert (result.nodes, result.accounted_entries) == (0, 0)
+        assert text(result.root) == "_TFProfRoot?:0"
 
 
 def test_gradients_without_forward_nodes_have_no_call() -> None:
-    found = code_view([made_in(node("gradients/a_grad/x", "Add"), TRAIN)], Options())
-    assert (found.nodes, found.unreached, text(found.root)) == (1, 1, "_TFProfRoot?:0")
+    result = code_view([with_stack(node("gradients/a_grad/x", "Add"), TRAIN)], Options())
+    assert (result.nodes, result.unreached, text(result.root)) == (1, 1, "_TFProfRoot?:0")
 
 
 def test_a_node_in_a_loop_is_a_gradient_by_its_name_in_the_body() -> None:
     name = "gradient_tape/while/while_grad/body/_6/gradient_tape/while/gradients/a/MatMul_grad/MatMul"
-    nodes = [*NODES[:1], made_in(node(name, "MatMul", micros=5), LOSS)]
+    nodes = [*NODES[:1], with_stack(node(name, "MatMul", micros=5), LOSS)]
     assert text(code_view(nodes, Options()).root).endswith("train.py:9:main (gradient):5(nn.py:3:layer (gradient):5))")
     exact = code_view(nodes, Options(), EXACT)
     assert (exact.unreached, exact.root.total.micros) == (1, 1)
@@ -159,7 +160,7 @@ def test_a_node_in_a_loop_is_a_gradient_by_its_name_in_the_body() -> None:
 
 def test_stacks_of_a_thousand_calls_are_walked() -> None:
     stack = [Frame("deep.py", line, "call") for line in range(1000)]
-    call = code_view([made_in(node("a", "Add", micros=1), *stack)], Options(max_depth=2000)).root
+    call = code_view([with_stack(node("a", "Add", micros=1), *stack)], Options(max_depth=2000)).root
     for _ in stack:
         (call,) = call.children
     assert (call.name, call.total.micros) == ("deep.py:999:call", 1)

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from fakes import stored
+from fakes import random_rows
 from tfprof.collector.store import schema
 from tfprof.collector.tfviews.entries import EntriesByStep, Entry, MemoryRecord, entries
 
 NODES = ("a", "b")
-CPU, GPU, STREAM, HOST = (name.decode().lower() for name in stored.DEVICES)
+CPU, GPU, STREAM, HOST = (name.decode().lower() for name in random_rows.DEVICES)
 #: a belongs to the CPU, b to the GPU.
-CANONICAL = {0: stored.CPU, 1: stored.GPU}
-BASE_US = stored.BASE_NS // 1000
+CANONICAL = {0: random_rows.CPU, 1: random_rows.GPU}
+BASE_US = random_rows.BASE_NS // 1000
 
 
-def folded(
+def fold(
     ops: Iterable[Mapping[str, Any]],
     steps: Mapping[int, int] | None = None,
     canonical: Mapping[int, int] | None = None,
@@ -23,26 +23,30 @@ def folded(
 ) -> dict[str, EntriesByStep]:
     """Fold rows of ops; trace 0 is step 0, unless ``steps`` say the step of each trace."""
     traces = [
-        {"trace": trace, "step": step, "base_ns": stored.BASE_NS} for trace, step in (steps or {0: 0, 1: 1}).items()
+        {"trace": trace, "step": step, "base_ns": random_rows.BASE_NS}
+        for trace, step in (steps or {0: 0, 1: 1}).items()
     ]
     names = [{"kind": schema.NODE, "id": number, "text": name.encode()} for number, name in enumerate(NODES)]
-    names += [{"kind": schema.DEVICE, "id": number, "text": name} for number, name in enumerate(stored.DEVICES)]
-    names += [{"kind": schema.DEVICE, "id": len(stored.DEVICES), "text": stored.DEVICES[stored.CPU].lower()}]
-    made = [stored.table(name, tables.get(name, [])) for name in ("allocations", "output_memory")]
+    names += [{"kind": schema.DEVICE, "id": number, "text": name} for number, name in enumerate(random_rows.DEVICES)]
+    names += [
+        {"kind": schema.DEVICE, "id": len(random_rows.DEVICES), "text": random_rows.DEVICES[random_rows.CPU].lower()}
+    ]
+    optional_tables = [random_rows.table(name, tables.get(name, [])) for name in ("allocations", "output_memory")]
     return entries(
-        stored.table("ops", list(ops)),
-        stored.table("traces", traces),
-        stored.table("names", names),
+        random_rows.table("ops", list(ops)),
+        random_rows.table("traces", traces),
+        random_rows.table("names", names),
         CANONICAL if canonical is None else canonical,
-        *made,
+        *optional_tables,
     )
 
 
 def test_each_iteration_of_a_loop_is_a_pair_in_order_of_arrival() -> None:
     rows = [
-        stored.op(0, 0, start_ns=start, op_end_ns=lasted) for start, lasted in ((5000, 2999), (1000, 400), (5000, 7000))
+        random_rows.op(0, 0, start_ns=start, op_end_ns=duration)
+        for start, duration in ((5000, 2999), (1000, 400), (5000, 7000))
     ]
-    entry = folded(rows)["a"][0]
+    entry = fold(rows)["a"][0]
     assert entry.cpu == {CPU: [(BASE_US + 5, 2), (BASE_US + 1, 1), (BASE_US + 5, 7)]}
     assert (entry.start_us, entry.end_us, entry.runs) == (BASE_US + 1, BASE_US + 12, 3)
     assert (entry.device, entry.devices, entry.accelerator) == (CPU, {CPU}, {})
@@ -50,11 +54,11 @@ def test_each_iteration_of_a_loop_is_a_pair_in_order_of_arrival() -> None:
 
 def test_kernels_are_separate_from_launches_and_other_devices_only_extend_the_time() -> None:
     rows = [
-        stored.op(0, 1, stored.GPU, start_ns=10_000, op_end_ns=5000),
-        stored.op(0, 1, stored.STREAM, start_ns=20_000, op_end_ns=0),
-        stored.op(0, 1, stored.HOST, start_ns=1000, op_end_ns=90_000),
+        random_rows.op(0, 1, random_rows.GPU, start_ns=10_000, op_end_ns=5000),
+        random_rows.op(0, 1, random_rows.STREAM, start_ns=20_000, op_end_ns=0),
+        random_rows.op(0, 1, random_rows.HOST, start_ns=1000, op_end_ns=90_000),
     ]
-    entry = folded(rows)["b"][0]
+    entry = fold(rows)["b"][0]
     assert entry.cpu == {GPU: [(BASE_US + 10, 5)]}
     assert entry.accelerator == {STREAM: [(BASE_US + 20, 1)]}
     assert entry.executions == [(STREAM, [(BASE_US + 20, 1)]), (GPU, [(BASE_US + 10, 5)])]
@@ -73,30 +77,30 @@ def test_kernels_are_separate_from_launches_and_other_devices_only_extend_the_ti
     ],
 )
 def test_microseconds_are_those_of_tensorflow(columns: dict[str, int], pair: tuple[int, int]) -> None:
-    start, lasted = pair
-    assert folded([stored.op(0, 0, **columns)])["a"][0].cpu == {CPU: [(BASE_US + start, lasted)]}
+    start, duration = pair
+    assert fold([random_rows.op(0, 0, **columns)])["a"][0].cpu == {CPU: [(BASE_US + start, duration)]}
 
 
 def test_an_execution_without_a_start_has_an_empty_entry() -> None:
     rows = [
-        stored.op(0, 0, start_ns=-stored.BASE_NS, total_bytes=7),
-        stored.op(1, 0, stored.HOST, start_ns=-stored.BASE_NS),
+        random_rows.op(0, 0, start_ns=-random_rows.BASE_NS, total_bytes=7),
+        random_rows.op(1, 0, random_rows.HOST, start_ns=-random_rows.BASE_NS),
     ]
-    assert folded(rows)["a"] == {0: Entry(CPU, devices={CPU}), 1: Entry(CPU, devices={HOST})}
+    assert fold(rows)["a"] == {0: Entry(CPU, devices={CPU}), 1: Entry(CPU, devices={HOST})}
 
 
 def test_executions_on_other_cpus_or_gpus_do_not_count() -> None:
-    assert folded([stored.op(0, 0, stored.GPU), stored.op(0, 1, stored.CPU)]) == {}
+    assert fold([random_rows.op(0, 0, random_rows.GPU), random_rows.op(0, 1, random_rows.CPU)]) == {}
 
 
 def test_device_names_ignore_case() -> None:
-    entry = folded([stored.op(0, 0, len(stored.DEVICES)), stored.op(0, 0)])["a"][0]
+    entry = fold([random_rows.op(0, 0, len(random_rows.DEVICES)), random_rows.op(0, 0)])["a"][0]
     assert entry.cpu == {CPU: [(BASE_US, 1), (BASE_US, 1)]}
     assert len(entry.memory) == 2
 
 
 def test_a_node_without_a_cpu_or_gpu_has_no_canonical_device() -> None:
-    entry = folded([stored.op(0, 1, stored.STREAM, total_bytes=5)], canonical={})["b"][0]
+    entry = fold([random_rows.op(0, 1, random_rows.STREAM, total_bytes=5)], canonical={})["b"][0]
     assert (entry.device, entry.runs, entry.memory) == ("", 0, [])
     assert entry.accelerator == {STREAM: [(BASE_US, 1)]}
 
@@ -105,52 +109,52 @@ SIZES = {"total_bytes": 100, "peak_bytes": 50, "live_bytes": -20, "output_bytes"
 
 
 def test_memory_is_recorded_on_the_canonical_device() -> None:
-    kept = {"temp_bytes": 3, "persistent_bytes": 4}
+    held = {"temp_bytes": 3, "persistent_bytes": 4}
     rows = [
-        stored.op(0, node, device, **SIZES, **kept)
+        random_rows.op(0, node, device, **SIZES, **held)
         for node in (0, 1)
-        for device in (stored.CPU, stored.GPU, stored.STREAM)
+        for device in (random_rows.CPU, random_rows.GPU, random_rows.STREAM)
     ]
-    found = folded(rows)
+    result = fold(rows)
     sizes = {"requested": 107, "peak": 57, "residual": -16, "output": 9, "in_use": 7, "output_memory": {}, "outputs": 0}
     on_host = {"host_temp": 3, "host_persistent": 4, "accelerator_temp": 0, "accelerator_persistent": 0}
     on_gpu = {"host_temp": 0, "host_persistent": 0, "accelerator_temp": 3, "accelerator_persistent": 4}
-    assert found["a"][0].memory == [MemoryRecord(micros=BASE_US + 1, **on_host, **sizes)]
-    assert found["b"][0].memory == [MemoryRecord(micros=BASE_US + 1, **on_gpu, **sizes)]
+    assert result["a"][0].memory == [MemoryRecord(micros=BASE_US + 1, **on_host, **sizes)]
+    assert result["b"][0].memory == [MemoryRecord(micros=BASE_US + 1, **on_gpu, **sizes)]
 
 
 def test_memory_is_recorded_at_the_end_of_an_execution() -> None:
-    (record,) = folded([stored.op(0, 0, op_end_ns=999)])["a"][0].memory
+    (record,) = fold([random_rows.op(0, 0, op_end_ns=999)])["a"][0].memory
     assert record.micros == BASE_US
 
 
 def test_outputs_belong_to_their_execution() -> None:
-    rows = [stored.op(0, 0, stored.HOST), *[stored.op(trace, 0) for trace in (0, 0, 1)]]
+    rows = [random_rows.op(0, 0, random_rows.HOST), *[random_rows.op(trace, 0) for trace in (0, 0, 1)]]
     memory = [
-        {"trace": 0, "node": 0, "device": stored.CPU, "execution": 1, "slot": 2, "bytes": 5, "ptr": (1 << 64) - 1},
-        {"trace": 0, "node": 0, "device": stored.CPU, "execution": 0, "slot": 0, "bytes": 1, "ptr": 9},
-        {"trace": 0, "node": 0, "device": stored.CPU, "execution": 0, "slot": 0, "bytes": 6, "ptr": 8},
-        {"trace": 1, "node": 0, "device": stored.CPU, "execution": 0, "slot": 1, "bytes": 3, "ptr": 0},
+        {"trace": 0, "node": 0, "device": random_rows.CPU, "execution": 1, "slot": 2, "bytes": 5, "ptr": (1 << 64) - 1},
+        {"trace": 0, "node": 0, "device": random_rows.CPU, "execution": 0, "slot": 0, "bytes": 1, "ptr": 9},
+        {"trace": 0, "node": 0, "device": random_rows.CPU, "execution": 0, "slot": 0, "bytes": 6, "ptr": 8},
+        {"trace": 1, "node": 0, "device": random_rows.CPU, "execution": 0, "slot": 1, "bytes": 3, "ptr": 0},
     ]
-    found = folded(rows, output_memory=memory)["a"]
-    assert [record.output_memory for record in found[0].memory] == [{0: (6, 8)}, {2: (5, (1 << 64) - 1)}]
-    assert [record.output_memory for record in found[1].memory] == [{1: (3, 0)}]
+    result = fold(rows, output_memory=memory)["a"]
+    assert [record.output_memory for record in result[0].memory] == [{0: (6, 8)}, {2: (5, (1 << 64) - 1)}]
+    assert [record.output_memory for record in result[1].memory] == [{1: (3, 0)}]
 
 
 def test_allocations_are_those_on_the_canonical_device_in_order() -> None:
-    rows = [stored.op(0, 1, stored.GPU), stored.op(0, 1, stored.STREAM)]
+    rows = [random_rows.op(0, 1, random_rows.GPU), random_rows.op(0, 1, random_rows.STREAM)]
     allocations = [
         {"trace": 0, "node": 1, "device": device, "t_us": at, "bytes": size}
-        for device, at, size in ((stored.GPU, 9, 5), (stored.STREAM, 1, 1), (stored.GPU, 3, -5))
+        for device, at, size in ((random_rows.GPU, 9, 5), (random_rows.STREAM, 1, 1), (random_rows.GPU, 3, -5))
     ]
-    allocations.append({"trace": 7, "node": 1, "device": stored.GPU, "t_us": 1, "bytes": 1})
-    assert folded(rows, allocations=allocations)["b"][0].allocations == [(9, 5), (3, -5)]
+    allocations.append({"trace": 7, "node": 1, "device": random_rows.GPU, "t_us": 1, "bytes": 1})
+    assert fold(rows, allocations=allocations)["b"][0].allocations == [(9, 5), (3, -5)]
 
 
 def test_traces_of_one_step_add_up_and_others_are_left_out() -> None:
-    rows = [stored.op(trace, 0, op_end_ns=1000 * (trace + 1)) for trace in range(4)]
-    found = folded(rows, steps={0: 5, 2: 5, 3: 6})["a"]
-    assert {step: entry.cpu[CPU] for step, entry in found.items()} == {
+    rows = [random_rows.op(trace, 0, op_end_ns=1000 * (trace + 1)) for trace in range(4)]
+    result = fold(rows, steps={0: 5, 2: 5, 3: 6})["a"]
+    assert {step: entry.cpu[CPU] for step, entry in result.items()} == {
         5: [(BASE_US, 1), (BASE_US, 3)],
         6: [(BASE_US, 4)],
     }
@@ -158,19 +162,20 @@ def test_traces_of_one_step_add_up_and_others_are_left_out() -> None:
 
 def test_sums_are_those_of_the_rollup() -> None:
     """The same rows are folded in two ways."""
-    rows = [row for trace in range(8) for row in stored.random_ops(trace, 1, nodes=2, seed=trace)]
-    bases = dict.fromkeys(range(8), stored.BASE_NS)
-    rolled = stored.plain_rollup(rows, bases)
-    canonical = {row["node"]: row["canonical"] for row in rolled if row["device"] == schema.NONE_ID}
+    rows = [row for trace in range(8) for row in random_rows.random_ops(trace, 1, nodes=2, seed=trace)]
+    bases = dict.fromkeys(range(8), random_rows.BASE_NS)
+    rollup = random_rows.plain_rollup(rows, bases)
+    canonical = {row["node"]: row["canonical"] for row in rollup if row["device"] == schema.NONE_ID}
     canonical = {node: device for node, device in canonical.items() if device != schema.NONE_ID}
-    found = folded(rows, steps=dict(enumerate(range(8))), canonical=canonical)
-    assert {name: len(steps) for name, steps in found.items()} == {
-        NODES[row["node"]]: row["traces"] for row in rolled if row["device"] == schema.NONE_ID
+    result = fold(rows, steps=dict(enumerate(range(8))), canonical=canonical)
+    assert {name: len(steps) for name, steps in result.items()} == {
+        NODES[row["node"]]: row["traces"] for row in rollup if row["device"] == schema.NONE_ID
     }
-    for row in rolled:
+    for row in rollup:
         if row["device"] == canonical.get(row["node"]):
-            mine = list(found[NODES[row["node"]]].values())
-            assert sum(entry.runs for entry in mine) == row["runs"] > 0
-            assert sum(lasted for entry in mine for pairs in entry.cpu.values() for _, lasted in pairs) == row["sum_us"]
-            assert sum(record.peak for entry in mine for record in entry.memory) == row["peak_bytes"]
-            assert sum(record.residual for entry in mine for record in entry.memory) == row["residual_bytes"]
+            node_entries = list(result[NODES[row["node"]]].values())
+            assert sum(entry.runs for entry in node_entries) == row["runs"] > 0
+            durations = [duration for entry in node_entries for pairs in entry.cpu.values() for _, duration in pairs]
+            assert sum(durations) == row["sum_us"]
+            assert sum(record.peak for entry in node_entries for record in entry.memory) == row["peak_bytes"]
+            assert sum(record.residual for entry in node_entries for record in entry.memory) == row["residual_bytes"]

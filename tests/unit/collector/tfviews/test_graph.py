@@ -19,14 +19,15 @@ def node(name: str, inputs: Iterable[str] = (), op: str = "Add", micros: int = 1
 
 def view(*nodes: Node, **options: object) -> TreeView:
     """Return the view of nodes in name order."""
-    asked = Options(**{"max_depth": 100, **options})  # type: ignore[arg-type]
-    return graph_view(sorted(nodes, key=lambda one: one.name), asked)
+    all_options = Options(**{"max_depth": 100, **options})  # type: ignore[arg-type]
+    return graph_view(sorted(nodes, key=lambda graph_node: graph_node.name), all_options)
 
 
 def text(branch: Branch) -> str:
     """Return a tree as text: names and totals of micros."""
-    below = " ".join(map(text, branch.children))
-    return f"{branch.name.replace('_TFProfRoot', 'root')}:{branch.total.micros}" + (f"({below})" if below else "")
+    children = " ".join(map(text, branch.children))
+    suffix = f"({children})" if children else ""
+    return f"{branch.name.replace('_TFProfRoot', 'root')}:{branch.total.micros}" + suffix
 
 
 DIAMOND = (node("out", ["right", "left"]), node("left", ["in"]), node("right", ["in"]), node("in", op="Const"))
@@ -46,10 +47,10 @@ def test_an_input_appears_only_where_it_is_first_met() -> None:
 
 
 def test_nodes_below_dropped_ones_move_up() -> None:
-    found = view(*DIAMOND, account_type_regexes=("Const",))
-    assert text(found.root) == "root:1(in:1)"
-    assert found.accounted == {"in"}
-    assert (found.nodes, found.kept) == (4, 1)
+    result = view(*DIAMOND, account_type_regexes=("Const",))
+    assert text(result.root) == "root:1(in:1)"
+    assert result.accounted == {"in"}
+    assert (result.nodes, result.accounted_entries) == (4, 1)
 
 
 def test_unknown_names_and_repeated_inputs_are_ignored() -> None:
@@ -61,14 +62,14 @@ def test_a_cycle_with_a_consumer_is_walked_once() -> None:
 
 
 def test_a_cycle_without_a_consumer_is_counted_as_unreached() -> None:
-    found = view(node("a", ["b"]), node("b", ["a"]), node("c"))
-    assert text(found.root) == "root:1(c:1)"
-    assert found.unreached == 2
-    assert found.accounted == {"c"}
+    result = view(node("a", ["b"]), node("b", ["a"]), node("c"))
+    assert text(result.root) == "root:1(c:1)"
+    assert result.unreached == 2
+    assert result.accounted == {"c"}
 
 
 def test_a_chain_of_a_hundred_thousand_entries_is_walked() -> None:
     size = 100_000
     nodes = [node(f"n{at:06}", [f"n{at + 1:06}"] if at < size - 1 else []) for at in range(size)]
-    found = graph_view(nodes, Options(max_depth=10**6))
-    assert found.shown == found.root.total.micros == size
+    result = graph_view(nodes, Options(max_depth=10**6))
+    assert result.shown == result.root.total.micros == size

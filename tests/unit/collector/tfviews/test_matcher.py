@@ -59,5 +59,5 @@ def test_re2_is_loaded_only_for_regexes_and_logs_no_errors() -> None:
         "Matcher(('.*',))('a'), Matcher(())('a'); print('re2' in sys.modules)\n"
         "Matcher(('((',))('a'); print('re2' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (done.stdout.split(), done.stderr) == (["False", "True"], "")
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (completed.stdout.split(), completed.stderr) == (["False", "True"], "")

@@ -100,13 +100,9 @@ def test_with_exact_parity_a_bad_regex_is_a_warning() -> None:
 
 def test_every_option_has_a_row_and_help_for_every_view() -> None:
     assert [*(option.name for option in TABLE), "given"] == list(Options.__dataclass_fields__)
-    assert all(
-        option.explained(view).endswith(".") or "(" in option.help for option in TABLE for view in ("op", "code")
-    )
+    assert all(option.help_for(view).endswith(".") or "(" in option.help for option in TABLE for view in ("op", "code"))
     rows = {option.name: option for option in TABLE}
-    assert (
-        rows["max_depth"].explained("op") != rows["max_depth"].explained("scope") == rows["max_depth"].explained("code")
-    )
+    assert rows["max_depth"].help_for("op") != rows["max_depth"].help_for("scope") == rows["max_depth"].help_for("code")
 
 
 def test_an_empty_dict_has_the_defaults_of_tensorflows_python() -> None:
@@ -117,14 +113,14 @@ def test_an_empty_dict_has_the_defaults_of_tensorflows_python() -> None:
 
 
 def test_orders_columns_and_keys_of_a_dict_are_not_checked() -> None:
-    given = {
+    python_options = {
         "order_by": "colour",
         "select": ["colour"],
         "viz": True,
         "show_name_regexes": ["(("],
         "trim_name_regexes": {"a"},
     }
-    options = from_dict(given)
+    options = from_dict(python_options)
     assert (options.order_by, options.select, options.show_name_regexes) == ("colour", {"colour"}, ("((",))
     assert options.trim_name_regexes == ("a",)
 

@@ -11,18 +11,18 @@ from tfprof.collector.tfviews.parity import Parity
 OLD = Parity("1.15")
 
 
-def by(values: list[int], *, parity: Parity) -> list[int]:
+def sorted_positions(values: list[int], *, parity: Parity) -> list[int]:
     """Return positions of ``values``, the largest first."""
     return ordered(range(len(values)), values.__getitem__, descending=True, parity=parity)
 
 
 def test_equal_entries_keep_their_order() -> None:
     values = [at % 3 for at in range(40)]
-    assert by(values, parity=Parity()) == sorted(range(40), key=lambda at: -values[at])
+    assert sorted_positions(values, parity=Parity()) == sorted(range(40), key=lambda at: -values[at])
 
 
 def test_older_versions_sort_up_to_sixteen_entries_stably() -> None:
-    assert by([1] * 16, parity=OLD) == list(range(16))
+    assert sorted_positions([1] * 16, parity=OLD) == list(range(16))
 
 
 #: The output of a program with GCC's std::sort for the same values.
@@ -44,27 +44,27 @@ def numbers(text: str) -> list[int]:
 
 
 def test_more_entries_have_the_order_of_std_sort() -> None:
-    assert by([1] * 20, parity=OLD) == numbers(EQUAL)
-    assert by([at * 7 % 3 for at in range(24)], parity=OLD) == numbers(THREE_VALUES)
+    assert sorted_positions([1] * 20, parity=OLD) == numbers(EQUAL)
+    assert sorted_positions([at * 7 % 3 for at in range(24)], parity=OLD) == numbers(THREE_VALUES)
 
 
 def test_a_too_deep_quicksort_has_the_order_of_its_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     heaps: list[int] = []
     heap_sort = order._heap_sort
 
-    def counted(*range_of_it: Any) -> None:
+    def counting_heap_sort(*arguments: Any) -> None:
         heaps.append(1)
-        heap_sort(*range_of_it)
+        heap_sort(*arguments)
 
-    monkeypatch.setattr(order, "_heap_sort", counted)
-    assert by(numbers(DECEIVING), parity=OLD) == numbers(TOO_DEEP)
+    monkeypatch.setattr(order, "_heap_sort", counting_heap_sort)
+    assert sorted_positions(numbers(DECEIVING), parity=OLD) == numbers(TOO_DEEP)
     assert heaps
 
 
 def test_any_values_are_sorted_without_loss() -> None:
-    chance = random.Random(0)
+    rng = random.Random(0)
     for _ in range(200):
-        values = [chance.randint(0, 9) for _ in range(chance.randint(0, 120))]
-        positions = by(values, parity=OLD)
+        values = [rng.randint(0, 9) for _ in range(rng.randint(0, 120))]
+        positions = sorted_positions(values, parity=OLD)
         assert sorted(positions) == list(range(len(values)))
         assert [values[at] for at in positions] == sorted(values, reverse=True)

@@ -2,14 +2,22 @@
 
 from dataclasses import replace
 
-from fakes.nodes import made_in, node
-from tfprof.collector.tfviews.added import grouped
+from fakes.nodes import node, with_stack
+from tfprof.collector.tfviews.added import group_added
 from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import Frame, Node, Stats, total_of
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.rows import Limit, RowFilter, VisibleRows, lines_of, op_rows, tree_rows, with_rest
+from tfprof.collector.tfviews.rows import (
+    Limit,
+    RowFilter,
+    VisibleRows,
+    line_lookup,
+    op_rows,
+    tree_rows,
+    with_unattributed_row,
+)
 from tfprof.collector.tfviews.scope import scope_view
 
 MICROS = Stats._fields.index("micros")
@@ -22,7 +30,7 @@ def limit(nodes: list[Node], *counters: int) -> Limit:
     return Limit(counters or (MICROS,), total_of(nodes))
 
 
-def names(rows: VisibleRows) -> list[tuple[int, str, int]]:
+def outline(rows: VisibleRows) -> list[tuple[int, str, int]]:
     return [(row.depth, row.name, row.total.micros) for row in rows.rows]
 
 
@@ -33,60 +41,60 @@ def test_op_types_are_in_order_of_time_and_small_ones_share_a_row() -> None:
         node("c", "Sub", micros=4, runs=1),
     ]
     nodes += [node("d", "Cast", micros=1, runs=5), node("e", "Const")]
-    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), lines_of(nodes))
-    assert names(rows) == [(0, "Mul", 992), (0, "(3 others)", 8)]
-    assert (rows.nothing, rows.small, rows.rows[1].total.runs) == (1, 3, 7)
+    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), line_lookup(nodes))
+    assert outline(rows) == [(0, "Mul", 992), (0, "(3 others)", 8)]
+    assert (rows.empty_count, rows.small_count, rows.rows[1].total.runs) == (1, 3, 7)
     assert sum(row.total.micros for row in rows.rows) == rows.whole.micros == 1000
 
 
 def test_a_single_small_op_type_has_its_own_row() -> None:
     nodes = [node("a", "Add", micros=1), node("b", "Mul", micros=999)]
-    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), lines_of(nodes))
-    assert names(rows) == [(0, "Mul", 999), (0, "Add", 1)]
+    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), line_lookup(nodes))
+    assert outline(rows) == [(0, "Mul", 999), (0, "Add", 1)]
 
 
 def test_without_a_limit_every_entry_has_a_row() -> None:
     nodes = [node("a", "Add"), node("b", "Mul", micros=999)]
-    rows = op_rows(op_view(nodes, ORDER), {}, Limit((), total_of(nodes)), lines_of(nodes))
-    assert names(rows) == [(0, "Mul", 999), (0, "Add", 0)]
+    rows = op_rows(op_view(nodes, ORDER), {}, Limit((), total_of(nodes)), line_lookup(nodes))
+    assert outline(rows) == [(0, "Mul", 999), (0, "Add", 0)]
 
 
 def test_a_row_is_kept_for_any_selected_counter() -> None:
     nodes = [node("a", "Add", micros=9), node("b", "VariableV2", params=5)]
     both = limit(nodes, MICROS, Stats._fields.index("params"))
-    assert len(op_rows(op_view(nodes, ORDER), {}, both, lines_of(nodes)).rows) == 2
+    assert len(op_rows(op_view(nodes, ORDER), {}, both, line_lookup(nodes)).rows) == 2
 
 
 def test_step_times_cover_all_nodes_of_a_row() -> None:
     nodes = [node("a", "Add", micros=9), node("b", "Add", micros=3), node("c", "Sub", micros=1)]
-    rows = op_rows(op_view(nodes, ORDER), {"a": [4, 5], "b": [3, 0]}, limit(nodes), lines_of(nodes))
+    rows = op_rows(op_view(nodes, ORDER), {"a": [4, 5], "b": [3, 0]}, limit(nodes), line_lookup(nodes))
     assert [row.times for row in rows.rows] == [(7, 5), ()]
 
 
-def scope(nodes: list[Node], times: dict[str, list[int]] | None = None) -> VisibleRows:
+def scope_rows(nodes: list[Node], times: dict[str, list[int]] | None = None) -> VisibleRows:
     row_filter = RowFilter("scope", limit(nodes))
-    return tree_rows(scope_view(nodes, ORDER), times or {}, row_filter, "micros", lines_of(nodes))
+    return tree_rows(scope_view(nodes, ORDER), times or {}, row_filter, "micros", line_lookup(nodes))
 
 
 def test_a_scope_and_an_only_child_with_all_its_time_share_a_row() -> None:
     nodes = [node("net/conv/Conv2D", "Conv2D", micros=600), node("net/conv/bias/Add", "Add", micros=300)]
     nodes += [node("net/conv/shape", "Const"), node("loss/a/b/Mean", "Mean", micros=99), node("z", "Mul", micros=1)]
-    rows = scope(nodes, {"net/conv/Conv2D": [1, 2], "net/conv/bias/Add": [10, 20]})
-    assert names(rows) == [(0, "net/conv", 900), (1, "Conv2D", 600), (1, "bias/Add", 300), (0, "loss/a/b/Mean", 99)]
+    rows = scope_rows(nodes, {"net/conv/Conv2D": [1, 2], "net/conv/bias/Add": [10, 20]})
+    assert outline(rows) == [(0, "net/conv", 900), (1, "Conv2D", 600), (1, "bias/Add", 300), (0, "loss/a/b/Mean", 99)]
     assert [row.times for row in rows.rows] == [(11, 22), (1, 2), (10, 20), ()]
     assert [row.op for row in rows.rows] == ["Conv2D", "Conv2D", "Add", "Mean"]
-    assert (rows.nothing, rows.small) == (1, 1)
+    assert (rows.empty_count, rows.small_count) == (1, 1)
     assert rows.rows[0].key == "net/conv"
 
 
 def test_times_and_lines_of_a_row_cover_entries_below_the_maximum_depth() -> None:
     nodes = [
-        made_in(node("net/a/Relu", "Relu", micros=10), NET),
-        made_in(node("net/b/x/MatMul", "MatMul", micros=90), MAIN),
+        with_stack(node("net/a/Relu", "Relu", micros=10), NET),
+        with_stack(node("net/b/x/MatMul", "MatMul", micros=90), MAIN),
     ]
     times = {"net/a/Relu": [4, 6], "net/b/x/MatMul": [30, 60]}
     view = scope_view(nodes, replace(ORDER, max_depth=2))
-    (row,) = tree_rows(view, times, RowFilter("scope", limit(nodes)), "micros", lines_of(nodes)).rows
+    (row,) = tree_rows(view, times, RowFilter("scope", limit(nodes)), "micros", line_lookup(nodes)).rows
     assert (row.key, row.total.micros, row.times) == ("net", 100, (34, 66))
     assert (row.op, row.line) == ("MatMul", "train.py:9")
 
@@ -96,40 +104,40 @@ def test_times_of_a_total_without_hidden_entries_leave_them_out_too() -> None:
     times = {"net": [5, 0], "net/a": [4, 6], "net/b": [30, 60]}
     options = replace(ORDER, hide_name_regexes=("net/b",), account_displayed_op_only=True)
     rows = tree_rows(
-        scope_view(nodes, options), times, RowFilter("scope", limit(nodes)), "micros", lines_of(nodes)
+        scope_view(nodes, options), times, RowFilter("scope", limit(nodes)), "micros", line_lookup(nodes)
     ).rows
     assert [(row.key, row.total.micros, row.times) for row in rows] == [("net", 15, (9, 6)), ("net/a", 10, (4, 6))]
 
 
 def test_a_scope_with_own_time_keeps_its_row() -> None:
     nodes = [node("a", "Mul", micros=100), node("a/b", "Add", micros=100)]
-    assert names(scope(nodes)) == [(0, "a", 200), (1, "b", 100)]
+    assert outline(scope_rows(nodes)) == [(0, "a", 200), (1, "b", 100)]
 
 
 def test_graph_nodes_without_time_are_left_out_and_their_inputs_move_up() -> None:
-    def linked(one: Node, *inputs: str) -> Node:
-        return one._replace(facts=replace(one.facts, inputs=inputs))
+    def with_inputs(graph_node: Node, *inputs: str) -> Node:
+        return graph_node._replace(facts=replace(graph_node.facts, inputs=inputs))
 
     nodes = [
-        linked(node("a", "Mul", micros=10)),
-        linked(node("b", "Identity"), "a", "c"),
-        linked(node("c", "Conv2D", micros=80)),
-        linked(node("d", "Add", micros=10), "b"),
+        with_inputs(node("a", "Mul", micros=10)),
+        with_inputs(node("b", "Identity"), "a", "c"),
+        with_inputs(node("c", "Conv2D", micros=80)),
+        with_inputs(node("d", "Add", micros=10), "b"),
     ]
-    rows = tree_rows(graph_view(nodes, ORDER), {}, RowFilter("graph", limit(nodes)), "micros", lines_of(nodes))
-    assert names(rows) == [(0, "d", 100), (1, "c", 80), (1, "a", 10)]
+    rows = tree_rows(graph_view(nodes, ORDER), {}, RowFilter("graph", limit(nodes)), "micros", line_lookup(nodes))
+    assert outline(rows) == [(0, "d", 100), (1, "c", 80), (1, "a", 10)]
     assert [row.op for row in rows.rows] == ["Add", "Conv2D", "Mul"]
-    assert (rows.nothing, rows.small) == (1, 0)
+    assert (rows.empty_count, rows.small_count) == (1, 0)
 
 
 def test_added_nodes_are_grouped_in_the_scope_and_the_graph_view() -> None:
     added = node("ConstantFolding/x", "Const", micros=4)._replace(in_graph=False)
     other = node("_arg_x_0_0", "_Arg", micros=2)._replace(in_graph=False)
     for name, view in (("scope", scope_view), ("graph", graph_view)):
-        nodes, _ = grouped([added, other, node("a", "Mul", micros=10)], linked=name == "graph")
-        rows = tree_rows(view(nodes, ORDER), {}, RowFilter(name, limit(nodes)), "micros", lines_of(nodes))
+        nodes, _ = group_added([added, other, node("a", "Mul", micros=10)], linked=name == "graph")
+        rows = tree_rows(view(nodes, ORDER), {}, RowFilter(name, limit(nodes)), "micros", line_lookup(nodes))
         assert [
-            (depth, text.removeprefix("(added by TensorFlow)/"), micros) for depth, text, micros in names(rows)
+            (depth, text.removeprefix("(added by TensorFlow)/"), micros) for depth, text, micros in outline(rows)
         ] == [
             (0, "a", 10),
             (0, "(added by TensorFlow)", 6),
@@ -140,30 +148,30 @@ def test_added_nodes_are_grouped_in_the_scope_and_the_graph_view() -> None:
 
 def test_the_code_view_can_show_only_the_users_own_calls() -> None:
     nodes = [
-        made_in(node("a", "Conv2D", micros=60), MAIN, KERAS, NET, KERAS),
-        made_in(node("b", "Add", micros=30), MAIN, KERAS),
-        made_in(node("c", "Const"), MAIN),
+        with_stack(node("a", "Conv2D", micros=60), MAIN, KERAS, NET, KERAS),
+        with_stack(node("b", "Add", micros=30), MAIN, KERAS),
+        with_stack(node("c", "Const"), MAIN),
         node("d", "GatherV2", micros=10),
     ]
-    view, line = code_view(nodes, ORDER), lines_of(nodes)
-    own = tree_rows(view, {}, RowFilter("code", limit(nodes), own=True), "micros", line)
-    assert names(own) == [(0, "train.py:9:main", 90), (1, "train.py:4:net", 60)]
-    assert (own.libraries, own.nothing, own.small) == (2, 0, 0)
-    whole = tree_rows(view, {}, RowFilter("code", limit(nodes)), "micros", line)
-    assert [depth for depth, _, _ in names(whole)] == [0, 1, 2, 3]
-    rest = with_rest(own, total_of(nodes), limit(nodes))
-    assert names(rest)[-1] == (0, "(no line of Python)", 10)
-    assert rest.whole.micros == 100
+    view, line = code_view(nodes, ORDER), line_lookup(nodes)
+    own_rows = tree_rows(view, {}, RowFilter("code", limit(nodes), own_only=True), "micros", line)
+    assert outline(own_rows) == [(0, "train.py:9:main", 90), (1, "train.py:4:net", 60)]
+    assert (own_rows.library_count, own_rows.empty_count, own_rows.small_count) == (2, 0, 0)
+    all_rows = tree_rows(view, {}, RowFilter("code", limit(nodes)), "micros", line)
+    assert [depth for depth, _, _ in outline(all_rows)] == [0, 1, 2, 3]
+    with_remainder = with_unattributed_row(own_rows, total_of(nodes), limit(nodes))
+    assert outline(with_remainder)[-1] == (0, "(no line of Python)", 10)
+    assert with_remainder.whole.micros == 100
 
 
 def test_the_line_of_a_row_is_the_users_innermost_line_or_the_forward_nodes() -> None:
     nodes = [
-        made_in(node("conv", "Conv2D", micros=60), MAIN, NET, KERAS),
-        made_in(node("gradients/conv_grad/Filter", "Filter", micros=50), MAIN, KERAS),
-        made_in(node("adam", "Adam", micros=40), MAIN, KERAS),
-        made_in(node("lib", "Lib", micros=30), KERAS),
+        with_stack(node("conv", "Conv2D", micros=60), MAIN, NET, KERAS),
+        with_stack(node("gradients/conv_grad/Filter", "Filter", micros=50), MAIN, KERAS),
+        with_stack(node("adam", "Adam", micros=40), MAIN, KERAS),
+        with_stack(node("lib", "Lib", micros=30), KERAS),
     ]
-    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), lines_of(nodes))
+    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), line_lookup(nodes))
     assert [(row.name, row.line) for row in rows.rows] == [
         ("Conv2D", "train.py:4"),
         ("Filter", "train.py:4"),
@@ -174,10 +182,10 @@ def test_the_line_of_a_row_is_the_users_innermost_line_or_the_forward_nodes() ->
 
 def test_a_deep_tree_is_walked_without_recursion() -> None:
     nodes = [
-        one._replace(facts=replace(one.facts, inputs=(f"n{at + 1:05}",)))
-        for at, one in enumerate(node(f"n{at:05}", "Mul", micros=1) for at in range(5000))
+        graph_node._replace(facts=replace(graph_node.facts, inputs=(f"n{at + 1:05}",)))
+        for at, graph_node in enumerate(node(f"n{at:05}", "Mul", micros=1) for at in range(5000))
     ]
     rows = tree_rows(
-        graph_view(nodes, ORDER), {}, RowFilter("graph", Limit((), total_of(nodes))), "micros", lines_of(nodes)
+        graph_view(nodes, ORDER), {}, RowFilter("graph", Limit((), total_of(nodes))), "micros", line_lookup(nodes)
     )
     assert [row.depth for row in rows.rows] == list(range(5000))

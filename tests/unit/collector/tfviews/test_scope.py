@@ -24,23 +24,24 @@ def view(**options: object) -> TreeView:
 
 def text(branch: Branch) -> str:
     """Return a tree as text: names, a mark where an entry is not accounted, totals of micros."""
-    below = " ".join(map(text, branch.children))
-    return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + (f"({below})" if below else "")
+    children = " ".join(map(text, branch.children))
+    suffix = f"({children})" if children else ""
+    return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + suffix
 
 
 def test_names_without_a_node_are_scopes_and_count_as_definitions() -> None:
-    found = view()
-    assert text(found.root) == "_TFProfRoot?:15(a:3(a/x:3(a/x/one:1 a/x/two:2)) b:12(b/three:8) c:0)"
-    assert found.root.definitions == 7
-    assert found.root.children[0].nodes == ()
-    assert found.root.children[1].nodes == (NODES[2],)
+    result = view()
+    assert text(result.root) == "_TFProfRoot?:15(a:3(a/x:3(a/x/one:1 a/x/two:2)) b:12(b/three:8) c:0)"
+    assert result.root.definitions == 7
+    assert result.root.children[0].nodes == ()
+    assert result.root.children[1].nodes == (NODES[2],)
 
 
 def test_an_unaccounted_entry_stays_above_accounted_ones_and_its_numbers_count() -> None:
-    found = view(account_type_regexes=("Conv2D",))
-    assert text(found.root) == "_TFProfRoot?:13(a?:1(a/x?:1(a/x/one:1)) b?:12(b/three:8))"
-    assert found.accounted == {"a/x/one", "b/three"}
-    assert (found.nodes, found.kept) == (5, 5)
+    result = view(account_type_regexes=("Conv2D",))
+    assert text(result.root) == "_TFProfRoot?:13(a?:1(a/x?:1(a/x/one:1)) b?:12(b/three:8))"
+    assert result.accounted == {"a/x/one", "b/three"}
+    assert (result.nodes, result.accounted_entries) == (5, 5)
 
 
 def test_scopes_have_their_own_op_type() -> None:
@@ -53,8 +54,8 @@ def test_without_accounted_nodes_only_the_root_is_left() -> None:
 
 
 def test_names_that_start_or_end_with_a_slash_have_a_scope_with_an_empty_name() -> None:
-    odd = [node("/a", "Add", micros=1), node("b//c", "Add", micros=2), node("d/", "Add", micros=4)]
-    root = scope_view(odd, Options()).root
+    odd_nodes = [node("/a", "Add", micros=1), node("b//c", "Add", micros=2), node("d/", "Add", micros=4)]
+    root = scope_view(odd_nodes, Options()).root
     assert text(root) == "_TFProfRoot?:7(:1(/a:1) b:2(b/:2(b//c:2)) d:4(d/:4))"
 
 

@@ -1,34 +1,33 @@
 """The tree of scope, graph and code view: shown entries, order, totals."""
 
-from tfprof.collector.tfviews.nodes import NOTHING, Stats
+from tfprof.collector.tfviews.nodes import NO_STATS, Stats
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.tree import AccountedNode, Branch, TreeView, root_of, tree_view
 
 
-def kept(name: str, *children: AccountedNode, **stats: int) -> AccountedNode:
+def make_entry(name: str, *children: AccountedNode, **stats: int) -> AccountedNode:
     """Return an accounted entry."""
     return AccountedNode(name, Stats(**stats), (), children, accounted=True)
 
 
 def tree() -> AccountedNode:
     """Return a root above a(b(d, e), c), its numbers powers of two."""
-    inner = kept("b", kept("d", micros=8), kept("e", micros=16, bytes=5, params=3, runs=2), micros=2)
-    return root_of([kept("a", inner, kept("c", micros=4), micros=1)])
+    inner = make_entry("b", make_entry("d", micros=8), make_entry("e", micros=16, bytes=5, params=3, runs=2), micros=2)
+    return root_of([make_entry("a", inner, make_entry("c", micros=4), micros=1)])
 
 
 def view(**options: object) -> TreeView:
     """Return the view of that tree."""
-    asked = Options(**{"max_depth": 100, **options})  # type: ignore[arg-type]
-    return tree_view(tree(), asked, nodes=5, accounted=frozenset("abcde"))
+    all_options = Options(**{"max_depth": 100, **options})  # type: ignore[arg-type]
+    return tree_view(tree(), all_options, nodes=5, accounted=frozenset("abcde"))
 
 
 def text(branch: Branch) -> str:
     """Return a tree as text: names, totals of micros, definitions."""
-    below = " ".join(map(text, branch.children))
-    return f"{branch.name.replace('_TFProfRoot', 'root')}:{branch.total.micros}:{branch.definitions}" + (
-        f"({below})" if below else ""
-    )
+    children = " ".join(map(text, branch.children))
+    suffix = f"({children})" if children else ""
+    return f"{branch.name.replace('_TFProfRoot', 'root')}:{branch.total.micros}:{branch.definitions}" + suffix
 
 
 def shown(**options: object) -> str:
@@ -83,11 +82,12 @@ def test_children_are_sorted_by_totals_or_names_or_not_at_all() -> None:
 
 def test_equal_children_are_in_the_order_of_the_selected_version() -> None:
     names = [f"n{at:02}" for at in range(20)]
-    root = root_of([kept(name) for name in names])
-    asked = Options(order_by="micros")
+    root = root_of([make_entry(name) for name in names])
+    all_options = Options(order_by="micros")
     orders = {
         version: [
-            one.name for one in tree_view(root, asked, Parity(version), nodes=0, accounted=frozenset()).root.children
+            child.name
+            for child in tree_view(root, all_options, Parity(version), nodes=0, accounted=frozenset()).root.children
         ]
         for version in ("2.21", "1.15")
     }
@@ -96,27 +96,29 @@ def test_equal_children_are_in_the_order_of_the_selected_version() -> None:
 
 
 def test_sums_wrap_in_64_bits_as_in_the_tf_profiler() -> None:
-    root = root_of([kept("a", bytes=2**63 - 1), kept("b", bytes=1)])
+    root = root_of([make_entry("a", bytes=2**63 - 1), make_entry("b", bytes=1)])
     assert root.total.bytes == -(2**63)
 
 
 def test_a_minimum_of_0_hides_a_negative_total() -> None:
-    root = root_of([kept("a", residual_bytes=-1), kept("b")])
-    names = [one.name for one in tree_view(root, Options(), nodes=2, accounted=frozenset("ab")).root.children]
+    root = root_of([make_entry("a", residual_bytes=-1), make_entry("b")])
+    names = [child.name for child in tree_view(root, Options(), nodes=2, accounted=frozenset("ab")).root.children]
     assert names == ["b"]
 
 
 def test_the_view_counts_the_entries_that_are_not_shown() -> None:
-    found = view(start_name_regexes=("b",), hide_name_regexes=("b",), max_depth=2)
-    assert (found.nodes, found.kept, found.before, found.below, found.hidden, found.shown) == (5, 5, 2, 2, 1, 0)
-    found = view(trim_name_regexes=("b",), min_micros=5)
-    assert (found.kept, found.before, found.below, found.hidden, found.shown) == (5, 0, 2, 1, 2)
+    result = view(start_name_regexes=("b",), hide_name_regexes=("b",), max_depth=2)
+    assert (result.nodes, result.accounted_entries) == (5, 5)
+    assert (result.outside_start, result.cut_off, result.hidden, result.shown) == (2, 2, 1, 0)
+    result = view(trim_name_regexes=("b",), min_micros=5)
+    assert result.accounted_entries == 5
+    assert (result.outside_start, result.cut_off, result.hidden, result.shown) == (0, 2, 1, 2)
 
 
 def test_a_chain_of_a_hundred_thousand_entries_is_walked() -> None:
-    entry = kept("n", micros=1)
+    entry = make_entry("n", micros=1)
     for _ in range(100_000 - 1):
-        entry = kept("n", entry, micros=1)
-    found = tree_view(root_of([entry]), Options(max_depth=10**6), nodes=0, accounted=frozenset())
-    assert found.shown == found.root.total.micros == found.root.definitions == 100_000
-    assert found.root.own == NOTHING
+        entry = make_entry("n", entry, micros=1)
+    result = tree_view(root_of([entry]), Options(max_depth=10**6), nodes=0, accounted=frozenset())
+    assert result.shown == result.root.total.micros == result.root.definitions == 100_000
+    assert result.root.own == NO_STATS

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fakes.made_store import traced, write_job
+from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 
@@ -33,8 +33,8 @@ def write(path: Path) -> Path:
     GPU.
     """
     names = [b"net/weights", b"net/MatMul", b"loss"]
-    first = traced(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])
-    second = traced(GRAPH.SerializeToString(), [run_metadata(names[1:2], device=GPU)])
+    first = trace_tables(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])
+    second = trace_tables(GRAPH.SerializeToString(), [run_metadata(names[1:2], device=GPU)])
     write_job(path, FIRST, first, identity={"name": "train.py", "host": "node7", "pid": 1})
     write_job(path, SECOND_JOB, second, identity={"name": "train.py", "host": "node8", "pid": 2})
     write_job(path, UNTRACED, {}, identity={"name": "idle.py", "host": "node8", "pid": 3})

@@ -1,6 +1,6 @@
 """The server of `fakes/forks.py`: imports modules once, then runs each script in a forked process.
 
-    python forking.py MODULE…
+    python fork_server.py MODULE…
 
 A line of JSON on standard input starts a script: {"script", "arguments", "folder", "errors",
 "environment"}. The script runs in the directory ``folder``, with its standard error in the file
@@ -30,14 +30,14 @@ def read_request():
     return json.loads(line.decode())
 
 
-def prepare(requested):
+def prepare(request):
     """Give this process the arguments, directory, variables and errors file of the script."""
-    with open(requested["errors"], "wb") as errors:
+    with open(request["errors"], "wb") as errors:
         os.dup2(errors.fileno(), 2)
-    os.chdir(requested["folder"])
-    os.environ.update(requested["environment"])
-    sys.argv[:] = [requested["script"]] + requested["arguments"]
-    sys.path[0] = os.path.dirname(requested["script"])
+    os.chdir(request["folder"])
+    os.environ.update(request["environment"])
+    sys.argv[:] = [request["script"]] + request["arguments"]
+    sys.path[0] = os.path.dirname(request["script"])
 
 
 def main():
@@ -48,14 +48,14 @@ def main():
     for name in sys.argv[1:]:
         importlib.import_module(name)
     while True:
-        requested = read_request()
-        if requested is None:
+        request = read_request()
+        if request is None:
             return None
         child = os.fork()
         if not child:
-            prepare(requested)
+            prepare(request)
             print("forked", os.getpid(), flush=True)
-            return requested["script"]
+            return request["script"]
         status = os.waitpid(child, 0)[1]
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
         print("ended", code, flush=True)

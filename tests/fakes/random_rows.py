@@ -86,19 +86,21 @@ def plain_rollup(rows, base_ns, devices=DEVICES, before=()):
         seen[node, device].add(row["trace"])
         if not is_own[device] or canonical[node] == device:
             node_traces[node].add(row["trace"])
-        cells[node, device] += _measured(row, base_ns[row["trace"]])
-    result = [_summed(node, device, seen[node, device], cell) for (node, device), cell in cells.items()]
+        cells[node, device] += _execution_counters(row, base_ns[row["trace"]])
+    result = [_rollup_row(node, device, seen[node, device], cell) for (node, device), cell in cells.items()]
     for node, traces in node_traces.items():
-        result.append({**_summed(node, schema.NONE_ID, traces, []), "canonical": canonical.get(node, schema.NONE_ID)})
+        result.append(
+            {**_rollup_row(node, schema.NONE_ID, traces, []), "canonical": canonical.get(node, schema.NONE_ID)}
+        )
     return sorted(result, key=lambda row: (row["node"], row["device"]))
 
 
-def listed(folder):
+def sorted_names(folder):
     """Return the names in ``folder``, sorted."""
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def _measured(row, base_ns):
+def _execution_counters(row, base_ns):
     start = base_ns + row.get("start_ns", 0)
     end = start + row.get("op_start_ns", 0) + row["op_end_ns"]
     if start // 1000 + row.get("start_us_fix", 0) <= 0:
@@ -116,7 +118,7 @@ def _measured(row, base_ns):
     ]
 
 
-def _summed(node, device, traces, runs):
+def _rollup_row(node, device, traces, runs):
     sums = ("requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
     return {
         "node": node,
