@@ -44,7 +44,7 @@ def file_name(outfile: str, step: int) -> str:
     return f"{outfile}_{step}"
 
 
-def written(path: str) -> str:
+def file_message(path: str) -> str:
     """Return the TF profiler's message about a written file."""
     hint = "Open a Chrome browser, enter URL chrome://tracing and load the timeline file."
     return f"\n{_LINE}\nTimeline file is written to {path}.\n{hint}\n{_LINE}"

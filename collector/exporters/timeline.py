@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import RefusedOutputError
-from ..export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
+from ..export.timeline import LONG, WARNING, file_message, file_name, graph_timeline, scope_timeline
 from ..query.engine import Answer, QueryEngine
 from ..query.step_entries import by_step, persistent_bytes, step_traces
 from ..tfviews.output_option import File
@@ -45,4 +45,4 @@ def _step_timelines(engine: QueryEngine, answer: Answer) -> Iterator[File]:
 
 def _timeline(outfile: str, step: int, data: bytes, messages: list[str]) -> File:
     path = file_name(outfile, step)
-    return File(path, data, [*messages, written(path)], [WARNING] if len(data) > LONG else [])
+    return File(path, data, [*messages, file_message(path)], [WARNING] if len(data) > LONG else [])

@@ -13,7 +13,7 @@ from ..decoders.columns import from_rows
 from ..errors import TfprofError
 from ..proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
 from ..tfviews.tensors import SIZES, STRING, Tensor
-from .checksum import crc32c, masked
+from .checksum import crc32c, masked_crc
 from .files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
 from .sstable import DamagedTableError, entries
 from .stacks import ImportedRows
@@ -125,13 +125,13 @@ def _checksum(dtype: int, number: int, data: bytes) -> int:
     In a tensor of strings, the bytes that encode the lengths do not count, but the lengths do.
     """
     if dtype != STRING:
-        return masked(crc32c(data))
+        return masked_crc(crc32c(data))
     crc = at = 0
     with contextlib.suppress(ValueError, OverflowError):  # then the checksum of the rest is wrong
         for _ in range(number):
             length, at = varint(data, at)
             crc = crc32c(length.to_bytes(4 if length <= _SHORT else 8, "little"), crc)
-    return masked(crc32c(memoryview(data)[at:], crc))
+    return masked_crc(crc32c(memoryview(data)[at:], crc))
 
 
 def _plain(found: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:

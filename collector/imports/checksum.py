@@ -33,7 +33,7 @@ def bytewise(data: bytes | memoryview, crc: int = 0) -> int:
     return crc ^ _WORD
 
 
-def masked(crc: int) -> int:
+def masked_crc(crc: int) -> int:
     """Return ``crc`` as it is stored."""
     return ((crc >> 15 | crc << 17) + _MASK) & _WORD
 

@@ -59,7 +59,7 @@ def is_text(data: bytes) -> bool:
     return not _CONTROL.search(data[:_BEGINNING_BYTES])
 
 
-def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
+def parse(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
     """Return the message of ``kind`` in ``data``, trying ``forms`` in order.
 
     BadFileError if ``data`` parses in none of them.

@@ -14,7 +14,7 @@ from ..flops.attributes import OUTPUT_SHAPES, SHAPE, attributes
 from ..proto.tensorflow_pb2 import RunMetadata
 from ..proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
 from ..store.devices import GPU, host_device
-from .files import BadFileError, NotRepresentableError, has_unknown_fields, parsed, text_of
+from .files import BadFileError, NotRepresentableError, has_unknown_fields, parse, text_of
 from .graph import nodes
 from .split_entries import executions
 from .stacks import ImportedRows, Stacks
@@ -32,7 +32,7 @@ class ProfileFile:
 
     def __init__(self, data: bytes, path: str) -> None:
         self._path = path
-        self._message = parsed(data, ProfileProto, path)
+        self._message = parse(data, ProfileProto, path)
         self._nodes: dict[int, ProfileNode] = dict(sorted(self._message.nodes.items()))
         self._check()
 

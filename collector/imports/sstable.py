@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from ...formats.pb_wire import varint
-from .checksum import crc32c, masked
+from .checksum import crc32c, masked_crc
 
 _MAGIC: Final = 0xDB4775248B80FB57
 _FOOTER: Final = 48
@@ -51,7 +51,7 @@ def _content(data: bytes, offset: int, size: int) -> bytes:
     if end + _TRAILER > len(data):
         raise DamagedTableError("a block lies beyond the end of the file")
     block = memoryview(data)[offset:end]
-    if masked(crc32c(data[end : end + 1], crc32c(block))) != _NUMBER.unpack_from(data, end + 1)[0]:
+    if masked_crc(crc32c(data[end : end + 1], crc32c(block))) != _NUMBER.unpack_from(data, end + 1)[0]:
         raise DamagedTableError("the checksum of a block is wrong")
     kind = data[end]
     if kind not in {_PLAIN, _SNAPPY}:

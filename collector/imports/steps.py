@@ -17,7 +17,7 @@ from ..proto.tensorflow_pb2 import RunMetadata
 from ..store.columns import as_table
 from ..store.schema import DEVICE, NODE
 from ..tfviews.nodes import is_node
-from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parsed
+from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parse
 
 ImportedTables = dict[str, pa.Table]
 
@@ -48,7 +48,7 @@ def step(number: int, data: bytes, path: str) -> ImportedStep | None:
 
     BadFileError if ``data`` is not a valid RunMetadata.
     """
-    message = parsed(data, RunMetadata, path, (BINARY, TEXT))
+    message = parse(data, RunMetadata, path, (BINARY, TEXT))
     if not message.ByteSize() or _is_something_else(message):
         raise BadFileError(f"{path} is not a valid RunMetadata: it has none of its fields")
     return ImportedStep(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None

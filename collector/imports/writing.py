@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..store.catalog import IMPORTED
-from ..store.job_import import staged
+from ..store.job_import import new_job_writer
 from ..store.protocols import JobWriter
 from .stacks import ImportedRows
 from .steps import ImportedStep, StepTables, extent
@@ -51,7 +51,7 @@ def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[I
     ``on_step`` is called before each step is written. After any exception, no part of the job is
     left in the store.
     """
-    with staged(store, host) as writer:
+    with new_job_writer(store, host) as writer:
         for rows in source.known:
             _append(writer, rows)
         for first in range(0, source.graph.num_rows, _GRAPH_ROWS):

@@ -5,7 +5,7 @@ from typing import Final
 
 from ..text import clean
 from ..tfviews.options import Options
-from ..tfviews.primary import primary
+from ..tfviews.primary import primary_counter
 from ..tfviews.rows import Row, VisibleRows
 from ..tfviews.tensors import Values, no_value
 from . import heading
@@ -40,7 +40,7 @@ def lines(
 
     ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
-    context = CellContext(max(1, subject.traces), rows.whole, primary(options))
+    context = CellContext(max(1, subject.traces), rows.whole, primary_counter(options))
     shown = [one for one in columns(subject.view, options) if one.is_informative(rows.rows)]
     once = () if "select" in options.given else shown  # a selected column stays a column
     same = {one.name: text for one in once if (text := _same(one, rows.rows, context)) is not None}
@@ -78,7 +78,7 @@ def left_out(view: str, options: Options, rows: VisibleRows) -> str:
 
     The text is empty if all entries have a row.
     """
-    number = primary(options)
+    number = primary_counter(options)
     what = "that took no time" if number.endswith("micros") else "without any"
     parts = []
     if rows.nothing:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tfprof.collector.export.timeline import file_name, graph_timeline, scope_timeline, written
+from tfprof.collector.export.timeline import file_message, file_name, graph_timeline, scope_timeline
 from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import NOTHING, Node, NodeFacts, Stats
@@ -171,7 +171,7 @@ def test_megabytes_have_the_digits_that_tensorflow_writes(size: int, new: str, o
 
 def test_file_names_contain_the_step_and_are_printed() -> None:
     assert file_name("out/t", -1) == "out/t_-1"
-    assert "Timeline file is written to out/t_3.\nOpen a Chrome browser" in written("out/t_3")
+    assert "Timeline file is written to out/t_3.\nOpen a Chrome browser" in file_message("out/t_3")
 
 
 def test_nodes_without_entries_are_not_drawn() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.imports.checkpoint import Checkpoint, Skipped, values
-from tfprof.collector.imports.checksum import crc32c, masked
+from tfprof.collector.imports.checksum import crc32c, masked_crc
 from tfprof.collector.imports.files import BadFileError
 from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
 from tfprof.collector.tfviews.tensors import FLOAT, INT64, STRING, Tensor
@@ -24,7 +24,7 @@ def entry(
 ) -> bytes:
     crc = crc32c(SHARDS[shard][at : at + size]) if crc is None else crc
     message = BundleEntryProto(
-        dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked(crc)
+        dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked_crc(crc)
     )
     for dim in shape:
         message.shape.dim.add(size=dim)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from tfprof.collector.imports import checksum
-from tfprof.collector.imports.checksum import bytewise, crc32c, masked
+from tfprof.collector.imports.checksum import bytewise, crc32c, masked_crc
 
 #: From RFC 3720, appendix B.4.
 KNOWN = [
@@ -33,4 +33,4 @@ def test_both_implementations_agree_on_every_length_and_alignment() -> None:
 
 def test_the_mask_is_that_of_leveldb() -> None:
     crc = crc32c(b"foo")
-    assert masked(crc) == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32 != crc
+    assert masked_crc(crc) == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32 != crc

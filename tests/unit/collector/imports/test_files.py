@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.imports import files
-from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, contents, is_text, parsed
+from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, contents, is_text, parse
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef
 
 
 def refused(data: bytes, *forms: str) -> str:
     with pytest.raises(BadFileError) as caught:
-        parsed(data, GraphDef, "g.pb", forms)
+        parse(data, GraphDef, "g.pb", forms)
     return str(caught.value)
 
 
@@ -55,7 +55,7 @@ def test_messages_are_read_as_binary_and_as_text() -> None:
     assert is_text(text)
     assert not is_text(graph.SerializeToString())
     for forms in ((BINARY, TEXT), (TEXT, BINARY)):
-        assert parsed(text, GraphDef, "g", forms) == parsed(graph.SerializeToString(), GraphDef, "g", forms) == graph
+        assert parse(text, GraphDef, "g", forms) == parse(graph.SerializeToString(), GraphDef, "g", forms) == graph
 
 
 @pytest.mark.parametrize(

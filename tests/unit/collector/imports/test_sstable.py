@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from tfprof.collector.imports.checksum import crc32c, masked
+from tfprof.collector.imports.checksum import crc32c, masked_crc
 from tfprof.collector.imports.sstable import DamagedTableError, entries, unpacked
 
 PAIRS = [(f"layer_{number // 10}/v{number}".encode(), bytes([number % 256]) * (number % 7)) for number in range(200)]
@@ -54,7 +54,7 @@ def table(
         content = changed(literal(content) if kind == 1 else content)
         handle = varint(len(data)) + varint(len(content))
         content += bytes([kind])
-        data += content + masked(crc32c(content)).to_bytes(4, "little")
+        data += content + masked_crc(crc32c(content)).to_bytes(4, "little")
         return handle
 
     for at in range(0, len(pairs), block_pairs):
