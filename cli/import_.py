@@ -81,7 +81,7 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Imp
         notes.append(
             f"{len(ignored)} tensors of {path} have no node in the graph, for example {ignored[0]}, and are left out"
         )
-    return values(checkpoint, names, lambda missing: notes.append(f"no value of {missing.name}: {missing.why}"))
+    return values(checkpoint, names, lambda skipped: notes.append(f"no value of {skipped.name}: {skipped.reason}"))
 
 
 @click.command("import", cls=TfprofCommand)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tfprof.collector.errors import TfprofError
-from tfprof.collector.imports.checkpoint import Checkpoint, Skipped, values
+from tfprof.collector.imports.checkpoint import Checkpoint, SkippedTensor, values
 from tfprof.collector.imports.checksum import crc32c, masked_crc
 from tfprof.collector.imports.files import BadFileError
 from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
@@ -20,11 +20,11 @@ STRINGS = crc32c((0).to_bytes(4, "little") + (1).to_bytes(4, "little") + DATA[2:
 
 
 def entry(
-    dtype: int, *shape: int, at: int = 0, size: int = 0, shard: int = 0, slices: int = 0, crc: int | None = None
+    dtype: int, *shape: int, offset: int = 0, size: int = 0, shard: int = 0, slices: int = 0, crc: int | None = None
 ) -> bytes:
-    crc = crc32c(SHARDS[shard][at : at + size]) if crc is None else crc
+    crc = crc32c(SHARDS[shard][offset : offset + size]) if crc is None else crc
     message = BundleEntryProto(
-        dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked_crc(crc)
+        dtype=dtype, offset=offset, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked_crc(crc)
     )
     for dim in shape:
         message.shape.dim.add(size=dim)
@@ -42,7 +42,7 @@ def write(folder: Path, header: BundleHeaderProto | None = None, **entries: byte
 
 
 def test_a_tensor_lies_where_the_index_says(tmp_path: Path) -> None:
-    prefix = write(tmp_path, a=entry(FLOAT, 1, 2, at=4, size=8), b=entry(INT64, at=8, size=8, shard=1))
+    prefix = write(tmp_path, a=entry(FLOAT, 1, 2, offset=4, size=8), b=entry(INT64, offset=8, size=8, shard=1))
     for path in (prefix, prefix + ".index"):
         checkpoint = Checkpoint(path)
         assert checkpoint.names == ["a", "b"]
@@ -59,16 +59,16 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         s=entry(STRING, 2, size=8, crc=STRINGS),
         x=entry(FLOAT, 4, size=16),
     )
-    skipped: list[Skipped] = []
+    skipped: list[SkippedTensor] = []
     first, *rest = values(Checkpoint(prefix), {"a", "h", "p", "s", "other"}, skipped.append)
     types = [(row["name"], row["types"]) for row in first["op_log"].to_pylist()]
     assert types == [(name, ["_checkpoint_variables"]) for name in ("a", "h", "p", "s")]
-    rows = [row for one in rest for row in one["tensors"].to_pylist()]
+    rows = [row for tables in rest for row in tables["tensors"].to_pylist()]
     assert [(row["name"], row["dtype"], row["shape"], len(row["data"])) for row in rows] == [
         ("a", FLOAT, [4], 16),
         ("s", STRING, [2], 8),
     ]
-    assert [one.name for one in skipped] == ["h", "p"]
+    assert [tensor.name for tensor in skipped] == ["h", "p"]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         (entry(FLOAT, 4, size=12), "has 12 bytes for (4,)"),
         (entry(FLOAT, -1, size=4), "has 4 bytes for (-1,)"),
         (entry(STRING, 9, size=8), "has 8 bytes for (9,)"),
-        (entry(FLOAT, 4, at=8, size=16), "is incomplete"),
-        (entry(STRING, 2, at=8, size=16), "is incomplete"),
+        (entry(FLOAT, 4, offset=8, size=16), "is incomplete"),
+        (entry(STRING, 2, offset=8, size=16), "is incomplete"),
         (entry(FLOAT, 4, size=16, crc=5), "the checksum of 'a' is wrong"),
         (entry(STRING, 2, size=8, crc=STRINGS ^ 1), "the checksum of 'a' is wrong"),
         (entry(STRING, 2, size=8), "the checksum of 'a' is wrong"),
