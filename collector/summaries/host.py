@@ -72,8 +72,8 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 def _rates(times: Sequence[int], totals: Sequence[float], maximum: float = inf) -> tuple[float, ...]:
     """Return the growth of ``totals`` per second in each interval between two ``times`` (ns).
 
-    An amount above ``maximum`` per second is moved to earlier intervals; what fits into none is
-    left out. Growth can exceed ``maximum``: CPU time is counted in ticks and read just after the
+    Growth above ``maximum`` per second is moved to earlier intervals; what fits into none is left
+    out. Growth can exceed ``maximum``: CPU time is counted in ticks and read just after the
     clock, and a process that is found late adds all its time at once. A decrease counts as 0.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
