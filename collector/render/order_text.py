@@ -18,15 +18,15 @@ def lines(job: OrderTarget, order: Order, answer: OrderAnswer, ops: OrderOps | N
 
     ``ops``: the ops of the traced steps, known after the end of ``order``; None for no table.
     """
-    who = clean(f"{job.id} {job.info.name}".rstrip())
+    title = clean(f"{job.id} {job.info.name}".rstrip())
     if answer.state == orders.REFUSED:
-        yield f"{who}: not obeyed: {clean(answer.text)} [{clean(answer.slug)}]"
+        yield f"{title}: not obeyed: {clean(answer.text)} [{clean(answer.slug)}]"
     elif answer.state == orders.OBEYED:
-        yield f"{who}: {order}, from {answer.kind} step {count(answer.step)} on"
+        yield f"{title}: {order}, from {answer.kind} step {count(answer.step)} on"
     else:
-        yield f"{who}: ended after {count(answer.traced)} traced {'step' if answer.traced == 1 else 'steps'}"
+        yield f"{title}: ended after {count(answer.traced)} traced {'step' if answer.traced == 1 else 'steps'}"
     if ops is not None:
-        yield f"{who}: {_steps(ops)}"
+        yield f"{title}: {_steps(ops)}"
         yield from ops_table(ops.ops, width)
 
 

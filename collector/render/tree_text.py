@@ -12,7 +12,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
 from ..tfviews.tensors import Values, no_value
 from ..tfviews.tree import Branch, TreeView
-from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
+from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explanation, legend, notice
 from .shapes import shape_text
 
 #: Text in place of the own number of an entry that is not accounted.
@@ -65,7 +65,7 @@ def _occurrence(branch: Branch) -> Iterator[str]:
 
 def _input_shapes(branch: Branch) -> Iterator[str]:
     shapes = (shape for node in branch.nodes for shape in node.facts.input_shapes)
-    yield "|".join(f"{at}:{shape_text(shape)}" for at, shape in enumerate(shapes))
+    yield "|".join(f"{position}:{shape_text(shape)}" for position, shape in enumerate(shapes))
 
 
 def _devices_of_call(branch: Branch) -> Iterator[str]:
@@ -140,6 +140,6 @@ def lines(
     shown = columns(select, _ORDERS.get(name, TREE_ORDER))
     if missing_stream:
         yield from notice(parity)
-    yield from explained(name, select)
+    yield from explanation(name, select)
     yield legend(shown, _LEGENDS.get(name, TREE_LEGENDS))
     yield from rows(view.root, shown, CELLS[name], values)
