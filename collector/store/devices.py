@@ -20,7 +20,7 @@ GPU, STREAMS = 1, 2
 
 
 class Devices:
-    """The devices of a job by id; an id without a name is not canonical and is its own device."""
+    """The devices of a job by id; an id without a name is a separate device, and not canonical."""
 
     def __init__(self, names: pa.Table) -> None:
         """Read the rows of kind DEVICE in ``names`` (schema.NAMES)."""

@@ -39,18 +39,18 @@ class LogState:
         state = cls(dict(snapshot.info.acked), devices=device_rows(snapshot.sealed("names")))
         for contents in snapshot.unsealed_logs:
             for name in JOB_TABLES:
-                state.count(name, contents.table(name))
+                state.count_rows(name, contents.table(name))
             for append in contents.appends:
-                state.done(append.about, append.last)
+                state.count_append(append.about, append.last)
         return state
 
     def add(self, tables: Mapping[str, Rows], about: int, last: int) -> None:
-        """Count an append."""
+        """Count an append and its rows."""
         for name, rows in tables.items():
-            self.count(name, rows)
-        self.done(about, last)
+            self.count_rows(name, rows)
+        self.count_append(about, last)
 
-    def count(self, name: str, rows: Rows) -> None:
+    def count_rows(self, name: str, rows: Rows) -> None:
         """Count ``rows`` of table ``name``."""
         if not rows.num_rows:
             return
@@ -58,7 +58,7 @@ class LogState:
         if name == "names":
             self.devices = pa.concat_tables([self.devices, device_rows(as_table(rows))])
 
-    def done(self, about: int, last: int) -> None:
+    def count_append(self, about: int, last: int) -> None:
         """Count an append, and set the last number of wire type ``about``."""
         self.appends += 1
         if about:
@@ -116,7 +116,7 @@ def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
 
 
 def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> int:
-    """Write ops, rollup and total of the generation; return the number of the generation."""
+    """Write ops, rollup and total of the next generation; return its number."""
     generation = info.sealed + 1
     total = _total(folder, info)
     traces, devices = contents.table("traces"), Devices(state.devices)
