@@ -25,8 +25,8 @@ def test_known_values(function: Callable[[bytes], int]) -> None:
 def test_both_implementations_agree_on_every_length_and_alignment() -> None:
     data = memoryview(random.Random(1).randbytes(300))
     for size in (*range(40), 255, 280):
-        for at in range(9):
-            part = data[at : at + size]
+        for offset in range(9):
+            part = data[offset : offset + size]
             assert crc32c(part) == bytewise(part)
             assert crc32c(part[size // 3 :], crc32c(part[: size // 3])) == crc32c(part)
 
