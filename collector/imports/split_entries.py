@@ -59,7 +59,7 @@ def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, A
     _check(entry)
     canonical_pairs = entry.pairs.get(entry.canonical_device, [])
     for number, (pair, memory) in enumerate(zip(canonical_pairs, entry.exec.memory_execs, strict=True)):
-        yield entry.canonical_device, _with_memory(entry, pair, memory, first=not number)
+        yield entry.canonical_device, _with_memory(entry, pair, memory, is_first=not number)
     for device, pairs in entry.pairs.items():
         if device != entry.canonical_device:
             yield from ((device, entry.stats(*pair)) for pair in pairs)
@@ -107,7 +107,7 @@ def _check(entry: _Entry) -> None:
             raise entry.refusal(reason)
 
 
-def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) -> Any:
+def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, is_first: bool) -> Any:
     start, duration = pair
     memory_duration = signed(memory.memory_micros - start)
     if memory_duration != duration and (memory_duration, duration) != (0, 1):
@@ -129,7 +129,7 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
         "live_bytes": signed(memory.residual_bytes - persistent),
         "allocator_bytes_in_use": memory.allocator_bytes_in_use,
     }
-    records = entry.exec.allocations if first else ()
+    records = entry.exec.allocations if is_first else ()
     if records or any(sizes.values()):
         on_gpu = bool(records) or memory.allocator_bytes_in_use > 0
         allocator = stats.memory.add(allocator_name=_GPU_ALLOCATOR if on_gpu else _CPU_ALLOCATOR, **sizes)

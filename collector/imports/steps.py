@@ -175,16 +175,16 @@ class Coverage:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._known = set(names)
-        self._covered: set[str] = set()
+        self._names = set(names)
+        self._executed: set[str] = set()
 
     def add(self, message: Any) -> float:
         """Add the nodes in the RunMetadata ``message``; return the share of nodes that have run."""
         for device in message.step_stats.dev_stats:
-            for node in device.node_stats:
-                name = node_name(node)
-                if name in self._known:
-                    self._covered.add(name)
+            for stats in device.node_stats:
+                name = node_name(stats)
+                if name in self._names:
+                    self._executed.add(name)
                 elif is_node(name):
-                    self._known.add(name)
-        return len(self._covered) / (len(self._known) + 1e-10)
+                    self._names.add(name)
+        return len(self._executed) / (len(self._names) + 1e-10)

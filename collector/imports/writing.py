@@ -54,8 +54,8 @@ def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[I
     with new_job_writer(store, host) as writer:
         for rows in source.node_rows:
             _append(writer, rows)
-        for first in range(0, source.graph.num_rows, _GRAPH_ROWS):
-            _append(writer, {"graph_nodes": pa.Table.from_batches([source.graph.slice(first, _GRAPH_ROWS)])})
+        for start in range(0, source.graph.num_rows, _GRAPH_ROWS):
+            _append(writer, {"graph_nodes": pa.Table.from_batches([source.graph.slice(start, _GRAPH_ROWS)])})
         tables = StepTables()
         span: tuple[int, int] | None = None
         steps = 0

@@ -16,7 +16,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _whole(value: float | None) -> str:
+def _integer(value: float | None) -> str:
     return "-" if value is None else f"{value:.0f}"
 
 
@@ -25,8 +25,8 @@ _UNITS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
     ("_bytes_per_s", "", numbers.rate),
     ("_bytes", "", numbers.size),
     ("_cores", " cores", numbers.cores),
-    ("processes", "processes", _whole),
-    ("threads", "threads", _whole),
+    ("processes", "processes", _integer),
+    ("threads", "threads", _integer),
     ("load_1m", "load", _number),
 )
 

@@ -25,12 +25,12 @@ def _share(part: int, whole: int) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
-def _counter(name: str, form: Callable[[int], str]) -> Callable[[OpTypeEntry, OpView], str]:
+def _counter(name: str, format_value: Callable[[int], str]) -> Callable[[OpTypeEntry, OpView], str]:
     def cell(entry: OpTypeEntry, view: OpView) -> str:
         own, running, whole = (getattr(stats, name) for stats in (entry.own, entry.running, view.total))
         decisive = own if name in SIZES else running
         shares = (_share(running, whole), _share(own, whole)) if decisive > 0 else (0.0, 0.0)
-        return f"{form(own)} ({shares[0]:.2f}%, {shares[1]:.2f}%)".rjust(30)
+        return f"{format_value(own)} ({shares[0]:.2f}%, {shares[1]:.2f}%)".rjust(30)
 
     return cell
 

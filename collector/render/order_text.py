@@ -35,11 +35,11 @@ def _steps(ops: OrderOps) -> str:
 
 
 def document(
-    job: OrderTarget, answer: OrderAnswer, before: Mapping[str, Any] | None, ops: OrderOps | None
+    job: OrderTarget, answer: OrderAnswer, previous_document: Mapping[str, Any] | None, ops: OrderOps | None
 ) -> dict[str, Any]:
     """Return the JSON object of ``job`` after ``answer``.
 
-    ``before`` is the object after the previous answer, None for the first one.
+    ``previous_document``: the object after the previous answer, None for the first answer.
     """
     info = job.info
     values: dict[str, Any] = {
@@ -51,7 +51,7 @@ def document(
     values |= {"obeyed": answer.state != orders.REFUSED, "slug": answer.slug or None, "text": answer.text or None}
     if answer.state == orders.ENDED:
         values |= {"traced": answer.traced, "ops": None if ops is None else _ops(ops)}
-        return {**(before or {"kind": None, "step": None}), **values}
+        return {**(previous_document or {"kind": None, "step": None}), **values}
     return {**values, "kind": answer.kind or None, "step": answer.step or None}
 
 

@@ -182,12 +182,12 @@ def _text(
     return shown
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _comma_list(texts: Iterable[str]) -> str:
     return ",".join(sorted(set(texts)))
 
 
 def _devices(row: Row) -> str:
-    return _listed(short_device(device) for node in row.nodes if node.stats.runs for device in node.devices)
+    return _comma_list(short_device(device) for node in row.nodes if node.stats.runs for device in node.devices)
 
 
 def _input_shapes(row: Row) -> str:
@@ -223,7 +223,7 @@ _TEXTS: Final[dict[str, Callable[[str], ShownColumn]]] = {
         "types",
         3,
         12,
-        lambda row: _listed(type_ for node in row.nodes for type_ in (node.op, *node.facts.types)),
+        lambda row: _comma_list(type_ for node in row.nodes for type_ in (node.op, *node.facts.types)),
     ),
     "device": _text("device", "device", _DROP_PRIORITIES["device"], 0, _devices),
     "input_shapes": _text("input_shapes", "input shapes", 2, 12, _input_shapes),

@@ -55,7 +55,11 @@ def _first_failure(status: Mapping[str, Any]) -> str:
 
 def _quarantined(status: Mapping[str, Any]) -> str:
     jobs = status.get("quarantined")
-    return "; ".join(f"job {uid}: {clean(str(why))}" for uid, why in jobs.items()) if isinstance(jobs, Mapping) else ""
+    return (
+        "; ".join(f"job {uid}: {clean(str(reason))}" for uid, reason in jobs.items())
+        if isinstance(jobs, Mapping)
+        else ""
+    )
 
 
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:

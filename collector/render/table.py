@@ -50,20 +50,22 @@ def _min_width(natural: int, column: Column, *, keep_preferred: bool) -> int:
     return min(natural, max(column.min_width, column.preferred_width if keep_preferred else 0) or natural)
 
 
-def _chosen(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
+def _shown_indexes(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
     """Return the indexes of the columns that are shown.
 
     Columns are dropped until the others fit, those with the highest ``drop_priority`` first.
     """
-    chosen = list(range(len(columns)))
-    while chosen:
-        last = max(chosen, key=lambda index: columns[index].drop_priority)
+    indexes = list(range(len(columns)))
+    while indexes:
+        last = max(indexes, key=lambda index: columns[index].drop_priority)
         priority = columns[last].drop_priority
-        min_widths = [_min_width(widths[index], columns[index], keep_preferred=priority > 1) + _GAP for index in chosen]
+        min_widths = [
+            _min_width(widths[index], columns[index], keep_preferred=priority > 1) + _GAP for index in indexes
+        ]
         if not priority or sum(min_widths) - _GAP <= width:
             break
-        chosen.remove(last)
-    return chosen
+        indexes.remove(last)
+    return indexes
 
 
 def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
@@ -86,9 +88,9 @@ def render(
     lines = [titles, *cells] if any(titles) else cells
     widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
     if width is not None:
-        chosen = _chosen(widths, columns, width - len(indent))
-        columns, widths = [columns[index] for index in chosen], [widths[index] for index in chosen]
-        lines = [[line[index] for index in chosen] for line in lines]
+        indexes = _shown_indexes(widths, columns, width - len(indent))
+        columns, widths = [columns[index] for index in indexes], [widths[index] for index in indexes]
+        lines = [[line[index] for index in indexes] for line in lines]
         widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
     shown = [shortened_distinctly([line[index] for line in lines], width) for index, width in enumerate(widths)]
     return [indent + _line(line, widths, columns) for line in zip(*shown, strict=True)]

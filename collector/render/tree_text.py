@@ -27,11 +27,11 @@ def pair(branch: Branch, own: str, total: str) -> str:
     return f"{own if branch.accounted else UNCOUNTED}/{total}"
 
 
-def counter(name: str, form: Callable[[int], str], unit: str = "") -> Cell:
+def counter(name: str, format_value: Callable[[int], str], unit: str = "") -> Cell:
     """Return the cell of one of the counters of Stats."""
 
     def cell(branch: Branch) -> Iterator[str]:
-        yield pair(branch, form(getattr(branch.own, name)), form(getattr(branch.total, name))) + unit
+        yield pair(branch, format_value(getattr(branch.own, name)), format_value(getattr(branch.total, name))) + unit
 
     return cell
 
@@ -116,15 +116,15 @@ def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: Values 
 
     A variable's value in ``values`` follows its row.
     """
-    ahead = [(root, "")]
-    while ahead:
-        branch, indent = ahead.pop()
+    pending = [(root, "")]
+    while pending:
+        branch, indent = pending.pop()
         texts = (text for column in shown for text in cells[column](branch))
         yield indent + clean(f"{branch.name} ({', '.join(texts)})")
         value = values(branch.name)
         if value is not None:
             yield from map(clean, value.text().removesuffix("\n").split("\n"))
-        ahead.extend((child, indent + "  ") for child in reversed(branch.children))
+        pending.extend((child, indent + "  ") for child in reversed(branch.children))
 
 
 def lines(

@@ -95,7 +95,7 @@ def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> Jo
     return sealed
 
 
-def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
+def tidy(folder: Path, old_info: JobInfo, new_info: JobInfo, log: Path) -> None:
     """Remove the log and the superseded segments once the new record is durable.
 
     Errors are ignored: leftovers are removed when the job is next opened.
@@ -103,16 +103,16 @@ def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
     with contextlib.suppress(OSError):
         durable.sync_folder(folder)
         log.unlink()
-        for name, number in _superseded(before, after):
+        for name, number in _superseded(old_info, new_info):
             (folder / segment.file_name(name, number)).unlink()
 
 
-def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
+def _superseded(old_info: JobInfo, new_info: JobInfo) -> Iterator[tuple[str, int]]:
     """Yield table and generation of the superseded segments."""
-    if before.total not in (after.total, -1):
-        yield segment.TOTAL_NAME, before.total
-    for name, numbers in before.parts.items():
-        yield from ((name, number) for number in numbers if number not in after.parts[name])
+    if old_info.total not in (new_info.total, -1):
+        yield segment.TOTAL_NAME, old_info.total
+    for name, numbers in old_info.parts.items():
+        yield from ((name, number) for number in numbers if number not in new_info.parts[name])
 
 
 def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> int:

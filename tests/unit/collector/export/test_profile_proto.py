@@ -167,5 +167,5 @@ def test_output_bytes_of_a_live_job_belong_to_the_first_allocated_output(tmp_pat
     (entry,) = nodes_by_name(profile_proto(LocalStore(tmp_path / "s").job("last")))[b"x"].execs.values()
     (memory,) = entry.memory_execs
     assert memory.output_bytes == 164
-    assert {slot: one.bytes for slot, one in memory.output_memory.items()} == {2: 164}
+    assert {slot: output.bytes for slot, output in memory.output_memory.items()} == {2: 164}
     assert list(differences(tmp_path / "s", "last")) == []

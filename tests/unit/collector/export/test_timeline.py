@@ -41,7 +41,7 @@ def entry(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
     return Entry(device, min(starts, default=0), 0, len(pairs), accelerator, cpu)
 
 
-def drawn(nodes: Mapping[Node, Entry], options: Options = WHOLE, **persistent_bytes: int) -> bytes:
+def draw(nodes: Mapping[Node, Entry], options: Options = WHOLE, **persistent_bytes: int) -> bytes:
     """Return the timeline of a step with these nodes."""
     ordered = sorted(nodes, key=lambda node: node.name)
     return graph_timeline(
@@ -80,7 +80,7 @@ def test_an_empty_tree_is_a_root_without_time() -> None:
 
 def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
     top, below = node("b", GPU, ("a",)), node("a", CPU)
-    data = drawn({top: entry(GPU, (10, 5), kernels=((20, 9),)), below: entry(CPU, (1, 3))})
+    data = draw({top: entry(GPU, (10, 5), kernels=((20, 9),)), below: entry(CPU, (1, 3))})
     names = [event["args"]["name"] for event in events(data, "M")][:3]
     assert names == [
         f"Op execution threads: {STREAM}",
@@ -91,30 +91,34 @@ def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
 
 
 def test_of_several_bars_with_one_start_only_the_first_is_drawn() -> None:
-    data = drawn({node("a"): entry(CPU, (10, 1), (10, 4)), node("b"): entry(CPU, (10, 50), (11, 2))})
+    data = draw({node("a"): entry(CPU, (10, 1), (10, 4)), node("b"): entry(CPU, (10, 50), (11, 2))})
     assert bars(data) == [("a", 0, 0, 10, 1), ("b", 0, 0, 11, 2)]
 
 
 def test_overlapping_bars_are_in_separate_lanes() -> None:
     pairs = ((1, 10), (5, 10), (7, 1), (11, 2), (13, 1), (15, 1))
-    data = drawn({node("a"): entry(CPU, *pairs)})
+    data = draw({node("a"): entry(CPU, *pairs)})
     assert [(start, lane) for _, _, lane, start, _ in bars(data)] == [(1, 0), (11, 0), (13, 0), (15, 0), (5, 1), (7, 2)]
 
 
 @pytest.mark.parametrize("entry", [Entry(CPU), Entry("", 5, 0, 0, {STREAM: [(5, 1)]}, {})])
 def test_entries_without_a_start_or_a_device_are_not_drawn(entry: Entry) -> None:
-    assert drawn({node("a"): entry}) == b'{"traceEvents":[]}\n'
+    assert draw({node("a"): entry}) == b'{"traceEvents":[]}\n'
 
 
 def test_hidden_nodes_are_not_drawn() -> None:
     nodes = {node("a", inputs=("b",)): entry(CPU, (1, 1)), node("b"): entry(CPU, (5, 1))}
-    assert [bar[0] for bar in bars(drawn(nodes, Options(max_depth=2)))] == ["a"]
+    assert [bar[0] for bar in bars(draw(nodes, Options(max_depth=2)))] == ["a"]
 
 
 def test_arrows_lead_from_one_device_to_another() -> None:
-    source, target, same = node("s", GPU), node("t", CPU, ("s", "s", "u", "?")), node("u", CPU)
-    data = drawn(
-        {source: entry(GPU, (1, 5), (7, 2), kernels=((3, 1),)), target: entry(CPU, (9, 1)), same: entry(CPU, (2, 1))}
+    source, target, same_device = node("s", GPU), node("t", CPU, ("s", "s", "u", "?")), node("u", CPU)
+    data = draw(
+        {
+            source: entry(GPU, (1, 5), (7, 2), kernels=((3, 1),)),
+            target: entry(CPU, (9, 1)),
+            same_device: entry(CPU, (2, 1)),
+        }
     )
     arrows = [(event["name"], event["id"], event["ts"]) for event in events(data, "s")]
     assert arrows == [("s_flow", 1, 6), ("s_flow", 2, 6), ("s_flow", 3, 9), ("s_flow", 4, 9)]
@@ -123,9 +127,9 @@ def test_arrows_lead_from_one_device_to_another() -> None:
 
 def test_no_arrow_starts_at_an_unaccounted_or_undrawn_node() -> None:
     nodes = {node("s", GPU): entry(GPU, (1, 5)), node("t", CPU, ("s",)): entry(CPU, (9, 1))}
-    assert len(events(drawn(nodes), "s")) == 1
-    assert not events(drawn(nodes, Options(max_depth=10000, account_type_regexes=("t",))), "s")
-    assert not events(drawn(nodes, Options(max_depth=2)), "s")
+    assert len(events(draw(nodes), "s")) == 1
+    assert not events(draw(nodes, Options(max_depth=10000, account_type_regexes=("t",))), "s")
+    assert not events(draw(nodes, Options(max_depth=2)), "s")
 
 
 def entry_with_memory(device: str, start: int, in_use: int) -> Entry:

@@ -33,8 +33,8 @@ def entry(
 
 def write(folder: Path, header: BundleHeaderProto | None = None, **entries: bytes) -> str:
     """Write a checkpoint of two files of 16 bytes."""
-    head = header or BundleHeaderProto(num_shards=2)
-    pairs = [(b"", head.SerializeToString()), *((name.encode(), data) for name, data in sorted(entries.items()))]
+    header = header or BundleHeaderProto(num_shards=2)
+    pairs = [(b"", header.SerializeToString()), *((name.encode(), data) for name, data in sorted(entries.items()))]
     (folder / "model.index").write_bytes(table(pairs))
     for shard in range(2):
         (folder / f"model.data-0000{shard}-of-00002").write_bytes(SHARDS[shard])
@@ -60,10 +60,10 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         x=entry(FLOAT, 4, size=16),
     )
     skipped: list[SkippedTensor] = []
-    first, *rest = values(Checkpoint(prefix), {"a", "h", "p", "s", "other"}, skipped.append)
-    types = [(row["name"], row["types"]) for row in first["op_log"].to_pylist()]
+    type_rows, *tensor_rows = values(Checkpoint(prefix), {"a", "h", "p", "s", "other"}, skipped.append)
+    types = [(row["name"], row["types"]) for row in type_rows["op_log"].to_pylist()]
     assert types == [(name, ["_checkpoint_variables"]) for name in ("a", "h", "p", "s")]
-    rows = [row for tables in rest for row in tables["tensors"].to_pylist()]
+    rows = [row for tables in tensor_rows for row in tables["tensors"].to_pylist()]
     assert [(row["name"], row["dtype"], row["shape"], len(row["data"])) for row in rows] == [
         ("a", FLOAT, [4], 16),
         ("s", STRING, [2], 8),

@@ -126,15 +126,15 @@ def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
 
 def test_inputs_and_attributes_of_nodes_are_rebuilt() -> None:
     message = profile()
-    last = message.nodes[1]
-    last.inputs.clear()
-    last.inputs[0], last.inputs[2] = 0, 1
-    last.src_output_index[0] = 2
-    last.src_output_index[1] = 0
-    last.attrs["T"] = b"\x30\x01"
-    last.shape.extend([2, -1])
-    last.output_shapes[0].int64_values.extend([])
-    last.output_shapes[1].int64_values.extend([4])
+    second_node = message.nodes[1]
+    second_node.inputs.clear()
+    second_node.inputs[0], second_node.inputs[2] = 0, 1
+    second_node.src_output_index[0] = 2
+    second_node.src_output_index[1] = 0
+    second_node.attrs["T"] = b"\x30\x01"
+    second_node.shape.extend([2, -1])
+    second_node.output_shapes[0].int64_values.extend([])
+    second_node.output_shapes[1].int64_values.extend([4])
     rows = ProfileFile(message.SerializeToString(), "p").graph().to_pylist()
     node = NodeDef.FromString(rows[1]["node_def"])
     assert list(node.input) == ["a:2", "", "b"]
