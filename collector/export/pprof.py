@@ -16,7 +16,7 @@ _US: Final = "microseconds"
 _BYTES: Final = "bytes"
 _COUNT: Final = "count"
 _LABEL: Final = "graph node:"
-#: Functions and locations are sorted by their line as an unsigned number of 64 bits.
+#: Functions and locations are sorted with their lines as unsigned numbers of 64 bits.
 _UINT64_SIZE: Final = 1 << 64
 
 

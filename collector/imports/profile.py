@@ -20,7 +20,7 @@ from .split_entries import executions
 from .stacks import ImportedRows, Stacks
 from .steps import ImportedStep
 
-#: Limit for positions of inputs and outputs; a higher position means that the file is damaged.
+#: Limit for positions of inputs and outputs; a profile that exceeds it is refused.
 POSITIONS_MAX: Final = 1 << 16
 
 
@@ -42,7 +42,7 @@ class ProfileFile:
         return nodes(plain.SerializeToString(), self._path)
 
     def op_log(self) -> ImportedRows:
-        """Return the facts about the nodes that the graph lacks, as rows by table."""
+        """Return the types, operations and stacks of the nodes, as rows by table."""
         stacks = Stacks(self._message.id_to_string, self._path)
         rows: list[tuple[Any, ...]] = []
         for node in self._nodes.values():

@@ -54,7 +54,7 @@ def columns(select: frozenset[str], order: Sequence[str] = OP_ORDER) -> list[str
 
 
 def notice(parity: Parity = DEFAULT) -> Iterator[str]:
-    """Yield the TF profiler's notice above a view if an accelerator has no recorded stream."""
+    """Yield the TF profiler's notice that an accelerator has no recorded stream."""
     yield from ("", "", "Found accelerator operation but misses accelerator stream stats!", "")
     yield "It's likely a gpu tracing issue rather than tf-profiler issue."
     yield f"If you found your operation missing accelerator time, {parity.contact}"

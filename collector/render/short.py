@@ -37,7 +37,7 @@ def shortened_distinctly(texts: Sequence[str], width: int) -> list[str]:
 def _name_and_indent(text: str, width: int) -> tuple[str, int]:
     """Return the name in ``text``, and the number of leading blanks that are kept."""
     name = text.lstrip(" ")
-    return name, min(len(text) - len(name), max(0, width - max(width // 2, min(len(name), width // 2))))
+    return name, min(len(text) - len(name), max(0, width - width // 2))
 
 
 def _shortened_start(text: str, width: int) -> str:

@@ -93,7 +93,7 @@ _CELLS: Final[dict[str, Cell]] = {
     "occurrence": _occurrence,
     "input_shapes": _input_shapes,
 }
-#: By view.
+#: Cells of the columns, by view.
 CELLS: Final[dict[str, dict[str, Cell]]] = {
     "scope": {**_CELLS, "op_types": _op_types(SCOPE_TYPE)},
     "graph": {**_CELLS, "op_types": _op_types("_TFGraphParent")},

@@ -114,7 +114,7 @@ def _traces_sql(traces: Sequence[int]) -> str:
 def _bits_sql(column: str, numbers: Iterable[int], highest: int) -> str:
     """Return the SQL condition that ``column`` is one of ``numbers``.
 
-    ``highest``: the maximum of both; a higher value in ``column`` may match by mistake.
+    ``highest``: the maximum of ``column`` and ``numbers``; a higher value may match by mistake.
     """
     size = 1 << highest.bit_length()
     bits = bytearray(b"0" * size)

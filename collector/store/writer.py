@@ -68,7 +68,7 @@ class LocalJobWriter:
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
         """Store rows by table, and ``last`` as the last number of wire type ``about``.
 
-        Either everything is stored, or nothing. When it returns, the rows survive the death of this
+        Either everything is stored, or nothing. After the call, the rows survive the death of this
         process and may be acked. StoreError ``store-full`` or ``store-unwritable``: nothing is
         stored, and the append can be retried. StoreError ``store-removed``: every further append
         fails, too.
@@ -291,9 +291,9 @@ class LocalStoreWriter:
     def trim_hosts(self) -> None:
         """Remove the samples of hosts that no stored job needs.
 
-        If this collector stores the samples of a host, those from earlier than a minute before the
-        host's first stored job are removed. Of any other host, all samples are removed if no job of
-        the host is stored.
+        For a host whose samples this collector stores, remove those from earlier than a minute
+        before its first stored job. For any other host, remove all samples if no job of the host is
+        stored.
         """
         starts = retention.first_starts(self.path)
         if starts is None:

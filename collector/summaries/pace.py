@@ -16,8 +16,8 @@ from .steps import UNUSUAL, flagged
 PART_NS: Final = 5 * SECOND_NS
 #: Maximum number of parts that are kept; only parts with steps count.
 _PARTS_MAX: Final = 120
-#: Number of latest parts that make the current step time, and minimum number of earlier parts that
-#: make a usual one.
+#: Number of latest parts that determine the current step time, and minimum number of earlier parts
+#: that determine a usual step time.
 _CURRENT_PARTS: Final = 3
 _USUAL_PARTS_MIN: Final = 3
 #: Maximum number of parts in one value of a trend.
