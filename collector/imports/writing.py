@@ -85,7 +85,7 @@ def _append(writer: JobWriter, tables: Mapping[str, pa.Table | pa.RecordBatch]) 
 
 
 def _union(span: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the span from the first start to the last end; ``other`` is ignored if it is (0, 0)."""
+    """Return the span from the first start to the last end; ``other`` is ignored if it is empty."""
     if not any(other):
         return span
     return other if span is None else (min(span[0], other[0]), max(span[1], other[1]))

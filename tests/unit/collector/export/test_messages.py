@@ -34,12 +34,12 @@ DESCRIPTIVE = {"name", "devices", "input_shapes"}
 
 
 def totals(*counts: dict[str, object]) -> dict[str, object]:
-    """Return the fields of totals for these own fields."""
+    """Return the `total_` fields of an entry that covers entries with these own fields."""
     return {f"total_{name}": value for fields in counts for name, value in fields.items() if name not in DESCRIPTIVE}
 
 
 def plain(message: object) -> dict[str, object]:
-    """Return a message as a dict, its numbers as numbers."""
+    """Return a message as a dict, with numbers in place of their JSON texts."""
 
     def numbers(value: object) -> object:
         if isinstance(value, dict):

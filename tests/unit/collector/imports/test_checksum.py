@@ -17,7 +17,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize("function", [crc32c, bytewise])
-def test_known_values(function: Callable[[bytes], int]) -> None:
+def test_checksums_of_known_data_are_right(function: Callable[[bytes], int]) -> None:
     assert [function(data) for data, _ in KNOWN] == [crc for _, crc in KNOWN]
 
 

@@ -126,7 +126,7 @@ def test_each_changed_bit_of_a_block_is_detected(kind: int) -> None:
             list(entries(bytes(data)))
 
 
-def test_damaged_tables_with_right_checksums_are_refused_or_read_to_an_end() -> None:
+def test_damaged_tables_with_valid_checksums_are_refused_or_read_to_the_end() -> None:
     chance, refusals = random.Random(4), 0
 
     def changed(content: bytes) -> bytes:
