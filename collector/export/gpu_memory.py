@@ -34,7 +34,7 @@ class GpuMemory:
 
     def __init__(self) -> None:
         self._in_use: dict[int, int] = {}  # bytes by time (µs)
-        self._changes: dict[str, dict[int, int]] = {}  # by node: allocated bytes by time, freed ones are negative
+        self._changes: dict[str, dict[int, int]] = {}  # by node: bytes allocated by time, negative if freed
 
     def add(self, node: str, entry: Entry, persistent: int) -> None:
         """Add the allocations of ``node``; ``persistent``: bytes that it keeps across steps."""
@@ -75,7 +75,7 @@ class GpuMemory:
 def _point(time_us: int, in_use: int, sizes: dict[str, int]) -> Point:
     """Return a point with its largest holders.
 
-    A holder is skipped if it holds more of the bytes in use than the holders before it leave.
+    A holder is skipped if its bytes and those of the listed holders would exceed the bytes in use.
     """
     largest = sorted(
         (MemoryHolder(size, node) for node, size in sizes.items() if size > 0),
