@@ -306,19 +306,18 @@ class OpenJobs:
         for job in self.open.values():
             job.drop()
 
-    def hand_over_counters(self, jobs_max: int) -> None:
-        """Pass new counters of at most ``jobs_max`` jobs to the store, the longest waiting first.
+    def hand_over_counters(self, at_most: int) -> None:
+        """Pass new counters of at most ``at_most`` jobs to the store, the longest waiting first.
 
         The store replaces one file per job. The more jobs there are, the less often a job's file is
         replaced.
         """
-        jobs = 0
         for uid in list(self.open):
-            if jobs >= jobs_max:
+            if at_most <= 0:
                 return
             if self.open[uid].hand_over_counters():
                 self.open[uid] = self.open.pop(uid)
-                jobs += 1
+                at_most -= 1
 
     def _open(self, head: Head, body: memoryview) -> list[Head]:
         identity = document(body)

@@ -14,7 +14,7 @@ from ..tfviews.nodes import NOTHING, Node, Stats, total_of
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
-from ..tfviews.primary import primary_counter
+from ..tfviews.primary import primary
 from ..tfviews.rows import Limit, RowFilter, Times, VisibleRows, lines_of, op_rows, tree_rows, with_rest
 from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
 from .required_facts import STACKS
@@ -59,7 +59,7 @@ def _ordered(options: Options) -> Options:
     given = options.given
     return replace(
         options,
-        order_by=options.order_by if "order_by" in given else primary_counter(options),
+        order_by=options.order_by if "order_by" in given else primary(options),
         max_depth=options.max_depth if "max_depth" in given else _UNLIMITED,
     )
 
@@ -93,6 +93,6 @@ def _limit(options: Options, whole: Stats) -> Limit:
     """
     if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
         return Limit((), whole)
-    names = {"runs" if name == "occurrence" else name for name in {*options.select, primary_counter(options)}}
+    names = {"runs" if name == "occurrence" else name for name in {*options.select, primary(options)}}
     counters = tuple(at for at, name in enumerate(Stats._fields) if name in names)
     return Limit(counters, whole)

@@ -11,7 +11,7 @@ from ..numbers import count, duration, percent, quantity, range_of, size
 from ..summaries.top import short_device
 from ..tfviews.nodes import Stats
 from ..tfviews.options import Options
-from ..tfviews.primary import primary_counter
+from ..tfviews.primary import primary
 from ..tfviews.rows import Row
 from .shapes import shape_text
 from .table import Column
@@ -66,7 +66,7 @@ class ShownColumn(NamedTuple):
 
 def columns(name: str, options: Options) -> list[ShownColumn]:
     """Return the selected columns of the view ``name``; the entry's name comes first."""
-    first = primary_counter(options)
+    first = primary(options)
     wanted = options.select | {first} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
     numbers = [column for column in (first, *_PER_STEP, "params") if column in wanted]
     shown = [_name(name)]

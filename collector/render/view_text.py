@@ -5,7 +5,7 @@ from typing import Final
 
 from ..text import clean
 from ..tfviews.options import Options
-from ..tfviews.primary import primary_counter
+from ..tfviews.primary import primary
 from ..tfviews.rows import Row, VisibleRows
 from ..tfviews.tensors import Values, no_value
 from . import heading
@@ -40,7 +40,7 @@ def lines(
 
     ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
-    context = CellContext(max(1, subject.traces), rows.whole, primary_counter(options))
+    context = CellContext(max(1, subject.traces), rows.whole, primary(options))
     shown = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
     once = () if "select" in options.given else shown  # a selected column stays a column
     common_texts = {column.name: text for column in once if (text := _common(column, rows.rows, context)) is not None}
@@ -78,7 +78,7 @@ def left_out(view: str, options: Options, rows: VisibleRows) -> str:
 
     The text is empty if all entries have a row.
     """
-    number = primary_counter(options)
+    number = primary(options)
     what = "that took no time" if number.endswith("micros") else "without any"
     parts = []
     if rows.nothing:

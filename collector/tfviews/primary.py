@@ -18,7 +18,7 @@ PER_STEP: Final = (
 NUMBERS: Final = (*PER_STEP, "params")
 
 
-def primary_counter(options: Options) -> str:
+def primary(options: Options) -> str:
     """Return the counter in ``-order_by``, else the first selected one, else the time."""
     if "order_by" in options.given and options.order_by in NUMBERS:
         return options.order_by

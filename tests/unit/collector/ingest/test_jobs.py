@@ -276,11 +276,11 @@ def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
         ingest.say(wire.COUNTERS, uid=uid, traced=1)
     seen = []
     for _ in range(2):
-        ingest.jobs.hand_over_counters(jobs_max=1)
+        ingest.jobs.hand_over_counters(at_most=1)
         seen.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
     assert seen == [[UID], [UID, 2]]
     ingest.say(wire.COUNTERS, 2, uid=UID, traced=2)
-    ingest.jobs.hand_over_counters(jobs_max=5)
+    ingest.jobs.hand_over_counters(at_most=5)
     assert ingest.store.job(UID).info.counters == {"traced": 2}
 
 
