@@ -9,7 +9,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.imports import steps as run_metadata
-from ..collector.imports.files import BINARY, TEXT, contents, parsed
+from ..collector.imports.files import BINARY, TEXT, contents, parse
 from ..collector.imports.graph import graph
 from ..collector.imports.op_log import op_log
 from ..collector.imports.profile import ProfileFile
@@ -66,7 +66,7 @@ def _listed(paths: str | None) -> list[str]:
 
 
 def _op_log(path: str, names: Collection[str], notes: list[str]) -> ImportedRows:
-    log = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
+    log = op_log(parse(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
     if log.ignored:
         notes.append(f"{log.ignored} entries of {path} have no node in the graph and are left out")
     return log.rows
@@ -81,7 +81,7 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Imp
         notes.append(
             f"{len(ignored)} tensors of {path} have no node in the graph, for example {ignored[0]}, and are left out"
         )
-    return values(checkpoint, names, lambda missing: notes.append(f"no value of {missing.name}: {missing.why}"))
+    return values(checkpoint, names, lambda skipped: notes.append(f"no value of {skipped.name}: {skipped.reason}"))
 
 
 @click.command("import", cls=TfprofCommand)

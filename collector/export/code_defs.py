@@ -1,4 +1,4 @@
-"""Python stacks in the TF profiler's format: frames refer to texts by number in one table."""
+"""Python stacks in the TF profiler's format: frames refer to the texts of one table by number."""
 
 from typing import Any, Final
 
@@ -13,40 +13,40 @@ _LINE_MAX: Final = (1 << 31) - 1
 
 
 class CodeDefs:
-    """The stacks of one job, and their table of texts, numbered by first use.
+    """The stacks of one job, and the table of their texts, numbered in the order of first use.
 
     ``literal``: an empty text and line 0 were recorded as such; otherwise they mean unknown.
     """
 
     def __init__(self, *, literal: bool = False) -> None:
         self._literal = literal
-        self._ids = {NONE: 0}
-        self._codes: dict[tuple[Frame, ...], Any] = {}
+        self._text_ids = {NONE: 0}
+        self._code_defs: dict[tuple[Frame, ...], Any] = {}
 
-    def code(self, stack: tuple[Frame, ...]) -> Any:
+    def code_def(self, stack: tuple[Frame, ...]) -> Any:
         """Return the CodeDef of ``stack``."""
-        known = self._codes.get(stack)
-        if known is None:
-            known = self._codes[stack] = CodeDef()
+        code_def = self._code_defs.get(stack)
+        if code_def is None:
+            code_def = self._code_defs[stack] = CodeDef()
             for frame in stack:
-                known.traces.add(
-                    file_id=self._id(frame.file),
+                code_def.traces.add(
+                    file_id=self._text_id(frame.file),
                     lineno=self._line(frame.line),
-                    function_id=self._id(frame.function),
+                    function_id=self._text_id(frame.function),
                     func_start_line=self._line(frame.start_line),
-                    line_id=self._id(frame.text),
+                    line_id=self._text_id(frame.text),
                 )
-        return known
+        return code_def
 
-    def put(self, table: Any) -> None:
-        """Copy the texts to ``table``, a map of a message; nothing if there was no stack."""
-        if self._codes:
-            for text, number in self._ids.items():
+    def fill_table(self, table: Any) -> None:
+        """Copy the texts to ``table``, a map of a message, if there was any stack."""
+        if self._code_defs:
+            for text, number in self._text_ids.items():
                 table[number] = text
 
     def _line(self, number: int) -> int:
-        within = min(max(number, -_LINE_MAX), _LINE_MAX)
-        return within if within or self._literal else -1
+        clamped = min(max(number, -_LINE_MAX), _LINE_MAX)
+        return clamped if clamped or self._literal else -1
 
-    def _id(self, text: str) -> int:
-        return self._ids.setdefault(octets(text), len(self._ids)) if text or self._literal else 0
+    def _text_id(self, text: str) -> int:
+        return self._text_ids.setdefault(octets(text), len(self._text_ids)) if text or self._literal else 0

@@ -8,7 +8,7 @@ from typing import Final
 
 from ..errors import TfprofError
 
-_EVERYONE: Final = 0o666
+_NEW_MODE: Final = 0o666
 #: Beginnings of paths that name an open file of a process.
 _OPEN_FILES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 
@@ -16,7 +16,7 @@ _OPEN_FILES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
     """Write ``data``, whole or in pieces, to ``path``.
 
-    A file is replaced atomically. A device, a pipe or an open file of the process is written into.
+    Write into a device, a pipe or an open file of the process; replace any other file atomically.
     TfprofError ``io`` on failure.
     """
     pieces = (data,) if isinstance(data, bytes) else data
@@ -28,16 +28,16 @@ def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
         else:
             _replace(target, pieces)
     except (OSError, ValueError) as error:  # ValueError: the name has a character that is not allowed
-        why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise TfprofError(f"cannot write {os.fspath(path)}: {why}", slug="io") from None
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise TfprofError(f"cannot write {os.fspath(path)}: {reason}", slug="io") from None
 
 
-def _is_special(given: str, target: Path) -> bool:
-    """Return whether to write into the file instead of replacing it.
+def _is_special(path: str, target: Path) -> bool:
+    """Return whether ``path`` is a device, a pipe or an open file of the process.
 
-    That is so for a device, a pipe, and an open file of the process.
+    ``target``: the file to which ``path`` leads.
     """
-    return given.startswith(_OPEN_FILES) or (target.exists() and not target.is_file())
+    return path.startswith(_OPEN_FILES) or (target.exists() and not target.is_file())
 
 
 def _replace(target: Path, pieces: Iterable[bytes]) -> None:
@@ -59,4 +59,4 @@ def _mode(target: Path) -> int:
     except FileNotFoundError:
         mask = os.umask(0)
         os.umask(mask)
-        return _EVERYONE & ~mask
+        return _NEW_MODE & ~mask

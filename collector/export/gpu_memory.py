@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry
 
-#: Maximum nodes listed for a point.
-LISTED: Final = 10
+#: Maximum number of holders of a point.
+HOLDERS_MAX: Final = 10
 #: Minimum distance of two points in µs.
 _DISTANCE_MIN_US: Final = 100
 
@@ -21,28 +21,28 @@ class MemoryHolder(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Bytes in use at a moment (µs), the largest holders, and the rest."""
+    """Bytes in use at a moment (µs), their largest holders, and the bytes of all others."""
 
-    at: int
+    time_us: int
     bytes: int
     holders: list[MemoryHolder]
-    rest: int
+    other_bytes: int
 
 
 class GpuMemory:
-    """The memory of one GPU over a step."""
+    """The memory of one GPU during a step."""
 
     def __init__(self) -> None:
-        self._in_use: dict[int, int] = {}
-        self._held: dict[str, dict[int, int]] = {}
+        self._in_use: dict[int, int] = {}  # bytes by time (µs)
+        self._changes: dict[str, dict[int, int]] = {}  # by node: bytes allocated by time, negative if freed
 
     def add(self, node: str, entry: Entry, persistent: int) -> None:
         """Add the allocations of ``node``; ``persistent``: bytes that it keeps across steps."""
-        held: dict[int, int] = defaultdict(int)
-        held[0] = persistent
-        for at, size in entry.allocations:
-            held[at] += size
-        self._held[node] = held
+        changes: dict[int, int] = defaultdict(int)
+        changes[0] = persistent
+        for time_us, size in entry.allocations:
+            changes[time_us] += size
+        self._changes[node] = changes
         self._in_use.update({record.micros: record.in_use for record in entry.memory if record.micros > 0})
 
     @property
@@ -51,37 +51,42 @@ class GpuMemory:
         return max(self._in_use.values(), default=0)
 
     def points(self) -> Iterator[Point]:
-        """Yield points in order, with a minimum distance."""
+        """Yield points in order of time, at least _DISTANCE_MIN_US apart."""
         changes = sorted(
-            ((at, node, change) for node, held in self._held.items() for at, change in held.items()), reverse=True
+            (
+                (time_us, node, change)
+                for node, node_changes in self._changes.items()
+                for time_us, change in node_changes.items()
+            ),
+            reverse=True,
         )
         sizes: dict[str, int] = defaultdict(int)
-        last = 0
-        for at, in_use in sorted(self._in_use.items()):
-            if at - last < _DISTANCE_MIN_US:
+        last_us = 0
+        for time_us, in_use in sorted(self._in_use.items()):
+            if time_us - last_us < _DISTANCE_MIN_US:
                 continue
-            last = at
-            while changes and changes[-1][0] < at:
+            last_us = time_us
+            while changes and changes[-1][0] < time_us:
                 _, node, change = changes.pop()
                 sizes[node] += change
-            yield _point(at, in_use, sizes)
+            yield _point(time_us, in_use, sizes)
 
 
-def _point(at: int, in_use: int, sizes: dict[str, int]) -> Point:
+def _point(time_us: int, in_use: int, sizes: dict[str, int]) -> Point:
     """Return a point with its largest holders.
 
-    A holder of more bytes than are left of the bytes in use is skipped.
+    A holder is skipped if its bytes and those of the listed holders would exceed the bytes in use.
     """
     largest = sorted(
         (MemoryHolder(size, node) for node, size in sizes.items() if size > 0),
         key=lambda holder: (-holder.bytes, octets(holder.node)),
     )
     listed: list[MemoryHolder] = []
-    rest = in_use
+    other_bytes = in_use
     for holder in largest:
-        if len(listed) == LISTED:
+        if len(listed) == HOLDERS_MAX:
             break
-        if holder.bytes <= rest:
+        if holder.bytes <= other_bytes:
             listed.append(holder)
-            rest -= holder.bytes
-    return Point(at, in_use, listed, rest)
+            other_bytes -= holder.bytes
+    return Point(time_us, in_use, listed, other_bytes)

@@ -11,7 +11,8 @@ from ..tfviews.op import ROOT, OpView
 from ..tfviews.tensors import DOUBLE, FLOAT, STRING, Tensor, ValueLookup, no_value
 from ..tfviews.tree import Branch, TreeView
 
-#: Fields of both messages, with their counters; each has a `total_` field too.
+#: Counter by field of GraphNodeProto and MultiGraphNodeProto. Each field has a counterpart for the
+#: total, whose name begins with `total_`.
 FIELDS: Final = {
     "exec_micros": "micros",
     "accelerator_exec_micros": "accelerator_micros",
@@ -23,18 +24,18 @@ FIELDS: Final = {
     "parameters": "params",
     "float_ops": "float_ops",
 }
-_RUNS: Final = {**FIELDS, "run_count": "runs"}
+_GRAPH_NODE_FIELDS: Final = {**FIELDS, "run_count": "runs"}
 
 
-def whole(text: str) -> str:
-    """Return ``text`` as valid UTF-8; other bytes are replaced.
+def valid_utf8(text: str) -> str:
+    """Return ``text`` as valid UTF-8; invalid bytes are replaced.
 
-    A truncated name may end with such bytes, the first half of a character.
+    A truncated name may end with invalid bytes, the first half of a character.
     """
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _fields(stats: Stats, fields: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
+def _counter_fields(stats: Stats, fields: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
     return {prefix + field: getattr(stats, counter) for field, counter in fields.items()}
 
 
@@ -55,22 +56,26 @@ def _describe(message: Any, nodes: Iterable[Node]) -> None:
 
 def graph_node(node: Node) -> Any:
     """Return a GraphNodeProto of a single node; its totals are its own numbers."""
-    numbers: dict[str, Any] = _fields(node.stats, _RUNS) | _fields(node.stats, _RUNS, "total_")
-    message = GraphNodeProto(name=whole(node.name), total_definition_count=1, **numbers)
+    numbers: dict[str, Any] = _counter_fields(node.stats, _GRAPH_NODE_FIELDS) | _counter_fields(
+        node.stats, _GRAPH_NODE_FIELDS, "total_"
+    )
+    message = GraphNodeProto(name=valid_utf8(node.name), total_definition_count=1, **numbers)
     _describe(message, [node])
     return message
 
 
-def _branch(branch: Branch) -> dict[str, Any]:
-    numbers = _fields(branch.own, _RUNS) | _fields(branch.total, _RUNS, "total_")
-    return {"name": whole(branch.name), "total_definition_count": branch.definitions, **numbers}
+def _branch_fields(branch: Branch) -> dict[str, Any]:
+    numbers = _counter_fields(branch.own, _GRAPH_NODE_FIELDS) | _counter_fields(
+        branch.total, _GRAPH_NODE_FIELDS, "total_"
+    )
+    return {"name": valid_utf8(branch.name), "total_definition_count": branch.definitions, **numbers}
 
 
 def tensor_message(tensor: Tensor) -> Any:
     """Return a TFProfTensorProto."""
     message = TFProfTensorProto(dtype=tensor.dtype)
-    kind = "str" if tensor.dtype == STRING else "double" if tensor.dtype in (FLOAT, DOUBLE) else "int64"
-    getattr(message, f"value_{kind}").extend(tensor.values())
+    suffix = "str" if tensor.dtype == STRING else "double" if tensor.dtype in (FLOAT, DOUBLE) else "int64"
+    getattr(message, f"value_{suffix}").extend(tensor.values())
     return message
 
 
@@ -79,31 +84,35 @@ def tree_message(view: TreeView, values: ValueLookup = no_value) -> Any:
 
     ``values`` looks up the value of a variable.
     """
-    root = GraphNodeProto(**_branch(view.root))
-    ahead = [(view.root, root)]
-    while ahead:
-        branch, message = ahead.pop()
+    root = GraphNodeProto(**_branch_fields(view.root))
+    pending = [(view.root, root)]
+    while pending:
+        branch, message = pending.pop()
         _describe(message, branch.nodes)
         value = values(branch.name)
         if value is not None:
             message.tensor_value.CopyFrom(tensor_message(value))
-        ahead.extend((child, message.children.add(**_branch(child))) for child in branch.children)
+        pending.extend((child, message.children.add(**_branch_fields(child))) for child in branch.children)
     return root
 
 
 def code_message(view: TreeView) -> Any:
     """Return the code view as a MultiGraphNodeProto, with callees as children."""
-    root = MultiGraphNodeProto(**_call(view.root))
-    ahead = [(view.root, root)]
-    while ahead:
-        branch, message = ahead.pop()
+    root = MultiGraphNodeProto(**_call_fields(view.root))
+    pending = [(view.root, root)]
+    while pending:
+        branch, message = pending.pop()
         message.graph_nodes.extend(map(graph_node, branch.nodes))
-        ahead.extend((child, message.children.add(**_call(child))) for child in branch.children)
+        pending.extend((child, message.children.add(**_call_fields(child))) for child in branch.children)
     return root
 
 
-def _call(branch: Branch) -> dict[str, Any]:
-    return {"name": whole(branch.name), **_fields(branch.own, FIELDS), **_fields(branch.total, FIELDS, "total_")}
+def _call_fields(branch: Branch) -> dict[str, Any]:
+    return {
+        "name": valid_utf8(branch.name),
+        **_counter_fields(branch.own, FIELDS),
+        **_counter_fields(branch.total, FIELDS, "total_"),
+    }
 
 
 def op_message(view: OpView) -> Any:
@@ -111,10 +120,10 @@ def op_message(view: OpView) -> Any:
 
     It is a chain: each entry is the child of the entry before it.
     """
-    root = message = MultiGraphNodeProto(name=ROOT, **_fields(view.total, FIELDS, "total_"))
+    root = message = MultiGraphNodeProto(name=ROOT, **_counter_fields(view.total, FIELDS, "total_"))
     for entry in view.entries:
-        numbers = _fields(entry.own, FIELDS) | _fields(entry.running, FIELDS, "total_")
-        message = message.children.add(name=whole(entry.name), **numbers)
+        numbers = _counter_fields(entry.own, FIELDS) | _counter_fields(entry.running, FIELDS, "total_")
+        message = message.children.add(name=valid_utf8(entry.name), **numbers)
         message.graph_nodes.extend(map(graph_node, entry.nodes))
     return root
 
@@ -123,5 +132,5 @@ def advice_message(advice: Iterable[Advice]) -> Any:
     """Return an AdviceProto, including checkers without findings."""
     message = AdviceProto()
     for checker, reports in advice:
-        message.checkers[checker.name].reports.extend(whole(report.text) for report in reports)
+        message.checkers[checker.name].reports.extend(valid_utf8(report.text) for report in reports)
     return message

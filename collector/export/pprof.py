@@ -16,7 +16,8 @@ _US: Final = "microseconds"
 _BYTES: Final = "bytes"
 _COUNT: Final = "count"
 _LABEL: Final = "graph node:"
-_WRAP: Final = 1 << 64
+#: Functions and locations are sorted with their lines as unsigned numbers of 64 bits.
+_UINT64_SIZE: Final = 1 << 64
 
 
 class Value(NamedTuple):
@@ -44,7 +45,7 @@ _Chain = tuple[int, Any] | None
 
 
 class _Tables:
-    """The strings, functions, locations and samples so far.
+    """The strings, functions, locations and samples of a profile.
 
     Strings, functions and locations are numbered in the order of their first use.
     """
@@ -62,16 +63,17 @@ class _Tables:
 
     def location(self, caller: CallSite, called: CallSite) -> int:
         """Return the location number of the line in ``caller`` that calls ``called``."""
-        at, to = _frame(caller), _frame(called)
-        function = octets(to.function + GRADIENT if called.gradient else to.function)
-        key = octets(at.file), function, at.line % _WRAP
+        calling_frame, frame = _frame(caller), _frame(called)
+        function = octets(frame.function + GRADIENT if called.gradient else frame.function)
+        key = octets(calling_frame.file), function, calling_frame.line % _UINT64_SIZE
         if key not in self.locations:
             self.locations[key] = location = Location(id=len(self.locations) + 1)
-            location.line.add(line=at.line, function_id=self._function(to.file, function, to.start_line))
+            function_id = self._function(frame.file, function, frame.start_line)
+            location.line.add(line=calling_frame.line, function_id=function_id)
         return int(self.locations[key].id)
 
     def _function(self, file: str, name: bytes, start_line: int) -> int:
-        key = octets(file), name, start_line % _WRAP
+        key = octets(file), name, start_line % _UINT64_SIZE
         if key not in self.functions:
             number = len(self.functions) + 1
             base = basename(file)
@@ -98,31 +100,31 @@ def _frame(site: CallSite) -> Frame:
     return site.frame
 
 
-def _made(branch: Branch) -> Iterator[Node]:
-    """Yield the picked nodes of the innermost calls below a shown call, or of the call itself.
+def _created_nodes(branch: Branch) -> Iterator[Node]:
+    """Yield the accounted nodes of the innermost calls below a shown call, or of the call itself.
 
     The innermost calls may be hidden.
     """
-    ahead: list[Any] = [branch.entry]
-    while ahead:
-        call: Call = ahead.pop()
+    pending: list[Any] = [branch.entry]
+    while pending:
+        call: Call = pending.pop()
         if not call.site.callees:
             yield from call.nodes
-        ahead.extend(reversed(call.children))
+        pending.extend(reversed(call.children))
 
 
-def _walk(root: Branch, tables: _Tables) -> None:
+def _add_samples(root: Branch, tables: _Tables) -> None:
     chain: _Chain = None
-    ahead: list[tuple[Branch, CallSite | None, _Chain]] = [(child, None, chain) for child in reversed(root.children)]
-    while ahead:
-        branch, caller, chain = ahead.pop()
+    pending: list[tuple[Branch, CallSite | None, _Chain]] = [(child, None, chain) for child in reversed(root.children)]
+    while pending:
+        branch, caller, chain = pending.pop()
         call: Any = branch.entry
         if caller is not None:
             chain = tables.location(caller, call.site), chain
         if not branch.children:
-            for node in _made(branch):
+            for node in _created_nodes(branch):
                 tables.sample(node, chain)
-        ahead.extend((child, call.site, chain) for child in reversed(branch.children))
+        pending.extend((child, call.site, chain) for child in reversed(branch.children))
 
 
 def message(view: TreeView, select: frozenset[str]) -> Any:
@@ -133,7 +135,7 @@ def message(view: TreeView, select: frozenset[str]) -> Any:
     if word not in VALUES:
         raise UsageError(f"pprof doesn't support -select={word} (one of {' '.join(VALUES)})")
     tables, value = _Tables(word), VALUES[word]
-    _walk(view.root, tables)
+    _add_samples(view.root, tables)
     profile = Profile()
     for kind, unit in ((_COUNT, _COUNT), (word, value.unit)):
         profile.sample_type.add(type=tables.string(kind.encode()), unit=tables.string(unit.encode()))
@@ -146,5 +148,5 @@ def message(view: TreeView, select: frozenset[str]) -> Any:
 
 
 def pprof(view: TreeView, select: frozenset[str]) -> bytes:
-    """Return the content of the file: gzip of ``message``."""
+    """Return the content of the file: the compressed ``message``."""
     return gzip.compress(message(view, select).SerializeToString(), mtime=0)

@@ -13,12 +13,12 @@ from ..tfviews.entries import Entry, Pair
 from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import Branch, TreeView
-from .gpu_memory import LISTED, GpuMemory, MemoryHolder, Point
+from .gpu_memory import HOLDERS_MAX, GpuMemory, MemoryHolder, Point
 from .trace_events import TraceEvents
 
 #: Size of a file, in bytes, above which a warning is printed.
-LONG: Final = 200 << 20
-WARNING: Final = (
+LARGE_FILE_BYTES: Final = 200 << 20
+LARGE_FILE_WARNING: Final = (
     "Trace file is over 200MB. Chrome might not be able to display it. "
     "Consider to use filters (e.g. -min_micros 1000 or -account_type_regexes .*gpu:0) to reduce the size."
 )
@@ -44,7 +44,7 @@ def file_name(outfile: str, step: int) -> str:
     return f"{outfile}_{step}"
 
 
-def written(path: str) -> str:
+def file_message(path: str) -> str:
     """Return the TF profiler's message about a written file."""
     hint = "Open a Chrome browser, enter URL chrome://tracing and load the timeline file."
     return f"\n{_LINE}\nTimeline file is written to {path}.\n{hint}\n{_LINE}"
@@ -57,36 +57,36 @@ def scope_timeline(view: TreeView) -> bytes:
     positions are not points in time. Entries without time are left out.
     """
     events = TraceEvents()
-    named = 0
-    ahead = [(view.root, 0, 0)]
-    while ahead:
-        branch, start, depth = ahead.pop()
-        if depth == named:
+    named_depths = 0
+    pending = [(view.root, 0, 0)]
+    while pending:
+        branch, start, depth = pending.pop()
+        if depth == named_depths:
             events.process(depth, f"Scope:{depth}")
-            named += 1
+            named_depths += 1
         events.bar(branch.name, depth, 0, start, branch.total.micros, args=("name", "op"))
-        below = []
+        children = []
         for child in branch.children:
             if child.total.micros > 0:
-                below.append((child, start, depth + 1))
+                children.append((child, start, depth + 1))
                 start += child.total.micros
-        ahead += reversed(below)
+        pending += reversed(children)
     return events.json()
 
 
 def graph_timeline(
     view: TreeView, entries: Mapping[str, Entry], persistent: Mapping[str, int], parity: Parity = DEFAULT
 ) -> GraphTimeline:
-    """Return the executions of a graph view's shown nodes in one step, drawn as a timeline.
+    """Return a timeline of the executions of a graph view's shown nodes in one step.
 
-    It has devices with their lanes, flows between devices, and the memory of GPUs. ``entries``:
+    It shows devices with their lanes, flows between devices, and the memory of GPUs. ``entries``:
     entries of the step by node; ``persistent``: bytes that a node keeps on its GPU, the maximum of
     all steps.
     """
     drawing = _Drawing(entries)
     memory: dict[str, GpuMemory] = {}
-    for node in _shown(view.root):
-        entry = drawing.running(node.name)
+    for node in _shown_nodes(view.root):
+        entry = drawing.executed_entry(node.name)
         if entry is not None:
             drawing.add(node, entry)
             if "cpu" not in entry.device:
@@ -101,29 +101,29 @@ def graph_timeline(
     return GraphTimeline(events.json(), tuple((device, memory[device].peak) for device in sorted(memory, key=octets)))
 
 
-def _shown(root: Branch) -> Iterator[Node]:
+def _shown_nodes(root: Branch) -> Iterator[Node]:
     """Yield the nodes of a graph view, parents first."""
-    ahead = list(reversed(root.children))
-    while ahead:
-        branch = ahead.pop()
+    pending = list(reversed(root.children))
+    while pending:
+        branch = pending.pop()
         yield from branch.nodes
-        ahead.extend(reversed(branch.children))
+        pending.extend(reversed(branch.children))
 
 
 @dataclass(slots=True, eq=False)
 class _Bar:
-    """One execution; `tid` is its lane, `consumers` are its consumers on other devices."""
+    """One execution; `tid`: its lane; `consumers`: bars on other devices that use its output."""
 
     node: Node
     pid: int
     start: int
-    lasted: int
+    duration: int
     tid: int = 0
     consumers: list["_Bar"] = field(default_factory=list)
 
     @property
     def end(self) -> int:
-        return self.start + self.lasted
+        return self.start + self.duration
 
 
 class _Drawing:
@@ -137,8 +137,8 @@ class _Drawing:
         self.processes: dict[str, int] = {}
         self._bars: dict[str, dict[int, _Bar]] = {}
 
-    def running(self, name: str) -> Entry | None:
-        """Return the entry of a node, None unless it ran and has a canonical device."""
+    def executed_entry(self, name: str) -> Entry | None:
+        """Return the entry of a node, None unless the node ran and has a canonical device."""
         entry = self._entries.get(name)
         return entry if entry is not None and entry.start_us and entry.device else None
 
@@ -147,22 +147,22 @@ class _Drawing:
         for device, pairs in entry.executions:
             pid = self.processes.setdefault(device, len(self.processes))
             bars = self._bars.setdefault(device, {})
-            for start, lasted in pairs:
+            for start, duration in pairs:
                 if start not in bars:
-                    bars[start] = _Bar(node, pid, start, lasted)
+                    bars[start] = _Bar(node, pid, start, duration)
 
     def connect(self, accounted: frozenset[str]) -> None:
-        """Find the data flows from one CPU or GPU to another."""
-        for device, bars in self._sorted():
+        """Find the data flows from one CPU or GPU to another, from ``accounted`` nodes."""
+        for device, bars in self._bars_by_device():
             if not is_canonical(octets(device)):
                 continue
             for bar in bars:
                 for name in bar.node.facts.inputs:
-                    source = self.running(name) if name in accounted else None
+                    source = self.executed_entry(name) if name in accounted else None
                     if source is not None and source.device != device:
-                        self._connect(source.device, source.cpu.get(source.device, []), bar)
+                        self._add_consumer(source.device, source.cpu.get(source.device, []), bar)
 
-    def _connect(self, device: str, pairs: list[Pair], consumer: _Bar) -> None:
+    def _add_consumer(self, device: str, pairs: list[Pair], consumer: _Bar) -> None:
         bars = self._bars.get(device, {})
         for start, _ in pairs:
             if start in bars:
@@ -173,27 +173,27 @@ class _Drawing:
         for device, pid in self.processes.items():
             prefix = "Op execution threads: " if "stream" in device else "Op scheduling threads: "
             events.process(pid, prefix + device)
-        bars = [bar for _, bars in self._sorted() for bar in _in_lanes(bars)]
+        bars = [bar for _, bars in self._bars_by_device() for bar in _with_lanes(bars)]
         number = 0
         for bar in sorted(bars, key=lambda bar: (bar.pid, bar.tid, bar.start)):
             name = bar.node.name
-            events.bar(name, bar.pid, bar.tid, bar.start, bar.lasted)
+            events.bar(name, bar.pid, bar.tid, bar.start, bar.duration)
             for consumer in bar.consumers:
                 number += 1
                 target = (consumer.pid, consumer.tid, consumer.start)
                 events.flow(f"{name}_flow", number, (bar.pid, bar.tid, bar.end), target)
 
-    def _sorted(self) -> list[tuple[str, list[_Bar]]]:
-        """Return devices by name and their bars by start."""
+    def _bars_by_device(self) -> list[tuple[str, list[_Bar]]]:
+        """Return the devices in order of name, each with its bars in order of start."""
         devices = sorted(self._bars, key=octets)
         return [(device, [bar for _, bar in sorted(self._bars[device].items())]) for device in devices]
 
 
-def _in_lanes(bars: list[_Bar]) -> list[_Bar]:
+def _with_lanes(bars: list[_Bar]) -> list[_Bar]:
     """Assign each bar of a device to the first free lane; ``bars`` are sorted by start."""
     lanes: list[list[_Bar]] = []
     for bar in bars:
-        bar.tid = next((at for at, lane in enumerate(lanes) if _is_free(lane, bar.start)), len(lanes))
+        bar.tid = next((number for number, lane in enumerate(lanes) if _is_free(lane, bar.start)), len(lanes))
         if bar.tid == len(lanes):
             lanes.append([])
         lanes[bar.tid].append(bar)
@@ -203,7 +203,8 @@ def _in_lanes(bars: list[_Bar]) -> list[_Bar]:
 def _is_free(lane: list[_Bar], start: int) -> bool:
     """Return whether a lane is free at ``start``.
 
-    The last bar that does not end at ``start`` decides: the lane is free if it ends before.
+    Bars that end at ``start`` are ignored. The lane is free if the last other bar ends earlier, or
+    if there is none.
     """
     for bar in reversed(lane):
         if bar.end != start:
@@ -215,22 +216,24 @@ def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, 
     events.process(pid, f"mem usage on:{device}")
     events.process(pid + 1, f"mem usage on:{device} allocations")
     for point in memory.points():
-        events.counter("Allocated Bytes", pid, point.at, {"Allocator Bytes in Use": point.bytes})
-        events.counter("Top Allocations", pid + 1, point.at, _holders(point, parity))
+        events.counter("Allocated Bytes", pid, point.time_us, {"Allocator Bytes in Use": point.bytes})
+        events.counter("Top Allocations", pid + 1, point.time_us, _holder_args(point, parity))
 
 
-def _holders(point: Point, parity: Parity) -> dict[str, int | str]:
+def _holder_args(point: Point, parity: Parity) -> dict[str, int | str]:
     """Return the arguments of the counter of the largest holders at ``point``.
 
     The names are the same at every point, except that number 00 is missing without a holder.
     """
-    texts: dict[str, int | str] = {f"Top Allocation {at:02d}": "N/A" for at in range(1, LISTED)}
-    texts |= {f"Top Allocation {at:02d}": _held(holder, parity) for at, holder in enumerate(point.holders)}
-    texts["Not Displayed"] = f"{point.rest / 1e6:.2f} MB"
-    return texts
+    args: dict[str, int | str] = {f"Top Allocation {number:02d}": "N/A" for number in range(1, HOLDERS_MAX)}
+    args |= {
+        f"Top Allocation {number:02d}": _holder_text(holder, parity) for number, holder in enumerate(point.holders)
+    }
+    args["Not Displayed"] = f"{point.other_bytes / 1e6:.2f} MB"
+    return args
 
 
-def _held(holder: MemoryHolder, parity: Parity) -> str:
+def _holder_text(holder: MemoryHolder, parity: Parity) -> str:
     megabytes = holder.bytes / 1e6
     if parity.prints_all_digits:
         text = f"{megabytes:.15g}"

@@ -17,42 +17,43 @@ class TraceEvents:
     """Events in the order of the file: names and bars before flows and counters."""
 
     def __init__(self) -> None:
-        self._first: list[str] = []
-        self._then: list[str] = []
+        self._names_and_bars: list[str] = []
+        self._flows_and_counters: list[str] = []
 
     def process(self, pid: int, name: str) -> None:
         """Add the name of a process."""
-        self._first.append(f'{{"args":{{"name":{quoted(name)}}},"name":"process_name","ph":"M","pid":{pid}}}')
+        self._names_and_bars.append(f'{{"args":{{"name":{quoted(name)}}},"name":"process_name","ph":"M","pid":{pid}}}')
 
-    def bar(self, name: str, pid: int, tid: int, start: int, lasted: int, args: Iterable[str] = ("name",)) -> None:
-        """Add a bar; all of ``args`` have its name."""
+    def bar(self, name: str, pid: int, tid: int, start: int, duration: int, args: Iterable[str] = ("name",)) -> None:
+        """Add a bar; ``args``: names of its arguments, all with the value ``name``."""
         text = quoted(name)
         inner = ",".join(f'"{arg}":{text}' for arg in args)
-        self._first.append(
-            f'{{"args":{{{inner}}},"cat":"Op","dur":{lasted},"name":{text},'
+        self._names_and_bars.append(
+            f'{{"args":{{{inner}}},"cat":"Op","dur":{duration},"name":{text},'
             f'"ph":"X","pid":{pid},"tid":{tid},"ts":{start}}}'
         )
 
     def flow(self, name: str, number: int, source: tuple[int, int, int], target: tuple[int, int, int]) -> None:
         """Add an arrow from ``source`` to ``target``, each (pid, tid, µs)."""
         text = quoted(name)
-        for phase, (pid, tid, at) in (("s", source), ("t", target)):
-            self._then.append(
-                f'{{"cat":"DataFlow","id":{number},"name":{text},"ph":"{phase}","pid":{pid},"tid":{tid},"ts":{at}}}'
+        for phase, (pid, tid, time_us) in (("s", source), ("t", target)):
+            self._flows_and_counters.append(
+                f'{{"cat":"DataFlow","id":{number},"name":{text},'
+                f'"ph":"{phase}","pid":{pid},"tid":{tid},"ts":{time_us}}}'
             )
 
-    def counter(self, name: str, pid: int, at: int, args: Mapping[str, int | str]) -> None:
-        """Add the values of a counter at time ``at`` (µs)."""
+    def counter(self, name: str, pid: int, time_us: int, args: Mapping[str, int | str]) -> None:
+        """Add the values of a counter at ``time_us``."""
         inner = ",".join(
             f"{quoted(key)}:{quoted(value) if isinstance(value, str) else value}" for key, value in sorted(args.items())
         )
-        self._then.append(
-            f'{{"args":{{{inner}}},"cat":"Memory","name":{quoted(name)},"ph":"C","pid":{pid},"tid":0,"ts":{at}}}'
+        self._flows_and_counters.append(
+            f'{{"args":{{{inner}}},"cat":"Memory","name":{quoted(name)},"ph":"C","pid":{pid},"tid":0,"ts":{time_us}}}'
         )
 
     def json(self) -> bytes:
         """Return the file."""
-        return f'{{"traceEvents":[{",".join(self._first + self._then)}]}}\n'.encode()
+        return f'{{"traceEvents":[{",".join(self._names_and_bars + self._flows_and_counters)}]}}\n'.encode()
 
 
 def quoted(text: str) -> str:
@@ -62,14 +63,14 @@ def quoted(text: str) -> str:
     return '"' + "".join(map(_escaped, _characters(text.encode("utf-8", "surrogateescape")))) + '"'
 
 
-def _escaped(point: int) -> str:
-    if point < 0x80:
-        character = chr(point)
-        return _ESCAPES.get(character) or (character if character >= " " else f"\\u{point:04x}")
-    if point < 0x10000:
-        return f"\\u{point:04x}"
-    point -= 0x10000
-    return f"\\u{0xD800 + (point >> 10):04x}\\u{0xDC00 + (point & 0x3FF):04x}"
+def _escaped(code_point: int) -> str:
+    if code_point < 0x80:
+        character = chr(code_point)
+        return _ESCAPES.get(character) or (character if character >= " " else f"\\u{code_point:04x}")
+    if code_point < 0x10000:
+        return f"\\u{code_point:04x}"
+    code_point -= 0x10000
+    return f"\\u{0xD800 + (code_point >> 10):04x}\\u{0xDC00 + (code_point & 0x3FF):04x}"
 
 
 def _characters(data: bytes) -> Iterable[int]:
@@ -77,14 +78,14 @@ def _characters(data: bytes) -> Iterable[int]:
 
     Jsoncpp uses six bits of every continuation byte without checking it.
     """
-    at = 0
-    while at < len(data):
-        first = data[at]
-        length, mask, least = next((rest for below, *rest in _LENGTHS if first < below), (1, 0, 1))
-        if at + length > len(data):
-            length, least = 1, 1 << 30
-        point = first & mask
-        for byte in data[at + 1 : at + length]:
-            point = point << 6 | byte & 0x3F
-        yield _REPLACEMENT if point < least or point in _SURROGATES else point
-        at += length
+    offset = 0
+    while offset < len(data):
+        first = data[offset]
+        length, mask, lowest = next((rule for bound, *rule in _LENGTHS if first < bound), (1, 0, 1))
+        if offset + length > len(data):
+            length, lowest = 1, 1 << 30
+        code_point = first & mask
+        for byte in data[offset + 1 : offset + length]:
+            code_point = code_point << 6 | byte & 0x3F
+        yield _REPLACEMENT if code_point < lowest or code_point in _SURROGATES else code_point
+        offset += length

@@ -1,1 +1,1 @@
-"""The exporters: for each type of file a module here and a row in a table."""
+"""The exporters: each type of file has a module here and a row in a table."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ..loader import load
 from ..store.protocols import JobReader
 
-Data = Callable[[JobReader, tuple[int, int] | None, str, Sequence[int] | None], Iterable[bytes]]
+DataFunction = Callable[[JobReader, tuple[int, int] | None, str, Sequence[int] | None], Iterable[bytes]]
 
 
 class JobFile(NamedTuple):
@@ -23,13 +23,13 @@ class JobFile(NamedTuple):
     help: str
 
     @property
-    def data(self) -> Data:
+    def data(self) -> DataFunction:
         """The function that makes the file; it returns pieces of bytes.
 
         Its arguments are a job, the first and the last step, a version of TensorFlow, and kinds of
         steps.
         """
-        function: Data = load(f"{__package__}.{self.name}:data")
+        function: DataFunction = load(f"{__package__}.{self.name}:data")
         return function
 
 

@@ -17,6 +17,6 @@ def op_log(job: JobReader) -> Any:
     return op_log_of(op_log_nodes.names, op_log_nodes.nodes, literal=op_log_nodes.literal)
 
 
-def data(job: JobReader, *_which: object) -> Iterable[bytes]:
+def data(job: JobReader, *_selection: object) -> Iterable[bytes]:
     """Return the bytes of the file, which covers all traced steps."""
     return [op_log(job).SerializeToString(deterministic=True)]

@@ -1,7 +1,7 @@
 """The exporters of `-output`.
 
-Their rows are in tfviews/output_option.py. The function of each is `files` in the module of its
-name in this folder.
+An exporter is the function `files` of a module in this folder. Its row in tfviews/output_option.py
+has the name of the module.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from ..loader import load
 from ..query.engine import Answer, QueryEngine
 from ..tfviews.output_option import FILE_OUTPUT_TYPES, NONE, STDOUT, File
 
-#: By name.
+#: Rows of the exporters, by name.
 EXPORTERS: Final = {row.name: row for row in FILE_OUTPUT_TYPES}
 
 

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import RefusedOutputError
-from ..export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
+from ..export.timeline import (
+    LARGE_FILE_BYTES,
+    LARGE_FILE_WARNING,
+    file_message,
+    file_name,
+    graph_timeline,
+    scope_timeline,
+)
 from ..query.engine import Answer, QueryEngine
 from ..query.step_entries import by_step, persistent_bytes, step_traces
 from ..tfviews.output_option import File
@@ -33,16 +40,19 @@ def _step_timelines(engine: QueryEngine, answer: Answer) -> Iterator[File]:
         raise RefusedOutputError("a timeline of the graph view shows one job, with all its devices")
     job = selection.jobs[0]
     separate_functions = selection.parity.separates_kinds
-    traces = step_traces(job, selection.kinds, separate_functions=separate_functions)
-    first, last = (options.step, options.step) if options.step >= 0 else selection.steps or (0, max(traces, default=0))
-    steps = [step for step in traces if first <= step <= last]
+    traced_steps = step_traces(job, selection.kinds, separate_functions=separate_functions)
+    step_range = selection.steps or (0, max(traced_steps, default=0))
+    first, last = (options.step, options.step) if options.step >= 0 else step_range
+    steps = [step for step in traced_steps if first <= step <= last]
     persistent = persistent_bytes(job, selection.kinds, separate_functions=separate_functions)
     for step, entries in by_step(job, steps, selection.kinds, separate_functions=separate_functions):
         step_answer = answer if options.step >= 0 else engine.ask(selection, "graph", replace(options, step=step))
-        drawn = graph_timeline(step_answer.tree, entries, persistent, selection.parity)
-        yield _timeline(options.output.outfile, step, drawn.data, drawn.messages())
+        timeline = graph_timeline(step_answer.tree, entries, persistent, selection.parity)
+        yield _timeline(options.output.outfile, step, timeline.data, timeline.messages())
 
 
 def _timeline(outfile: str, step: int, data: bytes, messages: list[str]) -> File:
     path = file_name(outfile, step)
-    return File(path, data, [*messages, written(path)], [WARNING] if len(data) > LONG else [])
+    return File(
+        path, data, [*messages, file_message(path)], [LARGE_FILE_WARNING] if len(data) > LARGE_FILE_BYTES else []
+    )

@@ -13,23 +13,23 @@ from ..decoders.columns import from_rows
 from ..errors import TfprofError
 from ..proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
 from ..tfviews.tensors import SIZES, STRING, Tensor
-from .checksum import crc32c, masked
+from .checksum import crc32c, masked_crc
 from .files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
 from .sstable import DamagedTableError, entries
 from .stacks import ImportedRows
 
 _INDEX: Final = ".index"
-#: Highest length of a string that a checksum covers as 4 bytes; longer ones count as 8 bytes.
-_SHORT: Final = 0xFFFFFFFF
+#: Maximum length of a string that a checksum covers as 4 bytes; a greater length counts as 8 bytes.
+_SHORT_LENGTH_MAX: Final = 0xFFFFFFFF
 #: Type that the TF profiler gives to a node with a value in the checkpoint.
 TYPE: Final = "_checkpoint_variables"
 
 
-class Skipped(NamedTuple):
+class SkippedTensor(NamedTuple):
     """A tensor that cannot be imported, and the reason."""
 
     name: str
-    why: str
+    reason: str
 
 
 class Checkpoint:
@@ -55,17 +55,17 @@ class Checkpoint:
         """The names of all tensors, sorted."""
         return list(self._entries)
 
-    def tensor(self, name: str) -> Tensor | Skipped:
-        """Return the tensor ``name``, or Skipped if it cannot be imported.
+    def tensor(self, name: str) -> Tensor | SkippedTensor:
+        """Return the tensor ``name``, or a SkippedTensor if it cannot be imported.
 
         BadFileError if the checkpoint is damaged or its data is incomplete, TfprofError ``io`` if
         the file with the data cannot be read, NotRepresentableError above 2 GiB.
         """
         entry = self._entries[name]
         if entry.slices:
-            return Skipped(name, "it is partitioned")
+            return SkippedTensor(name, "it is partitioned")
         if entry.dtype not in SIZES and entry.dtype != STRING:
-            return Skipped(name, f"its type is number {entry.dtype}, which the TF profiler does not show")
+            return SkippedTensor(name, f"its type is number {entry.dtype}, which the TF profiler does not show")
         shape = tuple(dim.size for dim in entry.shape.dim)
         size = prod(shape) * SIZES.get(entry.dtype, 0)
         # A string takes at least the byte with its length.
@@ -80,12 +80,12 @@ class Checkpoint:
         return Tensor(entry.dtype, shape, data)
 
     def _read(self, data: bytes, path: str) -> None:
-        found = dict(entries(data))
-        header = BundleHeaderProto.FromString(found.pop(b"", b""))
+        index = dict(entries(data))
+        header = BundleHeaderProto.FromString(index.pop(b"", b""))
         if header.num_shards < 1 or header.endianness:
             raise BadFileError(f"{path} is not the index of a supported checkpoint: {str(header).strip()!r}")
         self._shards = header.num_shards
-        for key, value in _plain(found):
+        for key, value in _whole_tensors(index):
             self._entries[text_of(key, path)] = BundleEntryProto.FromString(value)
 
     def _data(self, name: str, entry: Any) -> bytes:
@@ -102,38 +102,38 @@ class Checkpoint:
 
 
 def values(
-    checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]
+    checkpoint: Checkpoint, names: Collection[str], on_skipped: Callable[[SkippedTensor], None]
 ) -> Iterator[ImportedRows]:
     """Yield the types of the nodes with a tensor, then the rows of each tensor.
 
-    ``names``: the names of the nodes; tensors without a node are ignored. ``skipped`` is called
+    ``names``: the names of the nodes; tensors without a node are ignored. ``on_skipped`` is called
     with each tensor that cannot be imported.
     """
-    mine = [name for name in checkpoint.names if name in names]
-    yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in mine], "op_log")}
-    for name in mine:
+    node_names = [name for name in checkpoint.names if name in names]
+    yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in node_names], "op_log")}
+    for name in node_names:
         tensor = checkpoint.tensor(name)
-        if isinstance(tensor, Skipped):
-            skipped(tensor)
+        if isinstance(tensor, SkippedTensor):
+            on_skipped(tensor)
         else:
             yield {"tensors": from_rows([(name, tensor.dtype, tensor.shape, tensor.data)], "tensors")}
 
 
-def _checksum(dtype: int, number: int, data: bytes) -> int:
-    """Return the checksum of the ``number`` elements of a tensor, as it is stored.
+def _checksum(dtype: int, size: int, data: bytes) -> int:
+    """Return the checksum of a tensor of ``size`` elements, as it is stored.
 
-    In a tensor of strings, the bytes that encode the lengths do not count, but the lengths do.
+    The checksum of strings covers their lengths as fixed-size numbers, not as encoded in ``data``.
     """
     if dtype != STRING:
-        return masked(crc32c(data))
-    crc = at = 0
-    with contextlib.suppress(ValueError, OverflowError):  # then the checksum of the rest is wrong
-        for _ in range(number):
-            length, at = varint(data, at)
-            crc = crc32c(length.to_bytes(4 if length <= _SHORT else 8, "little"), crc)
-    return masked(crc32c(memoryview(data)[at:], crc))
+        return masked_crc(crc32c(data))
+    crc = offset = 0
+    with contextlib.suppress(ValueError, OverflowError):  # a damaged length: the checksum will not match
+        for _ in range(size):
+            length, offset = varint(data, offset)
+            crc = crc32c(length.to_bytes(4 if length <= _SHORT_LENGTH_MAX else 8, "little"), crc)
+    return masked_crc(crc32c(memoryview(data)[offset:], crc))
 
 
-def _plain(found: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
+def _whole_tensors(index: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the entries of whole tensors; keys of the parts of a tensor begin with a zero byte."""
-    yield from ((key, value) for key, value in found.items() if not key.startswith(b"\0"))
+    yield from ((key, value) for key, value in index.items() if not key.startswith(b"\0"))

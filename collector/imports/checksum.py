@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Final
 
 _POLYNOMIAL: Final = 0x82F63B78
-#: Constant of the mask, which keeps a CRC of data with a stored CRC from being weak.
+#: Constant that masks stored CRCs: a CRC of data that contains unmasked CRCs would be weak.
 _MASK: Final = 0xA282EAD8
 _WORD: Final = 0xFFFFFFFF
 
@@ -33,15 +33,15 @@ def bytewise(data: bytes | memoryview, crc: int = 0) -> int:
     return crc ^ _WORD
 
 
-def masked(crc: int) -> int:
+def masked_crc(crc: int) -> int:
     """Return ``crc`` as it is stored."""
     return ((crc >> 15 | crc << 17) + _MASK) & _WORD
 
 
-def _entry(byte: int) -> int:
+def _table_entry(byte: int) -> int:
     for _ in range(8):
         byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
     return byte
 
 
-_TABLE: Final = tuple(map(_entry, range(256)))
+_TABLE: Final = tuple(map(_table_entry, range(256)))

@@ -59,28 +59,29 @@ def is_text(data: bytes) -> bool:
     return not _CONTROL.search(data[:_BEGINNING_BYTES])
 
 
-def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
-    """Return the message of ``kind`` in ``data``, trying ``forms`` in order.
+def parse(data: bytes, message_type: type[Message], path: str, formats: Sequence[str] = (BINARY,)) -> Any:
+    """Return the message of ``message_type`` in ``data``, trying ``formats`` in order.
 
     BadFileError if ``data`` parses in none of them.
     """
-    reasons = {}
-    for form in forms:
-        message = kind()
+    errors = {}
+    for format_ in formats:
+        message = message_type()
         try:
-            _PARSERS[form](data, message)
+            _PARSERS[format_](data, message)
         except (DecodeError, text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-            reasons[form] = error
+            errors[format_] = error
         else:
             return message
-    what = _text_error(reasons[TEXT], kind) if TEXT in reasons and is_text(data) else "its bytes do not parse as one"
-    raise BadFileError(f"{path} is not a valid {kind.DESCRIPTOR.name}: {what}")
+    is_invalid_text = TEXT in errors and is_text(data)
+    reason = _text_error(errors[TEXT], message_type) if is_invalid_text else "its bytes do not parse as one"
+    raise BadFileError(f"{path} is not a valid {message_type.DESCRIPTOR.name}: {reason}")
 
 
 def has_unknown_fields(messages: Iterable[Message]) -> bool:
     """Whether any of ``messages`` has unknown fields.
 
-    The bytes of another kind of message may parse by accident; the result then has unknown fields.
+    A message has them if the bytes of another kind of message parsed by accident.
     """
     return any(len(UnknownFieldSet(message)) for message in messages)
 
@@ -93,22 +94,22 @@ def text_of(data: bytes, path: str) -> str:
         raise BadFileError(f"{path} is damaged: a text in it is not UTF-8: {data[:40]!r}") from None
 
 
-def _binary(data: bytes, message: Message) -> None:
+def _parse_binary(data: bytes, message: Message) -> None:
     message.ParseFromString(data)
 
 
-def _text(data: bytes, message: Message) -> None:
+def _parse_text(data: bytes, message: Message) -> None:
     text_format.Parse(data.decode("utf-8"), message)
 
 
-_PARSERS: Final = {BINARY: _binary, TEXT: _text}
+_PARSERS: Final = {BINARY: _parse_binary, TEXT: _parse_text}
 
 
-def _text_error(error: Exception, kind: type[Message]) -> str:
+def _text_error(error: Exception, message_type: type[Message]) -> str:
     """Return the reason why a text does not parse, with line and column if known."""
     if not isinstance(error, text_format.ParseError):
         return "it is text, but not UTF-8, or nested too deeply"
-    package: str = kind.DESCRIPTOR.file.package
+    package: str = message_type.DESCRIPTOR.file.package
     return str(error).splitlines()[0].replace(f"{package}.", "")[:200]
 
 

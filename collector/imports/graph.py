@@ -6,7 +6,7 @@ from ..decoders.graphdef import graph_nodes
 from ..errors import DecodeError
 from ..proto.tensorflow_pb2 import GraphDef
 from ..store.columns import column_list
-from .files import TEXT, BadFileError, is_text, parsed
+from .files import TEXT, BadFileError, is_text, parse
 
 
 def graph(data: bytes, path: str) -> pa.RecordBatch:
@@ -15,7 +15,7 @@ def graph(data: bytes, path: str) -> pa.RecordBatch:
     BadFileError if ``data`` is neither, has no nodes, or has a node without a name or a type.
     """
     if is_text(data):
-        data = parsed(data, GraphDef, path, (TEXT,)).SerializeToString()
+        data = parse(data, GraphDef, path, (TEXT,)).SerializeToString()
     return nodes(data, path)
 
 

@@ -12,14 +12,14 @@ from .stacks import ImportedRows, Stacks
 @dataclass(slots=True)
 class _NodeRow:
     float_ops: int = 0
-    types: list[str] = field(default_factory=list)
-    code: bool = False
+    types: dict[str, None] = field(default_factory=dict)  # an ordered set
+    has_code: bool = False
 
 
 class OpLog(NamedTuple):
     """The rows of an op log by table.
 
-    ``ignored``: number of ignored entries, whose nodes the graph lacks.
+    ``ignored``: number of entries that were ignored, since the graph lacks their node.
     """
 
     rows: ImportedRows
@@ -29,8 +29,8 @@ class OpLog(NamedTuple):
 def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
     """Return the facts in an OpLogProto about the nodes ``names``, as the TF profiler reads them.
 
-    Several entries of one node are merged: all types, the last number of operations other than 0,
-    the first stack. BadFileError if the message is empty or of another kind.
+    Several entries of one node are merged: each type once, the last number of operations other than
+    0, the first stack. BadFileError if the message is empty or of another kind.
     """
     if not message.ByteSize() or has_unknown_fields((message, *message.log_entries)):
         raise BadFileError(
@@ -46,9 +46,11 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
             continue
         row = nodes.setdefault(name, _NodeRow())
         row.float_ops = entry.float_ops or row.float_ops
-        row.types += [text for text in (text_of(one, path) for one in entry.types) if text not in row.types]
+        row.types |= dict.fromkeys(text_of(text, path) for text in entry.types)
         if entry.HasField("code_def"):
-            row.code = True
+            row.has_code = True
             stacks.add(name, entry.code_def)
-    rows: list[tuple[Any, ...]] = [(0, name, row.float_ops, row.types, row.code, []) for name, row in nodes.items()]
+    rows: list[tuple[Any, ...]] = [
+        (0, name, row.float_ops, list(row.types), row.has_code, []) for name, row in nodes.items()
+    ]
     return OpLog({"op_log": from_rows(rows, "op_log"), **stacks.rows()}, ignored)

@@ -14,13 +14,13 @@ from ..flops.attributes import OUTPUT_SHAPES, SHAPE, attributes
 from ..proto.tensorflow_pb2 import RunMetadata
 from ..proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
 from ..store.devices import GPU, host_device
-from .files import BadFileError, NotRepresentableError, has_unknown_fields, parsed, text_of
+from .files import BadFileError, NotRepresentableError, has_unknown_fields, parse, text_of
 from .graph import nodes
 from .split_entries import executions
 from .stacks import ImportedRows, Stacks
 from .steps import ImportedStep
 
-#: Limit for positions of inputs and outputs; a higher position means that the file is damaged.
+#: Limit for positions of inputs and outputs; a profile that exceeds it is refused.
 POSITIONS_MAX: Final = 1 << 16
 
 
@@ -32,7 +32,7 @@ class ProfileFile:
 
     def __init__(self, data: bytes, path: str) -> None:
         self._path = path
-        self._message = parsed(data, ProfileProto, path)
+        self._message = parse(data, ProfileProto, path)
         self._nodes: dict[int, ProfileNode] = dict(sorted(self._message.nodes.items()))
         self._check()
 
@@ -42,12 +42,14 @@ class ProfileFile:
         return nodes(plain.SerializeToString(), self._path)
 
     def op_log(self) -> ImportedRows:
-        """Return further facts about the nodes, as rows by table."""
+        """Return the types, operations and stacks of the nodes, as rows by table."""
         stacks = Stacks(self._message.id_to_string, self._path)
         rows: list[tuple[Any, ...]] = []
         for node in self._nodes.values():
             name, has_code = text_of(node.name, self._path), node.HasField("trace")
-            types = [text_of(one, self._path) for one in node.op_types if one not in (node.op, node.canonical_device)]
+            types = [
+                text_of(text, self._path) for text in node.op_types if text not in (node.op, node.canonical_device)
+            ]
             if has_code:
                 stacks.add(name, node.trace)
             if has_code or types or node.float_ops:
@@ -59,7 +61,7 @@ class ProfileFile:
 
         The TF profiler would make the same step from it.
         """
-        misses = self._message.miss_accelerator_stream
+        misses_streams = self._message.miss_accelerator_stream
         for number in sorted(set(self._message.steps)):
             message = RunMetadata()
             message.step_stats.SetInParent()
@@ -71,9 +73,9 @@ class ProfileFile:
                             devices[device] = message.step_stats.dev_stats.add(device=device)
                         devices[device].node_stats.append(stats)
             yield ImportedStep(
-                number, message.SerializeToString(), message, self._path, GPU if misses else 0, escaped=True
+                number, message.SerializeToString(), message, self._path, GPU if misses_streams else 0, escaped=True
             )
-            misses = False
+            misses_streams = False
 
     def _check(self) -> None:
         message, path = self._message, self._path
@@ -91,9 +93,9 @@ class ProfileFile:
             raise NotRepresentableError(f"{path}: a step has the number {min(message.steps)}, which is below 0")
         if message.miss_accelerator_stream and not message.steps:
             raise NotRepresentableError(f"{path}: the streams of a GPU are missing, but it has no steps")
-        known = frozenset(message.steps)
+        steps = frozenset(message.steps)
         for node in self._nodes.values():
-            self._check_node(node, known)
+            self._check_node(node, steps)
 
     def _check_node(self, node: ProfileNode, steps: Collection[int]) -> None:
         for text in (node.name, node.op):
@@ -102,11 +104,11 @@ class ProfileFile:
             raise self._unrepresentable(node, "its list of types lacks its own type")
         if node.host_device != host_device(node.canonical_device):
             raise self._unrepresentable(node, "its host device is not the host of its device")
-        if node.canonical_device and not any(node.canonical_device in one.devices for one in node.execs.values()):
+        if node.canonical_device and not any(node.canonical_device in entry.devices for entry in node.execs.values()):
             raise self._unrepresentable(node, "it did not run on its device")
-        if strange := [step for step in node.execs if step not in steps]:
-            what = f"{_name(node)} ran in step {strange[0]}, which the profile does not list"
-            raise BadFileError(f"{self._path} is damaged: {what}")
+        if unlisted := [step for step in node.execs if step not in steps]:
+            reason = f"{_name(node)} ran in step {unlisted[0]}, which the profile does not list"
+            raise BadFileError(f"{self._path} is damaged: {reason}")
 
     # -- nodes of the graph ------------------------------------------------------------------------
 
@@ -114,16 +116,16 @@ class ProfileFile:
         definition = PlainNode(name=node.name, op=node.op, input=self._inputs(node))
         for key, value in node.attrs.items():
             definition.attr[key] = value
-        self._complete(definition, node)
+        self._set_shapes(definition, node)
         return definition
 
     def _inputs(self, node: ProfileNode) -> list[bytes]:
         """Return the inputs in NodeDef syntax; a missing position is empty."""
         if node.inputs and not 0 <= min(node.inputs) <= max(node.inputs) < POSITIONS_MAX:
             raise self._unrepresentable(node, "its inputs have impossible positions")
-        if strange := set(node.src_output_index) - set(node.inputs.values()):
+        if other_sources := set(node.src_output_index) - set(node.inputs.values()):
             raise self._unrepresentable(
-                node, f"it has an output slot of node {min(strange)}, which is not among its inputs"
+                node, f"it has an output slot of node {min(other_sources)}, which is not among its inputs"
             )
         return [self._input(node, position) for position in range(max(node.inputs, default=-1) + 1)]
 
@@ -142,7 +144,7 @@ class ProfileFile:
         escaped = b"^" * source.name.startswith(b"^") + source.name
         return b"%s:%d" % (escaped, slot) if slot else escaped
 
-    def _complete(self, definition: Any, node: ProfileNode) -> None:
+    def _set_shapes(self, definition: Any, node: ProfileNode) -> None:
         """Set the shapes of ``node`` as attributes of ``definition``, unless they are set.
 
         The TF profiler reads shapes from these attributes.
@@ -157,12 +159,12 @@ class ProfileFile:
             for slot in range(max(outputs) + 1):
                 value.list.shape.add(**_shape(outputs.get(slot, ())))
             definition.attr[OUTPUT_SHAPES] = value.SerializeToString()
-        known = attributes(definition.SerializeToString())
-        if known.parameter_shape != tuple(node.shape) or dict(enumerate(known.output_shapes)) != outputs:
+        stored = attributes(definition.SerializeToString())
+        if stored.parameter_shape != tuple(node.shape) or dict(enumerate(stored.output_shapes)) != outputs:
             raise self._unrepresentable(node, "its shapes are not those of its attributes")
 
-    def _unrepresentable(self, node: ProfileNode, what: str) -> NotRepresentableError:
-        return NotRepresentableError(f"{self._path}: {_name(node)}: {what}")
+    def _unrepresentable(self, node: ProfileNode, reason: str) -> NotRepresentableError:
+        return NotRepresentableError(f"{self._path}: {_name(node)}: {reason}")
 
 
 def _shape(sizes: Any) -> dict[str, Any]:

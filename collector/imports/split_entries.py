@@ -17,7 +17,7 @@ from .steps import COLON
 
 #: Substring of the names of GPU allocators, by which the TF profiler recognizes them.
 _GPU_ALLOCATOR: Final = "GPU"
-_ALLOCATOR: Final = "cpu"
+_CPU_ALLOCATOR: Final = "cpu"
 
 
 def _pair(time: Any) -> Pair:
@@ -27,25 +27,27 @@ def _pair(time: Any) -> Pair:
 
 
 class _Entry:
-    """One entry; ``refuse`` returns the error for an entry that cannot be split."""
+    """One entry; ``refusal`` returns the error for an entry that cannot be split."""
 
     def __init__(self, node: ProfileNode, step: int, path: str) -> None:
         self.name = text_of(node.name, path)
-        self.own = text_of(node.canonical_device, path)
+        self.canonical_device = text_of(node.canonical_device, path)
         self.exec: ExecProfile = node.execs[step]
-        self.devices = [text_of(one, path) for one in self.exec.devices]
+        self.devices = [text_of(device, path) for device in self.exec.devices]
         self.pairs: dict[str, list[Pair]] = {
-            name: list(map(_pair, time.times))
-            for times in (self.exec.accelerator_execs, self.exec.cpu_execs)
-            for name, time in times.items()
+            device: list(map(_pair, times.times))
+            for times_by_device in (self.exec.accelerator_execs, self.exec.cpu_execs)
+            for device, times in times_by_device.items()
         }
         self._where = f"{path}: {self.name!r} in step {step}"
 
-    def refuse(self, what: str) -> NotRepresentableError:
-        return NotRepresentableError(f"{self._where}: {what}")
+    def refusal(self, reason: str) -> NotRepresentableError:
+        return NotRepresentableError(f"{self._where}: {reason}")
 
-    def stats(self, start: int = 0, lasted: int = 0) -> Any:
-        return NodeExecStats(node_name=self.name.replace(":", COLON), all_start_micros=start, op_end_rel_micros=lasted)
+    def stats(self, start: int = 0, duration: int = 0) -> Any:
+        return NodeExecStats(
+            node_name=self.name.replace(":", COLON), all_start_micros=start, op_end_rel_micros=duration
+        )
 
 
 def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, Any]]:
@@ -55,64 +57,70 @@ def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, A
     """
     entry = _Entry(node, step, path)
     _check(entry)
-    own = entry.pairs.get(entry.own, [])
-    for number, (pair, memory) in enumerate(zip(own, entry.exec.memory_execs, strict=True)):
-        yield entry.own, _with_memory(entry, pair, memory, first=not number)
+    canonical_pairs = entry.pairs.get(entry.canonical_device, [])
+    for number, (pair, memory) in enumerate(zip(canonical_pairs, entry.exec.memory_execs, strict=True)):
+        yield entry.canonical_device, _with_memory(entry, pair, memory, is_first=not number)
     for device, pairs in entry.pairs.items():
-        if device != entry.own:
+        if device != entry.canonical_device:
             yield from ((device, entry.stats(*pair)) for pair in pairs)
-    rest = [device for device in entry.devices if not entry.pairs.get(device)]
-    timed = next((device for device in rest if device != entry.own and STREAM not in device), "")
-    for start, lasted in _unrecorded(entry, has_room=bool(timed)):
-        yield timed, entry.stats(start, lasted)
-    yield from ((device, entry.stats()) for device in rest)
+    untimed_devices = [device for device in entry.devices if not entry.pairs.get(device)]
+    other_device = next(
+        (device for device in untimed_devices if device != entry.canonical_device and STREAM not in device), ""
+    )
+    for start, duration in _unrecorded_pairs(entry, has_device=bool(other_device)):
+        yield other_device, entry.stats(start, duration)
+    yield from ((device, entry.stats()) for device in untimed_devices)
 
 
 def _check(entry: _Entry) -> None:
     devices = set(entry.devices)
-    strange = {device for device in devices if is_canonical(device.encode()) and device != entry.own}
-    of_others = [device for device in entry.exec.cpu_execs if device != entry.own or STREAM in device]
-    kernels = [device for device in entry.exec.accelerator_execs if STREAM not in device]
-    wrong = (
+    other_devices = {device for device in devices if is_canonical(device.encode()) and device != entry.canonical_device}
+    wrong_cpu_devices = [
+        device for device in entry.exec.cpu_execs if device != entry.canonical_device or STREAM in device
+    ]
+    wrong_accelerators = [device for device in entry.exec.accelerator_execs if STREAM not in device]
+    refusals = (
         (COLON in entry.name, "its name has the character that replaces colons during an import"),
         (not devices, "it ran on no device"),
-        (bool(strange), f"it ran on {sorted(strange)}, but belongs to another device"),
+        (bool(other_devices), f"it ran on {sorted(other_devices)}, but belongs to another device"),
         (not set(entry.pairs) <= devices, "it has times on devices on which it did not run"),
-        (any(one != one.lower() for one in entry.exec.devices), "its devices are not in lower case"),
-        (bool(of_others), f"it has CPU times on {of_others}"),
-        (bool(kernels), f"it has accelerator times on {kernels}"),
+        (any(device != device.lower() for device in entry.exec.devices), "its devices are not in lower case"),
+        (bool(wrong_cpu_devices), f"it has CPU times on {wrong_cpu_devices}"),
+        (bool(wrong_accelerators), f"it has accelerator times on {wrong_accelerators}"),
         (
             any(pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
             "a time lacks start or duration",
         ),
         (
-            entry.exec.run_count != sum(len(time.times) for time in entry.exec.cpu_execs.values()),
+            entry.exec.run_count != sum(len(times.times) for times in entry.exec.cpu_execs.values()),
             "its number of runs is wrong",
         ),
         (
-            len(entry.exec.memory_execs) != len(entry.pairs.get(entry.own, [])),
+            len(entry.exec.memory_execs) != len(entry.pairs.get(entry.canonical_device, [])),
             "it does not have one memory record per run",
         ),
         (bool(entry.exec.allocations) and not entry.exec.memory_execs, "it has allocations, but did not run"),
         (any(memory.allocator_bytes_in_use < 0 for memory in entry.exec.memory_execs), "fewer than 0 bytes in use"),
     )
-    for is_wrong, what in wrong:
-        if is_wrong:
-            raise entry.refuse(what)
+    for applies, reason in refusals:
+        if applies:
+            raise entry.refusal(reason)
 
 
-def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) -> Any:
+def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, is_first: bool) -> Any:
     start, duration = pair
-    lasted = wrap_int64(memory.memory_micros - start)
-    if lasted != duration and (lasted, duration) != (0, 1):
-        raise entry.refuse(f"it ran for {duration} µs, but its memory record says {lasted} µs")
-    on_cpu = "cpu" in entry.own
+    memory_duration = wrap_int64(memory.memory_micros - start)
+    if memory_duration != duration and (memory_duration, duration) != (0, 1):
+        raise entry.refusal(f"it ran for {duration} µs, but its memory record says {memory_duration} µs")
+    on_cpu = "cpu" in entry.canonical_device
     host = memory.host_temp_bytes, memory.host_persistent_bytes
     accelerator = memory.accelerator_temp_bytes, memory.accelerator_persistent_bytes
-    (temp, persistent), other = (host, accelerator) if on_cpu else (accelerator, host)
-    if any(other):
-        raise entry.refuse(f"it has temporary or persistent memory on another kind of device than {entry.own}")
-    stats = entry.stats(start, lasted)
+    (temp, persistent), other_memory = (host, accelerator) if on_cpu else (accelerator, host)
+    if any(other_memory):
+        raise entry.refusal(
+            f"it has temporary or persistent memory on another kind of device than {entry.canonical_device}"
+        )
+    stats = entry.stats(start, memory_duration)
     if temp or persistent:
         stats.memory_stats.temp_memory_size, stats.memory_stats.persistent_memory_size = temp, persistent
     sizes = {
@@ -121,12 +129,12 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
         "live_bytes": wrap_int64(memory.residual_bytes - persistent),
         "allocator_bytes_in_use": memory.allocator_bytes_in_use,
     }
-    records = entry.exec.allocations if first else ()
+    records = entry.exec.allocations if is_first else ()
     if records or any(sizes.values()):
         on_gpu = bool(records) or memory.allocator_bytes_in_use > 0
-        used = stats.memory.add(allocator_name=_GPU_ALLOCATOR if on_gpu else _ALLOCATOR, **sizes)
+        allocator = stats.memory.add(allocator_name=_GPU_ALLOCATOR if on_gpu else _CPU_ALLOCATOR, **sizes)
         for record in records:
-            used.allocation_records.add(alloc_micros=record.alloc_micros, alloc_bytes=record.alloc_bytes)
+            allocator.allocation_records.add(alloc_micros=record.alloc_micros, alloc_bytes=record.alloc_bytes)
     _add_outputs(entry, stats, memory)
     return stats
 
@@ -134,34 +142,36 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
 def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
     """Add outputs to ``stats`` that have the sizes in ``memory``.
 
-    ``memory`` contains the last output of each slot, and the total of all outputs. If the total is
-    not their sum, one more output has the difference.
+    ``memory`` contains the last output of each slot, and the total bytes of all outputs. If the
+    total is not the sum of the last outputs, another output gets the difference.
     """
-    known = memory.output_memory
-    rest = wrap_int64(memory.output_bytes - sum(one.bytes for one in known.values()))
-    if rest and not known:
-        raise entry.refuse("it has output bytes, but no outputs")
-    sizes = [(next(iter(known)), rest, 0)] if rest else []
-    for slot, size, pointer in [*sizes, *((slot, one.bytes, one.ptr) for slot, one in known.items())]:
-        output = stats.output.add(slot=slot)
-        recorded = output.tensor_description.allocation_description
-        recorded.requested_bytes, recorded.allocated_bytes, recorded.ptr = size, size, pointer
+    last_outputs = memory.output_memory
+    difference = wrap_int64(memory.output_bytes - sum(output.bytes for output in last_outputs.values()))
+    if difference and not last_outputs:
+        raise entry.refusal("it has output bytes, but no outputs")
+    outputs = [(next(iter(last_outputs)), difference, 0)] if difference else []
+    outputs += [(slot, output.bytes, output.ptr) for slot, output in last_outputs.items()]
+    for slot, size, pointer in outputs:
+        description = stats.output.add(slot=slot).tensor_description.allocation_description
+        description.requested_bytes, description.allocated_bytes, description.ptr = size, size, pointer
 
 
-def _unrecorded(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
+def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Pair]:
     """Return start and duration of executions whose times the entry lacks: copies, and host work.
 
-    They account for the entry's first start and last end. ``has_room``: whether the entry has a
+    They account for the entry's first start and last end. ``has_device``: whether the entry has a
     device for them.
     """
     pairs = [pair for pairs in entry.pairs.values() for pair in pairs]
-    begins, ends = entry.exec.all_start_micros, entry.exec.latest_end_micros
-    recorded = min((start for start, _ in pairs), default=0), max([0, *(start + lasted for start, lasted in pairs)])
-    if (begins, ends) == recorded:
+    first_start, last_end = entry.exec.all_start_micros, entry.exec.latest_end_micros
+    recorded_start = min((start for start, _ in pairs), default=0)
+    recorded_end = max([0, *(start + duration for start, duration in pairs)])
+    if (first_start, last_end) == (recorded_start, recorded_end):
         return ()
-    if not has_room or begins <= 0 or (pairs and (begins > recorded[0] or ends < recorded[1])):
-        raise entry.refuse("its times do not lie between its first start and its last end")
-    if begins == ends:
+    is_inside = not pairs or (first_start <= recorded_start and last_end >= recorded_end)
+    if not has_device or first_start <= 0 or not is_inside:
+        raise entry.refusal("its times do not lie between its first start and its last end")
+    if first_start == last_end:
         # The TF profiler takes a duration of 0 as 1, so two negative durations represent 0.
-        return (begins, -1), (begins + 1, -1)
-    return ((begins, ends - begins),)
+        return (first_start, -1), (first_start + 1, -1)
+    return ((first_start, last_end - first_start),)

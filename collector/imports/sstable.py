@@ -7,11 +7,11 @@ from typing import Final
 import pyarrow as pa
 
 from ...formats.pb_wire import varint
-from .checksum import crc32c, masked
+from .checksum import crc32c, masked_crc
 
 _MAGIC: Final = 0xDB4775248B80FB57
 _FOOTER: Final = 48
-_NUMBER: Final = struct.Struct("<I")
+_UINT32: Final = struct.Struct("<I")
 #: Trailer of a block: compression type and checksum.
 _TRAILER: Final = 5
 _PLAIN, _SNAPPY = 0, 1
@@ -29,53 +29,54 @@ def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise DamagedTableError("it lacks the footer of a table")
     try:
         footer = data[-_FOOTER:]
-        _, at = _handle(footer, 0)
-        index, _ = _handle(footer, at)
-        for _, handle in _block(_content(data, *index)):
-            yield from _block(_content(data, *_handle(handle, 0)[0]))
+        _, offset = _block_handle(footer, 0)
+        index, _ = _block_handle(footer, offset)
+        for _, handle in _block_entries(_block_content(data, *index)):
+            yield from _block_entries(_block_content(data, *_block_handle(handle, 0)[0]))
     except DamagedTableError:
         raise
     except (IndexError, ValueError, struct.error):
         raise DamagedTableError("it is truncated") from None
 
 
-def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """Return offset and size of a block from its handle, and the end of the handle."""
-    offset, at = varint(data, at)
-    size, at = varint(data, at)
-    return (offset, size), at
+def _block_handle(data: bytes, start: int) -> tuple[tuple[int, int], int]:
+    """Return offset and size of a block from its handle at ``start``, and the end of the handle."""
+    offset, end = varint(data, start)
+    size, end = varint(data, end)
+    return (offset, size), end
 
 
-def _content(data: bytes, offset: int, size: int) -> bytes:
+def _block_content(data: bytes, offset: int, size: int) -> bytes:
     end = offset + size
     if end + _TRAILER > len(data):
         raise DamagedTableError("a block lies beyond the end of the file")
     block = memoryview(data)[offset:end]
-    if masked(crc32c(data[end : end + 1], crc32c(block))) != _NUMBER.unpack_from(data, end + 1)[0]:
+    if masked_crc(crc32c(data[end : end + 1], crc32c(block))) != _UINT32.unpack_from(data, end + 1)[0]:
         raise DamagedTableError("the checksum of a block is wrong")
-    kind = data[end]
-    if kind not in {_PLAIN, _SNAPPY}:
-        raise DamagedTableError(f"a block has the unknown compression type {kind}")
-    return bytes(block) if kind == _PLAIN else unpacked(bytes(block))
+    compression = data[end]
+    if compression not in {_PLAIN, _SNAPPY}:
+        raise DamagedTableError(f"a block has the unknown compression type {compression}")
+    return bytes(block) if compression == _PLAIN else decompress(bytes(block))
 
 
-def _block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the entries of a block; each key shares a prefix with the previous one."""
-    (restarts,) = _NUMBER.unpack_from(block, len(block) - _NUMBER.size)
-    end = len(block) - _NUMBER.size * (restarts + 1)
-    at, key = 0, b""
-    while at < end:
-        shared, at = varint(block, at)
-        own, at = varint(block, at)
-        size, at = varint(block, at)
-        if shared > len(key) or at + own + size > end:
+    (restarts,) = _UINT32.unpack_from(block, len(block) - _UINT32.size)
+    end = len(block) - _UINT32.size * (restarts + 1)
+    offset, key = 0, b""
+    while offset < end:
+        shared, offset = varint(block, offset)
+        unshared, offset = varint(block, offset)
+        value_size, offset = varint(block, offset)
+        value_start = offset + unshared
+        if shared > len(key) or value_start + value_size > end:
             raise DamagedTableError("an entry lies beyond the end of its block")
-        key = key[:shared] + block[at : at + own]
-        yield key, block[at + own : at + own + size]
-        at += own + size
+        key = key[:shared] + block[offset:value_start]
+        yield key, block[value_start : value_start + value_size]
+        offset = value_start + value_size
 
 
-def unpacked(data: bytes) -> bytes:
+def decompress(data: bytes) -> bytes:
     """Decompress a Snappy block; DamagedTableError if it is larger than _BLOCK_MAX or damaged."""
     size, _ = varint(data, 0)
     if size > _BLOCK_MAX:

@@ -52,14 +52,14 @@ class Stacks:
             self._text(trace.line, trace.line_id),
         )
 
-    def _text(self, written: bytes, number: int) -> str:
+    def _text(self, inline_text: bytes, number: int) -> str:
         """Return a text of a frame.
 
-        Older files contain the text itself, ``written``; newer ones refer to entry ``number`` of
+        Older files contain ``inline_text`` in the frame; newer ones refer to entry ``number`` of
         their table.
         """
-        if written:
-            return text_of(written, self._path)
+        if inline_text:
+            return text_of(inline_text, self._path)
         if number not in self._strings:
             raise BadFileError(
                 f"{self._path} is damaged: a stack refers to text {number}, which its table does not have"

@@ -17,7 +17,7 @@ from ..proto.tensorflow_pb2 import RunMetadata
 from ..store.columns import as_table
 from ..store.schema import DEVICE, NODE
 from ..tfviews.nodes import is_node
-from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parsed
+from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parse
 
 ImportedTables = dict[str, pa.Table]
 
@@ -48,13 +48,13 @@ def step(number: int, data: bytes, path: str) -> ImportedStep | None:
 
     BadFileError if ``data`` is not a valid RunMetadata.
     """
-    message = parsed(data, RunMetadata, path, (BINARY, TEXT))
-    if not message.ByteSize() or _is_something_else(message):
+    message = parse(data, RunMetadata, path, (BINARY, TEXT))
+    if not message.ByteSize() or _is_other_message(message):
         raise BadFileError(f"{path} is not a valid RunMetadata: it has none of its fields")
     return ImportedStep(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
 
 
-def _is_something_else(message: Any) -> bool:
+def _is_other_message(message: Any) -> bool:
     """Whether another kind of message was parsed by accident.
 
     Such a message has unknown fields and no executions.
@@ -71,14 +71,14 @@ class StepTables:
     def __init__(self) -> None:
         self._interner = Interner()
         self._decoder = decoder()
-        self._count = 0
+        self._trace_count = 0
 
     def rows(self, step: ImportedStep) -> ImportedTables:
         """Return the rows of ``step`` by table.
 
         NotRepresentableError if it exceeds the limits of a step.
         """
-        trace, self._count = self._count, self._count + 1
+        trace, self._trace_count = self._trace_count, self._trace_count + 1
         ops, allocations, parts = self._decoder.run_metadata([step.data], [trace], self._interner)
         if parts[0].error is not None:
             raise NotRepresentableError(f"{step.path}: {parts[0].error}")
@@ -98,28 +98,31 @@ class StepTables:
             raise NotRepresentableError(f"{step.path}: {error.args[0]}") from None
 
     def _outputs(self, step: ImportedStep, trace: int) -> Iterator[tuple[int, ...]]:
-        """Yield the outputs that have their own memory, of executions with a start time."""
-        seen: dict[tuple[int, int], int] = {}
+        """Yield the rows of `output_memory`.
+
+        They are the outputs with their own memory, of executions with a start time.
+        """
+        execution_counts: dict[tuple[int, int], int] = {}
         for stats in step.message.step_stats.dev_stats:
             device = self._interner.id(DEVICE, stats.device.encode()) if stats.node_stats else 0
             for node in stats.node_stats:
-                number = self._interner.id(NODE, node_name(node).encode())
-                execution = seen.get((number, device), 0)
-                seen[number, device] = execution + 1
+                node_id = self._interner.id(NODE, node_name(node).encode())
+                execution = execution_counts.get((node_id, device), 0)
+                execution_counts[node_id, device] = execution + 1
                 if node.all_start_micros > 0:
                     for output in node.output:
                         if output.tensor_description.HasField("allocation_description"):
                             memory = output.tensor_description.allocation_description
                             size = max(memory.allocated_bytes, memory.requested_bytes)
-                            yield trace, number, device, execution, output.slot, size, memory.ptr
+                            yield trace, node_id, device, execution, output.slot, size, memory.ptr
 
 
 def _with_colons(names: pa.Table) -> pa.Table:
     """Return NAMES with colons in place of COLON."""
     column = names.schema.get_field_index("text")
     texts: list[Any] = names["text"].to_pylist()
-    named = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
-    return names.set_column(column, names.schema.field(column), named)
+    replaced = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
+    return names.set_column(column, names.schema.field(column), replaced)
 
 
 def node_name(stats: Any) -> str:
@@ -129,7 +132,7 @@ def node_name(stats: Any) -> str:
 
 
 def _trace(step: ImportedStep, trace: int, part: DecodedPart) -> Trace:
-    begins, ends = extent(step.message)
+    start, end = extent(step.message)
     accelerator = part.accelerator if step.accelerator is None else step.accelerator
     return Trace(
         trace=trace,
@@ -138,8 +141,8 @@ def _trace(step: ImportedStep, trace: int, part: DecodedPart) -> Trace:
         step=step.number,
         key=0,
         thread=0,
-        start_ns=begins,
-        duration_ns=ends - begins,
+        start_ns=start,
+        duration_ns=end - start,
         base_ns=part.base_ns,
         rows=part.rows,
         raw_bytes=len(step.data),
@@ -152,15 +155,15 @@ def extent(message: Any) -> tuple[int, int]:
 
     Both are 0 without an execution that has a start time.
     """
-    begun = [
+    intervals = [
         (node.all_start_micros, node.all_start_micros + max(0, node.all_end_rel_micros, node.op_end_rel_micros))
         for device in message.step_stats.dev_stats
         for node in device.node_stats
         if node.all_start_micros > 0
     ]
-    if not begun:
+    if not intervals:
         return 0, 0
-    starts, ends = zip(*begun, strict=True)
+    starts, ends = zip(*intervals, strict=True)
     return saturated(min(starts) * _NS_PER_US), saturated(max(ends) * _NS_PER_US)
 
 
@@ -172,16 +175,16 @@ class Coverage:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._known = set(names)
-        self._covered: set[str] = set()
+        self._names = set(names)
+        self._executed: set[str] = set()
 
     def add(self, message: Any) -> float:
         """Add the nodes in the RunMetadata ``message``; return the share of nodes that have run."""
         for device in message.step_stats.dev_stats:
-            for node in device.node_stats:
-                name = node_name(node)
-                if name in self._known:
-                    self._covered.add(name)
+            for stats in device.node_stats:
+                name = node_name(stats)
+                if name in self._names:
+                    self._executed.add(name)
                 elif is_node(name):
-                    self._known.add(name)
-        return len(self._covered) / (len(self._known) + 1e-10)
+                    self._names.add(name)
+        return len(self._executed) / (len(self._names) + 1e-10)

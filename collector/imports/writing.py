@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..store.catalog import IMPORTED
-from ..store.job_import import staged
+from ..store.job_import import new_job_writer
 from ..store.protocols import JobWriter
 from .stacks import ImportedRows
 from .steps import ImportedStep, StepTables, extent
@@ -25,19 +25,19 @@ _GRAPH_ROWS: Final = 2_000
 class ImportSource:
     """The content of the files of an import.
 
-    ``known``: rows of tables besides the graph and the steps, in pieces. ``facts``: entries of the
-    job's identity, which say whether the files have an op log (`op_log`) and input slots (`slots`).
+    ``node_rows``: further rows about the nodes by table, in pieces. ``facts``: entries of the job's
+    identity, which say whether the files have an op log (`op_log`) and input slots (`slots`).
     """
 
     name: str
     graph: pa.RecordBatch
-    known: Iterable[ImportedRows]
+    node_rows: Iterable[ImportedRows]
     steps: Iterator[ImportedStep]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """Result of an import."""
 
     uid: int
@@ -45,31 +45,31 @@ class Imported:
     steps: int
 
 
-def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[ImportedStep], None]) -> Imported:
+def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[ImportedStep], None]) -> ImportResult:
     """Write ``source`` into ``store`` as a job of state `imported`.
 
     ``on_step`` is called before each step is written. After any exception, no part of the job is
     left in the store.
     """
-    with staged(store, host) as writer:
-        for rows in source.known:
+    with new_job_writer(store, host) as writer:
+        for rows in source.node_rows:
             _append(writer, rows)
-        for first in range(0, source.graph.num_rows, _GRAPH_ROWS):
-            _append(writer, {"graph_nodes": pa.Table.from_batches([source.graph.slice(first, _GRAPH_ROWS)])})
+        for start in range(0, source.graph.num_rows, _GRAPH_ROWS):
+            _append(writer, {"graph_nodes": pa.Table.from_batches([source.graph.slice(start, _GRAPH_ROWS)])})
         tables = StepTables()
         span: tuple[int, int] | None = None
         steps = 0
         for step in source.steps:
             on_step(step)
             _append(writer, tables.rows(step))
-            span = _wider(span, extent(step.message))
+            span = _union(span, extent(step.message))
             steps += 1
-        begun, ended = span or (time.time_ns(),) * 2
-        identity = {"name": source.name, "user": _user(), "host": host, "created_real_ns": begun}
+        start_ns, end_ns = span or (time.time_ns(),) * 2
+        identity = {"name": source.name, "user": _user(), "host": host, "created_real_ns": start_ns}
         writer.identity({**identity, **source.facts})
         kind = layout.SPAN_NAMES[layout.RUN]
-        writer.close(IMPORTED, {"t_ns": ended, "traced": steps, "counts": {kind: steps}})
-        return Imported(writer.info.uid, source.graph.num_rows, steps)
+        writer.close(IMPORTED, {"t_ns": end_ns, "traced": steps, "counts": {kind: steps}})
+        return ImportResult(writer.info.uid, source.graph.num_rows, steps)
 
 
 def _user() -> str:
@@ -84,8 +84,8 @@ def _append(writer: JobWriter, tables: Mapping[str, pa.Table | pa.RecordBatch]) 
     writer.seal_if_due(time.monotonic())
 
 
-def _wider(span: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the union of two time spans; a span without times is ignored."""
+def _union(span: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the span from the first start to the last end; ``other`` is ignored if it is empty."""
     if not any(other):
         return span
     return other if span is None else (min(span[0], other[0]), max(span[1], other[1]))

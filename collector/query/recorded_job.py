@@ -63,8 +63,8 @@ def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
 class RecordedJob:
     """The nodes and executions of a job in the selected traces.
 
-    ``rows``: number of executions by node id; ``literal``: empty texts and line 0 in stacks are as
-    in the imported file.
+    ``execution_counts``: number of executions by node id; ``literal``: empty texts and line 0 in
+    stacks are as in the imported file.
     """
 
     ops: pa.Table
@@ -73,7 +73,7 @@ class RecordedJob:
     canonical: Mapping[int, int]
     allocations: pa.Table
     output_memory: pa.Table
-    rows: Mapping[int, int]
+    execution_counts: Mapping[int, int]
     graph: Sequence[str]
     node_ids: Mapping[str, int]
     signatures: Mapping[int, bytes]
@@ -82,7 +82,7 @@ class RecordedJob:
     has_code: bool
     misses_streams: bool
     literal: bool
-    slots: bool
+    has_input_slots: bool
 
     @classmethod
     def of(
@@ -115,7 +115,9 @@ class RecordedJob:
             canonical=canonical_devices(job.rollup()),
             allocations=allocations,
             output_memory=outputs,
-            rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
+            execution_counts=dict(
+                zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+            ),
             graph=tuple(dict.fromkeys(column_list(job.table("graph_nodes", ["name"]), "name"))),
             node_ids={name: number for number, name in interned_texts(names, NODE).items()},
             signatures=interned_bytes(names, OUTPUTS),
@@ -124,7 +126,7 @@ class RecordedJob:
             has_code=any(column_list(job.table("op_log", ["code"]), "code")),
             misses_streams=misses_streams(traces),
             literal=job.info.state == IMPORTED,
-            slots=Parity(compat).reads_slots or job.info.has_input_slots,
+            has_input_slots=Parity(compat).reads_slots or job.info.has_input_slots,
         )
 
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
@@ -136,7 +138,7 @@ class RecordedJob:
         rows = 0
         for name in order:
             part.append(name)
-            rows += self.rows.get(self.node_ids.get(name, -1), 0)
+            rows += self.execution_counts.get(self.node_ids.get(name, -1), 0)
             if rows >= PART_ROWS:
                 yield self._entries(part)
                 part, rows = [], 0

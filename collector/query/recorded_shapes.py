@@ -65,7 +65,7 @@ class ShapeReader:
         if which is None:
             return
         with_size = self._among(sized) if sized else ()
-        kinds = self._outputs.kinds(which, with_size)
+        kinds = self._outputs.trace_groups(which, with_size)
         numbers = list(kinds)
         for at in range(0, len(numbers), _AT_ONCE):
             batch = numbers[at : at + _AT_ONCE]
@@ -90,7 +90,7 @@ class ShapeReader:
             return {}
         orders: dict[int, dict[str, list[bytes]]] = {}
         among = self._among(set().union(*several.values()))
-        for trace, node, outputs in self._outputs.in_order(traces, which, among):
+        for trace, node, outputs in self._outputs.outputs_in_order(traces, which, among):
             name = self.name(node)
             if name in several[trace]:
                 orders.setdefault(trace, {}).setdefault(name, []).append(self._signatures.get(outputs, b""))
@@ -100,7 +100,7 @@ class ShapeReader:
         self, traces: Sequence[int], which: ExecutionFilter, sized: Collection[int] | None
     ) -> Mapping[int, list[ExecutionRow]]:
         rows: dict[int, list[ExecutionRow]] = {trace: [] for trace in traces}
-        for trace, node, outputs, bytes_, runs in self._outputs.of_traces(traces, which, sized):
+        for trace, node, outputs, bytes_, runs in self._outputs.output_counts(traces, which, sized):
             rows[trace].append(ExecutionRow(self.name(node), self._signatures.get(outputs, b""), bytes_, runs))
         return rows
 
@@ -128,7 +128,7 @@ class ShapeReader:
             return {}
         return {
             self.name(node): Sample(self._labels.get(label, ""), self._signatures.get(outputs, b""))
-            for node, outputs, label in self._outputs.one_each(traces, which)
+            for node, outputs, label in self._outputs.example_outputs(traces, which)
         }
 
     def first(self, names: Collection[str], *, early: bool = False) -> Iterator[tuple[str, bytes]]:

@@ -12,20 +12,20 @@ from ..advice.report import Advice, Report
 from ..text import clean
 from ..tfviews.parity import DEFAULT, Parity
 
-#: No-break space between a number and its unit.
+#: The space between a number and its unit, at which a line is not broken.
 _UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
 _LINE: Final = "  your line:  "
 _TODO: Final = "  what to do: "
 
 
 def lines(advice: Iterable[Advice], width: int | None = None, parity: Parity = DEFAULT) -> Iterator[str]:
-    """Yield the advice, at most ``width`` wide."""
+    """Yield the lines of the advice, at most ``width`` wide."""
     if not parity.has_own_layout:
-        yield from _of_tf_profiler(advice)
+        yield from _tf_profiler_lines(advice)
         return
-    reports = [(checker.title, report) for checker, found in advice for report in found]
-    for at, (title, report) in enumerate(reports):
-        if at:
+    titled_reports = [(checker.title, report) for checker, reports in advice for report in reports]
+    for index, (title, report) in enumerate(titled_reports):
+        if index:
             yield ""
         yield from _paragraphs(title, report, width)
 
@@ -38,16 +38,16 @@ def _paragraphs(title: str, report: Report, width: int | None) -> Iterator[str]:
         yield from _wrapped(_TODO, report.todo, width)
 
 
-def _wrapped(head: str, text: str, width: int | None) -> list[str]:
-    indent = " " * (len(head) if head in {_LINE, _TODO} else 2)
-    whole = head + clean(text)
+def _wrapped(label: str, text: str, width: int | None) -> list[str]:
+    indent = " " * (len(label) if label in {_LINE, _TODO} else 2)
+    paragraph = label + clean(text)
     if width is None:
-        return [whole]
-    lines = wrap(_UNIT.sub("\u00a0", whole), width, subsequent_indent=indent, break_on_hyphens=False)
+        return [paragraph]
+    lines = wrap(_UNIT.sub("\u00a0", paragraph), width, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def _of_tf_profiler(advice: Iterable[Advice]) -> Iterator[str]:
+def _tf_profiler_lines(advice: Iterable[Advice]) -> Iterator[str]:
     for checker, reports in advice:
         yield from ("", f"{checker.name}:")
         for report in reports:

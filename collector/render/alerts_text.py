@@ -32,12 +32,12 @@ def lines(blocks: Sequence[Block], width: int | None) -> Iterator[str]:
         yield f"{date_and_time(block.found_ns)}  {clean(block.job)}"
         yield from _wrapped(f"{clean(block.text)} [{block.slug}]", width)
         for op in block.ops:
-            yield from _wrapped(_op(op), width)
+            yield from _wrapped(_op_text(op), width)
         if block.note:
             yield from _wrapped(block.note, width)
 
 
-def _op(op: OpChange) -> str:
+def _op_text(op: OpChange) -> str:
     where = f", line {clean(op.line)}" if op.line else ""
     before = f"before {duration(op.before_us * 1e3)}" if op.before_us else "not before"
     return f"{clean(op.op)} on {clean(op.device)}: {duration(op.now_us * 1e3)} a step, {before}{where}"

@@ -8,7 +8,7 @@ from ..numbers import count, duration
 from ..text import clean
 
 #: Maximum number of jobs that are named.
-_NAMED: Final = 3
+_NAMES_MAX: Final = 3
 #: Minimum width to which lines above a table are wrapped.
 _WIDTH_MIN: Final = 40
 
@@ -33,8 +33,8 @@ class Subject(NamedTuple):
 
 
 def _jobs(jobs: Sequence[str]) -> str:
-    names = ", ".join(jobs[:_NAMED])
-    return f"job{'s' * (len(jobs) > 1)} {names}" + (f" and {len(jobs) - _NAMED} more" if jobs[_NAMED:] else "")
+    names = ", ".join(jobs[:_NAMES_MAX])
+    return f"job{'s' * (len(jobs) > 1)} {names}" + (f" and {len(jobs) - _NAMES_MAX} more" if jobs[_NAMES_MAX:] else "")
 
 
 def _steps(subject: Subject) -> str:
@@ -58,14 +58,14 @@ def heading(subject: Subject) -> str:
     return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
 
 
-def lines(subject: Subject, micros: float, same: Sequence[str], timed_steps: int, width: int | None) -> Iterator[str]:
+def lines(subject: Subject, micros: float, facts: Sequence[str], timed_steps: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
-    ``micros``: time of all ops of a step; ``same``: facts that hold for all rows; ``timed_steps``:
+    ``micros``: time of all ops of a step; ``facts``: facts that hold for all rows; ``timed_steps``:
     number of steps in the spread.
     """
     parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
-    parts = [", ".join([*parts, *same])] if parts or same else []
+    parts = [", ".join([*parts, *facts])] if parts or facts else []
     if subject.others:
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.others)
         parts.append(f"also traced: {others} (--kind)")
@@ -76,7 +76,7 @@ def lines(subject: Subject, micros: float, same: Sequence[str], timed_steps: int
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """Wrap a line above or below a table to its width."""
+    """Wrap a line above or below a table at ``width``."""
     if width is None:
         return [text] if text else []
     return textwrap.wrap(text, max(width, _WIDTH_MIN), subsequent_indent="  ", break_on_hyphens=False)

@@ -47,7 +47,7 @@ class Listing(NamedTuple):
 
 
 def framework(row: JobRow) -> str:
-    """Return framework and version in short: TF 2.21.0."""
+    """Return framework and version in short form, for example TF 2.21.0."""
     name = _FRAMEWORKS.get(row.framework, row.framework)
     return f"{name} {row.framework_version}".strip() or "-"
 
@@ -69,8 +69,8 @@ def state(row: JobRow) -> str:
 
 def started(row: JobRow, now_ns: int) -> str:
     """Return the start of a job: the time of day, with the date if it was more than a day ago."""
-    form = "%H:%M:%S" if now_ns - row.started_ns < _DAY_NS else "%Y-%m-%d %H:%M"
-    return time.strftime(form, time.localtime(row.started_ns / 1e9))
+    time_format = "%H:%M:%S" if now_ns - row.started_ns < _DAY_NS else "%Y-%m-%d %H:%M"
+    return time.strftime(time_format, time.localtime(row.started_ns / 1e9))
 
 
 def size(number: int) -> str:
@@ -78,8 +78,8 @@ def size(number: int) -> str:
     return numbers.size(number)
 
 
-def _cells(one: Listing, now_ns: int) -> list[str]:
-    row, usage, tags, traced = one
+def _cells(listing: Listing, now_ns: int) -> list[str]:
+    row, usage, tags, traced = listing
     return [
         row.id,
         row.name or "-",
@@ -103,5 +103,5 @@ def _cells(one: Listing, now_ns: int) -> list[str]:
 
 def lines(listings: Sequence[Listing], now_ns: int, width: int | None) -> list[str]:
     """Return a table of jobs; a narrow terminal drops some columns so that names stay readable."""
-    number = len(_COLUMNS) - (not any(one.tags for one in listings))
-    return render(_COLUMNS[:number], [_cells(one, now_ns)[:number] for one in listings], width=width)
+    columns = _COLUMNS if any(listing.tags for listing in listings) else _COLUMNS[:-1]
+    return render(columns, [_cells(listing, now_ns)[: len(columns)] for listing in listings], width=width)

@@ -11,22 +11,22 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 CHILDREN: Final = "children"
-#: Fields of an entry's nodes, and optional fields.
+#: Fields with several values or with messages.
 _NODES: Final = "graph_nodes"
 _SHAPES: Final = "input_shapes"
 _VALUE: Final = "tensor_value"
-_TEXTS: Final = "devices"
-_SPECIAL: Final = frozenset({CHILDREN, _NODES, _SHAPES, _VALUE, _TEXTS, "shapes"})
+_DEVICES: Final = "devices"
+_SPECIAL: Final = frozenset({CHILDREN, _NODES, _SHAPES, _VALUE, _DEVICES, "shapes"})
 
 
 @cache
-def _plain(descriptor: Descriptor) -> tuple[str, ...]:
+def _plain_fields(descriptor: Descriptor) -> tuple[str, ...]:
     """Return the fields with a single number or string."""
     return tuple(field.name for field in descriptor.fields if field.name not in _SPECIAL)
 
 
 @cache
-def _has(descriptor: Descriptor, name: str) -> bool:
+def _has_field(descriptor: Descriptor, name: str) -> bool:
     return name in descriptor.fields_by_name
 
 
@@ -34,21 +34,25 @@ def _shape(shape: Any) -> dict[str, Any]:
     return {"unknown_rank": True} if shape.unknown_rank else {"dim": [{"size": dim.size} for dim in shape.dim]}
 
 
-def _own(message: Any) -> dict[str, Any]:
+def _document(message: Any) -> dict[str, Any]:
     """Return a message without its children."""
-    kind = message.DESCRIPTOR
-    document: dict[str, Any] = {name: getattr(message, name) for name in _plain(kind)}
-    if _has(kind, _TEXTS):
-        document[_TEXTS] = list(message.devices)
-        document[_SHAPES] = {str(at): _shape(message.input_shapes[at]) for at in sorted(message.input_shapes)}
+    descriptor = message.DESCRIPTOR
+    document: dict[str, Any] = {name: getattr(message, name) for name in _plain_fields(descriptor)}
+    if _has_field(descriptor, _DEVICES):
+        document[_DEVICES] = list(message.devices)
+        document[_SHAPES] = {
+            str(position): _shape(message.input_shapes[position]) for position in sorted(message.input_shapes)
+        }
         if message.HasField(_VALUE):
-            document[_VALUE] = {name.name: _listed(name, value) for name, value in message.tensor_value.ListFields()}
-    if _has(kind, _NODES):
-        document[_NODES] = [_own(node) for node in message.graph_nodes]
+            document[_VALUE] = {
+                field.name: _field_value(field, value) for field, value in message.tensor_value.ListFields()
+            }
+    if _has_field(descriptor, _NODES):
+        document[_NODES] = [_document(node) for node in message.graph_nodes]
     return document
 
 
-def _listed(field: FieldDescriptor, value: Any) -> Any:
+def _field_value(field: FieldDescriptor, value: Any) -> Any:
     return value if field.name == "dtype" else list(value)
 
 
@@ -58,17 +62,17 @@ def chunks(message: Any) -> Iterator[str]:
     Keys are the proto's field names. Numbers and strings are present even if 0 or empty; int64
     values are numbers.
     """
-    ahead: list[Any] = [message]
+    pending: list[Any] = [message]
     first = True
-    while ahead:
-        item = ahead.pop()
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
             yield item
             first = False
             continue
         separator = "" if first else ","
-        text = json.dumps(_own(item), separators=(",", ":"))
+        text = json.dumps(_document(item), separators=(",", ":"))
         yield f'{separator}\n{text[:-1]},"{CHILDREN}":['
         first = True
-        ahead.append("]}")
-        ahead.extend(reversed(item.children))
+        pending.append("]}")
+        pending.extend(reversed(item.children))

@@ -17,25 +17,25 @@ class Heading(NamedTuple):
 
 
 HEADINGS: Final = {
-    "bytes": Heading("requested bytes", "bytes the op asked its allocators for, persistent and temporary ones too"),
+    "bytes": Heading("requested bytes", "bytes requested from allocators, including persistent and temporary memory"),
     "peak_bytes": Heading("peak bytes", "most bytes in use at one moment of the op, summed over its executions"),
     "residual_bytes": Heading("residual bytes", "bytes still in use when the op had ended"),
     "output_bytes": Heading("output bytes", "bytes of the op's outputs, new or passed through"),
     "micros": Heading("total execution time", "time on accelerators and CPUs together"),
     "accelerator_micros": Heading("accelerator execution time", "time of the op's kernels on accelerators"),
-    "cpu_micros": Heading("cpu execution time", "time of the op on the CPU, scheduling of kernels included"),
+    "cpu_micros": Heading("cpu execution time", "time of the op on the CPU, including the scheduling of kernels"),
     "params": Heading("# parameters", "elements of the shape that the op declares"),
     "float_ops": Heading("# float_ops", "floating-point operations, from the types and shapes of ops"),
     "device": Heading("assigned devices", "devices that the op ran on"),
     "op_types": Heading("op types", "the type and the devices of the op, which -account_type_regexes matches"),
-    "occurrence": Heading("op occurrence (run|defined)", "times it ran | nodes of it in the graph"),
-    "input_shapes": Heading("input shapes", "shapes of the inputs that it was defined with"),
+    "occurrence": Heading("op occurrence (run|defined)", "number of runs | number of nodes in the graph"),
+    "input_shapes": Heading("input shapes", "shapes of the inputs, as defined in the graph"),
 }
-#: Columns in the order of the op and the code view; the scope and the graph view begin with static
-#: ones.
+#: Columns in the order of the op and the code view, and in that of the scope and the graph view,
+#: where `params` and `float_ops` come first.
 OP_ORDER: Final = tuple(HEADINGS)
 TREE_ORDER: Final = tuple(sorted(HEADINGS, key=lambda name: name not in {"params", "float_ops"}))
-#: Legends with other words in the scope and the graph view.
+#: Legends that are different in the scope and the graph view.
 TREE_LEGENDS: Final = {"occurrence": "op count (run|defined)"}
 
 _VIEWS: Final = {
@@ -49,12 +49,12 @@ _IMPLIED: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
 
 def columns(select: frozenset[str], order: Sequence[str] = OP_ORDER) -> list[str]:
     """Return the selected columns in printing order; micros adds its two parts."""
-    wanted = {column for word in select for column in _IMPLIED.get(word, (word,))}
-    return [column for column in order if column in wanted]
+    selected = {column for word in select for column in _IMPLIED.get(word, (word,))}
+    return [column for column in order if column in selected]
 
 
 def notice(parity: Parity = DEFAULT) -> Iterator[str]:
-    """Yield the TF profiler's notice above a view if an accelerator has no recorded stream."""
+    """Yield the TF profiler's notice that an accelerator has no recorded stream."""
     yield from ("", "", "Found accelerator operation but misses accelerator stream stats!", "")
     yield "It's likely a gpu tracing issue rather than tf-profiler issue."
     yield f"If you found your operation missing accelerator time, {parity.missing_time_hint}"
@@ -65,8 +65,8 @@ def notice(parity: Parity = DEFAULT) -> Iterator[str]:
 _NO_COLUMN: Final = "no column: values follow the rows of variables, in jobs that were imported with a checkpoint"
 
 
-def explained(view: str, select: frozenset[str]) -> Iterator[str]:
-    """Yield the explanation of the view and its columns, up to the line before the legend."""
+def explanation(view: str, select: frozenset[str]) -> Iterator[str]:
+    """Yield the lines above the legend, which explain the view and its columns."""
     yield from ("", "Doc:", _VIEWS[view])
     for word in sorted(select):
         for column in _IMPLIED.get(word, (word,)):
@@ -77,5 +77,5 @@ def explained(view: str, select: frozenset[str]) -> Iterator[str]:
 
 def legend(shown: Sequence[str], texts_by_column: dict[str, str] | None = None) -> str:
     """Return the line above the rows; ``texts_by_column`` replaces legends by column."""
-    known = texts_by_column or {}
-    return "node name | " + " | ".join(known.get(column, HEADINGS[column].legend) for column in shown)
+    replacements = texts_by_column or {}
+    return "node name | " + " | ".join(replacements.get(column, HEADINGS[column].legend) for column in shown)

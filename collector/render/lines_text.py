@@ -10,7 +10,7 @@ from ..text import clean
 from .jobs_text import framework, state
 
 #: Characters of a span's kind and number, and of its time.
-_NAME, _TIME = 24, 9
+_NAME_WIDTH, _TIME_WIDTH = 24, 9
 _DOT: Final = " · "
 
 
@@ -34,13 +34,15 @@ def ended(row: JobRow, median_ns: float | None) -> str:
 def steps(line: StepLine) -> str:
     """Return the line for one or more steps.
 
-    It contains the end of the last step, kind and numbers, the time of a step, and marks.
+    It contains the end of the last step, the steps' kind and numbers, the time of a step, and
+    marks.
     """
     several = line.entries > 1
-    whole = line.last - line.first + 1 == line.count
-    number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if whole else f"to {line.last}"
-    took = numbers.duration(line.mean_ns) if line.max_ns else "-"
-    text = f"{numbers.time_of_day(line.end_ns, whole=several):12}  {f'{line.kind} {number}':{_NAME}}  {took:>{_TIME}}"
+    is_complete = line.last - line.first + 1 == line.count
+    number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if is_complete else f"to {line.last}"
+    end = numbers.time_of_day(line.end_ns, whole=several)
+    duration = numbers.duration(line.mean_ns) if line.max_ns else "-"
+    text = f"{end:12}  {f'{line.kind} {number}':{_NAME_WIDTH}}  {duration:>{_TIME_WIDTH}}"
     return f"{text}  {', '.join(_marks(line))}".rstrip()
 
 
@@ -58,9 +60,9 @@ def _marks(line: StepLine) -> list[str]:
     return marks
 
 
-def event(found: EventSummary) -> str:
+def event(summary: EventSummary) -> str:
     """Return the line for an event of a job."""
-    return f"{numbers.time_of_day(found.last_ns):12}  {found.line}"
+    return f"{numbers.time_of_day(summary.last_ns):12}  {summary.line}"
 
 
 def collector(*, back: bool) -> str:

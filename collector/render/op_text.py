@@ -11,7 +11,7 @@ from ..tfviews.nodes import NO_STATS
 from ..tfviews.op import ROOT, OpTypeEntry, OpView
 from ..tfviews.order import ordered
 from ..tfviews.parity import DEFAULT, Parity
-from .legends import columns, explained, legend, notice
+from .legends import columns, explanation, legend, notice
 from .shapes import shape_text
 
 #: Line that is printed in place of the legend if the view has no node.
@@ -25,12 +25,12 @@ def _share(part: int, whole: int) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
-def _counter(name: str, form: Callable[[int], str]) -> Callable[[OpTypeEntry, OpView], str]:
+def _counter(name: str, format_value: Callable[[int], str]) -> Callable[[OpTypeEntry, OpView], str]:
     def cell(entry: OpTypeEntry, view: OpView) -> str:
         own, running, whole = (getattr(stats, name) for stats in (entry.own, entry.running, view.total))
-        tested = own if name in SIZES else running
-        shares = (_share(running, whole), _share(own, whole)) if tested > 0 else (0.0, 0.0)
-        return f"{form(own)} ({shares[0]:.2f}%, {shares[1]:.2f}%)".rjust(30)
+        decisive = own if name in SIZES else running
+        shares = (_share(running, whole), _share(own, whole)) if decisive > 0 else (0.0, 0.0)
+        return f"{format_value(own)} ({shares[0]:.2f}%, {shares[1]:.2f}%)".rjust(30)
 
     return cell
 
@@ -62,7 +62,8 @@ def signatures(entry: OpTypeEntry, parity: Parity = DEFAULT) -> list[tuple[str, 
     """Return (input shapes, runs, nodes, µs) for each distinct input signature, most runs first."""
     runs, nodes, micros = Counter[str](), Counter[str](), Counter[str]()
     for node in entry.nodes:
-        text = ",\t".join(f"{at}:{shape_text(shape)}" for at, shape in enumerate(node.facts.input_shapes))
+        shapes = node.facts.input_shapes
+        text = ",\t".join(f"{position}:{shape_text(shape)}" for position, shape in enumerate(shapes))
         runs[text] += node.stats.runs
         nodes[text] += 1
         micros[text] += node.stats.micros
@@ -71,7 +72,7 @@ def signatures(entry: OpTypeEntry, parity: Parity = DEFAULT) -> list[tuple[str, 
 
 
 def _name(entry: OpTypeEntry, parity: Parity) -> str:
-    """Return a name padded to the column's width; the TF profiler counts bytes."""
+    """Return the entry's name, padded to the width of its column; the TF profiler counts bytes."""
     name = clean(entry.name)
     return name + " " * (_WIDTH - len(name if parity.has_own_layout else octets(entry.name)))
 
@@ -93,7 +94,7 @@ def lines(
     shown = columns(select)
     if missing_stream:
         yield from notice(parity)
-    yield from explained("op", select)
+    yield from explanation("op", select)
     if not view.op_types:
         yield next(_row(_NO_GRAPH, view, shown, parity))
         return

@@ -18,15 +18,15 @@ def lines(job: OrderTarget, order: Order, answer: OrderAnswer, ops: OrderOps | N
 
     ``ops``: the ops of the traced steps, known after the end of ``order``; None for no table.
     """
-    who = clean(f"{job.id} {job.info.name}".rstrip())
+    title = clean(f"{job.id} {job.info.name}".rstrip())
     if answer.state == orders.REFUSED:
-        yield f"{who}: not obeyed: {clean(answer.text)} [{clean(answer.slug)}]"
+        yield f"{title}: not obeyed: {clean(answer.text)} [{clean(answer.slug)}]"
     elif answer.state == orders.OBEYED:
-        yield f"{who}: {order}, from {answer.kind} step {count(answer.step)} on"
+        yield f"{title}: {order}, from {answer.kind} step {count(answer.step)} on"
     else:
-        yield f"{who}: ended after {count(answer.traced)} traced {'step' if answer.traced == 1 else 'steps'}"
+        yield f"{title}: ended after {count(answer.traced)} traced {'step' if answer.traced == 1 else 'steps'}"
     if ops is not None:
-        yield f"{who}: {_steps(ops)}"
+        yield f"{title}: {_steps(ops)}"
         yield from ops_table(ops.ops, width)
 
 
@@ -35,11 +35,11 @@ def _steps(ops: OrderOps) -> str:
 
 
 def document(
-    job: OrderTarget, answer: OrderAnswer, before: Mapping[str, Any] | None, ops: OrderOps | None
+    job: OrderTarget, answer: OrderAnswer, previous_document: Mapping[str, Any] | None, ops: OrderOps | None
 ) -> dict[str, Any]:
     """Return the JSON object of ``job`` after ``answer``.
 
-    ``before`` is the object after the previous answer, None for the first one.
+    ``previous_document``: the object after the previous answer, None for the first answer.
     """
     info = job.info
     values: dict[str, Any] = {
@@ -51,7 +51,7 @@ def document(
     values |= {"obeyed": answer.state != orders.REFUSED, "slug": answer.slug or None, "text": answer.text or None}
     if answer.state == orders.ENDED:
         values |= {"traced": answer.traced, "ops": None if ops is None else _ops(ops)}
-        return {**(before or {"kind": None, "step": None}), **values}
+        return {**(previous_document or {"kind": None, "step": None}), **values}
     return {**values, "kind": answer.kind or None, "step": answer.step or None}
 
 

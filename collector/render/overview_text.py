@@ -15,13 +15,13 @@ from ..text import clean
 from .jobs_text import framework, started, state
 from .table import Column, render
 
-#: Maximum rows of the tables of steps and of ops, and lines of each list.
-KINDS: Final = 3
-OPS: Final = 5
-LISTED: Final = 4
-_CURVE: Final = 24
+#: Maximum rows of the tables of steps and of ops, and maximum texts of a list.
+STEP_ROWS_MAX: Final = 3
+OP_ROWS_MAX: Final = 5
+TEXTS_MAX: Final = 4
+_CURVE_WIDTH: Final = 24
 #: Characters beside the curve in a line of a narrow terminal.
-_BEFORE: Final = 66
+_OTHER_WIDTH: Final = 66
 #: Bars are cut at this multiple of the median, since a long first step would flatten all others.
 _CURVE_CUT: Final = 3
 #: I/O below this rate is not shown (bytes a second).
@@ -75,8 +75,8 @@ class OverviewParts(NamedTuple):
     advice: Sequence[tuple[str, str]]
 
 
-def _head(shown: OverviewParts, now_ns: int) -> Iterator[list[str]]:
-    row = shown.row
+def _head(overview: OverviewParts, now_ns: int) -> Iterator[list[str]]:
+    row = overview.row
     since = f"{numbers.duration(row.duration_ns)} since {started(row, now_ns)}"
     pid = f"pid {row.pid}" if row.pid else ""
     yield [f"job {row.id} {row.name or '-'}", state(row), since, f"{row.user or '-'}@{row.host or '-'}", pid]
@@ -84,13 +84,13 @@ def _head(shown: OverviewParts, now_ns: int) -> Iterator[list[str]]:
     epochs = f"{numbers.count(row.epochs)} epoch{'s' * (row.epochs != 1)}" if row.epochs else ""
     cost = "" if row.cost is None else f"cost {numbers.cost(row.cost)}"
     traced = f"{numbers.count(row.traced)} traced"
-    yield [framework(row), steps, epochs, traced, cost, f"{numbers.count(row.lost)} lost", *shown.tags]
+    yield [framework(row), steps, epochs, traced, cost, f"{numbers.count(row.lost)} lost", *overview.tags]
 
 
-def _stage(stage: Stage) -> str:
+def _stage_text(stage: Stage) -> str:
     several = f" ({numbers.count(stage.count)})" if stage.count > 1 else ""
-    going_on = " so far" if stage.running and stage.name != WAITING else ""
-    return f"{stage.name} {numbers.duration(stage.total_ns)}{several}{going_on}"
+    so_far = " so far" if stage.running and stage.name != WAITING else ""
+    return f"{stage.name} {numbers.duration(stage.total_ns)}{several}{so_far}"
 
 
 def _is_shown(stage: Stage) -> bool:
@@ -103,8 +103,8 @@ def _is_shown(stage: Stage) -> bool:
 
 
 def _bars(values: Sequence[float], width: int | None) -> str:
-    room = _CURVE if width is None else max(8, min(_CURVE, width - _BEFORE))
-    return numbers.sparkline(list(values), room)
+    curve_width = _CURVE_WIDTH if width is None else max(8, min(_CURVE_WIDTH, width - _OTHER_WIDTH))
+    return numbers.sparkline(list(values), curve_width)
 
 
 def clipped(means: Sequence[float]) -> list[float]:
@@ -132,13 +132,14 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 )
 
 
-def _use(shown: OverviewParts, width: int | None) -> Iterator[list[str]]:
-    for name, of_host, title, form in _SERIES:
-        for one in shown.host_series if of_host else shown.job_series:
-            little = form is numbers.rate and (one.maximum or 0) < _IO_MIN
-            if one.name == name and one.values and not little:
-                of = f" of {shown.cpus}" if of_host and name == "cpu_cores" and shown.cpus else ""
-                yield [title + of, form(one.mean), form(one.maximum), _bars(one.values, width)]
+def _use(overview: OverviewParts, width: int | None) -> Iterator[list[str]]:
+    for name, of_host, title, format_value in _SERIES:
+        for series in overview.host_series if of_host else overview.job_series:
+            is_little_io = format_value is numbers.rate and (series.maximum or 0) < _IO_MIN
+            if series.name == name and series.values and not is_little_io:
+                total = f" of {overview.cpus}" if of_host and name == "cpu_cores" and overview.cpus else ""
+                values = format_value(series.mean), format_value(series.maximum)
+                yield [title + total, *values, _bars(series.values, width)]
 
 
 def _op_cells(op: TopOp) -> list[str]:
@@ -154,13 +155,13 @@ def _op_cells(op: TopOp) -> list[str]:
     ]
 
 
-def _listed(title: str, texts: Sequence[str], width: int | None) -> Iterator[str]:
-    """Yield a line for each of the first LISTED texts, cut at ``width``."""
-    for at, text in enumerate(texts[:LISTED]):
-        line = f"{title if not at else '':9}{clean(text)}"
+def _list_lines(title: str, texts: Sequence[str], width: int | None) -> Iterator[str]:
+    """Yield a line for each of the first TEXTS_MAX texts, cut at ``width``."""
+    for index, text in enumerate(texts[:TEXTS_MAX]):
+        line = f"{'' if index else title:9}{clean(text)}"
         yield line if width is None or len(line) <= width else _cut(line, width)
-    if len(texts) > LISTED:
-        yield f"{'':9}and {len(texts) - LISTED} more"
+    if len(texts) > TEXTS_MAX:
+        yield f"{'':9}and {len(texts) - TEXTS_MAX} more"
 
 
 def _cut(line: str, width: int) -> str:
@@ -168,40 +169,43 @@ def _cut(line: str, width: int) -> str:
     return line[: width - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
-def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
+def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
     """Join ``parts`` with dots into lines of at most ``width``.
 
     Lines after the first are indented.
     """
-    found: list[str] = []
+    filled: list[str] = []
     for part in map(clean, filter(None, parts)):
-        longer = f"{found[-1]} · {part}" if found else part
-        if width is not None and found and len(longer) > max(width, _WIDTH_MIN):
-            found.append(" " * indent + part)
+        longer = f"{filled[-1]} · {part}" if filled else part
+        if width is not None and filled and len(longer) > max(width, _WIDTH_MIN):
+            filled.append(" " * indent + part)
         else:
-            found[-1:] = [longer]
-    return found
+            filled[-1:] = [longer]
+    return filled
 
 
-def _blocks(shown: OverviewParts, now_ns: int, width: int | None) -> Iterator[list[str]]:
-    texts = list(map(_stage, filter(_is_shown, shown.stages)))
-    head = [line for parts in _head(shown, now_ns) for line in _filled(parts, width, 2)]
-    yield [*head, *_filled([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9)]
-    steps, use = [_step_cells(width, *one) for one in shown.steps[:KINDS]], list(_use(shown, width))
-    for columns, rows in ((_STEPS, steps), (_USE, use), (_OPS, [_op_cells(op) for op in shown.ops[:OPS]])):
+def _blocks(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator[list[str]]:
+    texts = list(map(_stage_text, filter(_is_shown, overview.stages)))
+    head = [line for parts in _head(overview, now_ns) for line in _joined_lines(parts, width, 2)]
+    yield [*head, *_joined_lines([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9)]
+    steps, use = (
+        [_step_cells(width, *step_row) for step_row in overview.steps[:STEP_ROWS_MAX]],
+        list(_use(overview, width)),
+    )
+    for columns, rows in ((_STEPS, steps), (_USE, use), (_OPS, [_op_cells(op) for op in overview.ops[:OP_ROWS_MAX]])):
         yield render(columns, rows, width=width) if rows else []
-    short = shown.row.id
+    short = overview.row.id
     yield [
-        *_listed("alerts", shown.alerts, width),
-        *_listed("warnings", [*(event.line for event in shown.warnings), *shown.notes], width),
-        *_listed("advice", [f"{title}: {text}" for title, text in shown.advice], width),
-        *_filled([f"{'more':9}tfprof op {short}", f"tfprof steps {short}", f"tfprof advise {short}"], width, 9),
+        *_list_lines("alerts", overview.alerts, width),
+        *_list_lines("warnings", [*(event.line for event in overview.warnings), *overview.notes], width),
+        *_list_lines("advice", [f"{title}: {text}" for title, text in overview.advice], width),
+        *_joined_lines([f"{'more':9}tfprof op {short}", f"tfprof steps {short}", f"tfprof advise {short}"], width, 9),
     ]
 
 
-def lines(shown: OverviewParts, now_ns: int, width: int | None) -> Iterator[str]:
+def lines(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator[str]:
     """Yield the lines of the summary, no wider than ``width``."""
-    for at, block in enumerate(filter(None, _blocks(shown, now_ns, width))):
-        if at:
+    for index, block in enumerate(filter(None, _blocks(overview, now_ns, width))):
+        if index:
             yield ""
         yield from block

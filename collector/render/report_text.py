@@ -47,14 +47,14 @@ def _counts(row: JobRow) -> str:
     return f"{epochs}{count(row.steps)} {'step' if row.steps == 1 else 'steps'}"
 
 
-def _summary(summary: Summary, named: bool) -> str:
+def _summary_line(summary: Summary, with_pid: bool) -> str:
     row = summary.row
-    parts = [f"tfprof: job {row.id} {clean(row.name)}".rstrip() + (f" pid {row.pid}" if named else ""), _counts(row)]
+    parts = [f"tfprof: job {row.id} {clean(row.name)}".rstrip() + (f" pid {row.pid}" if with_pid else ""), _counts(row)]
     if summary.median_ns is not None:
         parts.append(f"median {clean(summary.function) or 'step'} {duration(summary.median_ns)}")
-    with_cost = "" if row.cost is None else f" (cost {cost(row.cost)})"
+    cost_text = "" if row.cost is None else f" (cost {cost(row.cost)})"
     parts += [
-        f"{count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced{with_cost}",
+        f"{count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced{cost_text}",
         f"{count(row.lost)} lost",
     ]
     if row.signal or row.status or row.state == "lost":
@@ -77,7 +77,8 @@ def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
 
     Without recorded memory, the column of memory shows `-`, since 0 would be wrong.
     """
-    rows = [_cells(op, any(one.bytes for one in ops)) for op in ops[:OPS]]
+    has_memory = any(op.bytes for op in ops)
+    rows = [_cells(op, has_memory) for op in ops[:OPS]]
     if any(op.line for op in ops[:OPS]):
         return render(_COLUMNS, rows, "  ", width)
     return render(_COLUMNS[:-1], [row[:-1] for row in rows], "  ", width)
@@ -89,7 +90,7 @@ def lines(summaries: Sequence[Summary], ops: Sequence[TopOp], notes: Sequence[st
     Lines are wrapped at ``width``, unless it is None (no terminal).
     """
     for summary in summaries[:PROCESSES]:
-        yield from wrapped(_summary(summary, named=len(summaries) > 1), width)
+        yield from wrapped(_summary_line(summary, with_pid=len(summaries) > 1), width)
     if len(summaries) > PROCESSES:
         yield f"tfprof: and {len(summaries) - PROCESSES} more processes: tfprof jobs"
     if ops:

@@ -29,9 +29,9 @@ _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
 }
 _TIME: Final = "micros"
 _PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
-#: Columns shown by default; a narrow terminal drops them in this order, the highest number first.
-_SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
-#: Minimum width of the name's column: while other columns can be dropped, and afterwards.
+#: Columns that a narrow terminal drops, the highest number first.
+_DROP_PRIORITIES: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
+#: Minimum width of the column of names: while other columns can be dropped, and afterwards.
 _PREFERRED_WIDTHS, _MIN_WIDTH = {"op": 28}, 18
 _PREFERRED_TREE_WIDTH: Final = 36
 #: The column *self* is shown if the own time of an entry is more than 1/_OWN_DIVISOR of its total
@@ -40,10 +40,10 @@ _OWN_DIVISOR: Final = 20
 
 
 class CellContext(NamedTuple):
-    """Values that cells need beside their row.
+    """Values that cells need besides their row.
 
-    `steps`: number of steps; `whole`: the whole for shares; `primary`: the counter that rows are
-    sorted by.
+    `steps`: number of steps; `whole`: the numbers to which shares refer; `primary`: the counter by
+    which rows are sorted.
     """
 
     steps: int
@@ -98,58 +98,61 @@ def _name(view: str) -> ShownColumn:
 _HEADS: Final = {"op": "op", "scope": "scope", "graph": "node (its inputs below)", "code": "line"}
 
 
-def _mean(number: str, stats: Stats, context: CellContext) -> str:
-    value = getattr(stats, number)
-    return "" if not value else count(value) if number == "params" else _PER_STEP[number][1](value / context.steps)
+def _mean(counter: str, stats: Stats, context: CellContext) -> str:
+    value = getattr(stats, counter)
+    return "" if not value else count(value) if counter == "params" else _PER_STEP[counter][1](value / context.steps)
 
 
-def _any(number: str) -> Callable[[Sequence[Row]], bool]:
-    return lambda rows: any(getattr(row.total, number) for row in rows)
+def _has_number(counter: str) -> Callable[[Sequence[Row]], bool]:
+    return lambda rows: any(getattr(row.total, counter) for row in rows)
 
 
-def _number(number: str) -> ShownColumn:
-    title = "params" if number == "params" else _PER_STEP[number][0]
+def _number(counter: str) -> ShownColumn:
+    title = "params" if counter == "params" else _PER_STEP[counter][0]
     return ShownColumn(
-        number, Column(title, right=True), lambda row, context: _mean(number, row.total, context), _any(number)
+        counter,
+        Column(title, right=True),
+        lambda row, context: _mean(counter, row.total, context),
+        _has_number(counter),
     )
 
 
-def _share(number: str) -> ShownColumn:
+def _share(counter: str) -> ShownColumn:
     def cell(row: Row, context: CellContext) -> str:
-        part, whole = getattr(row.total, number), getattr(context.whole, number)
+        part, whole = getattr(row.total, counter), getattr(context.whole, counter)
         return percent(part / whole) if part and whole else ""
 
-    return ShownColumn("share", Column("share", right=True), cell, _any(number))
+    return ShownColumn("share", Column("share", right=True), cell, _has_number(counter))
 
 
 def _self(view: str) -> ShownColumn:
     """Return the column of own time.
 
-    It is shown if some entry with entries below it has a relevant own time.
+    It is shown if an entry that is no leaf has a relevant own time.
     """
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _OWN_DIVISOR > row.total.micros for row in rows)
 
-    column = Column("self", right=True, drop_priority=0 if view == "graph" else _SPARE["self"])
+    column = Column("self", right=True, drop_priority=0 if view == "graph" else _DROP_PRIORITIES["self"])
     return ShownColumn("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
 
 
-def _part_of_time(number: str) -> ShownColumn:
+def _part_of_time(counter: str) -> ShownColumn:
     """Return the column of time on one kind of device; it is shown if ops ran on several kinds."""
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)
 
-    column = Column(_PER_STEP[number][0], right=True, drop_priority=_SPARE["self"])
-    return ShownColumn(number, column, lambda row, context: _mean(number, row.total, context), is_informative)
+    column = Column(_PER_STEP[counter][0], right=True, drop_priority=_DROP_PRIORITIES["self"])
+    return ShownColumn(counter, column, lambda row, context: _mean(counter, row.total, context), is_informative)
 
 
 def _spread() -> ShownColumn:
     def cell(row: Row, _context: CellContext) -> str:
         return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
 
-    column = Column("min/median/max", right=True, drop_priority=_SPARE["spread"])
+    column = Column("min/median/max", right=True, drop_priority=_DROP_PRIORITIES["spread"])
     return ShownColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
 
 
@@ -160,12 +163,12 @@ def _calls(_view: str) -> ShownColumn:
     def cell(row: Row, context: CellContext) -> str:
         return quantity(row.total.runs / context.steps) if row.total.runs else ""
 
-    column = Column("calls/step", right=True, drop_priority=_SPARE["calls"])
-    return ShownColumn("calls", column, cell, _any("runs"))
+    column = Column("calls/step", right=True, drop_priority=_DROP_PRIORITIES["calls"])
+    return ShownColumn("calls", column, cell, _has_number("runs"))
 
 
 def _occurrence(view: str) -> ShownColumn:
-    column = Column("nodes", right=True, drop_priority=_SPARE["calls"])
+    column = Column("nodes", right=True, drop_priority=_DROP_PRIORITIES["calls"])
     return ShownColumn("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
 
 
@@ -179,12 +182,12 @@ def _text(
     return shown
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _comma_list(texts: Iterable[str]) -> str:
     return ",".join(sorted(set(texts)))
 
 
 def _devices(row: Row) -> str:
-    return _listed(short_device(device) for node in row.nodes if node.stats.runs for device in node.devices)
+    return _comma_list(short_device(device) for node in row.nodes if node.stats.runs for device in node.devices)
 
 
 def _input_shapes(row: Row) -> str:
@@ -198,14 +201,14 @@ def _input_shapes(row: Row) -> str:
 
 def _op(view: str) -> ShownColumn:
     title = "op" if view == "graph" else "mostly"
-    column = Column(title, min_width=20, drop_priority=_SPARE["op"])
+    column = Column(title, min_width=20, drop_priority=_DROP_PRIORITIES["op"])
     return ShownColumn(
         "op", column, lambda row, _context: row.op, lambda rows: view != "op" and any(row.op for row in rows)
     )
 
 
 def _line(view: str) -> ShownColumn:
-    column = Column("line", min_width=20, drop_priority=_SPARE["line"])
+    column = Column("line", min_width=20, drop_priority=_DROP_PRIORITIES["line"])
     return ShownColumn(
         "line", column, lambda row, _context: row.line, lambda rows: view != "code" and any(row.line for row in rows)
     )
@@ -220,9 +223,9 @@ _TEXTS: Final[dict[str, Callable[[str], ShownColumn]]] = {
         "types",
         3,
         12,
-        lambda row: _listed(one for node in row.nodes for one in (node.op, *node.facts.types)),
+        lambda row: _comma_list(type_ for node in row.nodes for type_ in (node.op, *node.facts.types)),
     ),
-    "device": _text("device", "device", _SPARE["device"], 0, _devices),
+    "device": _text("device", "device", _DROP_PRIORITIES["device"], 0, _devices),
     "input_shapes": _text("input_shapes", "input shapes", 2, 12, _input_shapes),
     "line": _line,
 }

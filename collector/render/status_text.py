@@ -55,14 +55,18 @@ def _first_failure(status: Mapping[str, Any]) -> str:
 
 def _quarantined(status: Mapping[str, Any]) -> str:
     jobs = status.get("quarantined")
-    return "; ".join(f"job {uid}: {clean(str(why))}" for uid, why in jobs.items()) if isinstance(jobs, Mapping) else ""
+    return (
+        "; ".join(f"job {uid}: {clean(str(reason))}" for uid, reason in jobs.items())
+        if isinstance(jobs, Mapping)
+        else ""
+    )
 
 
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda status: status.get(name)
 
 
-#: Lines of the status: label, key in the status file, and format.
+#: Lines of the status: label, function that finds the value in the status file, and format.
 _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any], str]], ...]] = (
     ("since", _key("started_ns"), _since),
     ("version", _key("version"), str),
@@ -89,17 +93,17 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
 
 
 #: Characters before the texts: the indent, the longest label and the gap.
-_LABELS: Final = 4 + max(len(label) for label, *_ in _ROWS)
+_LABEL_WIDTH: Final = 4 + max(len(label) for label, *_ in _ROWS)
 
 
-def _running(status: Mapping[str, Any], room: int | None) -> Iterator[list[str]]:
-    """Yield label and text of each known value, with texts in lines of ``room`` characters."""
-    for label, find, form in _ROWS:
-        value = find(status)
+def _label_rows(status: Mapping[str, Any], text_width: int | None) -> Iterator[list[str]]:
+    """Yield label and text of each known value; texts are wrapped at ``text_width``."""
+    for label, find_value, format_value in _ROWS:
+        value = find_value(status)
         if value is not None and value != "":
-            first, *more = wrapped(clean(form(value)), room) or [""]
-            yield [label, first]
-            yield from (["", line] for line in more)
+            first_line, *more_lines = wrapped(clean(format_value(value)), text_width) or [""]
+            yield [label, first_line]
+            yield from (["", line] for line in more_lines)
 
 
 def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | None = None) -> Iterator[str]:
@@ -108,10 +112,10 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
     for name, status in statuses.items():
         if status["alive"]:
             yield f"{name}: running, pid {status.get('pid')}"
-            room = None if width is None else width - _LABELS
-            yield from render(_PLAIN, list(_running(status, room)), indent="  ")
+            text_width = None if width is None else width - _LABEL_WIDTH
+            yield from render(_PLAIN, list(_label_rows(status, text_width)), indent="  ")
         else:
-            decodes = f"; decoder: {status['decoder']}" if "decoder" in status else ""
-            yield from wrapped(f"{name}: not running (started when needed{decodes})", width)
+            decoder = f"; decoder: {status['decoder']}" if "decoder" in status else ""
+            yield from wrapped(f"{name}: not running (started when needed{decoder})", width)
             if status.get("last_error"):
                 yield from wrapped(f"  last error: {clean(_error_text(status['last_error']))}", width)

@@ -28,24 +28,24 @@ def _times(spread: Spread) -> list[str]:
 
 
 def _rows(group: StepGroup) -> Iterator[list[str]]:
-    nothing = [""] * 6
+    no_times = [""] * 6
     if group.untraced is not None or group.traced is None:
-        yield [group.kind, group.call, *(_times(group.untraced) if group.untraced else ["0", *nothing])]
+        yield [group.kind, group.call, *(_times(group.untraced) if group.untraced else ["0", *no_times])]
     if group.traced is not None:
         yield [group.kind, f"{group.call} traced".strip(), *_times(group.traced)]
-    for number, why in ((group.setup, "set up"), (group.failed, "failed")):
+    for number, state in ((group.setup, "set up"), (group.failed, "failed")):
         if number:
-            yield [group.kind, f"{group.call} {why}".strip(), count(number), *nothing]
+            yield [group.kind, f"{group.call} {state}".strip(), count(number), *no_times]
 
 
-def costs(group: StepGroup) -> str | None:
+def cost_text(group: StepGroup) -> str | None:
     """Return the cost of tracing a step of a group as text, None if unknown."""
     if group.cost is None:
         return None
     name = f"{group.kind} {group.call}".strip()
     ns, share, pairs = group.cost
-    more = f"{duration(ns)} ({percent(share)}) longer than" if ns > 0 else "no longer than"
-    return f"a traced {name} takes {more} the steps beside it (median of {count(pairs)} traced steps)"
+    comparison = f"{duration(ns)} ({percent(share)}) longer than" if ns > 0 else "no longer than"
+    return f"a traced {name} takes {comparison} the steps beside it (median of {count(pairs)} traced steps)"
 
 
 def _mark(step: StepEntry) -> str:
@@ -70,15 +70,15 @@ def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str
 
     These steps were only counted, or their entries were dropped.
     """
-    with_entry: Counter[str] = Counter()
+    entry_counts: Counter[str] = Counter()
     for group in steps.groups:
-        with_entry[group.kind] += group.count
-    for kind, number in with_entry.items():
+        entry_counts[group.kind] += group.count
+    for kind, number in entry_counts.items():
         if number < counts.get(kind, 0):
             yield [kind, "only counted", count(counts[kind] - number), *[""] * 6]
 
 
-def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
+def timing_notes(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for each kind of which not all steps were timed.
 
     ``counts``: number of steps by kind.
@@ -95,9 +95,9 @@ def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]
         yield from render(_GROUPS, [*rows, *_without_entry(steps, counts)], width=width)
-    yield from timed(steps, counts)
+    yield from timing_notes(steps, counts)
     for group in steps.groups:
-        text = costs(group)
+        text = cost_text(group)
         if text is not None:
             yield text
     yield from (event.line for event in events)

@@ -13,7 +13,7 @@ _GAP: Final = 2
 
 
 class Column(NamedTuple):
-    """Heading and alignment of a column, and its rules if lines get too wide.
+    """Heading and alignment of a column, and the rules that apply to it if lines are too wide.
 
     Its cells may be shortened to ``min_width`` characters (0: never). If that is not enough,
     columns with a ``drop_priority`` are dropped, the highest first. ``preferred_width``: width that
@@ -35,7 +35,9 @@ def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int
     widths = list(widths)
     while sum(widths) > room:
         reducible = [
-            (width, at) for at, width in enumerate(widths) if columns[at].min_width and width > columns[at].min_width
+            (width, index)
+            for index, width in enumerate(widths)
+            if columns[index].min_width and width > columns[index].min_width
         ]
         if not reducible:
             break
@@ -48,28 +50,30 @@ def _min_width(natural: int, column: Column, *, keep_preferred: bool) -> int:
     return min(natural, max(column.min_width, column.preferred_width if keep_preferred else 0) or natural)
 
 
-def _chosen(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
-    """Return the positions of the columns that are shown.
+def _shown_indexes(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
+    """Return the indexes of the columns that are shown.
 
     Columns are dropped until the others fit, those with the highest ``drop_priority`` first.
     """
-    chosen = list(range(len(columns)))
-    while chosen:
-        last = max(chosen, key=lambda at: columns[at].drop_priority)
+    indexes = list(range(len(columns)))
+    while indexes:
+        last = max(indexes, key=lambda index: columns[index].drop_priority)
         priority = columns[last].drop_priority
-        min_widths = [_min_width(widths[at], columns[at], keep_preferred=priority > 1) + _GAP for at in chosen]
+        min_widths = [
+            _min_width(widths[index], columns[index], keep_preferred=priority > 1) + _GAP for index in indexes
+        ]
         if not priority or sum(min_widths) - _GAP <= width:
             break
-        chosen.remove(last)
-    return chosen
+        indexes.remove(last)
+    return indexes
 
 
 def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
-    placed = (
+    aligned = (
         text.rjust(width) if column.right else text.ljust(width)
         for text, width, column in zip(texts, widths, columns, strict=True)
     )
-    return (" " * _GAP).join(placed).rstrip()
+    return (" " * _GAP).join(aligned).rstrip()
 
 
 def render(
@@ -79,14 +83,14 @@ def render(
 
     They are at most ``width`` wide if possible.
     """
-    heads = [column.title for column in columns]
+    titles = [column.title for column in columns]
     cells = [[clean(text) for text in row] for row in rows]
-    lines = [heads, *cells] if any(heads) else cells
-    widths = [max((len(line[at]) for line in lines), default=0) for at in range(len(columns))]
+    lines = [titles, *cells] if any(titles) else cells
+    widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
     if width is not None:
-        chosen = _chosen(widths, columns, width - len(indent))
-        columns, widths = [columns[at] for at in chosen], [widths[at] for at in chosen]
-        lines = [[line[at] for at in chosen] for line in lines]
+        indexes = _shown_indexes(widths, columns, width - len(indent))
+        columns, widths = [columns[index] for index in indexes], [widths[index] for index in indexes]
+        lines = [[line[index] for index in indexes] for line in lines]
         widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
-    shown = [shortened_distinctly([line[at] for line in lines], width) for at, width in enumerate(widths)]
+    shown = [shortened_distinctly([line[index] for line in lines], width) for index, width in enumerate(widths)]
     return [indent + _line(line, widths, columns) for line in zip(*shown, strict=True)]

@@ -13,10 +13,10 @@ from .overview_text import clipped
 from .table import Column, render
 
 #: Minimum factor of a change that is shown.
-_CHANGED: Final = 1.3
+_CHANGE_MIN: Final = 1.3
 _TIMES: Final = "\u00d7"
 #: Minimum widths of cells, so that columns do not move between updates.
-_TREND, _CHANGE, _IO = 8, 7, 10
+_TREND_WIDTH, _CHANGE_WIDTH, _IO_WIDTH = 8, 7, 10
 _COLUMNS: Final = (
     Column("ID"),
     Column("NAME", min_width=12, preferred_width=36),
@@ -74,47 +74,47 @@ class TopTable(NamedTuple):
     jobs: list[str]
 
 
-def _change(one: JobNow) -> str:
-    if one.idle_ns is not None:
+def _change(job: JobNow) -> str:
+    if job.idle_ns is not None:
         return "no step"
-    change = one.pace.change
-    if change is None or 1 / _CHANGED < change < _CHANGED:
+    change = job.pace.change
+    if change is None or 1 / _CHANGE_MIN < change < _CHANGE_MIN:
         return ""
     return f"{_TIMES}{change:.{2 if change < 1 else 1 if change < 10 else 0}f}"
 
 
-def _time(one: JobNow) -> str:
+def _time(job: JobNow) -> str:
     """Return the current step time; for an ended job, the mean of all steps.
 
-    If the job has made no step for long, return the time since the last step instead.
+    If the job has made no step for a long time, return the time since the last step instead.
     """
-    if one.idle_ns is not None:
-        return f">{numbers.duration(one.idle_ns)}"
-    return numbers.duration(one.row.step_ns if one.row.phase == ENDED else one.pace.step_ns)
+    if job.idle_ns is not None:
+        return f">{numbers.duration(job.idle_ns)}"
+    return numbers.duration(job.row.step_ns if job.row.phase == ENDED else job.pace.step_ns)
 
 
 def _rate(value: float | None) -> str:
     return "-" if value is None else numbers.quantity(round(value, 2))
 
 
-def _cells(one: JobNow) -> list[str]:
-    row = one.row
+def _cells(job: JobNow) -> list[str]:
+    row = job.row
     return [
         row.id,
         row.name or "-",
         row.user or "-",
         row.host or "-",
         state(row),
-        _time(one),
-        numbers.sparkline(clipped(one.pace.trend), _TREND).ljust(_TREND),
-        _change(one).rjust(_CHANGE),
-        one.alert or "",
-        _rate(one.pace.per_s),
+        _time(job),
+        numbers.sparkline(clipped(job.pace.trend), _TREND_WIDTH).ljust(_TREND_WIDTH),
+        _change(job).rjust(_CHANGE_WIDTH),
+        job.alert or "",
+        _rate(job.pace.per_s),
         numbers.count(row.steps),
-        numbers.cores(one.cpu_cores),
-        numbers.size(one.memory_bytes),
-        numbers.rate(one.io_bytes_per_s).rjust(_IO),
-        ",".join(one.devices) or "-",
+        numbers.cores(job.cpu_cores),
+        numbers.size(job.memory_bytes),
+        numbers.rate(job.io_bytes_per_s).rjust(_IO_WIDTH),
+        ",".join(job.devices) or "-",
         numbers.cost(row.cost),
         numbers.count(row.lost),
         numbers.duration(row.duration_ns),
@@ -123,7 +123,7 @@ def _cells(one: JobNow) -> list[str]:
 
 def lines(jobs: Sequence[JobNow], width: int | None) -> TopTable:
     """Return the table of ``jobs``, no wider than ``width``."""
-    head, *rows = render(_COLUMNS, [_cells(one) for one in jobs], width=width)
+    head, *rows = render(_COLUMNS, [_cells(job) for job in jobs], width=width)
     return TopTable(head, rows)
 
 
@@ -132,7 +132,7 @@ def summary(at_ns: int, jobs: Sequence[JobNow], hosts: Sequence[HostNow], damage
 
     The most important part comes first.
     """
-    states = Counter(one.row.phase for one in jobs)
+    states = Counter(job.row.phase for job in jobs)
     counts = [f"{states[phase]} {phase}" for phase in ("running", "starting", "ended") if states[phase]]
     counts += [f"{damaged} damaged"] if damaged else []
     parts = [numbers.time_of_day(at_ns, whole=True), ", ".join(counts) or "no jobs"]

@@ -12,7 +12,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
 from ..tfviews.tensors import ValueLookup, no_value
 from ..tfviews.tree import Branch, TreeView
-from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
+from .legends import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explanation, legend, notice
 from .shapes import shape_text
 
 #: Text in place of the own number of an entry that is not accounted.
@@ -27,11 +27,11 @@ def pair(branch: Branch, own: str, total: str) -> str:
     return f"{own if branch.accounted else UNCOUNTED}/{total}"
 
 
-def counter(name: str, form: Callable[[int], str], unit: str = "") -> Cell:
+def counter(name: str, format_value: Callable[[int], str], unit: str = "") -> Cell:
     """Return the cell of one of the counters of Stats."""
 
     def cell(branch: Branch) -> Iterator[str]:
-        yield pair(branch, form(getattr(branch.own, name)), form(getattr(branch.total, name))) + unit
+        yield pair(branch, format_value(getattr(branch.own, name)), format_value(getattr(branch.total, name))) + unit
 
     return cell
 
@@ -65,7 +65,7 @@ def _occurrence(branch: Branch) -> Iterator[str]:
 
 def _input_shapes(branch: Branch) -> Iterator[str]:
     shapes = (shape for node in branch.nodes for shape in node.facts.input_shapes)
-    yield "|".join(f"{at}:{shape_text(shape)}" for at, shape in enumerate(shapes))
+    yield "|".join(f"{position}:{shape_text(shape)}" for position, shape in enumerate(shapes))
 
 
 def _devices_of_call(branch: Branch) -> Iterator[str]:
@@ -93,7 +93,7 @@ _CELLS: Final[dict[str, Cell]] = {
     "occurrence": _occurrence,
     "input_shapes": _input_shapes,
 }
-#: By view.
+#: Cells of the columns, by view.
 CELLS: Final[dict[str, dict[str, Cell]]] = {
     "scope": {**_CELLS, "op_types": _op_types(SCOPE_TYPE)},
     "graph": {**_CELLS, "op_types": _op_types("_TFGraphParent")},
@@ -116,15 +116,15 @@ def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: ValueLo
 
     A variable's value in ``values`` follows its row.
     """
-    ahead = [(root, "")]
-    while ahead:
-        branch, indent = ahead.pop()
+    pending = [(root, "")]
+    while pending:
+        branch, indent = pending.pop()
         texts = (text for column in shown for text in cells[column](branch))
         yield indent + clean(f"{branch.name} ({', '.join(texts)})")
         value = values(branch.name)
         if value is not None:
             yield from map(clean, value.text().removesuffix("\n").split("\n"))
-        ahead.extend((child, indent + "  ") for child in reversed(branch.children))
+        pending.extend((child, indent + "  ") for child in reversed(branch.children))
 
 
 def lines(
@@ -140,6 +140,6 @@ def lines(
     shown = columns(select, _ORDERS.get(name, TREE_ORDER))
     if missing_stream:
         yield from notice(parity)
-    yield from explained(name, select)
+    yield from explanation(name, select)
     yield legend(shown, _LEGENDS.get(name, TREE_LEGENDS))
     yield from rows(view.root, shown, CELLS[name], values)

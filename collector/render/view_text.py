@@ -17,14 +17,14 @@ from .table import render
 _ONCE: Final = {"device": "on {}", "line": "all made at {}"}
 
 
-def _same(shown: ShownColumn, rows: Sequence[Row], context: CellContext) -> str | None:
+def _common(column: ShownColumn, rows: Sequence[Row], context: CellContext) -> str | None:
     """Return the value that all rows have in a column, if it may move above the table.
 
     None if they have several, or if the column may not move. Rows without a device do not count.
     """
-    if shown.name not in _ONCE:
+    if column.name not in _ONCE:
         return None
-    texts = {shown.cell(row, context) for row in rows} - ({""} if shown.name == "device" else set())
+    texts = {column.cell(row, context) for row in rows} - ({""} if column.name == "device" else set())
     return texts.pop() if len(texts) == 1 else None
 
 
@@ -41,18 +41,18 @@ def lines(
     ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
     context = CellContext(max(1, subject.traces), rows.whole, primary_counter(options))
-    shown = [one for one in columns(subject.view, options) if one.is_informative(rows.rows)]
+    shown = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
     once = () if "select" in options.given else shown  # a selected column stays a column
-    same = {one.name: text for one in once if (text := _same(one, rows.rows, context)) is not None}
-    shown = [one for one in shown if one.name not in same]
-    spread = timed_steps if any(one.name == "spread" for one in shown) else 0
-    common = [_ONCE[name].format(text) for name, text in same.items() if text]
-    yield from heading.lines(subject, rows.whole.micros / context.steps, common, spread, width)
+    common_texts = {column.name: text for column in once if (text := _common(column, rows.rows, context)) is not None}
+    shown = [column for column in shown if column.name not in common_texts]
+    spread_steps = timed_steps if any(column.name == "spread" for column in shown) else 0
+    facts = [_ONCE[name].format(text) for name, text in common_texts.items() if text]
+    yield from heading.lines(subject, rows.whole.micros / context.steps, facts, spread_steps, width)
     if not rows.rows:
         return
-    cells = [[one.cell(row, context) for one in shown] for row in rows.rows]
-    head, *texts = render([one.column for one in shown], cells, width=width)
-    yield head
+    cells = [[column.cell(row, context) for column in shown] for row in rows.rows]
+    title_line, *texts = render([column.column for column in shown], cells, width=width)
+    yield title_line
     for row, text in zip(rows.rows, texts, strict=True):
         yield text
         value = values(row.key)
@@ -61,8 +61,8 @@ def lines(
 
 
 def _entries(view: str, number: int) -> str:
-    one, many = _ENTRIES[view]
-    return f"{number:,} {one if number == 1 else many}"
+    singular, plural = _ENTRIES[view]
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 _ENTRIES: Final = {

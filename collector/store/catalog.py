@@ -250,8 +250,8 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
         return candidates[0]
     if not matches:
         raise NoSuchJobError(f"no job {selector!r}: `tfprof jobs` lists them")
-    listed = ", ".join(f"{info.hex} {info.name} ({info.state})".replace("  ", " ") for info in matches[-_LISTED_MAX:])
-    raise NoSuchJobError(f"{selector!r} means {len(matches)} jobs: {listed}")
+    job_list = ", ".join(f"{info.hex} {info.name} ({info.state})".replace("  ", " ") for info in matches[-_LISTED_MAX:])
+    raise NoSuchJobError(f"{selector!r} means {len(matches)} jobs: {job_list}")
 
 
 def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:

@@ -11,8 +11,8 @@ from .schema import DEVICE, NAMES
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 _GPU: Final = re.compile(rb"gpu:[0-9]+")
 
-#: Device of tf.data iterators. It is not canonical: their time is already in the op that waits for
-#: them.
+#: Device of tf.data iterators. It is not canonical, since the time of an iterator is already in the
+#: op that waits for it.
 ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 
 #: Flags of ``accelerator``: the device is a GPU; the device has the times of a GPU's kernels.
@@ -20,7 +20,7 @@ GPU, STREAMS = 1, 2
 
 
 class Devices:
-    """The devices of a job by id; an id without a name is not canonical and is its own device."""
+    """The devices of a job by id; an id without a name is a separate device, and not canonical."""
 
     def __init__(self, names: pa.Table) -> None:
         """Read the rows of kind DEVICE in ``names`` (schema.NAMES)."""

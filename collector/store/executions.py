@@ -54,7 +54,7 @@ def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
 def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
     """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
     traces = snapshot.table("traces", _STARTS)
-    return [row for ops in _op_tables(snapshot) for row in _persistent(ops, traces)]
+    return [row for ops in _op_tables(snapshot) for row in _persistent_rows(ops, traces)]
 
 
 def _rows_of_traces(table: pa.Table, numbers: Any) -> pa.Table:
@@ -68,7 +68,7 @@ def _op_tables(snapshot: Snapshot) -> Iterator[pa.Table]:
     yield snapshot.unsealed("ops", _OP_COLUMNS)
 
 
-def _persistent(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
+def _persistent_rows(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
     ops = ops.filter(pc.not_equal(ops["persistent_bytes"], 0))
     indexes = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
     start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(indexes), 0), flat(ops["start_ns"]))

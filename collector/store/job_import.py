@@ -21,7 +21,7 @@ _AGE_MIN_S: Final = 60.0
 
 
 @contextlib.contextmanager
-def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
+def new_job_writer(store: Path, host: str) -> Iterator[LocalJobWriter]:
     """Provide the writer of a new job.
 
     The job appears in ``store`` after the block, unless the block raises. The caller closes the

@@ -43,42 +43,43 @@ class Executions(NamedTuple):
 class RecordedOutputs(Protocol):
     """Queries of the outputs of one job's executions, on one snapshot."""
 
-    def kinds(self, which: ExecutionFilter, sized: Collection[int] | None) -> dict[int, int]:
+    def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
         """Group the traces by their outputs; return first trace of a group -> its number of traces.
 
-        In the traces of a group, the executions ``which`` of each node have the same outputs
-        equally often. For the nodes ``sized`` (None: all) the bytes of the outputs are also equal.
+        In the traces of a group, the selected executions of each node have the same outputs equally
+        often. For ``sized_nodes`` (None: all) the bytes of the outputs are also equal.
         """
         ...
 
-    def of_traces(
-        self, traces: Collection[int], which: ExecutionFilter, sized: Collection[int] | None
+    def output_counts(
+        self, traces: Collection[int], selection: ExecutionFilter, sized_nodes: Collection[int] | None
     ) -> Iterable[tuple[int, int, int, int, int]]:
-        """Return (trace, node, outputs, bytes, runs), distinct and sorted.
+        """Return (trace, node, outputs, bytes, runs) for each trace, node and outputs, sorted.
 
-        There is one tuple for each trace, node and outputs. ``runs`` is their number of executions,
-        and ``bytes`` the largest size of the outputs in one of them. Bytes are 0 for nodes that are
-        not in ``sized`` (None: all).
+        ``runs`` is the number of their executions, and ``bytes`` the largest size of the outputs of
+        one execution. Bytes are 0 for nodes that are not in ``sized_nodes`` (None: all).
         """
         ...
 
-    def in_order(
-        self, traces: Collection[int], which: ExecutionFilter, among: Collection[int] | None
+    def outputs_in_order(
+        self, traces: Collection[int], selection: ExecutionFilter, nodes: Collection[int] | None
     ) -> Iterable[tuple[int, int, int]]:
-        """Return (trace, node, outputs) of each execution, by trace, node and start.
+        """Return (trace, node, outputs) of each execution of ``nodes``, by trace, node and start.
 
-        ``among``: the nodes whose executions are returned, None for all.
+        ``nodes``: None for all.
         """
         ...
 
-    def one_each(self, traces: Collection[int] | None, which: ExecutionFilter) -> Iterable[tuple[int, int, int]]:
+    def example_outputs(
+        self, traces: Collection[int] | None, selection: ExecutionFilter
+    ) -> Iterable[tuple[int, int, int]]:
         """Return (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         ...
 
-    def first_seen(self, which: ExecutionFilter, before: int | None) -> Iterable[tuple[int, int, int]]:
+    def first_seen(self, selection: ExecutionFilter, end: int | None) -> Iterable[tuple[int, int, int]]:
         """Return (node, outputs, first trace with them), by trace.
 
-        ``before``: only traces with lower numbers count, None for all traces. Executions without
+        ``end``: only traces with lower numbers count, None for all traces. Executions without
         outputs are left out.
         """
         ...

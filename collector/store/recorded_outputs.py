@@ -17,51 +17,54 @@ class LocalOutputs:
         self._query = query
         self._highest = highest
 
-    def kinds(self, which: ExecutionFilter, sized: Collection[int] | None) -> dict[int, int]:
-        """Return first trace of a kind -> number of traces of that kind; see the protocol."""
+    def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
+        """Return first trace of a group -> number of traces in that group; see the protocol."""
+        hashed = ", ".join(filter(None, ("node", "outputs", self._size_sql(sized_nodes))))
         rows = self._query(f"""
             SELECT min(trace) AS trace, count(*) AS traces
             FROM (
-                SELECT trace, sum(hash({", ".join(filter(None, ("node", "outputs", self._size_sql(sized))))})) AS kind
-                FROM ops WHERE {self._where_sql(which)} GROUP BY trace
+                SELECT trace, sum(hash({hashed})) AS kind
+                FROM ops WHERE {self._where_sql(selection)} GROUP BY trace
             ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and our own names
         return dict(row_tuples(rows, "trace", "traces"))
 
-    def of_traces(
-        self, traces: Collection[int], which: ExecutionFilter, sized: Collection[int] | None
+    def output_counts(
+        self, traces: Collection[int], selection: ExecutionFilter, sized_nodes: Collection[int] | None
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yield (trace, node, outputs, size, runs), distinct and sorted; see the protocol."""
-        size = self._size_sql(sized)
+        """Yield (trace, node, outputs, size, runs), sorted; see the protocol."""
+        size = self._size_sql(sized_nodes)
         rows = self._query(f"""
             SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
-            WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(which)}
+            WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(selection)}
             GROUP BY trace, node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
         return row_tuples(rows, "trace", "node", "outputs", "size", "runs")
 
-    def in_order(
-        self, traces: Collection[int], which: ExecutionFilter, among: Collection[int] | None
+    def outputs_in_order(
+        self, traces: Collection[int], selection: ExecutionFilter, nodes: Collection[int] | None
     ) -> Iterator[tuple[int, int, int]]:
         """Yield (trace, node, outputs) of each execution, by start; see the protocol."""
         rows = self._query(f"""
             SELECT trace, node, outputs FROM ops
-            WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(which)} AND {self._nodes_sql(among)}
+            WHERE trace IN ({_list_sql(traces)}) AND {self._where_sql(selection)} AND {self._nodes_sql(nodes)}
             ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and our own names
         return row_tuples(rows, "trace", "node", "outputs")
 
-    def one_each(self, traces: Collection[int] | None, which: ExecutionFilter) -> Iterator[tuple[int, int, int]]:
+    def example_outputs(
+        self, traces: Collection[int] | None, selection: ExecutionFilter
+    ) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         trace_condition = "true" if traces is None else f"trace IN ({_list_sql(traces)})"
         rows = self._query(f"""
             SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
-            WHERE {trace_condition} AND {self._where_sql(which)} GROUP BY node""")  # noqa: S608
+            WHERE {trace_condition} AND {self._where_sql(selection)} GROUP BY node""")  # noqa: S608
         return row_tuples(rows, "node", "outputs", "label")
 
-    def first_seen(self, which: ExecutionFilter, before: int | None) -> Iterator[tuple[int, int, int]]:
+    def first_seen(self, selection: ExecutionFilter, end: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, first trace with them), by trace; see the protocol."""
-        trace_condition = "" if before is None else f" AND trace < {before}"
+        trace_condition = "" if end is None else f" AND trace < {end}"
         rows = self._query(f"""
             SELECT node, outputs, min(trace) AS trace FROM ops
-            WHERE {self._where_sql(which)}{trace_condition} AND outputs <> {NONE_ID}
+            WHERE {self._where_sql(selection)}{trace_condition} AND outputs <> {NONE_ID}
             GROUP BY node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
         return row_tuples(rows, "node", "outputs", "trace")
 
@@ -70,22 +73,22 @@ class LocalOutputs:
         rows = self._query(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
         return [outputs for (outputs,) in row_tuples(rows, "outputs")]
 
-    def _size_sql(self, sized: Collection[int] | None) -> str:
-        """Return the SQL expression of a row's output bytes; '' if ``sized`` is empty.
+    def _size_sql(self, sized_nodes: Collection[int] | None) -> str:
+        """Return the SQL expression of a row's output bytes; '' if ``sized_nodes`` is empty.
 
-        The bytes are 0 for nodes that are not in ``sized`` (None: all).
+        The bytes are 0 for nodes that are not in ``sized_nodes`` (None: all).
         """
-        if sized is not None and not sized:
+        if sized_nodes is not None and not sized_nodes:
             return ""
-        return f"CASE WHEN {self._nodes_sql(sized)} THEN output_bytes ELSE 0 END"
+        return f"CASE WHEN {self._nodes_sql(sized_nodes)} THEN output_bytes ELSE 0 END"
 
-    def _where_sql(self, which: ExecutionFilter) -> str:
-        """Return the SQL condition that selects the rows ``which``."""
-        conditions = [self._nodes_sql(which.nodes)]
-        if which.devices is not None:
-            conditions.append(f"device IN ({_list_sql(which.devices)})" if which.devices else "false")
-        if which.traces is not None:
-            conditions.append(_traces_sql(which.traces))
+    def _where_sql(self, selection: ExecutionFilter) -> str:
+        """Return the SQL condition that selects the rows of ``selection``."""
+        conditions = [self._nodes_sql(selection.nodes)]
+        if selection.devices is not None:
+            conditions.append(f"device IN ({_list_sql(selection.devices)})" if selection.devices else "false")
+        if selection.traces is not None:
+            conditions.append(_traces_sql(selection.traces))
         return " AND ".join(conditions)
 
     def _nodes_sql(self, nodes: Collection[int] | None) -> str:
@@ -111,7 +114,7 @@ def _traces_sql(traces: Sequence[int]) -> str:
 def _bits_sql(column: str, numbers: Iterable[int], highest: int) -> str:
     """Return the SQL condition that ``column`` is one of ``numbers``.
 
-    ``highest``: the maximum of both; a higher value in ``column`` may match by mistake.
+    ``highest``: the maximum of ``column`` and ``numbers``; a higher value may match by mistake.
     """
     size = 1 << highest.bit_length()
     bits = bytearray(b"0" * size)

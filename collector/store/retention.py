@@ -21,8 +21,8 @@ _BEFORE_NS = 60 * 10**9
 class Limits:
     """Limits for ended jobs; None for no limit.
 
-    ``max_age_s``: maximum age in seconds. ``max_bytes``: maximum total size in bytes. It
-    includes running jobs and the samples of hosts.
+    ``max_age_s``: maximum age in seconds. ``max_bytes``: maximum total size in bytes, including
+    running jobs and the samples of hosts.
     """
 
     max_age_s: float | None = None

@@ -29,12 +29,12 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     if aggregation.native is not None:
         buffers = map(aggregation.values_of, (node, device, canonical))
         return aggregation.array_of(pa.uint32(), aggregation.native.canonical(*buffers, devices.flags))
-    seen = pc.unique(packed(node, device))
-    seen = seen.filter(devices.canonical(device_of(seen)))
-    nodes = pc.unique(node_of(seen))
-    first = seen.take(pc.index_in(nodes, value_set=node_of(seen)))
+    keys = pc.unique(packed(node, device))
+    keys = keys.filter(devices.canonical(device_of(keys)))
+    nodes = pc.unique(node_of(keys))
+    first_keys = keys.take(pc.index_in(nodes, value_set=node_of(keys)))
     size = max(len(canonical), pc.max(node).as_py() + 1 if len(node) else 0)
-    new_canonical = _indexed_by_node(nodes, device_of(first), size)
+    new_canonical = _indexed_by_node(nodes, device_of(first_keys), size)
     old_canonical = pa.concat_arrays([canonical, repeat(NONE_ID, len(new_canonical) - len(canonical), pa.uint32())])
     return pc.if_else(pc.equal(old_canonical, NONE), new_canonical, old_canonical)
 
@@ -81,8 +81,8 @@ def _python_rollup(columns: aggregation.Columns, devices: Devices, canonical: An
     }
     device_columns["canonical"] = repeat(NONE_ID, len(run_starts), pa.uint32())
     has_entry = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
-    counted = pc.and_(pc.or_(is_start, changes(trace)), has_entry)
-    node_rows = _node_rows(node.filter(counted), trace.filter(counted), canonical)
+    is_counted = pc.and_(pc.or_(is_start, changes(trace)), has_entry)
+    node_rows = _node_rows(node.filter(is_counted), trace.filter(is_counted), canonical)
     table = pa.concat_tables(
         [pa.table({name: device_columns[name] for name in ROLLUP.names}, schema=ROLLUP), node_rows]
     )
@@ -106,11 +106,11 @@ def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
     """
     if not len(node):
         return EMPTY
-    starts = changes(node)
-    nodes = node.filter(starts)
-    row = pc.subtract(pc.cumulative_sum(starts.cast(pa.int64())), integer(1))
+    is_start = changes(node)
+    nodes = node.filter(is_start)
+    node_index = pc.subtract(pc.cumulative_sum(is_start.cast(pa.int64())), integer(1))
     width = integer(pc.max(trace).as_py() + 1)
-    pairs = pc.add(pc.multiply(row, width), trace.cast(pa.int64()))
+    pairs = pc.add(pc.multiply(node_index, width), trace.cast(pa.int64()))
     if not _all_neighbors(pc.greater, pairs):  # a node may have the same trace on several devices
         pairs = pc.unique(pairs)
     columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _SUMS}

@@ -14,7 +14,7 @@ from .wal import Contents, read_from
 
 
 class _FileVersion(NamedTuple):
-    """The identity of one content of a file."""
+    """Identifies a version of a file's content."""
 
     inode: int
     changed_ns: int

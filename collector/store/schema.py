@@ -217,7 +217,7 @@ ALERTS = pa.schema(
 
 #: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
 #: device. It has one row for each node and device, and one row for each node with device NONE_ID.
-#: The latter sets only `canonical` and `traces`, the number of traces in which the TF profiler
+#: A node's row sets only `canonical`, and `traces`: the number of traces in which the TF profiler
 #: would have an entry for the node.
 ROLLUP = pa.schema(
     [

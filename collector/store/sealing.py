@@ -39,18 +39,18 @@ class LogState:
         state = cls(dict(snapshot.info.acked), devices=device_rows(snapshot.sealed("names")))
         for contents in snapshot.unsealed_logs:
             for name in JOB_TABLES:
-                state.count(name, contents.table(name))
+                state.count_rows(name, contents.table(name))
             for append in contents.appends:
-                state.done(append.about, append.last)
+                state.count_append(append.about, append.last)
         return state
 
     def add(self, tables: Mapping[str, Rows], about: int, last: int) -> None:
-        """Count an append."""
+        """Count an append and its rows."""
         for name, rows in tables.items():
-            self.count(name, rows)
-        self.done(about, last)
+            self.count_rows(name, rows)
+        self.count_append(about, last)
 
-    def count(self, name: str, rows: Rows) -> None:
+    def count_rows(self, name: str, rows: Rows) -> None:
         """Count ``rows`` of table ``name``."""
         if not rows.num_rows:
             return
@@ -58,7 +58,7 @@ class LogState:
         if name == "names":
             self.devices = pa.concat_tables([self.devices, device_rows(as_table(rows))])
 
-    def done(self, about: int, last: int) -> None:
+    def count_append(self, about: int, last: int) -> None:
         """Count an append, and set the last number of wire type ``about``."""
         self.appends += 1
         if about:
@@ -95,7 +95,7 @@ def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> Jo
     return sealed
 
 
-def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
+def tidy(folder: Path, old_info: JobInfo, new_info: JobInfo, log: Path) -> None:
     """Remove the log and the superseded segments once the new record is durable.
 
     Errors are ignored: leftovers are removed when the job is next opened.
@@ -103,20 +103,20 @@ def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
     with contextlib.suppress(OSError):
         durable.sync_folder(folder)
         log.unlink()
-        for name, number in _superseded(before, after):
+        for name, number in _superseded(old_info, new_info):
             (folder / segment.file_name(name, number)).unlink()
 
 
-def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
+def _superseded(old_info: JobInfo, new_info: JobInfo) -> Iterator[tuple[str, int]]:
     """Yield table and generation of the superseded segments."""
-    if before.total not in (after.total, -1):
-        yield segment.TOTAL_NAME, before.total
-    for name, numbers in before.parts.items():
-        yield from ((name, number) for number in numbers if number not in after.parts[name])
+    if old_info.total not in (new_info.total, -1):
+        yield segment.TOTAL_NAME, old_info.total
+    for name, numbers in old_info.parts.items():
+        yield from ((name, number) for number in numbers if number not in new_info.parts[name])
 
 
 def _write_ops(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> int:
-    """Write ops, rollup and total of the generation; return the number of the generation."""
+    """Write ops, rollup and total of the next generation; return its number."""
     generation = info.sealed + 1
     total = _total(folder, info)
     traces, devices = contents.table("traces"), Devices(state.devices)

@@ -44,24 +44,24 @@ def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
     return sorted(number for number in generations if number <= info.sealed)
 
 
-def merged_segment(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> MergedSegment:
-    """Merge ``table`` and the trailing segments of ``parts`` into one segment.
+def merged_segment(folder: Path, name: str, table: pa.Table, generations: Sequence[int]) -> MergedSegment:
+    """Merge ``table`` and the trailing segments of ``generations`` into one segment.
 
     Segments are added newest first, while each is no larger than the result so far, and the result
     is no larger than FULL_BYTES. Thus a row is rewritten at most once per doubling of the table. A
     damaged segment stays in force; readers report it.
     """
     data = segment.encode(name, table)
-    size, tables, earlier_generations = len(data), [table], list(parts)
+    size, tables, earlier_generations = len(data), [table], list(generations)
     with contextlib.suppress(OSError, StoreError):
         while earlier_generations:
             path = folder / segment.file_name(name, earlier_generations[-1])
-            part_size = path.stat().st_size
-            if part_size > size or size + part_size > FULL_BYTES:
+            segment_size = path.stat().st_size
+            if segment_size > size or size + segment_size > FULL_BYTES:
                 break
             tables.append(segment.read(path, name))
             earlier_generations.pop()
-            size += part_size
+            size += segment_size
     if len(tables) > 1:
         data = segment.encode(name, pa.concat_tables(reversed(tables)))
     return MergedSegment(data, tuple(earlier_generations))

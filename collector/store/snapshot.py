@@ -17,7 +17,7 @@ T = TypeVar("T")
 _LOG = re.compile(r"wal-(\d{6,})\.log")
 #: Attempts with missing files and an unchanged record, after which the job counts as damaged.
 _TRIES: Final = 50
-#: Time limit for reading a folder whose record changes all the time (seconds).
+#: Time limit for reading a folder whose record changes constantly (seconds).
 _TIMEOUT_S: Final = 30.0
 
 
@@ -44,7 +44,7 @@ class Snapshot:
 
     @cached_property
     def unsealed_logs(self) -> list[wal.Contents]:
-        """The unsealed content, by log."""
+        """The content of each unsealed log, oldest first."""
         logs = sorted((number, path) for number, path in self._files.logs.items() if number > self.info.sealed)
         return [wal.decode(path.read_bytes(), path) for _, path in logs]
 
@@ -58,9 +58,9 @@ class Snapshot:
         tables = [segment.read(path, name, columns) for _, path in self.segments(name)]
         return pa.concat_tables([_empty(name, columns), *tables])
 
-    def groups(self, name: str, number: int, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield ``segment.groups`` of table ``name`` in the sealed generation ``number``."""
-        path = self._files.segments.get(name, {}).get(number)
+    def groups(self, name: str, generation: int, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield ``segment.groups`` of table ``name`` in the sealed ``generation``."""
+        path = self._files.segments.get(name, {}).get(generation)
         yield from () if path is None else segment.groups(path, name, traces, columns)
 
     def unsealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -119,14 +119,15 @@ def _record_version(folder: Path) -> tuple[int, int] | None:
 
 
 def files(folder: Path) -> Files:
-    """Return the files of ``folder``, by their names; FileNotFoundError if it does not exist."""
+    """Return the logs and segments in ``folder``; FileNotFoundError if it does not exist."""
     folder_files = Files({}, {})
     for path in folder.iterdir():
-        log, parsed = _LOG.fullmatch(path.name), segment.parse_name(path.name)
-        if log:
-            folder_files.logs[int(log[1])] = path
-        elif parsed:
-            folder_files.segments.setdefault(parsed[0], {})[parsed[1]] = path
+        log_match, segment_name = _LOG.fullmatch(path.name), segment.parse_name(path.name)
+        if log_match:
+            folder_files.logs[int(log_match[1])] = path
+        elif segment_name:
+            table, generation = segment_name
+            folder_files.segments.setdefault(table, {})[generation] = path
     return folder_files
 
 

@@ -1,4 +1,4 @@
-"""Rollups of some traces.
+"""Rollups of selected traces.
 
 A generation whose traces are all selected contributes its rollup; of other generations, the ops of
 the selected traces are aggregated.
@@ -46,7 +46,7 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     numbers = sorted(column_list(trace_rows, "trace"))
     parts = []
     for sealed in generations(snapshot, traces):
-        if set(sealed.traces).issuperset(_within(numbers, sealed.first, sealed.last)):
+        if set(sealed.traces).issuperset(_traces_within(numbers, sealed.first, sealed.last)):
             parts.append(segment.read(sealed.rollup, segment.ROLLUP_NAME))
         else:
             groups = snapshot.groups("ops", sealed.generation, sealed.traces, _OPS)
@@ -115,12 +115,12 @@ def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[SealedGen
         trace_range = segment.metadata(path)
         if trace_range["first_trace"] > traces[-1]:
             return
-        selected = _within(traces, trace_range["first_trace"], trace_range["last_trace"])
+        selected = _traces_within(traces, trace_range["first_trace"], trace_range["last_trace"])
         if selected:
             yield SealedGeneration(generation, path, trace_range["first_trace"], trace_range["last_trace"], selected)
 
 
-def _within(traces: Sequence[int], first: int, last: int) -> Sequence[int]:
+def _traces_within(traces: Sequence[int], first: int, last: int) -> Sequence[int]:
     return traces[bisect_left(traces, first) : bisect_right(traces, last)]
 
 

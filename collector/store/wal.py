@@ -21,26 +21,26 @@ HEADER: Final = struct.Struct("<6sH")
 FRAME: Final = struct.Struct("<IIHHIQQ")
 #: Flag of every frame of an append but the last one.
 MORE: Final = 1
-#: In place of a table, in the frame of an append without rows.
+#: Table id in the frame of an append without rows.
 NO_TABLE: Final = 0xFFFF
 
-_HEAD = HEADER.pack(MAGIC, WAL_VERSION)
+_HEADER_BYTES = HEADER.pack(MAGIC, WAL_VERSION)
 #: Offset in a frame of the bytes that the CRC covers.
 _CRC_START = 8
 _TABLES: Final = tuple(JOB_TABLES)
 _IDS: Final = {name: number for number, name in enumerate(_TABLES)}
-#: Message of the schema that begins an Arrow stream, by version of the log and by table. Messages
-#: of batches follow it.
+#: Schema message with which an Arrow stream begins, by version of the log and by table. Messages of
+#: batches follow it.
 _SCHEMAS: Final = {
     version: {name: schema.serialize().to_pybytes() for name, schema in tables.items()}
     for version, tables in ((1, TABLES_OF_LOG_1), (WAL_VERSION, JOB_TABLES))
 }
 #: Bytes of the mark that ends an Arrow stream.
 _END_SIZE = 8
-_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-#: No threads: the columns of a batch are small, and passing them to a thread costs twice as much as
-#: decompressing them.
-_READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
+_WRITE_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+#: Without threads: the columns of a batch are small, and passing them to a thread costs twice as
+#: much as decompressing them.
+_READ_OPTIONS: Final = pa.ipc.IpcReadOptions(use_threads=False)
 #: Minimum bytes of a compressed batch: a smaller one hardly shrinks, and compression takes six
 #: times as long.
 _COMPRESSED_MIN: Final = 4096
@@ -114,7 +114,7 @@ class Contents(NamedTuple):
         payloads = [payload for append in appends for table, payload in append.batches if table == name]
         stream = pa.py_buffer(b"".join((_SCHEMAS[self.version][name], *payloads)))
         try:
-            batches = list(pa.ipc.open_stream(stream, options=_READING))
+            batches = list(pa.ipc.open_stream(stream, options=_READ_OPTIONS))
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
         if len(batches) != len(payloads):
@@ -141,10 +141,10 @@ def decode(data: bytes | memoryview, path: Path) -> Contents:
 
     StoreError if it is not a log of a readable version.
     """
-    head = bytes(data[: HEADER.size])
-    if not any(head) or (len(head) < HEADER.size and MAGIC.startswith(head[: len(MAGIC)])):
+    header = bytes(data[: HEADER.size])
+    if not any(header) or (len(header) < HEADER.size and MAGIC.startswith(header[: len(MAGIC)])):
         return Contents(path, [], 0)  # the header did not reach the disk
-    return _appends(memoryview(data), HEADER.size, path, _version(head, path))
+    return _appends(memoryview(data), HEADER.size, path, _version(header, path))
 
 
 def read_from(path: Path, start: int) -> Contents:
@@ -180,13 +180,13 @@ class Log:
     def __init__(self, path: Path, size: int = 0) -> None:
         """Open ``path`` and truncate it to ``size`` bytes; 0 starts a new log."""
         self.path = path
-        self.dirty = self._is_unlisted = True
+        self.dirty = self._is_folder_dirty = True
         with store_errors(path):
             self._descriptor = open_own(path, os.O_RDWR)
             self.size = size
             try:
                 if not size:
-                    self._write([_HEAD])
+                    self._write([_HEADER_BYTES])
                 os.ftruncate(self._descriptor, self.size)
             except OSError:
                 os.close(self._descriptor)
@@ -217,9 +217,9 @@ class Log:
             if self.dirty:
                 os.fdatasync(self._descriptor)
                 self.dirty = False
-            if self._is_unlisted:
+            if self._is_folder_dirty:
                 sync_folder(self.path.parent)
-                self._is_unlisted = False
+                self._is_folder_dirty = False
 
     def read(self) -> Contents:
         """Return the content of this log."""
@@ -263,7 +263,7 @@ def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
             continue
         if batch.get_total_buffer_size() >= _COMPRESSED_MIN:
             sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
+            with pa.ipc.new_stream(sink, schema, options=_WRITE_OPTIONS) as writer:
                 writer.write_batch(batch)
             yield memoryview(sink.getvalue())[len(_SCHEMAS[WAL_VERSION][name]) : -_END_SIZE]
         else:
@@ -292,11 +292,11 @@ def _frames(data: memoryview, offset: int) -> Iterator[tuple[int, Append, int]]:
         offset = end
 
 
-def _version(head: bytes, path: Path) -> int:
-    """Return the version in the header of a log; StoreError if it is not a readable one."""
-    if len(head) < HEADER.size or head[:6] != MAGIC:
+def _version(header: bytes, path: Path) -> int:
+    """Return the version in the header of a log; StoreError if it is not readable."""
+    if len(header) < HEADER.size or header[:6] != MAGIC:
         raise StoreError(f"{path} is not a write-ahead log of tfprof", "store-damaged")
-    version: int = HEADER.unpack(head)[1]
+    version: int = HEADER.unpack(header)[1]
     if version not in _SCHEMAS:
         versions = " and ".join(map(str, _SCHEMAS))
         message = f"{path} is a log of version {version}, and this tfprof reads versions {versions}"

@@ -50,12 +50,12 @@ class LocalJobWriter:
         """Open or create ``folder``, and recover the log of an interrupted collector."""
         durable.make_folder(folder)
         self.folder = folder
-        self._identity = durable.FileId.of(folder)
+        self._folder_id = durable.FileId.of(folder)
         self._log: Log | None = None
         self._is_old_log = False  # whether the log has appends of an older version
-        self.synced = self._retry_at = -math.inf
+        self.last_sync = self._retry_at = -math.inf
         self._log_since: float | None = None
-        self._is_record_stale = False
+        self._is_record_dirty = False
         try:
             self.info = replace(catalog.load(folder), collector=collector)
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class LocalJobWriter:
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
         """Store rows by table, and ``last`` as the last number of wire type ``about``.
 
-        Either everything is stored, or nothing. When it returns, the rows survive the death of this
+        Either everything is stored, or nothing. After the call, the rows survive the death of this
         process and may be acked. StoreError ``store-full`` or ``store-unwritable``: nothing is
         stored, and the append can be retried. StoreError ``store-removed``: every further append
         fails, too.
@@ -82,7 +82,7 @@ class LocalJobWriter:
     @property
     def is_gone(self) -> bool:
         """Whether the folder or its log was removed or moved, so that appends would be lost."""
-        moved = durable.FileId.of(self.folder) != self._identity
+        moved = durable.FileId.of(self.folder) != self._folder_id
         return moved or (self._log is not None and self._log.is_gone)
 
     def forget(self) -> None:
@@ -111,7 +111,7 @@ class LocalJobWriter:
     def counters(self, counters: Mapping[str, Any]) -> None:
         """Keep the body of COUNTERS for the next ``sync_if_due``."""
         self.info = replace(self.info, counters=dict(counters))
-        self._is_record_stale = True
+        self._is_record_dirty = True
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
         """Seal everything and store the job's end: its state and the body of CLOSE.
@@ -177,19 +177,19 @@ class LocalJobWriter:
         It is due at most once in SYNC_SECONDS.
         """
         is_log_dirty = self._log is not None and self._log.dirty
-        if now - self.synced < SYNC_SECONDS or not (is_log_dirty or self._is_record_stale):
+        if now - self.last_sync < SYNC_SECONDS or not (is_log_dirty or self._is_record_dirty):
             return False
-        self.synced = now
+        self.last_sync = now
         if self._log is not None:
             self._log.sync()
-        if self._is_record_stale:
+        if self._is_record_dirty:
             self._save(self.info)
         return True
 
     def release(self) -> None:
         """Write pending data and close the files; the job's state is unchanged."""
         try:
-            if self._is_record_stale:
+            if self._is_record_dirty:
                 self._save(self.info)
             if self._log is not None:
                 self._log.sync()
@@ -201,7 +201,7 @@ class LocalJobWriter:
     def _save(self, info: JobInfo) -> None:
         catalog.save(self.folder, info)
         self.info = info
-        self._is_record_stale = False
+        self._is_record_dirty = False
 
     def _open_log(self) -> Log:
         """Return a log of this version, which takes appends."""
@@ -251,7 +251,7 @@ class LocalStoreWriter:
         catalog.make(self.path)
         self.collector = {"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}
         self._lock = lock.take(catalog.lock_file(self.path, host), self.collector)
-        self._identity = durable.FileId.of(self.path)
+        self._folder_id = durable.FileId.of(self.path)
         self._open: dict[Path, LocalJobWriter] = {}
 
     def job(self, uid: int) -> LocalJobWriter:
@@ -265,7 +265,7 @@ class LocalStoreWriter:
     @property
     def is_gone(self) -> bool:
         """Whether the store was removed or moved since it was opened."""
-        return durable.FileId.of(self.path) != self._identity
+        return durable.FileId.of(self.path) != self._folder_id
 
     def renew(self) -> None:
         """Recreate and lock a removed store; open writers stay as they are.
@@ -276,7 +276,7 @@ class LocalStoreWriter:
         new_lock = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
         self._lock.release()
         self._lock = new_lock
-        self._identity = durable.FileId.of(self.path)
+        self._folder_id = durable.FileId.of(self.path)
 
     def forget(self, writer: LocalJobWriter) -> None:
         """Drop a writer whose folder is gone."""
@@ -291,9 +291,9 @@ class LocalStoreWriter:
     def trim_hosts(self) -> None:
         """Remove the samples of hosts that no stored job needs.
 
-        If this collector stores the samples of a host, those from earlier than a minute before the
-        host's first stored job are removed. Of any other host, all samples are removed if no job of
-        the host is stored.
+        For a host whose samples this collector stores, remove those from earlier than a minute
+        before its first stored job. For any other host, remove all samples if no job of the host is
+        stored.
         """
         starts = retention.first_starts(self.path)
         if starts is None:
@@ -318,7 +318,7 @@ class LocalStoreWriter:
         """
         failures = []
         syncs, sealed = 0, False
-        for writer in sorted(self._open.values(), key=lambda writer: writer.synced):
+        for writer in sorted(self._open.values(), key=lambda writer: writer.last_sync):
             try:
                 syncs += syncs < SYNCS_A_TICK and writer.sync_if_due(now)
                 sealed = sealed or writer.seal_if_due(now)

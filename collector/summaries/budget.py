@@ -16,8 +16,8 @@ from .jobs import JobRow, integer_of
 _TOLERANCE: Final = 1.1
 #: Time in steps (ns) below which a job is short.
 SHORT_NS: Final = 60 * 10**9
-#: Kinds of which all steps are timed in a `fit`, `evaluate` or `predict`, and the least time that
-#: this takes for one step (ns).
+#: Kinds of which all steps are timed in a `fit`, `evaluate` or `predict`, and the minimum time that
+#: timing takes for one step (ns).
 _TIMED_KINDS: Final = frozenset(
     layout.SPAN_NAMES[kind] for kind in (layout.BATCH, layout.TEST_BATCH, layout.PREDICT_BATCH)
 )
@@ -35,7 +35,7 @@ def exceeds_budget(row: JobRow, values: Mapping[str, Any]) -> bool:
     """Return whether profiling cost more than the budget in force.
 
     That is the budget of the order in force if it has one, else that of the job's own policy. A
-    policy without a budget has the budget 0 for traced steps, and none if nothing is traced.
+    policy without a budget counts as a budget of 0 if any step was traced, else as no limit.
     ``values``: the latest words of the job's channel.
     """
     budget = _order_share(values) or _share(row.trace)

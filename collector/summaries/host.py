@@ -72,8 +72,8 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 def _rates(times: Sequence[int], totals: Sequence[float], maximum: float = inf) -> tuple[float, ...]:
     """Return the growth of ``totals`` per second in each interval between two ``times`` (ns).
 
-    An amount above ``maximum`` per second is moved to earlier intervals; what fits into none is
-    left out. Growth can exceed ``maximum``: CPU time is counted in ticks and read just after the
+    Growth above ``maximum`` per second is moved to earlier intervals; what fits into none is left
+    out. Growth can exceed ``maximum``: CPU time is counted in ticks and read just after the
     clock, and a process that is found late adds all its time at once. A decrease counts as 0.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
@@ -107,9 +107,9 @@ def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
     The first rate of the interval needs the sample before it.
     """
     times, first, last = samples["t_ns"], pa.scalar(first_ns), pa.scalar(last_ns)
-    before = samples.filter(pc.less(times, first)).sort_by("t_ns")
-    inside = samples.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
-    return pa.concat_tables([before.slice(max(0, before.num_rows - 1)), inside])
+    earlier_samples = samples.filter(pc.less(times, first)).sort_by("t_ns")
+    interval_samples = samples.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
+    return pa.concat_tables([earlier_samples.slice(max(0, earlier_samples.num_rows - 1)), interval_samples])
 
 
 def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:

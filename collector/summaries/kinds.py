@@ -1,7 +1,8 @@
 """Kinds of steps: their names, and the choice of a job's main kind.
 
 Calls of different functions are different steps: each function is a separate kind, `function:NAME`.
-A kind is a whole number: the span kind in the low 16 bits, and for one function its span key above.
+A kind is a whole number: the span kind in the low 16 bits, and for one function its span key in the
+bits above.
 """
 
 import re
@@ -21,8 +22,8 @@ NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 #: Prefix of the name of a kind that is one function.
 _FUNCTION_PREFIX: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_SHIFT: Final = 16
-#: Matches the names of functions that name a kind. A kind of another function has its key instead.
-#: A longer name may have been truncated.
+#: Matches the functions whose kind has their name; the kind of any other function has its key. A
+#: longer name may have been truncated.
 _NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 #: Names of functions by the keys of their spans.
 FunctionNames = Mapping[int, str]

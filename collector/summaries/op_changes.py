@@ -6,8 +6,8 @@ from typing import Final
 
 from .top import TopOp
 
-#: Maximum number of ops that are listed, and the share of all growth that each exceeds.
-LISTED: Final = 3
+#: Maximum number of changes, and the share of all growth that each exceeds.
+CHANGES_MAX: Final = 3
 _SHARE_MIN: Final = 0.05
 
 
@@ -25,13 +25,13 @@ class OpChange:
     line: str
 
 
-def op_changes(before: Sequence[TopOp], since: Sequence[TopOp]) -> tuple[OpChange, ...]:
-    """Return up to LISTED ops with the largest growth of their median time, largest first.
+def op_changes(before: Sequence[TopOp], now: Sequence[TopOp]) -> tuple[OpChange, ...]:
+    """Return up to CHANGES_MAX ops with the largest growth of their median time, largest first.
 
     Each has more than _SHARE_MIN of the growth of all ops that take longer.
     """
-    old_us = {(op.op, op.device): op.median_us for op in before}
-    changes = [OpChange(op.op, op.device, old_us.get((op.op, op.device), 0.0), op.median_us, op.line) for op in since]
+    before_us = {(op.op, op.device): op.median_us for op in before}
+    changes = [OpChange(op.op, op.device, before_us.get((op.op, op.device), 0.0), op.median_us, op.line) for op in now]
     growth = sum(max(0.0, change.now_us - change.before_us) for change in changes)
     grown = [change for change in changes if change.now_us - change.before_us > _SHARE_MIN * growth]
-    return tuple(sorted(grown, key=lambda change: change.before_us - change.now_us)[:LISTED])
+    return tuple(sorted(grown, key=lambda change: change.before_us - change.now_us)[:CHANGES_MAX])

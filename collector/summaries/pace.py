@@ -14,10 +14,10 @@ from .steps import UNUSUAL, flagged
 
 #: Steps are grouped by their start into parts of this length (ns).
 PART_NS: Final = 5 * SECOND_NS
-#: Maximum number of parts with steps that are kept.
+#: Maximum number of parts that are kept; only parts with steps count.
 _PARTS_MAX: Final = 120
-#: Number of latest parts that make the current step time, and minimum number of earlier parts that
-#: make a usual one.
+#: Number of latest parts that determine the current step time, and minimum number of earlier parts
+#: that determine a usual step time.
 _CURRENT_PARTS: Final = 3
 _USUAL_PARTS_MIN: Final = 3
 #: Maximum number of parts in one value of a trend.
@@ -62,7 +62,7 @@ class SpanRow(NamedTuple):
 class Pace:
     """The current step time of one kind, compared with the usual one; None if too little is known.
 
-    ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of the ten minutes
+    ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of up to ten minutes
     before; ``per_s``: steps a second now; ``last_ns``: end of the last step in real time;
     ``trend``: medians of up to 15 s each, the latest last. Times are in ns.
     """
@@ -145,13 +145,13 @@ class PaceKeeper:
         """Return the part with ``number``, else the last one before it, else the first one."""
         return next((part for part in reversed(self._parts) if part.number <= number), self._parts[0])
 
-    def pace(self, now_ns: int, values: int) -> Pace:
-        """Return the pace at ``now_ns``, with a trend of at most ``values`` values."""
+    def pace(self, now_ns: int, trend_length: int) -> Pace:
+        """Return the pace at ``now_ns``, with a trend of at most ``trend_length`` values."""
         medians = [part.median_ns for part in self._parts if part.means]
         current, earlier = medians[-_CURRENT_PARTS:], medians[:-_CURRENT_PARTS]
         step_ns = median(current) if current else None
         usual_ns = median(earlier) if len(earlier) >= _USUAL_PARTS_MIN else None
-        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(medians, values))
+        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(medians, trend_length))
 
     def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:
         """Return the steps a second in the latest parts.
@@ -166,7 +166,7 @@ class PaceKeeper:
         return sum(part.count for part in current) * SECOND_NS / max(1, self._end_ns - current[0].start_ns)
 
 
-def _trend(medians: Sequence[float], values: int) -> tuple[float, ...]:
-    size = min(_TREND_PARTS_MAX, max(1, len(medians) // values))
-    latest = medians[-size * values :]
+def _trend(medians: Sequence[float], length: int) -> tuple[float, ...]:
+    size = min(_TREND_PARTS_MAX, max(1, len(medians) // length))
+    latest = medians[-size * length :]
     return tuple(median(latest[start : start + size]) for start in range(len(latest) % size, len(latest), size))

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-#: Times of nodes in us, by name, one for each selected step.
+#: Times of nodes in µs by name, one for each selected step.
 Times = Mapping[str, Sequence[int]]
 
 

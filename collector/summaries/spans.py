@@ -11,9 +11,9 @@ from ...formats import layout
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
 from .steps import call_label, spans_of_kinds
 
-#: Kinds of spans outside of a fit, in the order of the tree. The batches of an evaluation or a
-#: prediction follow it.
-_OTHERS: Final = (
+#: Kinds of spans outside of a fit, in the order of the tree: batches follow their evaluation or
+#: prediction.
+_OTHER_KINDS: Final = (
     layout.EVALUATE,
     layout.TEST_BATCH,
     layout.PREDICT,
@@ -47,12 +47,12 @@ class SpanNode:
         return self.total_ns / self.count if self.count else None
 
 
-def _sums(spans: pa.Table, by: list[str]) -> list[dict[str, Any]]:
+def _sums(spans: pa.Table, keys: list[str]) -> list[dict[str, Any]]:
     aggregates: Any = [("count", "sum"), ("total_ns", "sum"), ("min_ns", "min"), ("max_ns", "max"), ("start_ns", "min")]
     untimed = pc.equal(spans["max_ns"], pa.scalar(0, pa.int64()))
-    least = pc.if_else(untimed, pa.scalar(None, pa.int64()), spans["min_ns"])
-    spans = spans.set_column(spans.schema.get_field_index("min_ns"), "min_ns", least)
-    return spans.group_by(by, use_threads=False).aggregate(aggregates).to_pylist()
+    min_ns = pc.if_else(untimed, pa.scalar(None, pa.int64()), spans["min_ns"])
+    spans = spans.set_column(spans.schema.get_field_index("min_ns"), "min_ns", min_ns)
+    return spans.group_by(keys, use_threads=False).aggregate(aggregates).to_pylist()
 
 
 def _sum_node(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> SpanNode:
@@ -74,9 +74,9 @@ def _epoch_nodes(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[st
     nodes = []
     for epoch in epochs:
         nodes.append(_span_node(1, epoch))
-        inside = batches.pop(epoch["ordinal"], None)
-        if inside is not None:
-            nodes.append(_sum_node(2, layout.BATCH, "", inside))
+        batch_sums = batches.pop(epoch["ordinal"], None)
+        if batch_sums is not None:
+            nodes.append(_sum_node(2, layout.BATCH, "", batch_sums))
     return nodes
 
 
@@ -109,8 +109,8 @@ def _fit_nodes(spans: pa.Table, live: bool) -> list[SpanNode]:
 
 
 def _other_nodes(spans: pa.Table, names: FunctionNames) -> list[SpanNode]:
-    rows = _sums(spans_of_kinds(spans, _OTHERS), ["kind", "key"])
-    rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
+    rows = _sums(spans_of_kinds(spans, _OTHER_KINDS), ["kind", "key"])
+    rows.sort(key=lambda row: (_OTHER_KINDS.index(row["kind"]), -row["total_ns_sum"]))
     return [
         _sum_node(int(row["kind"] in _BATCH_KINDS), row["kind"], call_label(row["kind"], row["key"], names), row)
         for row in rows

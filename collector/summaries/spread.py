@@ -34,15 +34,15 @@ def _sum(values: Any) -> int:
     return int(pc.sum(values).as_py() or 0)
 
 
-def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
+def _percentile(times: Any, cumulative_counts: Any, percent: int, count: int) -> float:
     """Return the smallest of ``times`` that at least ``percent`` % of all times do not exceed.
 
-    ``times`` are sorted, and each may stand for several equal times. ``ends`` are the cumulative
-    numbers of these, and ``count`` is the number of all.
+    ``times`` are sorted, and each may stand for several equal times. ``cumulative_counts``: the
+    number of all times up to each of ``times``. ``count``: the number of all times.
     """
-    number = -(-percent * count // 100)
-    before = _sum(pc.less(ends, pa.scalar(number, pa.float64())))
-    return float(times[min(before, len(times) - 1)].as_py())
+    rank = -(-percent * count // 100)
+    index = _sum(pc.less(cumulative_counts, pa.scalar(rank, pa.float64())))
+    return float(times[min(index, len(times) - 1)].as_py())
 
 
 def spread(spans: pa.Table) -> Spread | None:
@@ -56,11 +56,11 @@ def spread(spans: pa.Table) -> Spread | None:
     counts = pc.cast(spans["count"], pa.float64())
     means = pc.divide(pc.cast(spans["total_ns"], pa.float64()), counts)
     order = pc.sort_indices(means)
-    times, ends = means.take(order), pc.cumulative_sum(counts.take(order))
+    times, cumulative_counts = means.take(order), pc.cumulative_sum(counts.take(order))
     count, total = _sum(spans["count"]), _sum(spans["total_ns"])
-    p50, p90, p99 = (_percentile(times, ends, percent, count) for percent in (50, 90, 99))
-    least, most = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
-    return Spread(count, p50, p90, p99, least, most, total / count, total, timed(spans))
+    p50, p90, p99 = (_percentile(times, cumulative_counts, percent, count) for percent in (50, 90, 99))
+    min_ns, max_ns = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
+    return Spread(count, p50, p90, p99, min_ns, max_ns, total / count, total, timed(spans))
 
 
 def timed(spans: pa.Table) -> int:

@@ -33,11 +33,11 @@ def stages(row: JobRow, tree: Sequence[SpanNode], spans: pa.Table, now_ns: int) 
     end_ns = row.ended_ns or now_ns
     if not spans.num_rows:
         return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
-    first: Any = pc.min(spans["start_ns"]).as_py()
-    last: Any = pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py()
-    ended_stages = [Stage(STARTING, 1, max(0, first - row.started_ns)), *_span_stages(tree)]
+    first_start: Any = pc.min(spans["start_ns"]).as_py()
+    last_end: Any = pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py()
+    ended_stages = [Stage(STARTING, 1, max(0, first_start - row.started_ns)), *_span_stages(tree)]
     name = ENDING if row.phase == ENDED else WAITING
-    return [*ended_stages, Stage(name, 1, max(0, end_ns - last), row.phase != ENDED)]
+    return [*ended_stages, Stage(name, 1, max(0, end_ns - last_end), row.phase != ENDED)]
 
 
 def _span_stages(tree: Sequence[SpanNode]) -> list[Stage]:
@@ -56,13 +56,13 @@ def _span_stages(tree: Sequence[SpanNode]) -> list[Stage]:
     return list(stages_by_kind.values())
 
 
-def _epochs_ns(following: Sequence[SpanNode]) -> int:
-    """Return the total time of the epochs before the next node of depth 0.
+def _epochs_ns(nodes: Sequence[SpanNode]) -> int:
+    """Return the total time of the epochs in ``nodes`` before the first node of depth 0.
 
     A running epoch has the time of its batches.
     """
     total, open_epoch = 0, False
-    for node in following:
+    for node in nodes:
         if not node.depth:
             break
         if node.depth == 1:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...formats import layout
 
 #: Minimum number of traced steps that have enough neighbors.
-PAIRS: Final = 5
+PAIRS_MIN: Final = 5
 #: The neighbors of a traced step are the untraced steps among this many entries on each side.
 _ENTRIES_PER_SIDE: Final = 4
 #: Minimum number of neighbors.
@@ -49,7 +49,7 @@ def step_cost(spans: pa.Table) -> StepCost | None:
                 if len(neighbors) >= _NEIGHBORS_MIN:
                     neighbor_times.append(median(neighbors))
                     extra_times.append(time_ns - neighbor_times[-1])
-    if len(extra_times) < PAIRS:
+    if len(extra_times) < PAIRS_MIN:
         return None
     neighbor_ns, extra_ns = median(neighbor_times), median(extra_times)
     return StepCost(extra_ns, extra_ns / neighbor_ns if neighbor_ns else 0.0, len(extra_times))

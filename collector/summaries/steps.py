@@ -34,7 +34,7 @@ class StepGroup:
     @property
     def count(self) -> int:
         """Number of all steps."""
-        return sum(part.count for part in (self.untraced, self.traced) if part) + self.failed + self.setup
+        return sum(times.count for times in (self.untraced, self.traced) if times) + self.failed + self.setup
 
 
 @dataclass(frozen=True, slots=True)

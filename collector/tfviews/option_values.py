@@ -145,7 +145,7 @@ def _output_choice(name: str, value: Any) -> OutputChoice:
 class Kind(NamedTuple):
     """A kind of value: its parsers from text and from Python, and its default in Python."""
 
-    parse: Callable[[str, str], object]
+    from_text: Callable[[str, str], object]
     from_python: Callable[[str, Any], object]
     python_default: object = None
 

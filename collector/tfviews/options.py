@@ -244,7 +244,7 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, par
     if parity.checks_options and texts.get("output") == "":
         raise invalid("output", "", SPELLINGS)
     values = {
-        option.name: option.kind.parse(option.name, text)
+        option.name: option.kind.from_text(option.name, text)
         for option in TABLE
         if (text := texts.get(option.name)) is not None
     }

@@ -10,7 +10,7 @@ import pytest
 from fakes.forks import Forks
 from tfprof.cli import main as cli
 from tfprof.collector.api import open_store
-from tfprof.collector.imports.checkpoint import Checkpoint, Skipped
+from tfprof.collector.imports.checkpoint import Checkpoint, SkippedTensor
 from tfprof.collector.imports.files import BadFileError
 
 pytestmark = pytest.mark.tf
@@ -41,7 +41,7 @@ def test_every_value_equals_the_one_that_tensorflow_reads(checkpoint_folder: Pat
     assert set(checkpoint.names) == set(values(checkpoint_folder))
     for name, (dtype, shape, expected) in values(checkpoint_folder).items():
         tensor = checkpoint.tensor(name)
-        if isinstance(tensor, Skipped):
+        if isinstance(tensor, SkippedTensor):
             skipped.add(name)
             continue
         assert (tensor.dtype, list(tensor.shape)) == (dtype, shape)
@@ -60,7 +60,7 @@ def test_a_changed_byte_of_a_value_is_detected(checkpoint_folder: Path, tmp_path
     )
     for name in checkpoint.names:
         tensor = unchanged.tensor(name)
-        if not isinstance(tensor, Skipped) and tensor.data:
+        if not isinstance(tensor, SkippedTensor) and tensor.data:
             with pytest.raises(BadFileError, match=f"the checksum of '{name}' is wrong"):
                 checkpoint.tensor(name)
 

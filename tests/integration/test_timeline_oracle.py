@@ -10,7 +10,7 @@ import pytest
 from fakes.forks import Forks
 from integration import timeline_cases
 from integration.oracle import ours
-from tfprof.collector.imports.files import BINARY, parsed
+from tfprof.collector.imports.files import BINARY, parse
 from tfprof.collector.imports.graph import graph
 from tfprof.collector.imports.op_log import op_log
 from tfprof.collector.imports.steps import step
@@ -45,7 +45,7 @@ def answered_cases(
 def import_case(case: Mapping[str, Any], store: Path) -> None:
     """Import a case as a job."""
     nodes = graph(case["graph"], "graph")
-    message = parsed(case["op_log"], OpLogProto, "op_log", (BINARY,))
+    message = parse(case["op_log"], OpLogProto, "op_log", (BINARY,))
     log_rows = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
     steps = [step(number, data, "step") for number, data in case["steps"]]
     store_job(

@@ -172,12 +172,12 @@ def _no_control_inputs(original: Any) -> Any:
 
 def _flows_within(_original: Any) -> Any:
     def connect(self: Any, accounted: frozenset[str]) -> None:
-        for _, bars in self._sorted():
+        for _, bars in self._bars_by_device():
             for bar in bars:
                 for name in bar.node.facts.inputs:
-                    source = self.running(name) if name in accounted else None
+                    source = self.executed_entry(name) if name in accounted else None
                     if source is not None:
-                        self._connect(source.device, source.cpu.get(source.device, []), bar)
+                        self._add_consumer(source.device, source.cpu.get(source.device, []), bar)
 
     return connect
 
@@ -366,7 +366,7 @@ BREAKS: Final = (
         "timeline",
     ),
     Break("memory samples are 100 µs apart", instead(gpu_memory, "_DISTANCE_MIN_US", 0), ("graph",), "timeline"),
-    Break("calls that call more have no samples", put(pprof, "_made", _inner_samples), ("code",), "pprof"),
+    Break("calls that call more have no samples", put(pprof, "_created_nodes", _inner_samples), ("code",), "pprof"),
     Break("low utilization is below one half", instead(utilization, "UTILIZATION_MIN", 0.9), ("advise",)),
     Break("FusedBatchNorm is advised where there is a BatchNorm", instead(operations, "_FUSED", "Fused"), ("advise",)),
     Break("advice names only calls of a millisecond or more", instead(expensive, "_LINE_MICROS_MIN", 1), ("advise",)),

@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_written_is_named(run: Run) -> None:
 
 
 def test_a_large_file_comes_with_a_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "LONG", 100)
+    monkeypatch.setattr(timeline, "LARGE_FILE_BYTES", 100)
     code, out, err = run("scope", "last", "-output", "timeline:outfile=t")
     assert code == 0
     assert "written to t_-1" in out

@@ -8,19 +8,19 @@ from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 
 
 def entry(in_use: dict[int, int], allocations: Iterable[Pair] = ()) -> Entry:
-    """Return the entry of a node; ``in_use``: bytes in use by the end of each execution (µs)."""
-    records = [MemoryRecord(at, 0, 0, 0, 0, 0, 0, 0, 0, size, {}) for at, size in in_use.items()]
+    """Return the entry of a node; ``in_use``: end of an execution (µs) -> bytes in use."""
+    records = [MemoryRecord(end, 0, 0, 0, 0, 0, 0, 0, 0, size, {}) for end, size in in_use.items()]
     return Entry("gpu", memory=records, allocations=list(allocations))
 
 
 def test_close_points_are_left_out_but_count_for_the_peak() -> None:
     memory = GpuMemory()
     memory.add("a", entry({99: 1, 100: 2, 199: 90, 200: 3, 301: 4, 0: 500, -7: 600}), 0)
-    assert [(point.at, point.bytes) for point in memory.points()] == [(100, 2), (200, 3), (301, 4)]
+    assert [(point.time_us, point.bytes) for point in memory.points()] == [(100, 2), (200, 3), (301, 4)]
     assert memory.peak == 90
 
 
-def test_the_last_record_of_a_time_counts() -> None:
+def test_of_several_records_at_one_time_the_last_counts() -> None:
     memory = GpuMemory()
     memory.add("b", entry({100: 7}), 0)
     memory.add("a", entry({100: 5}), 0)
@@ -41,7 +41,7 @@ def test_holders_are_listed_from_the_largest_within_the_bytes_in_use() -> None:
         memory.add(name, entry({}), size)
     (point,) = memory.points()
     assert point.holders == [MemoryHolder(40, "a"), MemoryHolder(40, "b"), MemoryHolder(15, "small")]
-    assert point.rest == 5
+    assert point.other_bytes == 5
 
 
 def test_at_most_ten_holders_are_listed() -> None:
@@ -51,7 +51,7 @@ def test_at_most_ten_holders_are_listed() -> None:
         memory.add(f"n{number:02d}", entry({}), 2)
     (point,) = memory.points()
     assert [holder.node for holder in point.holders] == [f"n{number:02d}" for number in range(10)]
-    assert point.rest == 80
+    assert point.other_bytes == 80
 
 
 @pytest.mark.parametrize("memory", [GpuMemory()])

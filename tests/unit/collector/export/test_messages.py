@@ -34,12 +34,12 @@ DESCRIPTIVE = {"name", "devices", "input_shapes"}
 
 
 def totals(*counts: dict[str, object]) -> dict[str, object]:
-    """Return the fields of totals for these own fields."""
+    """Return the `total_` fields of an entry that covers entries with these own fields."""
     return {f"total_{name}": value for fields in counts for name, value in fields.items() if name not in DESCRIPTIVE}
 
 
 def plain(message: object) -> dict[str, object]:
-    """Return a message as a dict, its numbers as numbers."""
+    """Return a message as a dict, with numbers in place of their JSON texts."""
 
     def numbers(value: object) -> object:
         if isinstance(value, dict):
@@ -55,9 +55,14 @@ def plain(message: object) -> dict[str, object]:
 
 def test_a_graph_message_nests_shown_children_and_the_root_has_only_totals() -> None:
     message = plain(tree_message(graph_view([NODE, INPUT], Options())))
-    below = {**CHILD, **totals(CHILD), "total_definition_count": 1}
-    top = {**PARENT, **totals(PARENT, CHILD), "total_definition_count": 2, "children": [below]}
-    assert message == {"name": "_TFProfRoot", **totals(PARENT, CHILD), "total_definition_count": 2, "children": [top]}
+    child = {**CHILD, **totals(CHILD), "total_definition_count": 1}
+    parent = {**PARENT, **totals(PARENT, CHILD), "total_definition_count": 2, "children": [child]}
+    assert message == {
+        "name": "_TFProfRoot",
+        **totals(PARENT, CHILD),
+        "total_definition_count": 2,
+        "children": [parent],
+    }
 
 
 def test_an_entry_that_is_not_accounted_has_its_own_numbers() -> None:
@@ -82,8 +87,8 @@ def test_op_types_are_a_chain_with_their_nodes() -> None:
 
 def test_a_chain_of_ten_thousand_entries_can_be_nested() -> None:
     size = 10_000
-    facts = [NodeFacts(inputs=(f"n{at + 1:06}",)) for at in range(size)]
-    nodes = [INPUT._replace(name=f"n{at:06}", stats=Stats(micros=1), facts=facts[at]) for at in range(size)]
+    facts = [NodeFacts(inputs=(f"n{number + 1:06}",)) for number in range(size)]
+    nodes = [INPUT._replace(name=f"n{number:06}", stats=Stats(micros=1), facts=facts[number]) for number in range(size)]
     message = tree_message(graph_view(nodes, Options(max_depth=size + 1)))
     depth = 0
     while message.children:

@@ -36,7 +36,10 @@ def profile(nodes: list[Node], select: str = "micros", max_depth: int = 100, **o
 
 
 def samples(pprof_profile: Any) -> list[Sample]:
-    """Return label, values and stack of each sample, calls as `function:line`, innermost first."""
+    """Return label, values and stack of each sample.
+
+    A stack has `function:line` for each call, innermost first.
+    """
     text = [string.decode() for string in pprof_profile.string_table]
     functions = {function.id: text[function.name] for function in pprof_profile.function}
     places = {
@@ -77,9 +80,12 @@ def test_a_call_with_unaccounted_callees_has_no_samples() -> None:
 
 
 def test_functions_have_file_name_and_start_line() -> None:
-    found = profile(NODES)
-    text = [string.decode() for string in found.string_table]
-    assert [(text[one.name], text[one.filename], one.start_line, one.id) for one in found.function] == [
+    pprof_profile = profile(NODES)
+    text = [string.decode() for string in pprof_profile.string_table]
+    assert [
+        (text[function.name], text[function.filename], function.start_line, function.id)
+        for function in pprof_profile.function
+    ] == [
         ("nn:layer", "/ada/nn.py", 2, 1),
         ("nn:layer (gradient)", "/ada/nn.py", 2, 3),
         ("op.x:matmul", "op.x.py", -1, 2),
@@ -106,14 +112,14 @@ def test_strings_are_numbered_in_the_order_of_first_use() -> None:
 @pytest.mark.parametrize("select", VALUES)
 def test_each_counter_can_be_written_with_its_unit(select: str) -> None:
     numbers = {word: number for number, word in enumerate(VALUES, 1)}
-    found = profile([with_stack(node("a", "Add", **numbers), MAIN)], select)
-    text = [string.decode() for string in found.string_table]
-    assert [(text[one.type], text[one.unit]) for one in found.sample_type] == [
+    pprof_profile = profile([with_stack(node("a", "Add", **numbers), MAIN)], select)
+    text = [string.decode() for string in pprof_profile.string_table]
+    assert [(text[value.type], text[value.unit]) for value in pprof_profile.sample_type] == [
         ("count", "count"),
         (select, VALUES[select].unit),
     ]
-    assert [text[number] for number in found.comment] == [VALUES[select].comment]
-    assert samples(found) == [("a", [1, numbers[select]], [])]
+    assert [text[number] for number in pprof_profile.comment] == [VALUES[select].comment]
+    assert samples(pprof_profile) == [("a", [1, numbers[select]], [])]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +144,7 @@ def test_the_file_is_compressed_and_the_same_each_time() -> None:
 
 def test_stacks_of_a_thousand_calls_and_broken_text_are_written() -> None:
     stack = [Frame("deep\udcff.py", line, "call\udcff") for line in range(1000)]
-    found = profile([with_stack(node("a\udcff", "Add"), *stack)], max_depth=2000)
-    assert len(found.sample[0].location_id) == 999
-    assert b"a\xff" in found.string_table
-    assert b"deep\xff:call\xff" in found.string_table
+    pprof_profile = profile([with_stack(node("a\udcff", "Add"), *stack)], max_depth=2000)
+    assert len(pprof_profile.sample[0].location_id) == 999
+    assert b"a\xff" in pprof_profile.string_table
+    assert b"deep\xff:call\xff" in pprof_profile.string_table

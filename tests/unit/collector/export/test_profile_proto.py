@@ -102,15 +102,15 @@ def test_an_op_log_has_an_entry_for_each_node_with_facts(job: LocalJob) -> None:
     assert (entry.name, list(entry.types), len(entry.code_def.traces)) == (b"w", [b"_trainable_variables"], 1)
 
 
-def test_an_imported_file_is_exported_with_the_same_content() -> None:
+def test_empty_texts_and_line_0_of_an_imported_file_are_exported_unchanged() -> None:
     stack = (Frame("", 0, "none", 0, ""),)
-    codes = CodeDefs(literal=True)
-    (frame,) = codes.code(stack).traces
+    code_defs = CodeDefs(literal=True)
+    (frame,) = code_defs.code_def(stack).traces
     assert (frame.file_id, frame.lineno, frame.function_id, frame.func_start_line, frame.line_id) == (1, 0, 0, 0, 1)
     table: dict[int, bytes] = {}
-    codes.put(table)
+    code_defs.fill_table(table)
     assert table == {0: b"none", 1: b""}
-    assert CodeDefs().code((Frame("a", 1 << 40, "f"),)).traces[0].lineno == (1 << 31) - 1
+    assert CodeDefs().code_def((Frame("a", 1 << 40, "f"),)).traces[0].lineno == (1 << 31) - 1
 
 
 def test_missing_kernels_of_a_gpu_are_recorded(tmp_path: Path) -> None:
@@ -167,5 +167,5 @@ def test_output_bytes_of_a_live_job_belong_to_the_first_allocated_output(tmp_pat
     (entry,) = nodes_by_name(profile_proto(LocalStore(tmp_path / "s").job("last")))[b"x"].execs.values()
     (memory,) = entry.memory_execs
     assert memory.output_bytes == 164
-    assert {slot: one.bytes for slot, one in memory.output_memory.items()} == {2: 164}
+    assert {slot: output.bytes for slot, output in memory.output_memory.items()} == {2: 164}
     assert list(differences(tmp_path / "s", "last")) == []

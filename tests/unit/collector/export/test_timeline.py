@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tfprof.collector.export.timeline import file_name, graph_timeline, scope_timeline, written
+from tfprof.collector.export.timeline import file_message, file_name, graph_timeline, scope_timeline
 from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import NO_STATS, Node, NodeFacts, Stats
@@ -32,8 +32,8 @@ def node(name: str, device: str = CPU, inputs: tuple[str, ...] = (), micros: int
     return Node(name, name, (device,) if device else (), Stats(runs=1, micros=micros), NodeFacts(inputs=inputs))
 
 
-def ran(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
-    """Return the entry of a node that ran on a device and its stream."""
+def entry(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
+    """Return the entry of a node with executions on a device, and kernels on the stream."""
     starts = [start for start, _ in (*pairs, *kernels)]
     cpu, accelerator = (
         {name: list(intervals)} if intervals else {} for name, intervals in ((device, pairs), (STREAM, kernels))
@@ -41,8 +41,8 @@ def ran(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
     return Entry(device, min(starts, default=0), 0, len(pairs), accelerator, cpu)
 
 
-def drawn(nodes: Mapping[Node, Entry], options: Options = WHOLE, **persistent_bytes: int) -> bytes:
-    """Return the timeline of a step with some nodes."""
+def draw(nodes: Mapping[Node, Entry], options: Options = WHOLE, **persistent_bytes: int) -> bytes:
+    """Return the timeline of a step with these nodes."""
     ordered = sorted(nodes, key=lambda node: node.name)
     return graph_timeline(
         graph_view(ordered, options), {node.name: nodes[node] for node in nodes}, persistent_bytes
@@ -80,7 +80,7 @@ def test_an_empty_tree_is_a_root_without_time() -> None:
 
 def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
     top, below = node("b", GPU, ("a",)), node("a", CPU)
-    data = drawn({top: ran(GPU, (10, 5), kernels=((20, 9),)), below: ran(CPU, (1, 3))})
+    data = draw({top: entry(GPU, (10, 5), kernels=((20, 9),)), below: entry(CPU, (1, 3))})
     names = [event["args"]["name"] for event in events(data, "M")][:3]
     assert names == [
         f"Op execution threads: {STREAM}",
@@ -90,31 +90,35 @@ def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
     assert bars(data) == [("b", 0, 0, 20, 9), ("b", 1, 0, 10, 5), ("a", 2, 0, 1, 3)]
 
 
-def test_only_the_first_bar_with_a_given_start_is_drawn() -> None:
-    data = drawn({node("a"): ran(CPU, (10, 1), (10, 4)), node("b"): ran(CPU, (10, 50), (11, 2))})
+def test_of_several_bars_with_one_start_only_the_first_is_drawn() -> None:
+    data = draw({node("a"): entry(CPU, (10, 1), (10, 4)), node("b"): entry(CPU, (10, 50), (11, 2))})
     assert bars(data) == [("a", 0, 0, 10, 1), ("b", 0, 0, 11, 2)]
 
 
 def test_overlapping_bars_are_in_separate_lanes() -> None:
     pairs = ((1, 10), (5, 10), (7, 1), (11, 2), (13, 1), (15, 1))
-    data = drawn({node("a"): ran(CPU, *pairs)})
+    data = draw({node("a"): entry(CPU, *pairs)})
     assert [(start, lane) for _, _, lane, start, _ in bars(data)] == [(1, 0), (11, 0), (13, 0), (15, 0), (5, 1), (7, 2)]
 
 
 @pytest.mark.parametrize("entry", [Entry(CPU), Entry("", 5, 0, 0, {STREAM: [(5, 1)]}, {})])
 def test_entries_without_a_start_or_a_device_are_not_drawn(entry: Entry) -> None:
-    assert drawn({node("a"): entry}) == b'{"traceEvents":[]}\n'
+    assert draw({node("a"): entry}) == b'{"traceEvents":[]}\n'
 
 
 def test_hidden_nodes_are_not_drawn() -> None:
-    nodes = {node("a", inputs=("b",)): ran(CPU, (1, 1)), node("b"): ran(CPU, (5, 1))}
-    assert [bar[0] for bar in bars(drawn(nodes, Options(max_depth=2)))] == ["a"]
+    nodes = {node("a", inputs=("b",)): entry(CPU, (1, 1)), node("b"): entry(CPU, (5, 1))}
+    assert [bar[0] for bar in bars(draw(nodes, Options(max_depth=2)))] == ["a"]
 
 
 def test_arrows_lead_from_one_device_to_another() -> None:
-    source, target, same = node("s", GPU), node("t", CPU, ("s", "s", "u", "?")), node("u", CPU)
-    data = drawn(
-        {source: ran(GPU, (1, 5), (7, 2), kernels=((3, 1),)), target: ran(CPU, (9, 1)), same: ran(CPU, (2, 1))}
+    source, target, same_device = node("s", GPU), node("t", CPU, ("s", "s", "u", "?")), node("u", CPU)
+    data = draw(
+        {
+            source: entry(GPU, (1, 5), (7, 2), kernels=((3, 1),)),
+            target: entry(CPU, (9, 1)),
+            same_device: entry(CPU, (2, 1)),
+        }
     )
     arrows = [(event["name"], event["id"], event["ts"]) for event in events(data, "s")]
     assert arrows == [("s_flow", 1, 6), ("s_flow", 2, 6), ("s_flow", 3, 9), ("s_flow", 4, 9)]
@@ -122,21 +126,27 @@ def test_arrows_lead_from_one_device_to_another() -> None:
 
 
 def test_no_arrow_starts_at_an_unaccounted_or_undrawn_node() -> None:
-    nodes = {node("s", GPU): ran(GPU, (1, 5)), node("t", CPU, ("s",)): ran(CPU, (9, 1))}
-    assert len(events(drawn(nodes), "s")) == 1
-    assert not events(drawn(nodes, Options(max_depth=10000, account_type_regexes=("t",))), "s")
-    assert not events(drawn(nodes, Options(max_depth=2)), "s")
+    nodes = {node("s", GPU): entry(GPU, (1, 5)), node("t", CPU, ("s",)): entry(CPU, (9, 1))}
+    assert len(events(draw(nodes), "s")) == 1
+    assert not events(draw(nodes, Options(max_depth=10000, account_type_regexes=("t",))), "s")
+    assert not events(draw(nodes, Options(max_depth=2)), "s")
 
 
-def held(device: str, at: int, in_use: int) -> Entry:
-    """Return the entry of an execution with this end."""
+def entry_with_memory(device: str, start: int, in_use: int) -> Entry:
+    """Return the entry of an execution that starts at ``start``, with ``in_use`` bytes in use."""
     return Entry(
-        device, at, at, 1, {}, {device: [(at, 1)]}, memory=[MemoryRecord(at, 0, 0, 0, 0, 0, 0, 0, 0, in_use, {})]
+        device,
+        start,
+        start,
+        1,
+        {},
+        {device: [(start, 1)]},
+        memory=[MemoryRecord(start, 0, 0, 0, 0, 0, 0, 0, 0, in_use, {})],
     )
 
 
 def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
-    nodes = {node("a", GPU): held(GPU, 500, 2_500_000), node("b", CPU): held(CPU, 600, 7)}
+    nodes = {node("a", GPU): entry_with_memory(GPU, 500, 2_500_000), node("b", CPU): entry_with_memory(CPU, 600, 7)}
     view = graph_view(list(nodes), WHOLE)
     drawing = graph_timeline(view, {node.name: entry for node, entry in nodes.items()}, {"a": 1_234_567})
     assert drawing.peaks == ((GPU, 2_500_000),)
@@ -163,15 +173,17 @@ def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
     ],
 )
 def test_megabytes_have_the_digits_that_tensorflow_writes(size: int, new: str, old: str) -> None:
-    one = node("a", GPU)
+    gpu_node = node("a", GPU)
     for parity, text in ((Parity("2.21"), new), (Parity("1.15"), old)):
-        drawing = graph_timeline(graph_view([one], WHOLE), {"a": held(GPU, 500, 10**16)}, {"a": size}, parity)
+        drawing = graph_timeline(
+            graph_view([gpu_node], WHOLE), {"a": entry_with_memory(GPU, 500, 10**16)}, {"a": size}, parity
+        )
         assert events(drawing.data, "C")[1]["args"]["Top Allocation 00"] == f"{text} MB from a"
 
 
 def test_file_names_contain_the_step_and_are_printed() -> None:
     assert file_name("out/t", -1) == "out/t_-1"
-    assert "Timeline file is written to out/t_3.\nOpen a Chrome browser" in written("out/t_3")
+    assert "Timeline file is written to out/t_3.\nOpen a Chrome browser" in file_message("out/t_3")
 
 
 def test_nodes_without_entries_are_not_drawn() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from tfprof.collector.errors import TfprofError
-from tfprof.collector.imports.checkpoint import Checkpoint, Skipped, values
-from tfprof.collector.imports.checksum import crc32c, masked
+from tfprof.collector.imports.checkpoint import Checkpoint, SkippedTensor, values
+from tfprof.collector.imports.checksum import crc32c, masked_crc
 from tfprof.collector.imports.files import BadFileError
 from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
 from tfprof.collector.tfviews.tensors import FLOAT, INT64, STRING, Tensor
@@ -20,11 +20,11 @@ STRINGS = crc32c((0).to_bytes(4, "little") + (1).to_bytes(4, "little") + DATA[2:
 
 
 def entry(
-    dtype: int, *shape: int, at: int = 0, size: int = 0, shard: int = 0, slices: int = 0, crc: int | None = None
+    dtype: int, *shape: int, offset: int = 0, size: int = 0, shard: int = 0, slices: int = 0, crc: int | None = None
 ) -> bytes:
-    crc = crc32c(SHARDS[shard][at : at + size]) if crc is None else crc
+    crc = crc32c(SHARDS[shard][offset : offset + size]) if crc is None else crc
     message = BundleEntryProto(
-        dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked(crc)
+        dtype=dtype, offset=offset, size=size, shard_id=shard, slices=[b""] * slices, crc32c=masked_crc(crc)
     )
     for dim in shape:
         message.shape.dim.add(size=dim)
@@ -33,8 +33,8 @@ def entry(
 
 def write(folder: Path, header: BundleHeaderProto | None = None, **entries: bytes) -> str:
     """Write a checkpoint of two files of 16 bytes."""
-    head = header or BundleHeaderProto(num_shards=2)
-    pairs = [(b"", head.SerializeToString()), *((name.encode(), data) for name, data in sorted(entries.items()))]
+    header = header or BundleHeaderProto(num_shards=2)
+    pairs = [(b"", header.SerializeToString()), *((name.encode(), data) for name, data in sorted(entries.items()))]
     (folder / "model.index").write_bytes(table(pairs))
     for shard in range(2):
         (folder / f"model.data-0000{shard}-of-00002").write_bytes(SHARDS[shard])
@@ -42,7 +42,7 @@ def write(folder: Path, header: BundleHeaderProto | None = None, **entries: byte
 
 
 def test_a_tensor_lies_where_the_index_says(tmp_path: Path) -> None:
-    prefix = write(tmp_path, a=entry(FLOAT, 1, 2, at=4, size=8), b=entry(INT64, at=8, size=8, shard=1))
+    prefix = write(tmp_path, a=entry(FLOAT, 1, 2, offset=4, size=8), b=entry(INT64, offset=8, size=8, shard=1))
     for path in (prefix, prefix + ".index"):
         checkpoint = Checkpoint(path)
         assert checkpoint.names == ["a", "b"]
@@ -59,16 +59,16 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         s=entry(STRING, 2, size=8, crc=STRINGS),
         x=entry(FLOAT, 4, size=16),
     )
-    skipped: list[Skipped] = []
-    first, *rest = values(Checkpoint(prefix), {"a", "h", "p", "s", "other"}, skipped.append)
-    types = [(row["name"], row["types"]) for row in first["op_log"].to_pylist()]
+    skipped: list[SkippedTensor] = []
+    type_rows, *tensor_rows = values(Checkpoint(prefix), {"a", "h", "p", "s", "other"}, skipped.append)
+    types = [(row["name"], row["types"]) for row in type_rows["op_log"].to_pylist()]
     assert types == [(name, ["_checkpoint_variables"]) for name in ("a", "h", "p", "s")]
-    rows = [row for one in rest for row in one["tensors"].to_pylist()]
+    rows = [row for tables in tensor_rows for row in tables["tensors"].to_pylist()]
     assert [(row["name"], row["dtype"], row["shape"], len(row["data"])) for row in rows] == [
         ("a", FLOAT, [4], 16),
         ("s", STRING, [2], 8),
     ]
-    assert [one.name for one in skipped] == ["h", "p"]
+    assert [tensor.name for tensor in skipped] == ["h", "p"]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) ->
         (entry(FLOAT, 4, size=12), "has 12 bytes for (4,)"),
         (entry(FLOAT, -1, size=4), "has 4 bytes for (-1,)"),
         (entry(STRING, 9, size=8), "has 8 bytes for (9,)"),
-        (entry(FLOAT, 4, at=8, size=16), "is incomplete"),
-        (entry(STRING, 2, at=8, size=16), "is incomplete"),
+        (entry(FLOAT, 4, offset=8, size=16), "is incomplete"),
+        (entry(STRING, 2, offset=8, size=16), "is incomplete"),
         (entry(FLOAT, 4, size=16, crc=5), "the checksum of 'a' is wrong"),
         (entry(STRING, 2, size=8, crc=STRINGS ^ 1), "the checksum of 'a' is wrong"),
         (entry(STRING, 2, size=8), "the checksum of 'a' is wrong"),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from tfprof.collector.imports import checksum
-from tfprof.collector.imports.checksum import bytewise, crc32c, masked
+from tfprof.collector.imports.checksum import bytewise, crc32c, masked_crc
 
 #: From RFC 3720, appendix B.4.
 KNOWN = [
@@ -17,7 +17,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize("function", [crc32c, bytewise])
-def test_known_values(function: Callable[[bytes], int]) -> None:
+def test_checksums_of_known_data_are_right(function: Callable[[bytes], int]) -> None:
     assert [function(data) for data, _ in KNOWN] == [crc for _, crc in KNOWN]
 
 
@@ -25,12 +25,12 @@ def test_known_values(function: Callable[[bytes], int]) -> None:
 def test_both_implementations_agree_on_every_length_and_alignment() -> None:
     data = memoryview(random.Random(1).randbytes(300))
     for size in (*range(40), 255, 280):
-        for at in range(9):
-            part = data[at : at + size]
+        for offset in range(9):
+            part = data[offset : offset + size]
             assert crc32c(part) == bytewise(part)
             assert crc32c(part[size // 3 :], crc32c(part[: size // 3])) == crc32c(part)
 
 
 def test_the_mask_is_that_of_leveldb() -> None:
     crc = crc32c(b"foo")
-    assert masked(crc) == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32 != crc
+    assert masked_crc(crc) == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32 != crc

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.imports import files
-from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, contents, is_text, parsed
+from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, contents, is_text, parse
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef
 
 
-def refused(data: bytes, *forms: str) -> str:
+def refusal_text(data: bytes, *formats: str) -> str:
     with pytest.raises(BadFileError) as caught:
-        parsed(data, GraphDef, "g.pb", forms)
+        parse(data, GraphDef, "g.pb", formats)
     return str(caught.value)
 
 
@@ -29,9 +29,9 @@ def test_a_pipe_is_read_to_its_end() -> None:
     os.close(reader)
 
 
-@pytest.mark.parametrize(("name", "why"), [("missing", "No such file or directory"), (".", "Is a directory")])
-def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, why: str) -> None:
-    with pytest.raises(TfprofError, match=f"cannot read {tmp_path / name}: {why} \\[io\\]"):
+@pytest.mark.parametrize(("name", "reason"), [("missing", "No such file or directory"), (".", "Is a directory")])
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, reason: str) -> None:
+    with pytest.raises(TfprofError, match=f"cannot read {tmp_path / name}: {reason} \\[io\\]"):
         contents(str(tmp_path / name))
 
 
@@ -54,12 +54,12 @@ def test_messages_are_read_as_binary_and_as_text() -> None:
     text = str(graph).encode()
     assert is_text(text)
     assert not is_text(graph.SerializeToString())
-    for forms in ((BINARY, TEXT), (TEXT, BINARY)):
-        assert parsed(text, GraphDef, "g", forms) == parsed(graph.SerializeToString(), GraphDef, "g", forms) == graph
+    for formats in ((BINARY, TEXT), (TEXT, BINARY)):
+        assert parse(text, GraphDef, "g", formats) == parse(graph.SerializeToString(), GraphDef, "g", formats) == graph
 
 
 @pytest.mark.parametrize(
-    ("data", "forms", "message"),
+    ("data", "formats", "message"),
     [
         (b"\x0a\x05abc", (BINARY,), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
         (b"\x0a\x05abc", (TEXT, BINARY), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
@@ -68,7 +68,7 @@ def test_messages_are_read_as_binary_and_as_text() -> None:
         (b"node {" + b" attr { value { func { attr { value {" * 2000, (TEXT,), "is not a valid GraphDef"),
     ],
 )
-def test_the_reason_for_a_refusal_depends_on_the_form_of_the_file(
-    data: bytes, forms: tuple[str, ...], message: str
+def test_the_reason_for_a_refusal_depends_on_the_format_of_the_file(
+    data: bytes, formats: tuple[str, ...], message: str
 ) -> None:
-    assert message in refused(data, *forms)
+    assert message in refusal_text(data, *formats)

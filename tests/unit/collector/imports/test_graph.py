@@ -22,10 +22,10 @@ def large() -> GraphDef:
     return message
 
 
-@pytest.mark.parametrize("form", ["binary", "text"])
-def test_all_attributes_are_kept_however_large(form: str) -> None:
+@pytest.mark.parametrize("format_", ["binary", "text"])
+def test_all_attributes_are_kept_however_large(format_: str) -> None:
     message = large()
-    rows = graph(message.SerializeToString() if form == "binary" else str(message).encode(), "g").to_pylist()
+    rows = graph(message.SerializeToString() if format_ == "binary" else str(message).encode(), "g").to_pylist()
     assert [(row["name"], row["op"]) for row in rows] == [("weights", "Const")]
     stored = GraphDef.FromString(b"\x0a" + _sized(rows[0]["node_def"])).node[0]
     assert stored == message.node[0]

@@ -31,6 +31,11 @@ def test_entries_of_one_node_are_merged() -> None:
     assert log.ignored == 0
 
 
+def test_a_type_that_an_entry_repeats_is_stored_once() -> None:
+    log = read({"name": b"a", "types": [b"x", b"y", b"x"]})
+    assert log.rows["op_log"]["types"].to_pylist() == [["x", "y"]]
+
+
 def test_a_node_has_its_first_stack_and_shares_it_with_others() -> None:
     log = read({"name": b"a", "code_def": STACK}, {"name": b"b", "code_def": STACK}, {"name": b"c", "code_def": OTHER})
     assert log.rows["stacks"].to_pylist() == [

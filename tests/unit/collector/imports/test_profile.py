@@ -36,7 +36,7 @@ def times(*pairs: tuple[int, int]) -> dict[str, Any]:
     return {"times": [{"int64_values": pair} for pair in pairs]}
 
 
-def entry_of_run(**more: Any) -> dict[str, Any]:
+def entry_of_run(**fields: Any) -> dict[str, Any]:
     """Return the entry of a node that ran once on the CPU, from 1000 to 1005."""
     entry = {
         "run_count": 1,
@@ -46,7 +46,7 @@ def entry_of_run(**more: Any) -> dict[str, Any]:
         "devices": [CPU.encode()],
         "memory_execs": [{"memory_micros": 1005}],
     }
-    return {**entry, **more}
+    return {**entry, **fields}
 
 
 def executions(message: ProfileProto) -> dict[str, list[Any]]:
@@ -83,9 +83,14 @@ def test_a_run_has_its_time_and_its_memory() -> None:
     (stats,) = executions(profile(**entry_of_run(memory_execs=[memory])))[CPU]
     assert (stats.node_name, stats.all_start_micros, stats.op_end_rel_micros) == ("a", 1000, 5)
     assert (stats.memory_stats.temp_memory_size, stats.memory_stats.persistent_memory_size) == (10, 3)
-    (used,) = stats.memory
-    assert (used.allocator_name, used.total_bytes, used.peak_bytes, used.live_bytes) == ("cpu", 100, 50, -7)
-    outputs = [(one.slot, one.tensor_description.allocation_description) for one in stats.output]
+    (allocator,) = stats.memory
+    assert (allocator.allocator_name, allocator.total_bytes, allocator.peak_bytes, allocator.live_bytes) == (
+        "cpu",
+        100,
+        50,
+        -7,
+    )
+    outputs = [(output.slot, output.tensor_description.allocation_description) for output in stats.output]
     assert [(slot, sizes.allocated_bytes, sizes.ptr) for slot, sizes in outputs] == [(1, 10, 0), (1, 20, 7)]
 
 
@@ -111,9 +116,9 @@ def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
     }
     entry["memory_execs"][0]["allocator_bytes_in_use"] = 4096
     stats = executions(profile(GPU, **entry))
-    (used,) = stats[GPU][0].memory
-    assert (used.allocator_name, used.total_bytes, used.allocator_bytes_in_use) == ("GPU", 0, 4096)
-    assert [record.alloc_bytes for record in used.allocation_records] == [64, -64]
+    (allocator,) = stats[GPU][0].memory
+    assert (allocator.allocator_name, allocator.total_bytes, allocator.allocator_bytes_in_use) == ("GPU", 0, 4096)
+    assert [record.alloc_bytes for record in allocator.allocation_records] == [64, -64]
     assert [(run.all_start_micros, run.op_end_rel_micros) for run in stats[STREAM]] == [(1003, 40), (1050, 1)]
     assert [(run.all_start_micros, run.op_end_rel_micros) for run in stats[COPY]] == [(900, 200), (0, 0)]
     assert [run.all_start_micros for run in stats["/host:cpu"]] == [0]
@@ -121,22 +126,22 @@ def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
 
 def test_inputs_and_attributes_of_nodes_are_rebuilt() -> None:
     message = profile()
-    last = message.nodes[1]
-    last.inputs.clear()
-    last.inputs[0], last.inputs[2] = 0, 1
-    last.src_output_index[0] = 2
-    last.src_output_index[1] = 0
-    last.attrs["T"] = b"\x30\x01"
-    last.shape.extend([2, -1])
-    last.output_shapes[0].int64_values.extend([])
-    last.output_shapes[1].int64_values.extend([4])
+    second_node = message.nodes[1]
+    second_node.inputs.clear()
+    second_node.inputs[0], second_node.inputs[2] = 0, 1
+    second_node.src_output_index[0] = 2
+    second_node.src_output_index[1] = 0
+    second_node.attrs["T"] = b"\x30\x01"
+    second_node.shape.extend([2, -1])
+    second_node.output_shapes[0].int64_values.extend([])
+    second_node.output_shapes[1].int64_values.extend([4])
     rows = ProfileFile(message.SerializeToString(), "p").graph().to_pylist()
     node = NodeDef.FromString(rows[1]["node_def"])
     assert list(node.input) == ["a:2", "", "b"]
     assert node.attr["T"].type == 1
     assert [dim.size for dim in node.attr["shape"].shape.dim] == [2, -1]
     shapes = node.attr["_output_shapes"].list.shape
-    assert [(one.unknown_rank, len(one.dim)) for one in shapes] == [(True, 0), (False, 1)]
+    assert [(shape.unknown_rank, len(shape.dim)) for shape in shapes] == [(True, 0), (False, 1)]
 
 
 def test_types_operations_and_stacks_make_an_op_log() -> None:

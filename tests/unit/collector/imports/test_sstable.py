@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 
 import pytest
-from tfprof.collector.imports.checksum import crc32c, masked
-from tfprof.collector.imports.sstable import DamagedTableError, entries, unpacked
+from tfprof.collector.imports.checksum import crc32c, masked_crc
+from tfprof.collector.imports.sstable import DamagedTableError, decompress, entries
 
 PAIRS = [(f"layer_{number // 10}/v{number}".encode(), bytes([number % 256]) * (number % 7)) for number in range(200)]
 
@@ -23,23 +23,23 @@ def block(pairs: list[tuple[bytes, bytes]]) -> bytes:
 
     Each key, except every 16th, shares a prefix with the key before it.
     """
-    data, last, restarts = b"", b"", []
-    for at, (key, value) in enumerate(pairs):
+    data, last_key, restarts = b"", b"", []
+    for position, (key, value) in enumerate(pairs):
         shared = 0
-        if at % 16:
+        if position % 16:
             shared = next(
-                (n for n, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), min(len(key), len(last))
+                (n for n, (a, b) in enumerate(zip(key, last_key, strict=False)) if a != b), min(len(key), len(last_key))
             )
         else:
             restarts.append(len(data))
         data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
-        last = key
-    return data + b"".join(one.to_bytes(4, "little") for one in [*(restarts or [0]), len(restarts) or 1])
+        last_key = key
+    return data + b"".join(number.to_bytes(4, "little") for number in [*(restarts or [0]), len(restarts) or 1])
 
 
 def literal(data: bytes) -> bytes:
     """Return ``data`` in the format of Snappy, as literals only."""
-    pieces = [data[at : at + 50] for at in range(0, len(data), 50)]
+    pieces = [data[start : start + 50] for start in range(0, len(data), 50)]
     return varint(len(data)) + b"".join(bytes([(len(piece) - 1) << 2]) + piece for piece in pieces)
 
 
@@ -54,11 +54,11 @@ def table(
         content = changed(literal(content) if kind == 1 else content)
         handle = varint(len(data)) + varint(len(content))
         content += bytes([kind])
-        data += content + masked(crc32c(content)).to_bytes(4, "little")
+        data += content + masked_crc(crc32c(content)).to_bytes(4, "little")
         return handle
 
-    for at in range(0, len(pairs), block_pairs):
-        part = pairs[at : at + block_pairs]
+    for start in range(0, len(pairs), block_pairs):
+        part = pairs[start : start + block_pairs]
         handles.append((part[-1][0], add(block(part))))
     footer = add(block([])) + add(block(handles))
     return data + footer.ljust(40, b"\0") + (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -83,7 +83,7 @@ def test_keys_and_values_are_read_in_order(block_pairs: int, kind: int) -> None:
     ],
 )
 def test_snappy_blocks_are_decompressed(packed: bytes, plain: bytes) -> None:
-    assert unpacked(packed) == plain
+    assert decompress(packed) == plain
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_snappy_blocks_are_decompressed(packed: bytes, plain: bytes) -> None:
 )
 def test_invalid_snappy_blocks_are_refused(packed: bytes) -> None:
     with pytest.raises(DamagedTableError):
-        unpacked(packed)
+        decompress(packed)
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 100, table(PAIRS)[:-1], table(PAIRS)[100:], table(PAIRS, kind=3)])
@@ -126,7 +126,7 @@ def test_each_changed_bit_of_a_block_is_detected(kind: int) -> None:
             list(entries(bytes(data)))
 
 
-def test_damaged_tables_with_right_checksums_are_refused_or_read_to_an_end() -> None:
+def test_damaged_tables_with_valid_checksums_are_refused_or_read_to_the_end() -> None:
     chance, refusals = random.Random(4), 0
 
     def changed(content: bytes) -> bytes:

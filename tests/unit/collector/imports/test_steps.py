@@ -42,7 +42,7 @@ def test_a_step_is_decoded_as_a_live_one() -> None:
     assert {row["text"] for row in second["names"].to_pylist()} == {b"c", GPU.encode()}
 
 
-def test_memory_of_outputs_is_stored_by_execution() -> None:
+def test_memory_of_outputs_is_stored_for_each_execution() -> None:
     message = metadata("a", "a", "b", "a")
     runs = message.step_stats.dev_stats[0].node_stats
     runs[0].all_start_micros = 0

@@ -9,7 +9,7 @@ TEXT = "70 % of the time in 2 traced steps is spent waiting for input: 700 µs a
 
 
 def advice(text: str = TEXT, line: str = "train.py:12 (main)", todo: str = "prepare batches ahead") -> list[Advice]:
-    """Return the text of one checker."""
+    """Return advice: a checker without findings, and one with a finding."""
     checker = Checker("InputChecker", "input", "Input", lambda _: [])
     silent = Checker("MemoryChecker", "memory", "Memory", lambda _: [])
     return [Advice(silent, ()), Advice(checker, (Report(text, {}, todo, line),))]

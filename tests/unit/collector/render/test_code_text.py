@@ -23,8 +23,8 @@ NODES = [
 
 def rows(nodes: list[Node], *select: str, **options: object) -> list[str]:
     """Return the text of the code view from the legend on."""
-    asked = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
-    text = list(lines("code", code_view(nodes, asked), asked.select))
+    view_options = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
+    text = list(lines("code", code_view(nodes, view_options), view_options.select))
     return text[text.index("Profile:") + 1 :]
 
 
@@ -38,8 +38,8 @@ def test_columns_are_those_of_the_op_view_in_its_order() -> None:
 
 
 def test_devices_and_types_cover_all_nodes_of_a_line() -> None:
-    inner = [one for one in NODES if one.name != "c"]
-    assert rows(inner, "device", "op_types") == [
+    layer_nodes = [node for node in NODES if node.name != "c"]
+    assert rows(layer_nodes, "device", "op_types") == [
         "node name | assigned devices | op types",
         "_TFProfRoot ()",
         "  train.py:9:main ()",

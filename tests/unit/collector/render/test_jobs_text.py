@@ -7,9 +7,9 @@ from tfprof.collector.summaries.host import UNKNOWN
 from tfprof.collector.summaries.jobs import JobRow, job_row
 
 
-def row(name: str = "train.py", how: str = "exited", **end: int) -> JobRow:
+def row(name: str = "train.py", job_state: str = "exited", **end: int) -> JobRow:
     """Return a job that ended after a minute."""
-    info = JobInfo(0x7F3A << 48, how, {**IDENTITY, "name": name}, {}, {"t_ns": START_NS + 60 * SECOND, **end})
+    info = JobInfo(0x7F3A << 48, job_state, {**IDENTITY, "name": name}, {}, {"t_ns": START_NS + 60 * SECOND, **end})
     return job_row(info, "7f3a", START_NS)
 
 
@@ -21,16 +21,16 @@ def test_a_narrow_terminal_drops_columns_before_it_shortens_names() -> None:
     narrower = lines(rows, START_NS, len(wide[0]) - 1)
     assert narrower[0].split()[-1] == "FOR"
     for width in (40, 60, 80):
-        heads, *texts = lines(rows, START_NS, width)
-        assert max(map(len, (heads, *texts))) <= width
-        assert heads.split()[:2] + heads.split()[-1:] == ["ID", "NAME", "STATE"]
+        titles, *texts = lines(rows, START_NS, width)
+        assert max(map(len, (titles, *texts))) <= width
+        assert titles.split()[:2] + titles.split()[-1:] == ["ID", "NAME", "STATE"]
         assert texts[0] != texts[1]
     assert "a_rather_long_name_of_a_program.py" in lines(rows, START_NS, 60)[1]
 
 
 def test_a_state_contains_exit_status_or_signal() -> None:
-    assert state(row(how="killed", signal=9)) == "killed SIGKILL"
-    assert state(row(how="killed", signal=99)) == "killed 99"
+    assert state(row(job_state="killed", signal=9)) == "killed SIGKILL"
+    assert state(row(job_state="killed", signal=99)) == "killed 99"
     assert state(row(status=3)) == "exited 3"
     assert state(row(status=0)) == "exited"
 
@@ -38,8 +38,8 @@ def test_a_state_contains_exit_status_or_signal() -> None:
 def test_tags_have_a_column_if_any_job_has_tags() -> None:
     plain, tagged = Listing(row("a.py"), UNKNOWN), Listing(row("b.py"), UNKNOWN, ("baseline", "lr 0.1"))
     assert "TAGS" not in lines([plain], START_NS, None)[0]
-    heads, first, second = lines([plain, tagged], START_NS, None)
-    assert heads.endswith("TAGS")
+    titles, first, second = lines([plain, tagged], START_NS, None)
+    assert titles.endswith("TAGS")
     assert second.endswith("baseline, lr 0.1")
     assert len(first) < len(second)
 

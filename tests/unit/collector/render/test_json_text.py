@@ -26,7 +26,7 @@ def tree() -> GraphNodeProto:
     return root
 
 
-def test_the_text_is_the_message_by_protobufs_own_reading() -> None:
+def test_protobuf_parses_the_text_as_the_same_message() -> None:
     assert ParseDict(json.loads(text(tree())), GraphNodeProto()) == tree()
     entry = MultiGraphNodeProto(name="op", exec_micros=1)
     entry.graph_nodes.add(name="n", run_count=2, total_run_count=2)
@@ -56,11 +56,11 @@ def test_each_entry_has_its_own_line() -> None:
     ]
 
 
-def test_a_chain_is_written_at_any_depth_and_can_be_parsed() -> None:
+def test_a_chain_of_any_depth_is_written_and_can_be_parsed() -> None:
     root = message = MultiGraphNodeProto(name="0")
     for number in range(1, 5000):
         message = message.children.add(name=str(number), exec_micros=number)
-    written = text(root)
+    json_text = text(root)
     code = (
         "import json, sys, threading\n"
         "sys.setrecursionlimit(10**6); threading.stack_size(512 << 20)\n"
@@ -68,15 +68,17 @@ def test_a_chain_is_written_at_any_depth_and_can_be_parsed() -> None:
         "    root, depth = json.load(sys.stdin), 1\n"
         "    while root['children']: (root,) = root['children']; depth += 1\n"
         "    print(depth, root['name'], root['exec_micros'])\n"
-        "one = threading.Thread(target=read); one.start(); one.join()"
+        "thread = threading.Thread(target=read); thread.start(); thread.join()"
     )
-    done = subprocess.run([sys.executable, "-c", code], input=written, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["5000", "4999", "4999"]
+    completed = subprocess.run(
+        [sys.executable, "-c", code], input=json_text, capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.split() == ["5000", "4999", "4999"]
 
 
 def test_options_are_listed_by_name_with_their_values() -> None:
-    given = {"select": "micros,bytes", "show_name_regexes": "a,b", "output": "file:outfile=x", "max_depth": "3"}
-    document = options_document(from_texts(given))
+    texts = {"select": "micros,bytes", "show_name_regexes": "a,b", "output": "file:outfile=x", "max_depth": "3"}
+    document = options_document(from_texts(texts))
     assert list(document) == [option.name for option in TABLE]
     assert (document["select"], document["show_name_regexes"]) == (["bytes", "micros"], ["a", "b"])
     assert (document["output"], document["max_depth"], document["account_displayed_op_only"]) == (

@@ -37,5 +37,5 @@ def test_nodes_that_never_ran_leave_an_empty_first_device() -> None:
     assert text == [f"{'Add':<25}|{GPU.lower()}"]
 
 
-def test_names_of_a_job_cannot_move_the_terminal() -> None:
+def test_names_of_a_job_cannot_move_the_cursor() -> None:
     assert rows(node("a", "\x1b[2J", STREAM), select={"device"})[0].startswith("?[2J")

@@ -13,7 +13,7 @@ OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:
 
 
 def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> Summary:
-    """Return a process with some last channel words."""
+    """Return a process whose latest channel words are ``counters``."""
     info = JobInfo(0x7F3A << 48, state, IDENTITY, counters, end or {})
     return Summary(job_row(info, "7f3a", 0), 41_200_000.0)
 
@@ -83,15 +83,15 @@ def test_a_narrow_terminal_drops_columns_and_does_not_cut_names(width: int, head
 
 
 def test_unrecorded_memory_is_not_shown_as_0() -> None:
-    shown, unrecorded = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
-    both, one = (list(lines([summary()], ops, [], None)) for ops in ([shown, unrecorded], [unrecorded]))
-    assert [line.split()[-2:] for line in both[2:4]] == [["5", "B"], ["0", "B"]]
-    assert one[2].split()[-1] == "-"
+    with_memory, without = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
+    recorded, unrecorded = (list(lines([summary()], ops, [], None)) for ops in ([with_memory, without], [without]))
+    assert [line.split()[-2:] for line in recorded[2:4]] == [["5", "B"], ["0", "B"]]
+    assert unrecorded[2].split()[-1] == "-"
 
 
 def test_calls_in_only_some_steps_have_a_fraction() -> None:
-    some = TopOp("A", "CPU:0", 0, 9, 9, 0.9, 0.25, 5, "")
-    assert list(lines([summary()], [some], [], None))[2].split()[:3] == ["A", "CPU:0", "0.2"]
+    rare_op = TopOp("A", "CPU:0", 0, 9, 9, 0.9, 0.25, 5, "")
+    assert list(lines([summary()], [rare_op], [], None))[2].split()[:3] == ["A", "CPU:0", "0.2"]
 
 
 def test_a_failed_job_has_its_state_in_the_report() -> None:

@@ -22,7 +22,7 @@ LONG = "gradient_tape/sequential_1/conv2d_1_2/convolution/Conv2DBackpropFilter"
         ("abc", 0, ""),
     ],
 )
-def test_the_first_part_and_the_last_ones_stay(text: str, width: int, short: str) -> None:
+def test_the_first_part_and_the_last_parts_stay(text: str, width: int, short: str) -> None:
     assert shortened(text, width) == short
 
 

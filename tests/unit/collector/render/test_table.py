@@ -21,7 +21,7 @@ def test_columns_are_not_shortened_below_their_minimum() -> None:
     assert render([Column("", min_width=4), Column("")], [["abcdefghij", "123456"]], width=3) == ["a…ij  123456"]
 
 
-def test_spare_columns_are_dropped_before_others_get_too_short() -> None:
+def test_columns_with_a_priority_are_dropped_before_others_get_too_short() -> None:
     columns = [
         Column("NAME", min_width=4, preferred_width=8),
         Column("A", drop_priority=1),

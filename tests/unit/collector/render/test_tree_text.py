@@ -23,8 +23,8 @@ UNPLACED = node("b", "NoOp", "")
 
 def rows(*nodes: Node, select: set[str], **options: object) -> list[str]:
     """Return the text of the scope view from the legend on."""
-    asked = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
-    text = list(lines("scope", scope_view(nodes, asked), asked.select))
+    view_options = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
+    text = list(lines("scope", scope_view(nodes, view_options), view_options.select))
     return text[text.index("Profile:") + 1 :]
 
 
@@ -92,5 +92,5 @@ def test_the_notice_of_a_missing_stream_comes_first_with_the_hint_of_the_version
     assert text.partition("\n\n\nDoc:\n")[0].endswith(f"If you found your operation missing accelerator time, {hint}")
 
 
-def test_names_of_a_job_cannot_move_the_terminal() -> None:
+def test_names_of_a_job_cannot_move_the_cursor() -> None:
     assert rows(node("\x1b[2J", "\x1b[31m"), select={"op_types"})[2] == f"  ?[2J (?[31m|{CPU.lower()})"

@@ -11,7 +11,7 @@ from fakes.made_store import HOST, rows, trace, write_job
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog
 from tfprof.collector.store.catalog import IMPORTED
-from tfprof.collector.store.job_import import staged
+from tfprof.collector.store.job_import import new_job_writer
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import Limits, retain
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -22,7 +22,7 @@ def folders(store: Path) -> list[str]:
 
 
 def stage(store: Path) -> int:
-    with staged(store, HOST) as writer:
+    with new_job_writer(store, HOST) as writer:
         writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
         writer.identity({"name": "given"})
         assert writer.info.uid not in {job.info.uid for job in LocalStore(store).jobs()}
@@ -45,7 +45,7 @@ def test_a_failed_import_leaves_no_job(tmp_path: Path) -> None:
 
 
 def _fail_to_import(store: Path) -> None:
-    with staged(store, HOST) as writer:
+    with new_job_writer(store, HOST) as writer:
         writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
         raise ZeroDivisionError
 
@@ -62,7 +62,7 @@ def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_import_is_ignored_by_collectors_and_other_imports(tmp_path: Path) -> None:
-    with staged(tmp_path / "s", HOST) as writer:
+    with new_job_writer(tmp_path / "s", HOST) as writer:
         os.utime(writer.folder, (0, 0))
         collector = LocalStoreWriter(tmp_path / "s", HOST)
         assert retain(tmp_path / "s", HOST, Limits(max_age_s=0, max_bytes=0), time.time_ns()) == []
@@ -74,8 +74,9 @@ def test_an_unfinished_import_is_ignored_by_collectors_and_other_imports(tmp_pat
 
 def test_the_next_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from tfprof.collector.store.job_import import staged\n"
-        "with staged(Path(sys.argv[1]), 'h') as writer: os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal, sys; from pathlib import Path\n"
+        "from tfprof.collector.store.job_import import new_job_writer\n"
+        "with new_job_writer(Path(sys.argv[1]), 'h') as writer: os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], check=False)
     (leftover,) = folders(tmp_path / "s")
@@ -89,5 +90,5 @@ def test_the_next_import_removes_the_leftovers_of_a_killed_one(tmp_path: Path) -
 
 def test_an_unwritable_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"\[store-unwritable\]"), staged(tmp_path / "file", HOST):
+    with pytest.raises(StoreError, match=r"\[store-unwritable\]"), new_job_writer(tmp_path / "file", HOST):
         pytest.fail("there is no such place")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 from fakes.made_store import MS, rows, span
-from tfprof.collector.render.steps_text import costs
+from tfprof.collector.render.steps_text import cost_text
 from tfprof.collector.summaries.spread import spread
 from tfprof.collector.summaries.step_cost import StepCost
 from tfprof.collector.summaries.steps import call_label, steps
@@ -89,7 +89,7 @@ def test_the_cost_of_tracing_has_a_sentence() -> None:
         flags = [layout.FLAG_TRACED if traced else 0 for _, traced in times]
         spans = [span(RUN, at, 100 * at, ms, flags=flags[at]) for at, (ms, _) in enumerate(times)]
         (group,) = steps(rows("spans", spans), 0).groups
-        return costs(group)
+        return cost_text(group)
 
     assert shown(11) == "a traced run takes 1.00 ms (10 %) longer than the steps beside it (median of 6 traced steps)"
     assert shown(9) == "a traced run takes no longer than the steps beside it (median of 6 traced steps)"
