@@ -101,7 +101,7 @@ def view_options(view: str) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         for option in reversed(TABLE):
             name = f"--{option.name.replace('_', '-')}"
-            command = click.option(name, option.name, metavar=option.metavar, help=option.explained(view))(command)
+            command = click.option(name, option.name, metavar=option.metavar, help=option.help_for(view))(command)
         return command
 
     return decorate

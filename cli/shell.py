@@ -114,7 +114,7 @@ def _help(view: str = "") -> Iterator[str]:
         yield from (f"  {name:<8} {text}" for name, text in COMMANDS.items())
         yield ""
     for option in (*TABLE, STEP_KIND):
-        yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
+        yield f"  {f'-{option.name} {option.metavar}':<32} {option.help_for(view)}"
 
 
 def _read_terminal(shell: Shell, lines: LineHistory, names: JobNames) -> None:

@@ -15,16 +15,16 @@ from .tfviews.output_option import NONE, STDOUT
 class AnswerText(NamedTuple):
     """An answer, with its lines for standard output and standard error.
 
-    ``for_people``: the lines are in tfprof's own layout, not the TF profiler's.
+    ``in_own_layout``: the lines are in tfprof's own layout, not the TF profiler's.
     """
 
     answer: Answer
     lines: Iterable[str] = ()
     warnings: Iterable[str] = ()
-    for_people: bool = False
+    in_own_layout: bool = False
 
 
-def refuse(view: str, options: Options) -> None:
+def check_output_type(view: str, options: Options) -> None:
     """Raise RefusedOutputError if ``view`` does not support the type in ``-output``."""
     exporter = EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
@@ -57,12 +57,14 @@ def write_output(
     stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a
     file cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
-    refuse(view, options)
+    check_output_type(view, options)
     if terminal is not None and options.output.type == STDOUT and selection.parity.has_own_layout:
         screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
         if not screen.answer.is_known:
             return AnswerText(screen.answer)
-        return AnswerText(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
+        return AnswerText(
+            screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), in_own_layout=True
+        )
     answer = engine.ask(selection, view, options, whole=whole)
     if not answer.is_known or options.output.type == NONE:
         return AnswerText(answer)

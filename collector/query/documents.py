@@ -17,7 +17,7 @@ from ..tfviews.options import TABLE, Options
 from ..tfviews.output_option import OutputChoice
 from .engine import Answer
 from .explanations import kinds_of, why
-from .listing import ALL_JOBS, JobFilter, Listed, listed
+from .listing import ALL_JOBS, JobFilter, ListedJob, listed_jobs
 from .surroundings import host_samples
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ def plain(value: Any) -> Any:
 
 def jobs_document(store: StoreReader, job_filter: JobFilter = ALL_JOBS) -> dict[str, Any]:
     """Return the jobs of a store that ``job_filter`` selects, and the errors of damaged jobs."""
-    jobs = [_listed(one) for one in listed(store, time.time_ns(), job_filter)]
+    jobs = [_listed(one) for one in listed_jobs(store, time.time_ns(), job_filter)]
     document: dict[str, Any] = plain(
         {"store": str(store.path), "jobs": jobs, "damaged": [str(error) for error in store.damaged()]}
     )
     return document
 
 
-def _listed(one: Listed) -> dict[str, Any]:
+def _listed(one: ListedJob) -> dict[str, Any]:
     return {**plain(one.row), **one.usage._asdict(), "tags": one.tags, "traced_of_kind": one.traced}
 
 
@@ -78,15 +78,15 @@ def show_document(found: "Overview") -> dict[str, Any]:
 
 def change_document(found: "JobChange") -> dict[str, Any]:
     """Return a change of a followed job: its kind, the job, and the details."""
-    job = {"event": found.what, "job": found.row.uid, "id": found.row.id}
+    job = {"event": found.kind, "job": found.row.uid, "id": found.row.id}
     if found.line is not None:
         return {**job, **plain(found.line)}
     if found.event is not None:
         return {**job, **plain(found.event)}
-    if found.what == "collector":
+    if found.kind == "collector":
         return {**job, "back": found.back}
     row: dict[str, Any] = plain(found.row)
-    return {**job, **row, **({"median_ns": found.median_ns} if found.what == "end" else {})}
+    return {**job, **row, **({"median_ns": found.median_ns} if found.kind == "end" else {})}
 
 
 def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import short_ids
 from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import OrderOps, OrderTarget
-from .alive import may_run
+from .liveness import may_run
 from .ranked import ranked
 from .selection import host_of
 

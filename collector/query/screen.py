@@ -40,13 +40,13 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
     chosen, shown_options = VIEWS[view], _ordered(options)
-    wanted = needs(chosen, shown_options, whole=False) | (frozenset() if "select" in options.given else {STACKS})
+    wanted = needs(chosen, shown_options, whole=False) | (frozenset() if "select" in options.explicit else {STACKS})
     profile = engine.profile(selection, shown_options.step, wanted, averaged=False)
     if profile is None:
         folded = load(chosen.fold)([], shown_options, selection.parity)
         return AnswerRows(Answer(selection, chosen, shown_options, None, folded), VisibleRows((), NOTHING), 0)
     nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
-    if not options.given & _NAMES:
+    if not options.explicit & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)
     folded = load(chosen.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
@@ -56,7 +56,7 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
 
 def _ordered(options: Options) -> Options:
     """Return ``options`` with the defaults of tfprof's layout: largest first, unlimited depth."""
-    given = options.given
+    given = options.explicit
     return replace(
         options,
         order_by=options.order_by if "order_by" in given else primary(options),
@@ -81,7 +81,7 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> VisibleRows:
         return op_rows(folded, times, _limit(options, folded.total), line)
     whole = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
     limit = _limit(options, whole or folded.root.total)
-    own = answer.view.name == "code" and not options.given & _NAMES and any(map(has_own_line, nodes))
+    own = answer.view.name == "code" and not options.explicit & _NAMES and any(map(has_own_line, nodes))
     rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own), options.order_by, line)
     return rows if whole is None else with_rest(rows, whole, limit)
 
@@ -91,7 +91,7 @@ def _limit(options: Options, whole: Stats) -> Limit:
 
     There is no limit if the options give minima or select the values of variables.
     """
-    if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
+    if options.explicit & set(MINIMA) or TENSOR_VALUE in options.select:
         return Limit((), whole)
     names = {"runs" if name == "occurrence" else name for name in {*options.select, primary(options)}}
     counters = tuple(at for at, name in enumerate(Stats._fields) if name in names)

@@ -42,7 +42,7 @@ def lines(
     """
     context = CellContext(max(1, subject.traces), rows.whole, primary(options))
     shown = [one for one in columns(subject.view, options) if one.is_informative(rows.rows)]
-    once = () if "select" in options.given else shown  # a selected column stays a column
+    once = () if "select" in options.explicit else shown  # a selected column stays a column
     same = {one.name: text for one in once if (text := _same(one, rows.rows, context)) is not None}
     shown = [one for one in shown if one.name not in same]
     spread = timed_steps if any(one.name == "spread" for one in shown) else 0

@@ -112,7 +112,7 @@ def test_every_view_in_the_table_can_be_loaded_with_its_message(name: str) -> No
 @pytest.mark.parametrize("name", ["scope", "graph", "op", "code"])
 def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
     (option,) = [one for one in TABLE if one.name == "output"]
-    assert {kind for kind in TYPES if re.search(rf"\b{kind}\b", option.explained(name))} == outputs(name)
+    assert {kind for kind in TYPES if re.search(rf"\b{kind}\b", option.help_for(name))} == outputs(name)
     docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()
     assert all(f"`{kind}:outfile=F`" in docs for kind in EXPORTERS)
     assert {*EXPORTERS, "none", "stdout"} == set(TYPES)
