@@ -10,7 +10,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.documents import change_document
-from ..collector.query.following import JobFollower, JobChange
+from ..collector.query.following import JobChange, JobFollower
 from ..collector.render import lines_text
 from ..collector.store.reader import LocalStore
 from ..commands.streams import note

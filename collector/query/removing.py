@@ -8,8 +8,8 @@ from ..errors import StoreError
 from ..store import catalog
 from ..store.reader import LocalStore
 from ..store.retention import first_starts, remove, remove_hosts
-from .liveness import may_run
 from .listing import JobFilter, ListedJob, listed_jobs
+from .liveness import may_run
 
 
 class Removable(NamedTuple):

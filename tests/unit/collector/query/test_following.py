@@ -9,7 +9,7 @@ import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
 from tfprof.collector.errors import NoSuchJobError
 from tfprof.collector.query.documents import change_document
-from tfprof.collector.query.following import PATIENCE_NS, JobFollower, JobChange
+from tfprof.collector.query.following import PATIENCE_NS, JobChange, JobFollower
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import remove
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
