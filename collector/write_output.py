@@ -15,7 +15,7 @@ from .tfviews.output_option import NONE, STDOUT
 class AnswerText(NamedTuple):
     """An answer, with its lines for standard output and standard error.
 
-    ``in_own_layout``: the lines are in tfprof's own layout, not the TF profiler's.
+    ``in_own_layout``: the lines are in tfprof's own layout, not in the TF profiler's.
     """
 
     answer: Answer
@@ -48,10 +48,9 @@ def write_output(
 ) -> AnswerText:
     """Query ``view``, write the file that ``options.output`` names, and return the answer.
 
-    The answer comes with the lines to print. With ``terminal``, the lines are in
-    tfprof's own layout if ``parity.has_own_layout``. Otherwise they are in the layout of the TF
-    profiler. ``whole``: read all facts that the view's message contains, not only those in the
-    text.
+    The answer comes with the lines to print. With ``terminal``, the lines are in tfprof's own
+    layout if ``parity.has_own_layout``. Otherwise they are in the layout of the TF profiler.
+    ``whole``: read all facts that the view's message contains, not only those in the text.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
     stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a
@@ -70,17 +69,17 @@ def write_output(
         return AnswerText(answer)
     if options.output.type == STDOUT:
         return AnswerText(answer, lines(answer))
-    return _written(engine, answer)
+    return _write_files(engine, answer)
 
 
-def _written(engine: QueryEngine, answer: Answer) -> AnswerText:
+def _write_files(engine: QueryEngine, answer: Answer) -> AnswerText:
     """Write the files of the exporter that ``-output`` names."""
     from .export.files import write  # noqa: PLC0415  # few answers go to a file
 
-    printed: list[str] = []
+    printed_lines: list[str] = []
     warnings: list[str] = []
     for file in files(engine, answer):
         write(file.path, file.data)
-        printed += file.lines
+        printed_lines += file.lines
         warnings += file.warnings
-    return AnswerText(answer, printed, warnings)
+    return AnswerText(answer, printed_lines, warnings)
