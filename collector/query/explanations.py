@@ -86,7 +86,7 @@ def _never_traced(job: JobReader) -> str:
     missed = words.get("missed") or 0
     if not number:
         runs = counts.get(layout.SPAN_NAMES[layout.PARTIAL_RUN], 0)
-        return f": TensorFlow has no way to trace its {runs:,} partial runs" if runs else _NO_STEP
+        return f": TensorFlow cannot trace the job's {runs:,} partial runs" if runs else _NO_STEP
     if missed:
         return f": {_missed_text(missed)}"
     if words.get("policy_seen"):
