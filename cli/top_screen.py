@@ -118,7 +118,7 @@ class JobScreen(OrderScreen):
 
     def _read_text(self) -> Iterator[Message]:
         try:
-            parts = shown(overview(self._store, self._uid, advised=False))
+            parts = shown(overview(self._store, self._uid, with_advice=False))
             yield JobTextRead("\n".join(overview_text.lines(parts, time.time_ns(), self.app.size.width)))
         finally:
             self._busy = False

@@ -146,7 +146,7 @@ def _chosen(
     first, last = (step, step) if step >= 0 else steps or (None, None)
     tables = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
     known = [(job, table) for job, table in tables if table.num_rows or job.info.state == IMPORTED]
-    kinds = step_kinds.resolved(known, wanted, separate_functions=separate_functions)
+    kinds = step_kinds.resolve_kinds(known, wanted, separate_functions=separate_functions)
     there = step_kinds.traces_by_kind(table for _, table in known)
     if first is None or last is None:
         taken = ((job, table, step_kinds.rows_of_kinds(table, kinds)) for job, table in known)

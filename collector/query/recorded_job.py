@@ -18,7 +18,7 @@ from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, raw, texts
 from ..tfviews.parity import Parity
 from .explanations import untraced
-from .kinds import resolved, rows_of_kinds
+from .kinds import resolve_kinds, rows_of_kinds
 from .profile import misses_streams, profile
 from .required_facts import EVERYTHING
 
@@ -96,11 +96,11 @@ class RecordedJob:
         """
         table = job.table("traces", _TRACES)
         if kinds is not None or steps is not None:
-            table = rows_of_kinds(table, resolved([(job, table)], kinds, separate_functions=False))
+            table = rows_of_kinds(table, resolve_kinds([(job, table)], kinds, separate_functions=False))
         if steps is not None:
             first, last = steps
             table = table.filter(pc.and_(pc.greater_equal(table["step"], first), pc.less_equal(table["step"], last)))
-        traces = renumbered(table, resolved([(job, table)], None, separate_functions=False))
+        traces = renumbered(table, resolve_kinds([(job, table)], None, separate_functions=False))
         numbers = flat(traces["trace"])
         ops, allocations, outputs = (
             table.filter(pc.is_in(table["trace"], value_set=numbers))

@@ -8,7 +8,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import texts
-from .kinds import of_job
+from .kinds import selected_traces
 
 #: Approximate number of executions in memory while steps are read one after the other.
 BATCH_ROWS: Final = 200_000
@@ -19,7 +19,7 @@ def step_traces(
 ) -> dict[int, tuple[int, ...]]:
     """Return the traces of each step of a job, both ascending.
 
-    ``kinds`` and ``separate_functions`` select the steps (`kinds.resolved`).
+    ``kinds`` and ``separate_functions`` select the steps (`kinds.resolve_kinds`).
     """
     return {
         step: tuple(number for number, _ in traces) for step, traces in _steps(job, kinds, separate_functions).items()
@@ -41,7 +41,7 @@ def by_step(
     """Yield each traced step in ``steps``, ascending, with its entries by node.
 
     ``steps`` None means all. ``kinds`` and ``separate_functions`` select the steps, too
-    (`kinds.resolved`). Executions are read in batches of several steps.
+    (`kinds.resolve_kinds`). Executions are read in batches of several steps.
     """
     known = _steps(job, kinds, separate_functions)
     wanted = sorted(known) if steps is None else sorted(set(steps) & set(known))
@@ -66,7 +66,7 @@ def persistent_bytes(
 
 def _steps(job: JobReader, kinds: Sequence[int] | None, separate_functions: bool) -> dict[int, list[tuple[int, int]]]:
     """Return (trace, rows) of each step."""
-    traces, _ = of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
+    traces, _ = selected_traces(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
     found: dict[int, list[tuple[int, int]]] = {}
     for number, step, rows in sorted(row_tuples(traces, "trace", "step", "rows")):
         found.setdefault(step, []).append((number, rows))
