@@ -34,7 +34,7 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
     If ``profile`` covers single functions, only their calls are compared.
     """
     groups = [group for group in steps(job.table("spans"), 0).groups if group.kind == row.step_kind and group.untraced]
-    keys = set(map(function_key, profile.numbers if profile else ()))
+    keys = set(map(function_key, profile.kind_numbers if profile else ()))
     own_groups = [group for group in groups if group.key in keys] or groups
     longest = max(own_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
     if longest is None or longest.untraced is None:

@@ -103,7 +103,7 @@ def _subject(answer: Answer) -> "Subject":
     from .render.heading import Subject  # noqa: PLC0415  # needed for this layout only
 
     selection, profile, kinds = answer.selection, answer.profile, kinds_of(answer)
-    all_steps, estimated = steps_run(selection.jobs, profile.numbers if profile else ())
+    all_steps, estimated = steps_run(selection.jobs, profile.kind_numbers if profile else ())
     ids = ids_of(selection.jobs)
     return Subject(
         view=answer.view.name,
@@ -113,7 +113,7 @@ def _subject(answer: Answer) -> "Subject":
         kinds=kinds,
         all_steps=all_steps,
         estimated=estimated,
-        others=list(profile.others.items()) if profile else [],
+        others=list(profile.other_kinds.items()) if profile else [],
         steps=selection.steps,
         device=selection.device,
     )

@@ -221,7 +221,8 @@ def left_out_kinds_text(profile: Profile) -> str | None:
     None if it leaves out none.
     """
     shown, others = (
-        ", ".join(f"{number} {kind}" for kind, number in kinds.items()) for kinds in (profile.kinds, profile.others)
+        ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        for kinds in (profile.kinds, profile.other_kinds)
     )
     return f"shown: {shown} steps; also traced, and left out: {others} (--kind)" if others else None
 

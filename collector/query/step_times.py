@@ -36,7 +36,7 @@ def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
     Of each job, at most STEPS_MAX steps are read. ``device``: only times on matching devices, as
     for `profile`.
     """
-    parts = [(job, spaced(traces)) for job, traces in profile.of]
+    parts = [(job, spaced(traces)) for job, traces in profile.job_traces]
     steps = sum(len(traces) for _, traces in parts)
     nodes: dict[str, list[int]] = {}
     first = 0
