@@ -15,7 +15,7 @@ from pathlib import Path
 from ..collector.errors import StoreError, TfprofError
 from ..collector.query.explanations import cost_note, first_warning, left_out_kinds_text, missed, untraced
 from ..collector.query.profile import Profile
-from ..collector.query.ranked import ranked
+from ..collector.query.ranking import rank_ops
 from ..collector.render import report_text
 from ..collector.render.heading import wrapped
 from ..collector.render.report_text import Summary
@@ -63,7 +63,7 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
         yield f"tfprof: no profile: {problem or missing}"
         return
     first_job = processes[0][0]
-    top = ranked(first_job)
+    top = rank_ops(first_job)
     profile = top.profile if top else None
     summaries = [
         _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES]

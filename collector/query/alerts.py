@@ -16,7 +16,7 @@ from ..summaries.kinds import of_span
 from ..summaries.op_changes import OpChange, op_changes
 from ..summaries.top import TopOp
 from .kinds import rows_of_kinds
-from .ranked import ranked
+from .ranking import rank_ops
 
 #: Maximum number of traced steps that are compared on each side of the change.
 COMPARED_MAX: Final = 10
@@ -75,7 +75,7 @@ def _traced_steps(job: JobReader, kind: int) -> list[int]:
 
 def _top_ops(job: JobReader, kind: int, steps: Sequence[int]) -> list[TopOp]:
     try:
-        ranking = ranked(job, (steps[0], steps[-1]), (kind,))
+        ranking = rank_ops(job, (steps[0], steps[-1]), (kind,))
     except NoSuchStepError:
         return []
     return ranking.ops if ranking else []

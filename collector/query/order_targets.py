@@ -11,7 +11,7 @@ from ..summaries.jobs import short_ids
 from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import OrderOps, OrderTarget
 from .liveness import may_run
-from .ranked import ranked
+from .ranking import rank_ops
 from .selection import host_of
 
 
@@ -66,5 +66,5 @@ def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
         return None
     steps = [row["step"] for row in rows if row["kind"] == kind]
     first, last = min(steps), max(steps)
-    ranking = ranked(job, (first, last), (kind,))
+    ranking = rank_ops(job, (first, last), (kind,))
     return None if ranking is None else OrderOps(kind, first, last, ranking.profile.traces, ranking.ops)

@@ -26,7 +26,7 @@ from .advising import advise
 from .alerts import stored_alerts
 from .engine import Selection
 from .explanations import cost_note, missed, untraced
-from .ranked import ranked
+from .ranking import rank_ops
 from .selection import ids_of
 from .surroundings import host_samples
 
@@ -195,7 +195,7 @@ def _step_times(name: str, spans: pa.Table) -> StepTimes | None:
 
 
 def _ops(job: JobReader) -> TopOps:
-    ranking = ranked(job)
+    ranking = rank_ops(job)
     if ranking is None:
         return TopOps(0, {}, [], untraced(job))
     return TopOps(ranking.profile.traces, dict(ranking.profile.kinds), ranking.ops, None)

@@ -99,11 +99,11 @@ def profile(
 
     ``step`` is the number of one step, -1 for all. ``steps`` are the first and the last step, None
     for all. Nodes of several jobs are merged by name, and their numbers of traced steps add up.
-    ``device``: only nodes that ran on a matching device, with their times there. It is a part of
-    the device's name, or a pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps;
-    None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and all steps
-    are selected. ``averaged``: averages over a node's traced steps, else sums. ``needs``: the
-    required facts about nodes.
+    ``device`` is a part of a device's name, or a pattern with `*` and `?`; case is ignored. It
+    selects the nodes that ran on a matching device, with their times there. ``kinds``: kinds of
+    steps; None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and
+    all steps are selected. ``averaged``: averages over a node's traced steps, else sums. ``needs``:
+    the required facts about nodes.
 
     Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
