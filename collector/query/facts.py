@@ -197,7 +197,7 @@ def _registry_counts(node_definitions: Iterable[Definition], reader: ShapeReader
     outputs = {name: node.outputs for name, node in first_nodes.items()}
     for early in (True, False):
         incomplete = {name: node for name, node in first_nodes.items() if not all(map(is_fully_known, outputs[name]))}
-        outputs |= with_recorded_shapes(incomplete, reader.first(incomplete, early=early))
+        outputs |= with_recorded_shapes(incomplete, reader.first_signatures(incomplete, early=early))
     return registered(nodes, outputs, parity)
 
 
