@@ -11,7 +11,7 @@ from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
 from .profile import Profile, matching_devices
 
-#: Maximum number of steps of a job that are read. If there are more, evenly evenly_spaced ones are read.
+#: Maximum number of steps of a job that are read. Of more steps, evenly spaced ones are read.
 STEPS_MAX: Final = 50
 
 
@@ -50,7 +50,7 @@ def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
 
 
 def evenly_spaced(traces: Sequence[int]) -> Sequence[int]:
-    """Return at most STEPS_MAX of ``traces``, evenly evenly_spaced, including the first and the last."""
+    """Return at most STEPS_MAX of ``traces``, evenly spaced, including the first and the last."""
     last = len(traces) - 1
     return traces if last < STEPS_MAX else [traces[index * last // (STEPS_MAX - 1)] for index in range(STEPS_MAX)]
 
