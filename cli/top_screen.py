@@ -16,7 +16,7 @@ from textual.widgets import Footer, Input, Static
 
 from ..collector.errors import TfprofError
 from ..collector.query.overview import overview
-from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, filtered_jobs, sorted_jobs
+from ..collector.query.watching import ORDERS, Watch, WatchedStore, WatchedJob, filtered_jobs, sorted_jobs
 from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
@@ -148,7 +148,7 @@ class JobsScreen(OrderScreen):
         self._store, self._watch = store, watch
         self._order, self._text = order, text
         self._backwards = self._paused = False
-        self._watched: Watched | None = None
+        self._watched: WatchedStore | None = None
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""

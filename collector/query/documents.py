@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .alerts import JobAlert
     from .following import JobChange
     from .overview import Overview
-    from .watching import Watched, WatchedJob
+    from .watching import WatchedStore, WatchedJob
 
 
 def plain(value: Any) -> Any:
@@ -99,7 +99,7 @@ def change_document(change: "JobChange") -> dict[str, Any]:
     return {**identity, **row, **({"median_ns": change.median_ns} if change.kind == "end" else {})}
 
 
-def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:
+def top_document(store: StoreReader, watched: "WatchedStore", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:
     """Return the current state of ``jobs`` and of the hosts of a store."""
     document: dict[str, Any] = plain(
         {
