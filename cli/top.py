@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from ..collector.query.documents import top_document
-from ..collector.query.watching import ORDERS, Watch, WatchedStore, WatchedJob, filtered_jobs, sorted_jobs
+from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, filtered_jobs, sorted_jobs
 from ..collector.render import top_text
 from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore

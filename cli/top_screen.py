@@ -16,7 +16,7 @@ from textual.widgets import Footer, Input, Static
 
 from ..collector.errors import TfprofError
 from ..collector.query.overview import overview
-from ..collector.query.watching import ORDERS, Watch, WatchedStore, WatchedJob, filtered_jobs, sorted_jobs
+from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, filtered_jobs, sorted_jobs
 from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .alerts import JobAlert
     from .following import JobChange
     from .overview import Overview
-    from .watching import WatchedStore, WatchedJob
+    from .watching import WatchedJob, WatchedStore
 
 
 def plain(value: Any) -> Any:
