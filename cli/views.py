@@ -78,7 +78,7 @@ def _show(view: str, options: Options, as_json: bool, **selected: Any) -> None:
     check_output_type(view, options)
     engine, selection = QueryEngine(), selection_from(**selected)
     if as_json:
-        answer = engine.ask(selection, view, options, whole=True)
+        answer = engine.ask(selection, view, options, for_message=True)
         print_pieces(_json(answer))
         printed = AnswerText(answer)
     else:

@@ -142,7 +142,7 @@ class Profiler:
 
     def _print_answer(self, view: str, options: Options) -> Any:
         try:
-            output = write_output(self._engine, self._selection, view, options, whole=True)
+            output = write_output(self._engine, self._selection, view, options, for_message=True)
         except NoSuchStepError as error:
             _print_error(not_found(error))
             return empty_message(view)

@@ -1,4 +1,4 @@
-"""A client of the collector, which gives orders to jobs and yields the answers (docs/wire.md)."""
+"""Gives orders to jobs through the collector, and yields their answers (docs/wire.md)."""
 
 import json
 import secrets
@@ -34,8 +34,8 @@ class UnansweredError(TfprofError):
 class Client:
     """A connection to the collector at ``address`` for orders to jobs; a context manager.
 
-    Orders to several jobs are sent together. Each gets an answer in bounded time, with or without
-    a collector. An order that is sent twice is applied once.
+    Orders to several jobs are sent together. Each order gets an answer in bounded time, with or
+    without a collector. An order that is sent twice is applied once.
     """
 
     def __init__(self, address: str) -> None:

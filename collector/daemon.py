@@ -152,7 +152,7 @@ class Collector:
     def _tick_jobs(self, now: float) -> None:
         self._jobs.tick(now)
 
-    def _alert(self, now: float) -> None:
+    def _handle_alerts(self, now: float) -> None:
         for uid, alert in self._jobs.store_alerts():
             info = self._jobs.open[uid].writer.info
             values = {
@@ -184,7 +184,7 @@ class Collector:
             )
             self._store.trim_hosts()
 
-    def _take_given_up(self, now: float) -> None:
+    def _end_given_up_jobs(self, now: float) -> None:
         if now - self._last_given_up_s < GIVEN_UP_S:
             return
         self._last_given_up_s = now
@@ -226,9 +226,9 @@ class Collector:
         _retry,
         _hand_over_counters,
         _tick_jobs,
-        _alert,
+        _handle_alerts,
         _run_alert_command,
-        _take_given_up,
+        _end_given_up_jobs,
         _retain,
         _write_status_if_due,
     )

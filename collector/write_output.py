@@ -43,14 +43,14 @@ def write_output(
     view: str,
     options: Options,
     *,
-    whole: bool = False,
+    for_message: bool = False,
     terminal: Terminal | None = None,
 ) -> AnswerText:
     """Query ``view``, write the file that ``options.output`` names, and return the answer.
 
     The answer comes with the lines to print. With ``terminal``, the lines are in tfprof's own
     layout if ``parity.has_own_layout``. Otherwise they are in the layout of the TF profiler.
-    ``whole``: read all facts that the view's message contains, not only those in the text.
+    ``for_message``: read all facts in the view's message, not only those in its text.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
     stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a
@@ -64,7 +64,7 @@ def write_output(
         return AnswerText(
             screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), in_own_layout=True
         )
-    answer = engine.ask(selection, view, options, whole=whole)
+    answer = engine.ask(selection, view, options, for_message=for_message)
     if not answer.is_known or options.output.type == NONE:
         return AnswerText(answer)
     if options.output.type == STDOUT:

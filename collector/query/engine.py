@@ -109,18 +109,18 @@ class Answer:
         return {"values": tensors(self.selection.jobs)}
 
 
-def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
+def needs(view: View, options: Options, *, for_message: bool) -> frozenset[str]:
     """Return the facts about nodes that a query requires.
 
-    ``whole``: require all facts that the view's message contains.
+    ``for_message``: require all facts that the view's message contains.
     """
     columns = options.select | {options.order_by}
     facts = set(view.needs)
-    if whole or columns & _GRAPH_COLUMNS or options.min_params > 0 or options.account_type_regexes != ALL:
+    if for_message or columns & _GRAPH_COLUMNS or options.min_params > 0 or options.account_type_regexes != ALL:
         facts.add(GRAPH)
-    if whole or columns & _FLOAT_OPS_COLUMNS or options.min_float_ops > 0:
+    if for_message or columns & _FLOAT_OPS_COLUMNS or options.min_float_ops > 0:
         facts.add(FLOAT_OPS)
-    if whole or columns & _SHAPES_COLUMNS:
+    if for_message or columns & _SHAPES_COLUMNS:
         facts.add(SHAPES)
     return frozenset(facts)
 
@@ -134,14 +134,14 @@ class QueryEngine:
 
     _cache: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
 
-    def ask(self, selection: Selection, view: str, options: Options, *, whole: bool = False) -> Answer:
+    def ask(self, selection: Selection, view: str, options: Options, *, for_message: bool = False) -> Answer:
         """Return the answer of ``view``.
 
-        ``whole``: read every fact in the message, not only those in the text. Raises
+        ``for_message``: read every fact in the message, not only those in the text. Raises
         NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
         """
         view_type = VIEWS[view]
-        job_profile = self.profile(selection, options.step, needs(view_type, options, whole=whole))
+        job_profile = self.profile(selection, options.step, needs(view_type, options, for_message=for_message))
         folded = load(view_type.fold)(job_profile.nodes if job_profile else [], options, selection.parity)
         return Answer(selection, view_type, options, job_profile, folded)
 

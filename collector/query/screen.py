@@ -40,7 +40,9 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
     view_type, shown_options = VIEWS[view], _with_layout_defaults(options)
-    facts = needs(view_type, shown_options, whole=False) | (frozenset() if "select" in options.explicit else {STACKS})
+    facts = needs(view_type, shown_options, for_message=False) | (
+        frozenset() if "select" in options.explicit else {STACKS}
+    )
     profile = engine.profile(selection, shown_options.step, facts, averaged=False)
     if profile is None:
         folded = load(view_type.fold)([], shown_options, selection.parity)
