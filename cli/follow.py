@@ -76,7 +76,7 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
     if not jobs:
         raise UsageError("no JOB given: the start of a job's id, its name, the id of a launch, or `last`")
     past = None if everything else PAST if last is None else last
-    following = JobFollower(LocalStore(store), jobs, time.time_ns(), every_entry=each, past=past)
+    following = JobFollower(LocalStore(store), jobs, time.time_ns(), line_per_entry=each, past=past)
     while True:
         changes, named = following.update(time.time_ns()), following.has_several_jobs
         lines = (_line(change, as_json=as_json, named=named) for change in changes)

@@ -27,7 +27,7 @@ class JobAlert:
     """An alert of ``job``, and the sentence ``text`` that describes it.
 
     ``ops`` are the ops that take longer since the change. ``traced_before`` and ``traced_since``
-    are the numbers of traced steps that were compared: before the change, and since.
+    are the numbers of compared traced steps before the change and since the change.
     """
 
     job: JobReader

@@ -193,12 +193,12 @@ def _series(all_series: Sequence[Series]) -> dict[str, dict[str, object]]:
 
 def advice_document(advice: Sequence["JobAdvice"]) -> dict[str, Any]:
     """Return the advice about one or several jobs."""
-    documents = list(map(_advice_of_job, advice))
+    documents = list(map(_job_advice_document, advice))
     document: dict[str, Any] = plain(documents[0] if len(documents) == 1 else {"jobs": documents})
     return document
 
 
-def _advice_of_job(job_advice: "JobAdvice") -> dict[str, Any]:
+def _job_advice_document(job_advice: "JobAdvice") -> dict[str, Any]:
     return {
         "job": job_advice.job.info.hex,
         "checkers": [

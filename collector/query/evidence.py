@@ -25,10 +25,10 @@ from .step_entries import by_step, step_traces
 from .step_times import step_times
 from .surroundings import cpu_loads, host_samples, memory_levels, steady_period
 
-#: Number of latest traced steps whose executions are read one by one; maximum number of executions.
+#: Maximum number of latest traced steps whose executions are read one by one, and of executions.
 SAMPLED_STEPS: Final = 8
 _EXECUTIONS_MAX: Final = 400_000
-#: Number of latest rows of timed steps that are read.
+#: Maximum number of latest rows of timed steps that are read.
 TIMED_ROWS_MAX: Final = 100_000
 
 _TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
@@ -123,7 +123,7 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
 
 
 def _latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:
-    """Return the latest traced steps with their executions; fewer steps if these are many."""
+    """Return the latest traced steps with at most _EXECUTIONS_MAX executions, at least one step."""
     numbers = [trace for step in sorted(steps)[-SAMPLED_STEPS:] for trace in steps[step]]
     if not numbers:
         return ()

@@ -92,7 +92,7 @@ class _OpLog:
 def job_facts(
     job: JobReader, names: pa.Table, selected: SelectedTraces, needs: Collection[str], parity: Parity
 ) -> JobFacts:
-    """Read the facts ``needs`` about a job's nodes; ``names``: its NAMES."""
+    """Read the facts ``needs`` about a job's nodes; ``names``: the job's NAMES."""
     graph_facts = (
         _job_facts(job, names, selected, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NO_JOB_FACTS
     )
@@ -165,7 +165,7 @@ def _with_op_log(name: str, node_facts: NodeFacts, op_log: _OpLog, parity: Parit
 def _without_parameters(
     rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, NodeFacts], op_log: _OpLog
 ) -> dict[str, NodeFacts]:
-    """Return new facts, without a parameter shape, of nodes that have one but no parameters.
+    """Remove the parameter shapes of nodes without parameters; return the changed facts.
 
     These nodes are the variables of optimizers and metrics, and all ops that are not variables.
     """

@@ -62,14 +62,14 @@ class JobFollower:
     """The selected jobs, followed to their ends; `update` never waits.
 
     A name selects all running jobs of that name. The id of a launch, and ``last``, select all jobs
-    of the launch, including later ones. ``past`` is the number of past lines of each job that come
-    first, None for all. ``every_entry``: a line for every entry (`StepLines`).
+    of the launch, including later ones. ``past`` is the number of past lines with which each job
+    begins, None for all. ``line_per_entry``: a line for every entry (`StepLines`).
     """
 
     def __init__(
-        self, store: LocalStore, selectors: Sequence[str], now_ns: int, *, every_entry: bool, past: int | None
+        self, store: LocalStore, selectors: Sequence[str], now_ns: int, *, line_per_entry: bool, past: int | None
     ) -> None:
-        self._store, self._every_entry, self._past = store, every_entry, past
+        self._store, self._line_per_entry, self._past = store, line_per_entry, past
         self._launches: set[str] = set()
         self._followed: dict[int, _FollowedJob] = {}
         self._ignored: set[int] = set()
@@ -130,7 +130,7 @@ class JobFollower:
             short_id = short_ids([folder.name for folder in catalog.folders(self._store.path)])[job.info.hex]
             follower = RowFollower(job.folder, ("spans", "events"))
             self._followed[job.info.uid] = _FollowedJob(
-                job, short_id, follower, StepLines(every_entry=self._every_entry), now_ns
+                job, short_id, follower, StepLines(line_per_entry=self._line_per_entry), now_ns
             )
             self._followed_count += 1
 

@@ -18,7 +18,7 @@ from ..tfviews.nodes import texts
 
 #: Columns of TRACES that this module reads.
 COLUMNS: Final = ("trace", "kind", "key", "duration_ns")
-_SPANS: Final = ("kind", "key", "count", "total_ns", "flags")
+_SPAN_COLUMNS: Final = ("kind", "key", "count", "total_ns", "flags")
 #: Matches the name of a node that computes a gradient.
 _GRADIENT: Final = re.compile(r"(?:^|/)gradient(?:s|_tape)(?:_\d+)?/")
 
@@ -103,7 +103,7 @@ def _main_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[i
     times = dict.fromkeys(kinds, 0)
     training: set[int] = set()
     for job, table in jobs:
-        calls = rows_of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
+        calls = rows_of_kinds(job.table("spans", _SPAN_COLUMNS), (layout.FUNCTION,))
         rows: list[Any] = calls.group_by("key").aggregate([("total_ns", "sum")]).to_pylist()
         for row in rows:
             kind = of_span(layout.FUNCTION, row["key"])
@@ -123,8 +123,8 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
 
 def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
     """Return the traces or spans of ``kinds``."""
-    whole_kinds = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
-    conditions = [pc.is_in(rows["kind"], value_set=whole_kinds)]
+    span_kinds = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
+    conditions = [pc.is_in(rows["kind"], value_set=span_kinds)]
     keys = pa.array([function_key(kind) for kind in kinds if function_key(kind)], pa.uint32())
     if len(keys):
         is_call = pc.equal(rows["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
@@ -132,7 +132,7 @@ def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
     return rows.filter(reduce(pc.or_, conditions))
 
 
-def selected_traces(
+def traces_of_job(
     job: JobReader, columns: Sequence[str], requested: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
     """Return the selected traces of one job, and their kinds (`resolve_kinds`).
@@ -155,7 +155,7 @@ def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, b
         count += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
         functions = [kind for kind in kinds if function_key(kind) and layout.FUNCTION not in kinds]
         if functions:
-            calls = rows_of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
+            calls = rows_of_kinds(job.table("spans", _SPAN_COLUMNS), (layout.FUNCTION,))
             selected = rows_of_kinds(calls, functions)
             if selected.num_rows == calls.num_rows:
                 count += counts.get(kind_name(layout.FUNCTION), 0)

@@ -43,8 +43,8 @@ class StepTimes:
     """The timed steps of one kind: their number and spread, and a curve of their times.
 
     The spread covers the usual steps, which are neither traced nor setup steps. If there are none,
-    it covers traced and setup steps, and ``traced`` is true. Failed steps never count. ``curve``
-    has mean times over the whole job.
+    it covers the traced and setup steps, and ``traced`` tells whether any of them was traced.
+    Failed steps never count. ``curve`` has mean times over the whole job.
     """
 
     kind: str
@@ -121,7 +121,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         tags=job.tags(),
         stages=stages(row, tree, spans, now_ns),
         steps=step_times_of(row, spans, functions_of(job.info)),
-        ops=_ops(job),
+        ops=_top_ops(job),
         host=row.host,
         cpus=cores,
         samples=samples.num_rows,
@@ -194,7 +194,7 @@ def _step_times(name: str, spans: pa.Table) -> StepTimes | None:
     return StepTimes(name, int(pc.sum(succeeded["count"]).as_py()), times, is_traced, curve(spans, CURVE_POINTS_MAX))
 
 
-def _ops(job: JobReader) -> TopOps:
+def _top_ops(job: JobReader) -> TopOps:
     ranking = rank_ops(job)
     if ranking is None:
         return TopOps(0, {}, [], untraced(job))

@@ -24,7 +24,7 @@ from .required_facts import EVERYTHING
 
 #: Approximate number of executions read at once; each takes half a kilobyte of memory.
 PART_ROWS: Final = 50_000
-_TRACES: Final = ("trace", "kind", "key", "step", "base_ns", "accelerator", "duration_ns")
+_TRACE_COLUMNS: Final = ("trace", "kind", "key", "step", "base_ns", "accelerator", "duration_ns")
 
 StepRange = tuple[int, int]
 
@@ -97,7 +97,7 @@ class RecordedJob:
         several kinds get unique numbers (``renumbered``). Raises UsageError ``no-such-step``,
         ``no-such-kind``, StoreError ``no-data``.
         """
-        table = job.table("traces", _TRACES)
+        table = job.table("traces", _TRACE_COLUMNS)
         if kinds is not None or steps is not None:
             table = rows_of_kinds(table, resolve_kinds([(job, table)], kinds, separate_functions=False))
         if steps is not None:

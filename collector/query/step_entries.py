@@ -8,7 +8,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import texts
-from .kinds import selected_traces
+from .kinds import traces_of_job
 
 #: Approximate number of executions in memory while steps are read one after the other.
 BATCH_ROWS: Final = 200_000
@@ -71,7 +71,7 @@ def _traces_by_step(
     job: JobReader, kinds: Sequence[int] | None, separate_functions: bool
 ) -> dict[int, list[tuple[int, int]]]:
     """Return (trace, rows) of each step."""
-    traces, _ = selected_traces(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
+    traces, _ = traces_of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
     traces_by_step: dict[int, list[tuple[int, int]]] = {}
     for trace, step, rows in sorted(row_tuples(traces, "trace", "step", "rows")):
         traces_by_step.setdefault(step, []).append((trace, rows))

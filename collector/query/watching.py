@@ -166,10 +166,10 @@ def _last_rows(table: pa.Table, columns: Sequence[str], last: int) -> list[tuple
 
 
 class Watch:
-    """The jobs of a store; the cost of each `update` depends on the new rows only."""
+    """The jobs and hosts of a store; each `update` reads only new rows."""
 
     def __init__(self, store: LocalStore, *, everything: bool = False) -> None:
-        """Watch ``store``: running and recently ended jobs, or ``everything``."""
+        """Watch ``store``: running and recently ended jobs, or with ``everything`` all jobs."""
         self.everything = everything
         self._store = store
         self._running: dict[int, _RunningJob] = {}
@@ -295,7 +295,7 @@ def _main_kind(row: JobRow, running: _RunningJob) -> int:
 
 
 def _current_usage(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUsage:
-    """Return the use in the last seconds; unknown if the last sample is old."""
+    """Return the use in the last seconds, unknown if the last sample is old."""
     if not samples or now_ns - samples[-1][0] > _MAX_AGE_NS:
         return CurrentUsage()
     first, last = samples[0], samples[-1]
@@ -310,9 +310,9 @@ def _current_usage(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUs
 
 
 def _idle_ns(running: _RunningJob, row: JobRow, pace: Pace, now_ns: int) -> int | None:
-    """Return the time since the last step of any kind, None unless the job's main kind has stopped.
+    """Return the time since the last step of any kind if steps of the job's main kind have stopped.
 
-    Times up to _MAX_AGE_NS count as None, too.
+    None if they have not, or if the time is at most _MAX_AGE_NS.
     """
     if row.phase != RUNNING or pace.per_s != 0.0:
         return None

@@ -83,12 +83,12 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
 class StepLines:
     """Makes the lines of a job from its entries as they arrive.
 
-    ``every_entry``: whether every entry has its own line at once, however many there are.
+    ``line_per_entry``: whether every entry has its own line at once, however many there are.
     ``functions``: the names of functions by key, as far as they are known.
     """
 
-    def __init__(self, *, every_entry: bool = False) -> None:
-        self._every_entry = every_entry
+    def __init__(self, *, line_per_entry: bool = False) -> None:
+        self._line_per_entry = line_per_entry
         self.functions: Mapping[int, str] = {}
         self._rows: dict[tuple[int, int], list[Row]] = {}
         self._last_end_ns = 0
@@ -103,7 +103,7 @@ class StepLines:
             self._last_end_ns = max(self._last_end_ns, end_ns)
             self._rows.setdefault((end_ns // SECOND_NS, _kind(row)), []).append(row)
         current_second = max(self._last_end_ns, now_ns - _WAIT_NS) // SECOND_NS
-        return self._take_lines(lambda second: self._every_entry or second < current_second)
+        return self._take_lines(lambda second: self._line_per_entry or second < current_second)
 
     def rest(self) -> list[StepLine]:
         """Return the lines of the remaining entries."""
@@ -115,7 +115,7 @@ class StepLines:
         return sorted(lines, key=lambda step_line: (step_line.end_ns, -step_line.mean_ns))
 
     def _lines(self, rows: list[Row]) -> Iterator[StepLine]:
-        if self._every_entry or sum(row["count"] for row in rows) <= STEPS_PER_LINE:
+        if self._line_per_entry or sum(row["count"] for row in rows) <= STEPS_PER_LINE:
             yield from (line([row], self.functions) for row in rows)
         else:
             yield line(rows, self.functions)

@@ -43,7 +43,7 @@ def brief(found: list[JobChange]) -> list[tuple[Any, ...]]:
 
 
 def following(writer: LocalStoreWriter, *selectors: str, past: int | None = None) -> JobFollower:
-    return JobFollower(LocalStore(writer.path), selectors, NOW, every_entry=False, past=past)
+    return JobFollower(LocalStore(writer.path), selectors, NOW, line_per_entry=False, past=past)
 
 
 def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreWriter) -> None:

@@ -46,7 +46,7 @@ def test_a_late_entry_gets_its_own_line() -> None:
 
 
 def test_each_entry_has_a_line_if_requested() -> None:
-    found = StepLines(every_entry=True).add(steps(1, 500, 1), START_NS)
+    found = StepLines(line_per_entry=True).add(steps(1, 500, 1), START_NS)
     assert brief(found) == [("batch", n, n, 1) for n in range(1, 501)]
 
 
@@ -60,11 +60,11 @@ def test_a_line_counts_traced_failed_setup_and_timed_steps() -> None:
 
 def test_a_sampled_entry_ends_with_its_last_span() -> None:
     row = span(layout.RUN, 5, 1, 300, flags=layout.FLAG_SAMPLED, count=100)
-    (one,) = StepLines(every_entry=True).add([row], START_NS)
+    (one,) = StepLines(line_per_entry=True).add([row], START_NS)
     assert one.end_ns == row["start_ns"] + row["total_ns"]
 
 
 def test_steps_that_were_only_counted_and_failed_have_no_time() -> None:
     row = span(layout.RUN, 5, 1, 0, flags=layout.FLAG_FAILED | layout.FLAG_SAMPLED)
-    (one,) = StepLines(every_entry=True).add([row], START_NS)
+    (one,) = StepLines(line_per_entry=True).add([row], START_NS)
     assert (one.timed, one.max_ns, one.failed) == (0, 0, 1)
