@@ -117,11 +117,11 @@ def cost(share: float | None) -> str:
     return percent(None if share is None else max(0.0, share))
 
 
-def percent(part: float | None) -> str:
+def percent(share: float | None) -> str:
     """Return a fraction as a percentage; small percentages get more digits."""
-    if part is None:
+    if share is None:
         return "-"
-    number = part * 100
+    number = share * 100
     return f"{number:.{0 if abs(number) >= 10 else 1 if abs(number) >= 0.1 or number == 0 else 2}f} %"
 
 

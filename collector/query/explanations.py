@@ -90,11 +90,11 @@ def _never_traced(job: JobReader) -> str:
     if missed:
         return f": {_missed_text(missed)}"
     if words.get("policy_seen"):
-        return f": {steps} ran before the first one that an order selected, or while tracing was off"
+        return f": {steps} ran before the first step that an order selected, or while tracing was off"
     if policy == "off":
         return f": {steps} were only timed, as requested (--trace off)"
     if policy.startswith("budget"):
-        return f": {steps} ran before the first one that is traced under a budget (--trace all traces every one)"
+        return f": {steps} ran before the first step that is traced under a budget (--trace all traces every step)"
     return f": none of {steps} was selected (--trace {policy})"
 
 

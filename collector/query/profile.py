@@ -326,10 +326,10 @@ def _with_kernel(node: Node, kernel: str) -> Node:
     return node._replace(facts=replace(node.facts, types=types))
 
 
-def _labels(names: pa.Table, part: str) -> list[str]:
-    """Return the timeline labels that contain ``part``."""
+def _labels(names: pa.Table, substring: str) -> list[str]:
+    """Return the timeline labels that contain ``substring``."""
     labels = names.filter(pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())))
-    return list(texts(labels.filter(pc.match_substring(labels["text"], part)), LABEL).values())
+    return list(texts(labels.filter(pc.match_substring(labels["text"], substring)), LABEL).values())
 
 
 def _labeled_op_types(names: pa.Table, graph: pa.Table) -> dict[int, str]:
