@@ -63,7 +63,7 @@ def _ring_error(code: int) -> str:
     """Return why the record ring of a job could not be created."""
     if code == errno.EBADF:
         return "the program closed the channel's descriptor before the first trace [channel-closed]"
-    reason = os.strerror(code) if code < _ERRNO_END else f"error {code}"  # any number: the job wrote it
+    reason = os.strerror(code) if code < _ERRNO_END else f"error {code}"  # the job wrote the code: it may be any number
     return f"no memory for the record ring: {reason} [channel-memory]"
 
 
@@ -116,10 +116,10 @@ def missed(job: JobReader) -> str | None:
 
 def cost_note(job: JobReader, row: JobRow) -> str | None:
     """Return a note with the reason if the cost of profiling is above the budget, else None."""
-    values = channel_words(job.info)
-    if not exceeds_budget(row, values):
+    words = channel_words(job.info)
+    if not exceeds_budget(row, words):
         return None
-    reason = over_budget(row, values, job.table("traces", ("kind", "key", "step")))
+    reason = over_budget(row, words, job.table("traces", ("kind", "key", "step")))
     return f"the cost is above the budget: {reason}"
 
 
@@ -142,7 +142,7 @@ def _untraced(jobs: Sequence[JobReader]) -> str:
 
 
 def _counts_text(pairs: Sequence[tuple[int, str]]) -> str:
-    return ", ".join(f"{number} {where}" for number, where in pairs if number)
+    return ", ".join(f"{number} {reason}" for number, reason in pairs if number)
 
 
 def _op_view_text(view: OpView) -> str | None:
