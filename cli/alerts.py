@@ -32,9 +32,9 @@ def _block(job_alert: JobAlert, id_: str) -> Block:
 def _note(job_alert: JobAlert) -> str:
     if job_alert.alert.slug != SLOWER or job_alert.ops:
         return ""
-    if not job_alert.since:
+    if not job_alert.traced_since:
         return "No step was traced since the change, so the slower ops are unknown."
-    if not job_alert.before:
+    if not job_alert.traced_before:
         return "No step was traced before the change, so the slower ops are unknown."
     return "The ops of traced steps are not slower: the time is spent between ops, or outside of TensorFlow."
 

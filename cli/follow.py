@@ -10,7 +10,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.documents import change_document
-from ..collector.query.following import Following, JobChange
+from ..collector.query.following import JobChange, JobFollower
 from ..collector.render import lines_text
 from ..collector.store.reader import LocalStore
 from ..commands.streams import note
@@ -37,9 +37,9 @@ def _text(change: JobChange) -> str | None:
         return lines_text.steps(change.line)
     if change.event is not None:
         return lines_text.event(change.event)
-    if change.what == "job":
+    if change.kind == "job":
         return lines_text.began(change.row)
-    if change.what == "end":
+    if change.kind == "end":
         return lines_text.ended(change.row, change.median_ns)
     note(f"job {change.row.id}: {lines_text.collector(back=change.back)}")
     return None
@@ -53,7 +53,7 @@ def _line(change: JobChange, *, as_json: bool, named: bool) -> str | None:
     if as_json:
         return json.dumps(change_document(change))
     text = _text(change)
-    return f"{change.row.id}  {text}" if text and named and change.what not in {"job", "end"} else text
+    return f"{change.row.id}  {text}" if text and named and change.kind not in {"job", "end"} else text
 
 
 @click.command()
@@ -76,9 +76,9 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
     if not jobs:
         raise UsageError("no JOB given: the start of a job's id, its name, the id of a launch, or `last`")
     past = None if everything else PAST if last is None else last
-    following = Following(LocalStore(store), jobs, time.time_ns(), each=each, past=past)
+    following = JobFollower(LocalStore(store), jobs, time.time_ns(), line_per_entry=each, past=past)
     while True:
-        changes, named = following.update(time.time_ns()), following.are_several
+        changes, named = following.update(time.time_ns()), following.has_several_jobs
         lines = (_line(change, as_json=as_json, named=named) for change in changes)
         if changes:
             print_lines(filter(None, lines))

@@ -4,7 +4,7 @@ import time
 
 import click
 
-from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, listed
+from ..collector.query.listing import ALL_JOBS, STATES, JobFilter, listed_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.protocols import StoreReader
@@ -49,7 +49,7 @@ def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: 
     else:
         rows = [
             Listing(listed_job.row, listed_job.usage, listed_job.tags, listed_job.traced)
-            for listed_job in listed(reader, now_ns, job_filter)
+            for listed_job in listed_jobs(reader, now_ns, job_filter)
         ]
         print_lines(jobs_text.lines(rows, now_ns, width()) if rows else ())
         number, damaged = len(rows), reader.damaged()

@@ -16,8 +16,8 @@ def print_answer(printed: AnswerText) -> None:
         print_lines(printed.lines)
     for text in printed.warnings:
         note(text)
-    reasons = (why(answer),) if printed.for_people else (left_out(answer), why(answer))
-    for reason in (*reasons, hint(answer) if answer.shows_something and not printed.for_people else None):
+    reasons = (why(answer),) if printed.in_own_layout else (left_out(answer), why(answer))
+    for reason in (*reasons, hint(answer) if answer.shows_something and not printed.in_own_layout else None):
         if reason:
             note(reason)
     if answer.view.name == "code" and answer.options.account_displayed_op_only:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..collector.errors import StoreError, TfprofError
 from ..collector.query.explanations import cost_note, first_warning, left_out_kinds_text, missed, untraced
 from ..collector.query.profile import Profile
-from ..collector.query.ranked import ranked
+from ..collector.query.ranking import rank_ops
 from ..collector.render import report_text
 from ..collector.render.heading import wrapped
 from ..collector.render.report_text import Summary
@@ -34,7 +34,7 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
     If ``profile`` covers single functions, only their calls are compared.
     """
     groups = [group for group in steps(job.table("spans"), 0).groups if group.kind == row.step_kind and group.untraced]
-    keys = set(map(function_key, profile.numbers if profile else ()))
+    keys = set(map(function_key, profile.kind_numbers if profile else ()))
     own_groups = [group for group in groups if group.key in keys] or groups
     longest = max(own_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
     if longest is None or longest.untraced is None:
@@ -64,7 +64,7 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
         yield f"tfprof: no profile: {problem or missing}"
         return
     first_job = processes[0][0]
-    top = ranked(first_job)
+    top = rank_ops(first_job)
     profile = top.profile if top else None
     summaries = [
         _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES]

@@ -8,7 +8,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.listing import JobFilter
-from ..collector.query.removing import Removable, ended, remove_jobs, selected
+from ..collector.query.removing import Removable, ended_jobs, remove_jobs, selected_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
@@ -52,9 +52,9 @@ def rm(
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
     opened, now_ns = LocalStore(store), time.time_ns()
     removable = (
-        selected(opened, jobs, now_ns)
+        selected_jobs(opened, jobs, now_ns)
         if jobs
-        else ended(opened, JobFilter(names=names), now_ns if before is None else before, now_ns)
+        else ended_jobs(opened, JobFilter(names=names), now_ns if before is None else before, now_ns)
     )
     if not removable:
         note("no ended job matches: nothing was removed")
@@ -63,7 +63,9 @@ def rm(
         removable = []
     remove_jobs(opened, removable)
     if as_json:
-        print_json({"removed": [job.listed.row.uid for job in removable], "bytes": sum(job.size for job in removable)})
+        print_json(
+            {"removed": [job.listed_job.row.uid for job in removable], "bytes": sum(job.size for job in removable)}
+        )
     elif removable:
         print_lines([f"removed {_summary(removable)}"])
 
@@ -82,7 +84,7 @@ def _confirmed(removable: Sequence[Removable], now_ns: int, *, are_named: bool) 
         if are_named:
             return True
         raise UsageError(f"{_summary(removable)} would be removed: without a terminal this needs --yes")
-    listings = [Listing(job.listed.row, job.listed.usage, job.listed.tags) for job in removable]
+    listings = [Listing(job.listed_job.row, job.listed_job.usage, job.listed_job.tags) for job in removable]
     for line in jobs_text.lines(listings, now_ns, width()):
         click.echo(line, err=True)
     return click.confirm(f"remove {_summary(removable)}?", err=True)

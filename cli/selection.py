@@ -11,7 +11,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.engine import Selection
-from ..collector.query.selection import check, choose
+from ..collector.query.selection import check_criteria, choose
 from ..collector.store.reader import open_reader
 from ..collector.summaries.kinds import parse_kinds
 from ..collector.tfviews.options import TABLE
@@ -125,7 +125,7 @@ def selection_from(
     parity: Parity,
 ) -> Selection:
     """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
-    check(jobs, hosts, pids)
+    check_criteria(jobs, hosts, pids)
     return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds)
 
 

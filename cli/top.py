@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from ..collector.query.documents import top_document
-from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, filtered_jobs, sorted_jobs
+from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, filtered_jobs, sorted_jobs
 from ..collector.render import top_text
 from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
@@ -36,7 +36,7 @@ def jobs_now(jobs: list[WatchedJob]) -> list[JobNow]:
     ]
 
 
-def summary(watched: Watched) -> list[str]:
+def summary(watched: WatchedStore) -> list[str]:
     """Return the parts of the line above the table."""
     hosts = [
         HostNow(host.name, host.cpus, host.cpu_cores, host.load_1m, host.memory_used_bytes, host.memory_bytes)

@@ -16,7 +16,7 @@ from textual.widgets import Footer, Input, Static
 
 from ..collector.errors import TfprofError
 from ..collector.query.overview import overview
-from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, filtered_jobs, sorted_jobs
+from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, filtered_jobs, sorted_jobs
 from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
@@ -118,7 +118,7 @@ class JobScreen(OrderScreen):
 
     def _read_text(self) -> Iterator[Message]:
         try:
-            parts = shown(overview(self._store, self._uid, advised=False))
+            parts = shown(overview(self._store, self._uid, with_advice=False))
             yield JobTextRead("\n".join(overview_text.lines(parts, time.time_ns(), self.app.size.width)))
         finally:
             self._busy = False
@@ -148,7 +148,7 @@ class JobsScreen(OrderScreen):
         self._store, self._watch = store, watch
         self._order, self._text = order, text
         self._backwards = self._paused = False
-        self._watched: Watched | None = None
+        self._watched: WatchedStore | None = None
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""

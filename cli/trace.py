@@ -11,7 +11,7 @@ import click
 from ..agent.identity import user_name
 from ..collector.client import Client
 from ..collector.errors import UsageError
-from ..collector.query.order_targets import jobs_for_order, top_of
+from ..collector.query.order_targets import jobs_for_order, ops_of_order
 from ..collector.render import order_text
 from ..collector.store.reader import open_reader
 from ..collector.summaries.order_results import OrderTarget
@@ -201,7 +201,7 @@ def _give(recipients: _Recipients, order: Order, output: str | None) -> int:
     for job, answer in _answers(recipients.store, recipients.jobs(), order, to_the_end=output is not None):
         failed = failed or answer.state == orders.REFUSED
         ops = (
-            top_of(open_reader(recipients.store).job(job.info.hex), answer)
+            ops_of_order(open_reader(recipients.store).job(job.info.hex), answer)
             if output is not None and answer.state == orders.ENDED
             else None
         )

@@ -13,7 +13,7 @@ from ..collector.query.engine import Answer, QueryEngine
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output_option import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import AnswerText, Terminal, refuse, write_output
+from ..collector.write_output import AnswerText, Terminal, check_output_type, write_output
 from ..commands.streams import note
 from .command import json_option, print_pieces, width
 from .print_answer import print_answer
@@ -75,10 +75,10 @@ def _without_gc() -> Iterator[None]:
 def _show(view: str, options: Options, as_json: bool, **selected: Any) -> None:
     if as_json and options.output.type not in {STDOUT, NONE}:
         raise UsageError("--json prints to standard output: omit -output")
-    refuse(view, options)
+    check_output_type(view, options)
     engine, selection = QueryEngine(), selection_from(**selected)
     if as_json:
-        answer = engine.ask(selection, view, options, whole=True)
+        answer = engine.ask(selection, view, options, for_message=True)
         print_pieces(_json(answer))
         printed = AnswerText(answer)
     else:

@@ -22,12 +22,12 @@ QUEUED_MAX: Final = 20
 class AlertCommand:
     """The runs of ``command`` in a shell, with the alert in the environment.
 
-    Its output goes to the collector's log.
+    The output of the command goes to the collector's log.
     """
 
     def __init__(self, command: str) -> None:
         self._command = command
-        self._waiting: deque[dict[str, str]] = deque()
+        self._queue: deque[dict[str, str]] = deque()
         self._not_before: dict[int, float] = {}
         self._running: subprocess.Popen[bytes] | None = None
         self._deadline = 0.0
@@ -36,13 +36,14 @@ class AlertCommand:
         """Queue a run about job ``uid``.
 
         Nothing is queued if there is no command, if the job's last run was queued within
-        INTERVAL_S, or if the queue is full. ``values`` are the variables without their prefix.
+        INTERVAL_S, or if the queue is full. ``values``: the environment variables, named without
+        their prefix.
         """
-        if not self._command or now < self._not_before.get(uid, 0.0) or len(self._waiting) >= QUEUED_MAX:
+        if not self._command or now < self._not_before.get(uid, 0.0) or len(self._queue) >= QUEUED_MAX:
             return
-        self._not_before = {job: until for job, until in self._not_before.items() if until > now}
+        self._not_before = {job: end_s for job, end_s in self._not_before.items() if end_s > now}
         self._not_before[uid] = now + INTERVAL_S
-        self._waiting.append({f"TFPROF_ALERT_{name.upper()}": text for name, text in values.items()})
+        self._queue.append({f"TFPROF_ALERT_{name.upper()}": text for name, text in values.items()})
 
     def tick(self, now: float) -> None:
         """Start the next command if none runs; OSError if it cannot be started.
@@ -52,11 +53,11 @@ class AlertCommand:
         if self._running is not None:
             if self._running.poll() is None:
                 if now >= self._deadline:
-                    self._kill(self._running)  # not waited for: it may be in a system call that does not end
+                    self._kill(self._running)  # no wait for its end: it may be in a system call that does not return
                 return
             self._running = None
-        if self._waiting:
-            self._running = self._start(self._waiting.popleft())
+        if self._queue:
+            self._running = self._start(self._queue.popleft())
             self._deadline = now + TIMEOUT_S
 
     def close(self) -> None:

@@ -29,14 +29,14 @@ from .write_output import write_output
 
 
 def invalid_argument(parity: Parity, message: str) -> str:
-    """Return ``message`` with the prefix that TensorFlow prints before it, the name of a status."""
+    """Return ``message`` after the name of its status, as TensorFlow prints it."""
     return f"{parity.invalid_argument}: {message}"
 
 
 def not_found(error: NoSuchStepError) -> str:
     """Return TensorFlow's message about a step that was not traced."""
     message = str(error.args[0]).partition(". ")[0]
-    return f"{message}.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
+    return f"{message}.\nAvailable steps: {''.join(f'{step} ' for step in error.steps)}"
 
 
 def _print_error(text: str) -> None:
@@ -103,9 +103,11 @@ class Profiler:
         """
         from .query import advising  # noqa: PLC0415  # needed for advice only
 
-        found = advising.advise(self._selection, options)
-        _print(advice_lines(found, self._selection.parity))
-        return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
+        advice = advising.advise(self._selection, options)
+        _print(advice_lines(advice, self._selection.parity))
+        return load("tfprof.collector.export.messages:advice_message")(
+            [checker_advice for job in advice for checker_advice in job.advice]
+        )
 
     def serialize_to_string(self) -> bytes:
         """Return a serialized ProfileProto for TensorFlow's tools.
@@ -121,39 +123,39 @@ class Profiler:
             )
         )
 
-    # -- answering ---------------------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------
 
-    def _profile(self, view: str, given: Mapping[str, Any]) -> Any:
+    def _profile(self, view: str, option_dict: Mapping[str, Any]) -> Any:
         try:
-            options = from_dict(given)
+            options = from_dict(option_dict)
         except InvalidOutputError as error:
             _print_error(invalid_argument(self._selection.parity, str(error.args[0])))
             return empty_message(view)
         for text in warnings(options):
             _print_error(text)
         if options.output.type != STDOUT:
-            return self._answered(view, options)
+            return self._print_answer(view, options)
         _print([BEFORE, *table(options), BETWEEN])
-        answered = self._answered(view, options)
+        result = self._print_answer(view, options)
         _print([AFTER])
-        return answered
+        return result
 
-    def _answered(self, view: str, options: Options) -> Any:
+    def _print_answer(self, view: str, options: Options) -> Any:
         try:
-            printed = write_output(self._engine, self._selection, view, options, whole=True)
+            output = write_output(self._engine, self._selection, view, options, for_message=True)
         except NoSuchStepError as error:
             _print_error(not_found(error))
             return empty_message(view)
         except RefusedOutputError as error:
             _print_error(str(error.args[0]))
             return empty_message(view, ROOT)
-        answer = printed.answer
+        answer = output.answer
         for reason in (left_out(answer), None if answer.shows_something else why(answer)):
             if reason:
                 _print_error(reason)
-        for text in printed.warnings:
+        for text in output.warnings:
             _print_error(text)
-        _print(printed.lines)
+        _print(output.lines)
         if not answer.is_known:
             return empty_message(view)
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:
@@ -197,19 +199,19 @@ class OpenStore:
     ) -> Profiler:
         """Return several jobs, merged by the names of their nodes.
 
-        Without ``jobs``, these are all jobs of ``host`` and ``pid``; without those, too, all jobs
-        of the store. ``kind``: the kinds of traced steps, spelled as for `--kind`; None means the
-        main kind of the jobs. ``device``: only ops on devices with this text in their names (`*`
-        and `?` are wildcards). ``steps``: only the traced steps from the first to the last number.
-        Raises NoSuchJobError and UsageError.
+        Without ``jobs``, return all jobs of ``host`` and ``pid``. Without any of the three, return
+        all jobs of the store. ``kind``: the kinds of traced steps, spelled as for `--kind`; None
+        means the main kind of the jobs. ``device``: only ops on devices with this text in their
+        names (`*` and `?` are wildcards). ``steps``: only the traced steps from the first to the
+        last number. Raises NoSuchJobError and UsageError.
         """
         parity = _parity(compat, exact)
         selectors = [jobs] if isinstance(jobs, str) else list(jobs)
         hosts = [host] if isinstance(host, str) else list(host)
         pids = [pid] if isinstance(pid, int) else list(pid)
-        found = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
+        chosen_jobs = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
         kinds = None if kind is None else parse_kinds(kind if isinstance(kind, str) else ",".join(kind))
-        return Profiler(Selection(tuple(found), steps, device, parity, kinds))
+        return Profiler(Selection(tuple(chosen_jobs), steps, device, parity, kinds))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:

@@ -1,4 +1,4 @@
-"""A client of the collector, which gives orders to jobs and yields the answers (docs/wire.md)."""
+"""Gives orders to jobs through the collector, and yields their answers (docs/wire.md)."""
 
 import json
 import secrets
@@ -22,7 +22,7 @@ TRANSPORT_S: Final = 5.0
 #: Maximum time to wait for a connection to a collector, each time that orders are sent.
 _CONNECT_MS: Final = 300
 #: Maximum number of queued messages while there is no collector.
-_QUEUED: Final = 10_000
+_QUEUED_MAX: Final = 10_000
 
 
 class UnansweredError(TfprofError):
@@ -34,8 +34,8 @@ class UnansweredError(TfprofError):
 class Client:
     """A connection to the collector at ``address`` for orders to jobs; a context manager.
 
-    Orders to several jobs are sent together. Each gets an answer in bounded time, with or without
-    a collector. An order that is sent twice is applied once.
+    Orders to several jobs are sent together. Each order gets an answer in bounded time, with or
+    without a collector. An order that is sent twice is applied once.
     """
 
     def __init__(self, address: str) -> None:
@@ -43,8 +43,8 @@ class Client:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.IMMEDIATE, 1)
-        self._socket.setsockopt(zmq.SNDHWM, _QUEUED)
-        self._socket.setsockopt(zmq.RCVHWM, _QUEUED)
+        self._socket.setsockopt(zmq.SNDHWM, _QUEUED_MAX)
+        self._socket.setsockopt(zmq.RCVHWM, _QUEUED_MAX)
         self._socket.setsockopt(zmq.MAXMSGSIZE, orders.BODY_MAX)
         self._socket.setsockopt(zmq.RECONNECT_IVL, 50)
         self._socket.connect(address)
@@ -61,51 +61,51 @@ class Client:
         With ``to_the_end``, yield a second answer for each applied order, when the order has ended
         and its traced steps are stored. That may take until the end of the job.
         """
-        waiting = {secrets.randbits(62) | 1: uid for uid in uids}
+        pending_uids = {secrets.randbits(62) | 1: uid for uid in uids}
         body = json.dumps(order.document()).encode()
         temporary_answers: dict[int, OrderAnswer] = {}
-        obeyed: set[int] = set()
+        answered: set[int] = set()
         deadline = time.monotonic() + order.patience_s + TRANSPORT_S
         resend_s = 0.0
-        while waiting:
+        while pending_uids:
             now = time.monotonic()
             if now >= resend_s:
                 resend_s = now + RESEND_S
-                self._send(waiting, body)
-            for number, answer in self._answers(min(resend_s, deadline) - now, waiting):
-                if answer.is_temporary and number not in obeyed:
+                self._send(pending_uids, body)
+            for number, answer in self._answers(min(resend_s, deadline) - now, pending_uids):
+                if answer.is_temporary and number not in answered:
                     temporary_answers[number] = answer
                     continue
-                if number in waiting and not (
-                    answer.is_temporary or (number in obeyed and answer.state == orders.OBEYED)
+                if number in pending_uids and not (
+                    answer.is_temporary or (number in answered and answer.state == orders.OBEYED)
                 ):
-                    obeyed.add(number)
+                    answered.add(number)
                     if not (to_the_end and answer.state == orders.OBEYED and order.ends):
-                        del waiting[number]
+                        del pending_uids[number]
                     yield answer
             if time.monotonic() >= deadline:
-                for number in [number for number in waiting if number not in obeyed]:
-                    uid = waiting.pop(number)
+                for number in [number for number in pending_uids if number not in answered]:
+                    uid = pending_uids.pop(number)
                     yield temporary_answers.get(number) or unanswered(uid)
-                deadline = float("inf") if waiting else deadline
+                deadline = float("inf") if pending_uids else deadline
 
-    def _send(self, waiting: dict[int, int], body: bytes) -> None:
+    def _send(self, pending_uids: dict[int, int], body: bytes) -> None:
         self._socket.poll(_CONNECT_MS, zmq.POLLOUT)
-        for number, uid in waiting.items():
+        for number, uid in pending_uids.items():
             try:
                 self._socket.send_multipart((wire.pack(Head(wire.ORDER, uid, 0, 0, number)), body), zmq.DONTWAIT)
             except zmq.Again:  # there is no collector now
                 return
 
-    def _answers(self, patience_s: float, waiting: dict[int, int]) -> Iterator[tuple[int, OrderAnswer]]:
+    def _answers(self, timeout_s: float, pending_uids: dict[int, int]) -> Iterator[tuple[int, OrderAnswer]]:
         """Yield the answers in all messages that have arrived.
 
-        Wait up to ``patience_s`` for the first message.
+        Wait up to ``timeout_s`` for the first message.
         """
-        wait_ms = max(0, round(1000 * patience_s))
+        wait_ms = max(0, round(1000 * timeout_s))
         while self._socket.poll(wait_ms):
             wait_ms = 0
-            yield from _answers_in(self._socket.recv_multipart(), waiting)
+            yield from _answers_in(self._socket.recv_multipart(), pending_uids)
 
 
 def unanswered(uid: int) -> OrderAnswer:
@@ -114,27 +114,28 @@ def unanswered(uid: int) -> OrderAnswer:
     return OrderAnswer(uid, orders.REFUSED, error.slug, error.args[0])
 
 
-def _answers_in(frames: list[bytes], waiting: dict[int, int]) -> list[tuple[int, OrderAnswer]]:
+def _answers_in(frames: list[bytes], pending_uids: dict[int, int]) -> list[tuple[int, OrderAnswer]]:
     """Return the answers in a message, each with the number of its order.
 
-    A refusal without such a number, or a malformed message, refuses all of ``waiting``.
+    A refusal without such a number, or a malformed message, refuses all of ``pending_uids``.
     """
     try:
-        head, values = _parsed(frames)
-        if head.type == wire.ANSWER and waiting.get(head.last) == head.uid:
+        head, values = _parse(frames)
+        if head.type == wire.ANSWER and pending_uids.get(head.last) == head.uid:
             return [(head.last, orders.answer_of(head.uid, values))]
         if head.type == wire.REFUSE and head.about in (0, wire.ORDER):
             slug, text = str(values.get("slug")), str(values.get("text"))
-            numbers = [head.last] if head.last in waiting else [] if head.last else list(waiting)
-            return [(number, OrderAnswer(waiting[number], orders.REFUSED, slug, text)) for number in numbers]
+            numbers = [head.last] if head.last in pending_uids else [] if head.last else list(pending_uids)
+            return [(number, OrderAnswer(pending_uids[number], orders.REFUSED, slug, text)) for number in numbers]
     except FormatError as error:
         return [
-            (number, OrderAnswer(uid, orders.REFUSED, error.slug, error.args[0])) for number, uid in waiting.items()
+            (number, OrderAnswer(uid, orders.REFUSED, error.slug, error.args[0]))
+            for number, uid in pending_uids.items()
         ]
     return []
 
 
-def _parsed(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:
+def _parse(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:
     if len(frames) != 2:
         raise FormatError(f"an answer of {len(frames)} frames")
     return wire.unpack(frames[0]), dict(document(memoryview(frames[1]))) if frames[1] else {}

@@ -45,7 +45,7 @@ TICK_S: Final = 0.1
 #: Maximum number of jobs whose counters one tick passes to the store: ten a second in all.
 COUNTERS_A_TICK: Final = 1
 #: Intervals (seconds) between writes of the status file, between removals of expired jobs, and
-#: between searches for the files that agents leave about data that they have given up.
+#: between searches for the files in which agents name the jobs whose data they have given up.
 STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
 GIVEN_UP_S: Final = 2.0
@@ -60,7 +60,7 @@ class CollectorOptions:
     store: Path
     idle_s: float
     decoder: str = "auto"
-    keep: Limits = field(default_factory=Limits)
+    retention: Limits = field(default_factory=Limits)
     alert_command: str = ""
     alert_steps: int = 0
 
@@ -68,7 +68,8 @@ class CollectorOptions:
 class Collector:
     """The collector of one store.
 
-    ``start`` opens it. ``serve`` then runs until ``stop`` or the idle time. ``close`` ends it.
+    ``start`` opens the store. ``serve`` then runs until ``stop`` or the idle time. ``close``
+    releases the store.
     """
 
     def __init__(self, options: CollectorOptions) -> None:
@@ -77,7 +78,7 @@ class Collector:
         self._stopping = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
-        self._ticked = self._status_written = self._retained = self._given_up = float("-inf")
+        self._last_tick_s = self._last_status_s = self._last_retention_s = self._last_given_up_s = float("-inf")
 
     def start(self) -> None:
         """Open the store and the socket; TfprofError on failure."""
@@ -98,7 +99,7 @@ class Collector:
     def serve(self) -> None:
         """Receive and store until ``stop`` or the idle time.
 
-        It is idle if no message has arrived for `idle_s` and no data waits to be stored.
+        The collector is idle if no message has arrived for `idle_s` and no data waits to be stored.
         """
         while not self._stopping:
             received = self._receiver.turn(TURN_MS)
@@ -131,9 +132,9 @@ class Collector:
         self._store.close()
 
     def _tick(self, now: float) -> None:
-        if now - self._ticked < TICK_S:
+        if now - self._last_tick_s < TICK_S:
             return
-        self._ticked = now
+        self._last_tick_s = now
         for duty in self._DUTIES:
             try:
                 duty(self, now)
@@ -145,13 +146,13 @@ class Collector:
     def _retry(self, _now: float) -> None:
         self._receiver.retry()
 
-    def _hand_over(self, _now: float) -> None:
+    def _hand_over_counters(self, _now: float) -> None:
         self._jobs.hand_over_counters(at_most=COUNTERS_A_TICK)
 
-    def _tick_store(self, now: float) -> None:
+    def _tick_jobs(self, now: float) -> None:
         self._jobs.tick(now)
 
-    def _alert(self, now: float) -> None:
+    def _handle_alerts(self, now: float) -> None:
         for uid, alert in self._jobs.store_alerts():
             info = self._jobs.open[uid].writer.info
             values = {
@@ -172,21 +173,25 @@ class Collector:
         self._alert_command.tick(now)
 
     def _retain(self, now: float) -> None:
-        if now - self._retained >= RETAIN_S:
-            self._retained = now
+        if now - self._last_retention_s >= RETAIN_S:
+            self._last_retention_s = now
             retain(
-                self._options.store, socket.gethostname(), self._options.keep, time.time_ns(), self._jobs.open.keys()
+                self._options.store,
+                socket.gethostname(),
+                self._options.retention,
+                time.time_ns(),
+                self._jobs.open.keys(),
             )
             self._store.trim_hosts()
 
-    def _take_given_up(self, now: float) -> None:
-        if now - self._given_up < GIVEN_UP_S:
+    def _end_given_up_jobs(self, now: float) -> None:
+        if now - self._last_given_up_s < GIVEN_UP_S:
             return
-        self._given_up = now
-        for path, one in given_up.pending(self._instance):
+        self._last_given_up_s = now
+        for path, given_up_job in given_up.pending(self._instance):
             try:
-                is_done = one is None or self._jobs.end_given_up(
-                    one["uid"], one["identity"], one["end"], one.get("event")
+                is_done = given_up_job is None or self._jobs.end_given_up(
+                    given_up_job["uid"], given_up_job["identity"], given_up_job["end"], given_up_job.get("event")
                 )
             except FormatError as error:
                 self._stats.failed(0, error)
@@ -195,11 +200,11 @@ class Collector:
                 Path(path).unlink()
 
     def _write_status_if_due(self, now: float) -> None:
-        if now - self._status_written >= STATUS_S:
+        if now - self._last_status_s >= STATUS_S:
             self._write_status(now)
 
     def _write_status(self, now: float) -> None:
-        self._status_written = now
+        self._last_status_s = now
         status = self._stats.snapshot(self._jobs.rows, now)
         status |= {
             "version": VERSION,
@@ -207,7 +212,7 @@ class Collector:
             "store": str(self._options.store),
             "jobs": len(self._jobs.open),
             "lag_s": round(self._jobs.lag_s, 3),
-            "quarantined": {hex_id(uid): why for uid, why in self._jobs.quarantined.items()},
+            "quarantined": {hex_id(uid): reason for uid, reason in self._jobs.quarantined.items()},
         }
         try:
             self._status.write(status)
@@ -216,14 +221,14 @@ class Collector:
                 print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
 
     #: Periodic duties. They run every `TICK_S` while messages arrive, otherwise every `TURN_MS`.
-    #: Each runs even if another one fails.
+    #: Each duty runs even if another duty fails.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
         _retry,
-        _hand_over,
-        _tick_store,
-        _alert,
+        _hand_over_counters,
+        _tick_jobs,
+        _handle_alerts,
         _run_alert_command,
-        _take_given_up,
+        _end_given_up_jobs,
         _retain,
         _write_status_if_due,
     )
@@ -240,34 +245,34 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.mimalloc_memory_pool())
     days = SETTINGS["keep-days"].read()
-    keep = Limits(None if days is None else days * 86_400, SETTINGS["keep-bytes"].read())
+    retention = Limits(None if days is None else days * 86_400, SETTINGS["keep-bytes"].read())
     idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
     collector = Collector(
         CollectorOptions(
-            Path(store), idle_s, decoder, keep, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read()
+            Path(store), idle_s, decoder, retention, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read()
         )
     )
 
-    def stopped(_number: int, _frame: FrameType | None) -> None:
+    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         collector.stop()
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stopped)
+        signal.signal(number, stop_on_signal)
     collector.start()
     try:
         collector.serve()
     finally:
-        failed = _closed(collector)
-    if failed is not None:
-        raise failed
+        store_error = _close(collector)
+    if store_error is not None:
+        raise store_error
     return 0
 
 
-def _closed(collector: Collector) -> StoreError | None:
+def _close(collector: Collector) -> StoreError | None:
     """Close ``collector``; return a StoreError instead of raising it.
 
-    If it were raised, it could hide a crash of the collector.
+    A raised StoreError could hide a crash of the collector.
     """
     try:
         collector.close()

@@ -31,7 +31,7 @@ class Form(NamedTuple):
 
 
 _TREE: Final = "tfprof.collector.render.tree_text:lines"
-#: By view.
+#: Forms by name of the view.
 FORMS: Final = {
     "scope": Form(_TREE, "tfprof.collector.export.messages:tree_message", "GraphNodeProto"),
     "graph": Form(_TREE, "tfprof.collector.export.messages:tree_message", "GraphNodeProto"),
@@ -46,11 +46,11 @@ def lines(answer: Answer) -> Iterator[str]:
     """Return the lines of text, as the TF profiler prints them."""
     name, folded = answer.view.name, answer.folded
     missing = answer.profile is not None and answer.profile.missing_stream
-    what = (folded,) if isinstance(folded, OpView) else (name, folded)
-    printed: Iterator[str] = load(FORMS[name].lines)(
-        *what, answer.options.select, missing_stream=missing, parity=answer.selection.parity, **answer.values()
+    arguments = (folded,) if isinstance(folded, OpView) else (name, folded)
+    text_lines: Iterator[str] = load(FORMS[name].lines)(
+        *arguments, answer.options.select, missing_stream=missing, parity=answer.selection.parity, **answer.values()
     )
-    return printed
+    return text_lines
 
 
 def message(answer: Answer) -> Any:
@@ -64,9 +64,9 @@ def empty_message(view: str, name: str = "") -> Any:
 
 
 def screen_lines(screen: "AnswerRows", width: int | None) -> Iterator[str]:
-    """Yield the lines of a screen, at most ``width`` wide.
+    """Yield an answer in tfprof's own layout, at most ``width`` wide.
 
-    The last ones say what is left out and how to show it.
+    The last lines say what is left out and how to show it.
     """
     from .render import heading, view_text  # noqa: PLC0415  # needed for this layout only
 
@@ -84,26 +84,26 @@ def screen_warnings(screen: "AnswerRows") -> list[str]:
     return [text] * missing
 
 
-def advice_lines(found: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:
+def advice_lines(advice: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:
     """Yield the advice as text, at most ``width`` wide.
 
     If there are several jobs, the name of each is above its advice.
     """
     from .render import advice_text  # noqa: PLC0415  # needed for advice only
 
-    ids = ids_of([one.job for one in found])
-    for at, one in enumerate(found):
-        if len(found) > 1:
-            yield from [""] if at or not parity.has_own_layout else []
-            yield f"job {ids[one.job.info.hex]} {clean(one.job.info.name)}"
-        yield from advice_text.lines(one.advice, width, parity)
+    ids = ids_of([job_advice.job for job_advice in advice])
+    for index, job_advice in enumerate(advice):
+        if len(advice) > 1:
+            yield from [""] if index or not parity.has_own_layout else []
+            yield f"job {ids[job_advice.job.info.hex]} {clean(job_advice.job.info.name)}"
+        yield from advice_text.lines(job_advice.advice, width, parity)
 
 
 def _subject(answer: Answer) -> "Subject":
-    from .render.heading import Subject  # noqa: PLC0415  # as above
+    from .render.heading import Subject  # noqa: PLC0415  # needed for this layout only
 
     selection, profile, kinds = answer.selection, answer.profile, kinds_of(answer)
-    there, estimated = steps_run(selection.jobs, profile.numbers if profile else ())
+    all_steps, estimated = steps_run(selection.jobs, profile.kind_numbers if profile else ())
     ids = ids_of(selection.jobs)
     return Subject(
         view=answer.view.name,
@@ -111,9 +111,9 @@ def _subject(answer: Answer) -> "Subject":
         traces=profile.traces if profile else 0,
         step=answer.options.step,
         kinds=kinds,
-        there=there,
+        all_steps=all_steps,
         estimated=estimated,
-        others=list(profile.others.items()) if profile else [],
+        others=list(profile.other_kinds.items()) if profile else [],
         steps=selection.steps,
         device=selection.device,
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-_COUNT: Final = ((1e9, "b"), (1e6, "m"), (1e3, "k"))
+_COUNTS: Final = ((1e9, "b"), (1e6, "m"), (1e3, "k"))
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _QUANTITIES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
@@ -14,7 +14,7 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 
 def tf_profiler_count(number: int) -> str:
     """Return a count as the TF profiler prints it: 999, 1.00k, 1.00m, 1.00b."""
-    for unit, name in reversed(_COUNT):
+    for unit, name in reversed(_COUNTS):
         if number < unit * 1000 and number >= unit:
             return f"{number / unit:.2f}{name}"
     return f"{number}" if number < 1000 else f"{number / 1e9:.2f}b"
@@ -117,24 +117,24 @@ def cost(share: float | None) -> str:
     return percent(None if share is None else max(0.0, share))
 
 
-def percent(part: float | None) -> str:
-    """Return a fraction as a percentage; small ones get more digits."""
-    if part is None:
+def percent(share: float | None) -> str:
+    """Return a fraction as a percentage; small percentages get more digits."""
+    if share is None:
         return "-"
-    number = part * 100
+    number = share * 100
     return f"{number:.{0 if abs(number) >= 10 else 1 if abs(number) >= 0.1 or number == 0 else 2}f} %"
 
 
 def sparkline(values: list[float], width: int) -> str:
-    """Return bars that are scaled from 0 to the largest mean.
+    """Return a row of ``width`` bars, scaled from 0 to the largest bar.
 
-    Each bar is the mean of its part of ``values``. There are ``width`` bars, or one for each value
-    if that is fewer.
+    Each bar is the mean of an equal part of ``values``. Fewer values than ``width`` get one bar
+    each.
     """
     if not values:
         return ""
     width = min(width, len(values))
-    bounds = [at * len(values) // width for at in range(width + 1)]
+    bounds = [index * len(values) // width for index in range(width + 1)]
     means = [sum(values[a:b]) / (b - a) for a, b in pairwise(bounds)]
-    top = max(means)
-    return "".join(_BARS[min(7, int(8 * max(0.0, mean) / top))] if top > 0 else _BARS[0] for mean in means)
+    maximum = max(means)
+    return "".join(_BARS[min(7, int(8 * max(0.0, mean) / maximum))] if maximum > 0 else _BARS[0] for mean in means)

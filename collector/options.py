@@ -89,7 +89,7 @@ class ProfileOptionBuilder:
     def with_max_depth(self, max_depth: int) -> "ProfileOptionBuilder":
         """Show at most this many levels of a tree, the root included.
 
-        In the op view, show the positions from 0 to this one.
+        In the op view, show the positions from 0 to ``max_depth``.
         """
         return self._with(max_depth=max_depth)
 
@@ -136,13 +136,13 @@ class ProfileOptionBuilder:
         trim_name_regexes: Iterable[str] | None = None,
     ) -> "ProfileOptionBuilder":
         """Set the regexes that start, show, hide and trim by name; None leaves a list unchanged."""
-        given = {
+        lists = {
             "start_name_regexes": start_name_regexes,
             "show_name_regexes": show_name_regexes,
             "hide_name_regexes": hide_name_regexes,
             "trim_name_regexes": trim_name_regexes,
         }
-        return self._with(**{name: regexes for name, regexes in given.items() if regexes is not None})
+        return self._with(**{name: regexes for name, regexes in lists.items() if regexes is not None})
 
     def account_displayed_op_only(self, is_true: bool) -> "ProfileOptionBuilder":
         """Choose whether totals cover only the displayed entries or all accounted ones."""

@@ -15,13 +15,13 @@ from .errors import FormatError
 #: Maximum bytes of a JSON document: greetings, identities, counters, samples. Frames have another
 #: limit, since those of a large graph are large.
 JSON_MAX: Final = 4 << 20
-#: Maximum nesting of a document: some readers could not write a deeper one back.
+#: Maximum nesting of a document: some of its readers cannot write a deeper document.
 DEPTH_MAX: Final = 16
 _CLOCKS: Final = struct.Struct("<QQ")
 
 
 class Record(NamedTuple):
-    """One record of a job's ring; times in ns; `body` is a view into its message."""
+    """One record of a job's ring; times in ns; `body` is a view into the message."""
 
     kind: int
     flags: int
@@ -38,7 +38,8 @@ class Record(NamedTuple):
 class Span(NamedTuple):
     """One entry of a job's span ring; times in ns.
 
-    `runs` is the count of the entry. `start_mono_ns` is on the job's monotonic clock.
+    `runs` is the number of runs that the entry stands for. `start_mono_ns` is on the job's
+    monotonic clock.
     """
 
     start_mono_ns: int
@@ -57,20 +58,20 @@ class Span(NamedTuple):
 def cut_records(body: memoryview, first: int, last: int) -> list[Record]:
     """Return the records that fill ``body``, numbered ascending from ``first`` to ``last``."""
     records: list[Record] = []
-    at, end, header = 0, len(body), layout.RECORD
-    while at < end:
-        if end - at < header.size:
-            raise FormatError(f"{end - at} bytes left after {len(records)} records, too few for a header")
-        size, kind, flags, seq, step, mono, real, duration, thread, key = header.unpack_from(body, at)
-        if not header.size <= size <= end - at:
-            raise FormatError(f"a record of {size} bytes where {end - at} are left")
+    offset, end, header = 0, len(body), layout.RECORD
+    while offset < end:
+        if end - offset < header.size:
+            raise FormatError(f"{end - offset} bytes left after {len(records)} records, too few for a header")
+        size, kind, flags, seq, step, mono, real, duration, thread, key = header.unpack_from(body, offset)
+        if not header.size <= size <= end - offset:
+            raise FormatError(f"a record of {size} bytes where {end - offset} are left")
         if records and seq <= records[-1].seq:
             raise FormatError(f"record {seq} after record {records[-1].seq}")
-        data = body[at + header.size : at + size]
+        data = body[offset + header.size : offset + size]
         records.append(Record(kind, flags, seq, step, mono, real, duration, thread, key, data))
-        at += size
+        offset += size
     if not records or (records[0].seq, records[-1].seq) != (first, last):
-        raise FormatError(f"the records of a message are not those in its head, {first} to {last}")
+        raise FormatError(f"a message does not hold the records {first} to {last} that its head states")
     return records
 
 
@@ -118,10 +119,10 @@ def _finite(text: str) -> float:
 
 def _check_depth(value: Any) -> None:
     """Raise FormatError if objects and lists are nested too deeply."""
-    level = [value]
+    containers = [value]
     for _ in range(DEPTH_MAX):
-        inner = [one.values() if isinstance(one, dict) else one for one in level]
-        level = [one for values in inner for one in values if isinstance(one, dict | list)]
-        if not level:
+        contents = [container.values() if isinstance(container, dict) else container for container in containers]
+        containers = [child for children in contents for child in children if isinstance(child, dict | list)]
+        if not containers:
             return
     raise FormatError(f"JSON that is more than {DEPTH_MAX} levels deep")

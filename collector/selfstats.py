@@ -12,10 +12,10 @@ from ..formats.ids import hex_id
 from .errors import TfprofError
 
 #: Time without a failed append after which a store no longer counts as stalled (seconds).
-_STALL_FADES_S: Final = 5.0
+_STALL_EXPIRES_S: Final = 5.0
 #: Maximum number of tracebacks in the log; maximum characters of the first one in the status.
 _LOGGED_MAX: Final = 100
-_TRACE_MAX: Final = 4_000
+_TRACEBACK_MAX: Final = 4_000
 
 
 class CollectorStats:
@@ -34,14 +34,14 @@ class CollectorStats:
         self._last_refusal = ""
         self._first_failure = ""
         self._stall: TfprofError | None = None
-        self._stalled_at = 0.0
-        self._rated = (time.monotonic(), 0)
+        self._stalled_s = 0.0
+        self._rate_base = (time.monotonic(), 0)
         self._started_ns = time.time_ns()
 
     def stalled(self, error: TfprofError) -> None:
         """Count a failed append."""
         self.stalls += 1
-        self._stall, self._stalled_at = error, time.monotonic()
+        self._stall, self._stalled_s = error, time.monotonic()
 
     def refused(self, error: TfprofError) -> None:
         """Count a refused message."""
@@ -55,20 +55,20 @@ class CollectorStats:
         """
         self.failures += 1
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
-        where = f"job {hex_id(uid)}: " if uid else ""
-        self._first_failure = self._first_failure or where + text[-_TRACE_MAX:]
+        prefix = f"job {hex_id(uid)}: " if uid else ""
+        self._first_failure = self._first_failure or prefix + text[-_TRACEBACK_MAX:]
         if self.failures <= _LOGGED_MAX:
-            log(f"tfprof: {where}{text} [internal]")
+            log(f"tfprof: {prefix}{text} [internal]")
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
         """Return these statistics as the keys of a status file.
 
         ``rows``: number of rows stored so far; ``now``: the monotonic clock in seconds.
         """
-        since, before = self._rated
-        rate = (rows - before) / (now - since) if now > since else 0.0
-        self._rated = (now, rows)
-        if self._stall is not None and now - self._stalled_at > _STALL_FADES_S:
+        since_s, rows_before = self._rate_base
+        rate = (rows - rows_before) / (now - since_s) if now > since_s else 0.0
+        self._rate_base = (now, rows)
+        if self._stall is not None and now - self._stalled_s > _STALL_EXPIRES_S:
             self._stall = None
         return {
             "pid": os.getpid(),
@@ -90,6 +90,6 @@ class CollectorStats:
 
 
 def log(text: str) -> None:
-    """Print ``text`` into the collector's log, if that can be written."""
+    """Print ``text`` into the collector's log; ignore errors of writing."""
     with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
         print(text, file=sys.stderr, flush=True)

@@ -15,16 +15,16 @@ from .tfviews.output_option import NONE, STDOUT
 class AnswerText(NamedTuple):
     """An answer, with its lines for standard output and standard error.
 
-    ``for_people``: the lines are in tfprof's own layout, not the TF profiler's.
+    ``in_own_layout``: the lines are in tfprof's own layout, not in the TF profiler's.
     """
 
     answer: Answer
     lines: Iterable[str] = ()
     warnings: Iterable[str] = ()
-    for_people: bool = False
+    in_own_layout: bool = False
 
 
-def refuse(view: str, options: Options) -> None:
+def check_output_type(view: str, options: Options) -> None:
     """Raise RefusedOutputError if ``view`` does not support the type in ``-output``."""
     exporter = EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
@@ -43,42 +43,43 @@ def write_output(
     view: str,
     options: Options,
     *,
-    whole: bool = False,
+    for_message: bool = False,
     terminal: Terminal | None = None,
 ) -> AnswerText:
     """Query ``view``, write the file that ``options.output`` names, and return the answer.
 
-    The answer comes with the lines to print. With ``terminal``, the lines are in
-    tfprof's own layout if ``parity.has_own_layout``. Otherwise they are in the layout of the TF
-    profiler. ``whole``: read all facts that the view's message contains, not only those in the
-    text.
+    The answer comes with the lines to print. With ``terminal``, the lines are in tfprof's own
+    layout if ``parity.has_own_layout``. Otherwise they are in the layout of the TF profiler.
+    ``for_message``: read all facts in the view's message, not only those in its text.
 
     No file is written if there is nothing to show: no step was traced, or the code view has no
     stack. Raises RefusedOutputError if the view does not support the type, TfprofError ``io`` if a
     file cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
-    refuse(view, options)
+    check_output_type(view, options)
     if terminal is not None and options.output.type == STDOUT and selection.parity.has_own_layout:
         screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
         if not screen.answer.is_known:
             return AnswerText(screen.answer)
-        return AnswerText(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
-    answer = engine.ask(selection, view, options, whole=whole)
+        return AnswerText(
+            screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), in_own_layout=True
+        )
+    answer = engine.ask(selection, view, options, for_message=for_message)
     if not answer.is_known or options.output.type == NONE:
         return AnswerText(answer)
     if options.output.type == STDOUT:
         return AnswerText(answer, lines(answer))
-    return _written(engine, answer)
+    return _write_files(engine, answer)
 
 
-def _written(engine: QueryEngine, answer: Answer) -> AnswerText:
+def _write_files(engine: QueryEngine, answer: Answer) -> AnswerText:
     """Write the files of the exporter that ``-output`` names."""
     from .export.files import write  # noqa: PLC0415  # few answers go to a file
 
-    printed: list[str] = []
+    printed_lines: list[str] = []
     warnings: list[str] = []
     for file in files(engine, answer):
         write(file.path, file.data)
-        printed += file.lines
+        printed_lines += file.lines
         warnings += file.warnings
-    return AnswerText(answer, printed, warnings)
+    return AnswerText(answer, printed_lines, warnings)

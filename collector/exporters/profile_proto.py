@@ -5,19 +5,19 @@ from typing import Any
 
 from ..export.profile_proto import pieces as pieces_of
 from ..proto.tfprof_log_pb2 import ProfileProto
-from ..query.recorded_job import RecordedJob, Steps
+from ..query.recorded_job import RecordedJob, StepRange
 from ..store.protocols import JobReader
 
 
 def profile_proto(
-    job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> Any:
     """Return the ProfileProto that `pieces` serializes."""
     return ProfileProto.FromString(b"".join(pieces(job, steps, compat, kinds)))
 
 
 def pieces(
-    job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> Iterator[bytes]:
     """Yield a serialized ProfileProto of ``job`` in pieces.
 

@@ -16,25 +16,25 @@ from ..summaries.kinds import step_kind_of
 from ..summaries.op_changes import OpChange, op_changes
 from ..summaries.top import TopOp
 from .kinds import rows_of_kinds
-from .ranked import ranked
+from .ranking import rank_ops
 
 #: Maximum number of traced steps that are compared on each side of the change.
-COMPARED: Final = 10
+COMPARED_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class JobAlert:
     """An alert of ``job``, and the sentence ``text`` that describes it.
 
-    ``ops`` are the ops that take longer since the change. ``before`` and ``since`` are the numbers
-    of traced steps before and after it that were compared.
+    ``ops`` are the ops that take longer since the change. ``traced_before`` and ``traced_since``
+    are the numbers of compared traced steps before the change and since the change.
     """
 
     job: JobReader
     alert: Alert
     text: str
-    before: int = 0
-    since: int = 0
+    traced_before: int = 0
+    traced_since: int = 0
     ops: tuple[OpChange, ...] = ()
 
 
@@ -52,20 +52,20 @@ def stored_alerts(job: JobReader) -> list[JobAlert]:
 
 
 def _explained_alerts(job: JobReader) -> list[JobAlert]:
-    return [_explained(job, stored.alert, stored.text) for stored in stored_alerts(job)]
+    return [_explain(job, stored.alert, stored.text) for stored in stored_alerts(job)]
 
 
-def _explained(job: JobReader, alert: Alert, text: str) -> JobAlert:
+def _explain(job: JobReader, alert: Alert, text: str) -> JobAlert:
     if alert.slug != SLOWER:
         return JobAlert(job, alert, text)
     kind = step_kind_of(alert.kind, alert.key)
     steps = _traced_steps(job, kind)
-    before = [step for step in steps if step < alert.step][-COMPARED:]
-    since = [step for step in steps if step >= alert.step][:COMPARED]
-    if not before or not since:
-        return JobAlert(job, alert, text, len(before), len(since))
-    changes = op_changes(_tops(job, kind, before), _tops(job, kind, since))
-    return JobAlert(job, alert, text, len(before), len(since), changes)
+    before = [step for step in steps if step < alert.step][-COMPARED_MAX:]
+    after = [step for step in steps if step >= alert.step][:COMPARED_MAX]
+    if not before or not after:
+        return JobAlert(job, alert, text, len(before), len(after))
+    changes = op_changes(_top_ops(job, kind, before), _top_ops(job, kind, after))
+    return JobAlert(job, alert, text, len(before), len(after), changes)
 
 
 def _traced_steps(job: JobReader, kind: int) -> list[int]:
@@ -73,9 +73,9 @@ def _traced_steps(job: JobReader, kind: int) -> list[int]:
     return sorted(set(steps))
 
 
-def _tops(job: JobReader, kind: int, steps: Sequence[int]) -> list[TopOp]:
+def _top_ops(job: JobReader, kind: int, steps: Sequence[int]) -> list[TopOp]:
     try:
-        ranking = ranked(job, (steps[0], steps[-1]), (kind,))
+        ranking = rank_ops(job, (steps[0], steps[-1]), (kind,))
     except NoSuchStepError:
         return []
     return ranking.ops if ranking else []

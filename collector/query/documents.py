@@ -17,7 +17,7 @@ from ..tfviews.options import TABLE, Options
 from ..tfviews.output_option import OutputChoice
 from .engine import Answer
 from .explanations import kinds_of, why
-from .listing import ALL_JOBS, JobFilter, Listed, listed
+from .listing import ALL_JOBS, JobFilter, ListedJob, listed_jobs
 from .surroundings import host_samples
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .alerts import JobAlert
     from .following import JobChange
     from .overview import Overview
-    from .watching import Watched, WatchedJob
+    from .watching import WatchedJob, WatchedStore
 
 
 def plain(value: Any) -> Any:
@@ -42,54 +42,64 @@ def plain(value: Any) -> Any:
 
 def jobs_document(store: StoreReader, job_filter: JobFilter = ALL_JOBS) -> dict[str, Any]:
     """Return the jobs of a store that ``job_filter`` selects, and the errors of damaged jobs."""
-    jobs = [_listed(one) for one in listed(store, time.time_ns(), job_filter)]
+    jobs = [_listed_job_document(listed_job) for listed_job in listed_jobs(store, time.time_ns(), job_filter)]
     document: dict[str, Any] = plain(
         {"store": str(store.path), "jobs": jobs, "damaged": [str(error) for error in store.damaged()]}
     )
     return document
 
 
-def _listed(one: Listed) -> dict[str, Any]:
-    return {**plain(one.row), **one.usage._asdict(), "tags": one.tags, "traced_of_kind": one.traced}
+def _listed_job_document(listed_job: ListedJob) -> dict[str, Any]:
+    return {
+        **plain(listed_job.row),
+        **listed_job.usage._asdict(),
+        "tags": listed_job.tags,
+        "traced_of_kind": listed_job.traced,
+    }
 
 
-def show_document(found: "Overview") -> dict[str, Any]:
+def show_document(overview: "Overview") -> dict[str, Any]:
     """Return the summary of a job."""
     document: dict[str, Any] = plain(
         {
-            "job": found.job.info.hex,
-            **plain(found.row),
-            "tags": found.tags,
-            "phases": found.stages,
-            "step_times": found.steps,
-            "top_ops": {"steps": found.ops.steps, "kinds": found.ops.kinds, "ops": found.ops.ops, "why": found.ops.why},
-            "cpus": found.cpus,
-            "samples": found.samples,
-            "job_series": _series(found.job_series),
-            "host_series": _series(found.host_series),
-            "alerts": found.alerts,
-            "warnings": [*found.warnings],
-            "notes": found.notes,
-            "advice": [one._asdict() for one in found.advice],
+            "job": overview.job.info.hex,
+            **plain(overview.row),
+            "tags": overview.tags,
+            "phases": overview.stages,
+            "step_times": overview.steps,
+            "top_ops": {
+                "steps": overview.ops.steps,
+                "kinds": overview.ops.kinds,
+                "ops": overview.ops.ops,
+                "why": overview.ops.why,
+            },
+            "cpus": overview.cpus,
+            "samples": overview.samples,
+            "job_series": _series(overview.job_series),
+            "host_series": _series(overview.host_series),
+            "alerts": overview.alerts,
+            "warnings": [*overview.warnings],
+            "notes": overview.notes,
+            "advice": [advice._asdict() for advice in overview.advice],
         }
     )
     return document
 
 
-def change_document(found: "JobChange") -> dict[str, Any]:
+def change_document(change: "JobChange") -> dict[str, Any]:
     """Return a change of a followed job: its kind, the job, and the details."""
-    job = {"event": found.what, "job": found.row.uid, "id": found.row.id}
-    if found.line is not None:
-        return {**job, **plain(found.line)}
-    if found.event is not None:
-        return {**job, **plain(found.event)}
-    if found.what == "collector":
-        return {**job, "back": found.back}
-    row: dict[str, Any] = plain(found.row)
-    return {**job, **row, **({"median_ns": found.median_ns} if found.what == "end" else {})}
+    identity = {"event": change.kind, "job": change.row.uid, "id": change.row.id}
+    if change.line is not None:
+        return {**identity, **plain(change.line)}
+    if change.event is not None:
+        return {**identity, **plain(change.event)}
+    if change.kind == "collector":
+        return {**identity, "back": change.back}
+    row: dict[str, Any] = plain(change.row)
+    return {**identity, **row, **({"median_ns": change.median_ns} if change.kind == "end" else {})}
 
 
-def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:
+def top_document(store: StoreReader, watched: "WatchedStore", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:
     """Return the current state of ``jobs`` and of the hosts of a store."""
     document: dict[str, Any] = plain(
         {
@@ -97,50 +107,50 @@ def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["Watched
             "at_ns": watched.at_ns,
             "hosts": watched.hosts,
             "damaged": watched.damaged,
-            "jobs": [_watched(one) for one in jobs],
+            "jobs": [_watched_job_document(job) for job in jobs],
         }
     )
     return document
 
 
-def _watched(one: "WatchedJob") -> dict[str, Any]:
+def _watched_job_document(job: "WatchedJob") -> dict[str, Any]:
     return {
-        **plain(one.row),
-        "now": {**plain(one.pace), "change": one.pace.change, "idle_ns": one.idle_ns, **plain(one.usage)},
-        "devices": one.devices,
-        "slow": one.is_slow,
-        "alert": one.alert,
+        **plain(job.row),
+        "now": {**plain(job.pace), "change": job.pace.change, "idle_ns": job.idle_ns, **plain(job.usage)},
+        "devices": job.devices,
+        "slow": job.is_slow,
+        "alert": job.alert,
     }
 
 
-def steps_document(job: JobReader, listed: int | None) -> dict[str, Any]:
-    """Return the step times of a job by kind, and its last entries one by one.
+def steps_document(job: JobReader, entries_max: int | None) -> dict[str, Any]:
+    """Return the step times of a job by kind, and its last span entries one by one.
 
-    ``listed`` is the number of these entries, None for all.
+    ``entries_max`` is the maximum number of these entries, None for all.
     """
-    found = step_groups(job.table("spans"), listed, functions_of(job.info))
+    steps = step_groups(job.table("spans"), entries_max, functions_of(job.info))
     groups = [
         {
-            "kind": one.kind,
-            "call": one.call,
-            "key": one.key,
-            "count": one.count,
-            "failed": one.failed,
-            "setup": one.setup,
-            "untraced": one.untraced,
-            "traced": one.traced,
-            "traced_cost_ns": one.cost and one.cost.ns,
+            "kind": group.kind,
+            "call": group.call,
+            "key": group.key,
+            "count": group.count,
+            "failed": group.failed,
+            "setup": group.setup,
+            "untraced": group.untraced,
+            "traced": group.traced,
+            "traced_cost_ns": group.cost and group.cost.ns,
         }
-        for one in found.groups
+        for group in steps.groups
     ]
     document: dict[str, Any] = plain(
         {
             "job": job.info.hex,
             "counts": counts_of(job.info),
-            "timed": found.timed,
+            "timed": steps.timed,
             "groups": groups,
-            "entries": found.rows,
-            "steps": found.steps,
+            "entries": steps.rows,
+            "steps": steps.steps,
             "events": events(job.table("events")),
         }
     )
@@ -157,8 +167,8 @@ def spans_document(job: JobReader) -> dict[str, Any]:
 def host_document(job: JobReader) -> dict[str, Any]:
     """Return CPU, memory and I/O of a job's processes, and of its host while the job ran."""
     samples = job.table("samples")
-    around = host_samples(job, samples)
-    cores = cpus(around)
+    host_rows = host_samples(job, samples)
+    cores = cpus(host_rows)
     document: dict[str, Any] = plain(
         {
             "job": job.info.hex,
@@ -166,7 +176,7 @@ def host_document(job: JobReader) -> dict[str, Any]:
             "cpus": cores,
             "samples": samples.num_rows,
             "job_series": _series(job_series(samples, cores)),
-            "host_series": _series(host_series(around)),
+            "host_series": _series(host_series(host_rows)),
         }
     )
     return document
@@ -177,46 +187,46 @@ def host_name(job: JobReader) -> str:
     return str(job.info.identity.get("host") or "unknown host")
 
 
-def _series(series: Sequence[Series]) -> dict[str, dict[str, object]]:
-    return {one.name: {"mean": one.mean, "max": one.maximum, "values": one.values} for one in series}
+def _series(all_series: Sequence[Series]) -> dict[str, dict[str, object]]:
+    return {series.name: {"mean": series.mean, "max": series.maximum, "values": series.values} for series in all_series}
 
 
-def advice_document(found: Sequence["JobAdvice"]) -> dict[str, Any]:
+def advice_document(advice: Sequence["JobAdvice"]) -> dict[str, Any]:
     """Return the advice about one or several jobs."""
-    documents = list(map(_advice, found))
+    documents = list(map(_job_advice_document, advice))
     document: dict[str, Any] = plain(documents[0] if len(documents) == 1 else {"jobs": documents})
     return document
 
 
-def _advice(found: "JobAdvice") -> dict[str, Any]:
+def _job_advice_document(job_advice: "JobAdvice") -> dict[str, Any]:
     return {
-        "job": found.job.info.hex,
+        "job": job_advice.job.info.hex,
         "checkers": [
-            {"name": checker.name, "slug": checker.slug, "reports": list(map(_report, reports))}
-            for checker, reports in found.advice
+            {"name": checker.name, "slug": checker.slug, "reports": list(map(_report_document, reports))}
+            for checker, reports in job_advice.advice
         ],
     }
 
 
-def _report(report: "Report") -> dict[str, Any]:
+def _report_document(report: "Report") -> dict[str, Any]:
     return {"text": report.text, "numbers": report.numbers, "line": report.line or None, "todo": report.todo or None}
 
 
-def alerts_document(found: Sequence["JobAlert"]) -> dict[str, Any]:
+def alerts_document(job_alerts: Sequence["JobAlert"]) -> dict[str, Any]:
     """Return alerts, the oldest first, with the ops that changed."""
     alerts = [
         {
-            "job": one.job.info.hex,
-            "name": one.job.info.name,
-            "host": one.job.info.identity.get("host"),
-            **one.alert._asdict(),
-            "kind": layout.SPAN_NAMES.get(one.alert.kind),
-            "text": one.text,
-            "traced_before": one.before,
-            "traced_since": one.since,
-            "ops": one.ops,
+            "job": job_alert.job.info.hex,
+            "name": job_alert.job.info.name,
+            "host": job_alert.job.info.identity.get("host"),
+            **job_alert.alert._asdict(),
+            "kind": layout.SPAN_NAMES.get(job_alert.alert.kind),
+            "text": job_alert.text,
+            "traced_before": job_alert.traced_before,
+            "traced_since": job_alert.traced_since,
+            "ops": job_alert.ops,
         }
-        for one in found
+        for job_alert in job_alerts
     ]
     document: dict[str, Any] = plain({"alerts": alerts})
     return document

@@ -15,14 +15,14 @@ from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
 #: Result of a view's fold.
 Folded = OpView | TreeView
-#: Columns, orders and minima that require facts beyond the rollup.
-_OF_GRAPH: Final = frozenset({"params", "input_shapes", "op_types"})
-_OF_FLOPS: Final = frozenset({"float_ops"})
-_OF_SHAPES: Final = frozenset({"input_shapes"})
+#: Columns and orders that require facts beyond the rollup, by fact.
+_GRAPH_COLUMNS: Final = frozenset({"params", "input_shapes", "op_types"})
+_FLOAT_OPS_COLUMNS: Final = frozenset({"float_ops"})
+_SHAPES_COLUMNS: Final = frozenset({"input_shapes"})
 #: Value of `-select` that adds text below a row instead of a column.
 TENSOR_VALUE: Final = "tensor_value"
 #: Maximum number of cached profiles.
-_CACHED: Final = 4
+_CACHED_MAX: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ VIEWS: Final = {
 class Selection:
     """What a view covers: jobs, traced steps, a device and kinds of steps; and the parity.
 
-    ``steps`` are the first and the last one, None for all. ``device`` is a pattern, None for all
-    devices. ``kinds`` None means the main kind of the jobs, or all kinds if all steps are selected
-    and ``parity`` does not separate kinds.
+    ``steps`` are the numbers of the first and the last step, None for all. ``device`` is a pattern,
+    None for all devices. ``kinds`` None means the main kind of the jobs, or all kinds if all steps
+    are selected and ``parity`` does not separate kinds.
     """
 
     jobs: tuple[JobReader, ...]
@@ -97,10 +97,10 @@ class Answer:
         return bool(folded.entries if isinstance(folded, OpView) else folded.accounted_entries)
 
     def values(self) -> dict[str, Any]:
-        """Return the keyword argument `values` of functions that print a view or make its message.
+        """Return the keyword arguments for the functions that print a view or make its message.
 
-        Its value is a function that looks up variables' values. The result is empty unless the view
-        shows them and the options select them.
+        The argument `values` is a function that looks up the values of variables. It is left out
+        unless the view can show them and the options select them.
         """
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
@@ -109,46 +109,46 @@ class Answer:
         return {"values": tensors(self.selection.jobs)}
 
 
-def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
+def needs(view: View, options: Options, *, for_message: bool) -> frozenset[str]:
     """Return the facts about nodes that a query requires.
 
-    ``whole``: require all facts that the view's message contains.
+    ``for_message``: require all facts that the view's message contains.
     """
     columns = options.select | {options.order_by}
-    wanted = set(view.needs)
-    if whole or columns & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:
-        wanted.add(GRAPH)
-    if whole or columns & _OF_FLOPS or options.min_float_ops > 0:
-        wanted.add(FLOAT_OPS)
-    if whole or columns & _OF_SHAPES:
-        wanted.add(SHAPES)
-    return frozenset(wanted)
+    facts = set(view.needs)
+    if for_message or columns & _GRAPH_COLUMNS or options.min_params > 0 or options.account_type_regexes != ALL:
+        facts.add(GRAPH)
+    if for_message or columns & _FLOAT_OPS_COLUMNS or options.min_float_ops > 0:
+        facts.add(FLOAT_OPS)
+    if for_message or columns & _SHAPES_COLUMNS:
+        facts.add(SHAPES)
+    return frozenset(facts)
 
 
 @dataclass(slots=True)
 class QueryEngine:
     """The engine that answers queries, with a cache of nodes.
 
-    Nodes are cached only if all their jobs have ended. Those of running jobs are read each time.
+    Nodes are cached only if all their jobs have ended. Nodes of running jobs are read each time.
     """
 
     _cache: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
 
-    def ask(self, selection: Selection, view: str, options: Options, *, whole: bool = False) -> Answer:
+    def ask(self, selection: Selection, view: str, options: Options, *, for_message: bool = False) -> Answer:
         """Return the answer of ``view``.
 
-        ``whole``: read every fact in the message, not only those in the text. Raises
+        ``for_message``: read every fact in the message, not only those in the text. Raises
         NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
         """
-        chosen = VIEWS[view]
-        found = self.profile(selection, options.step, needs(chosen, options, whole=whole))
-        folded = load(chosen.fold)(found.nodes if found else [], options, selection.parity)
-        return Answer(selection, chosen, options, found, folded)
+        view_type = VIEWS[view]
+        job_profile = self.profile(selection, options.step, needs(view_type, options, for_message=for_message))
+        folded = load(view_type.fold)(job_profile.nodes if job_profile else [], options, selection.parity)
+        return Answer(selection, view_type, options, job_profile, folded)
 
     def profile(
-        self, selection: Selection, step: int, wanted: frozenset[str], *, averaged: bool = True
+        self, selection: Selection, step: int, facts: frozenset[str], *, averaged: bool = True
     ) -> Profile | None:
-        """Return the selected nodes with the facts ``wanted``, None if nothing was traced yet.
+        """Return the selected nodes with ``facts``, None if nothing was traced yet.
 
         ``averaged``: averages over each node's steps, else sums.
         """
@@ -162,22 +162,22 @@ class QueryEngine:
             averaged,
             selection.kinds,
         )
-        known, found = self._cache.get(key, (frozenset(), None)) if ended else (frozenset(), None)
-        if found is None or not wanted <= known:
-            wanted |= known  # so that alternating queries share one cached profile
-            found = profile(
+        cached_facts, result = self._cache.get(key, (frozenset(), None)) if ended else (frozenset(), None)
+        if result is None or not facts <= cached_facts:
+            facts |= cached_facts  # so that alternating queries share one cached profile
+            result = profile(
                 selection.jobs,
                 step,
                 steps=selection.steps,
                 kinds=selection.kinds,
                 device=selection.device,
                 averaged=averaged,
-                needs=wanted,
+                needs=facts,
                 parity=selection.parity,
             )
             self._cache.pop(key, None)
             if ended:
-                self._cache[key] = wanted, found
-                if len(self._cache) > _CACHED:
+                self._cache[key] = facts, result
+                if len(self._cache) > _CACHED_MAX:
                     del self._cache[next(iter(self._cache))]
-        return found
+        return result

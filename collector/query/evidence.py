@@ -23,87 +23,92 @@ from .profile import profile
 from .required_facts import GRAPH, STACKS
 from .step_entries import by_step, step_traces
 from .step_times import step_times
-from .surroundings import host_samples, levels, load, steady
+from .surroundings import cpu_loads, host_samples, memory_levels, steady_period
 
-#: Number of latest traced steps whose executions are read one by one; maximum number of executions.
-SAMPLE: Final = 8
-_ROWS: Final = 400_000
-#: Number of latest rows of timed steps that are read.
-TIMED: Final = 100_000
+#: Maximum number of latest traced steps whose executions are read one by one, and of executions.
+SAMPLED_STEPS: Final = 8
+_EXECUTIONS_MAX: Final = 400_000
+#: Maximum number of latest rows of timed steps that are read.
+TIMED_ROWS_MAX: Final = 100_000
 
-_TIMED: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
-_TRACED: Final = ["trace", "step", "duration_ns", "rows"]
+_TIMED_COLUMNS: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
+_TRACE_COLUMNS: Final = ["trace", "step", "duration_ns", "rows"]
 
 
 def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     """Read the evidence of a job that the checkers of ``parity`` need."""
-    found = profile(job, needs=(GRAPH, STACKS), parity=parity)
-    nodes = tuple(found.nodes) if found else ()
+    job_profile = profile(job, needs=(GRAPH, STACKS), parity=parity)
+    nodes = tuple(job_profile.nodes) if job_profile else ()
     steps = step_traces(job, separate_functions=parity.separates_kinds)
-    last = _last(job, nodes, steps, separate_functions=parity.separates_kinds)
+    last = _last_entries(job, nodes, steps, separate_functions=parity.separates_kinds)
     if not parity.has_own_advice:
         return Evidence(nodes=nodes, has_steps=bool(steps), last_entries=last, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
-    kind, timed = _timed(job, spans)
-    during = steady(spans)
+    step_kind, timed_steps = _timed_steps(job, spans)
+    period = steady_period(spans)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
         last_entries=last,
-        times=step_times(found).nodes if found and found.traces else {},
+        times=step_times(job_profile).nodes if job_profile and job_profile.traces else {},
         parity=parity,
-        step_kind=kind,
-        timed_steps=timed,
-        step_traces=_traced(job, nodes, steps),
-        step_memory=_kept(job, steps),
-        memory_samples=levels(samples, during) if during else (),
-        load=load(samples, host_samples(job, samples)),
-        new_nodes=_new(job),
-        graphs=_graphs(job, nodes),
+        step_kind=step_kind,
+        timed_steps=timed_steps,
+        step_traces=_latest_traces(job, nodes, steps),
+        step_memory=_memory_after_steps(job, steps),
+        memory_samples=memory_levels(samples, period) if period else (),
+        load=cpu_loads(samples, host_samples(job, samples)),
+        new_nodes=_new_nodes(job),
+        graphs=_identical_graphs(job, nodes),
         first_calls=_first_calls(spans),
     )
 
 
-def _last(
+def _last_entries(
     job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]], *, separate_functions: bool
 ) -> dict[str, tuple[int, Entry]]:
     """Return for each node on a GPU its last step with an entry, and the entry."""
-    own = {node.name: node.devices[0] for node in nodes if node.devices and "gpu" in node.devices[0]}
-    if not own:
+    gpu_by_node = {node.name: node.devices[0] for node in nodes if node.devices and "gpu" in node.devices[0]}
+    if not gpu_by_node:
         return {}
     names = job.table("names")
-    known, devices = (
+    node_names, devices = (
         interned_texts(names, NODE),
         {number: text.lower() for number, text in interned_texts(names, DEVICE).items()},
     )
     canonical = {number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))}
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
-    last: dict[str, int] = {}
+    last_steps: dict[str, int] = {}
     for number, device, trace in job.last_traces():
-        name = known.get(number)  # a running job may have more names than when they were read
-        if name in own and trace in step_of and (device not in canonical or devices[device] == own[name]):
-            last[name] = max(last.get(name, 0), step_of[trace])
+        name = node_names.get(number)  # a running job may have added the name since the names were read
+        if (
+            name in gpu_by_node
+            and trace in step_of
+            and (device not in canonical or devices[device] == gpu_by_node[name])
+        ):
+            last_steps[name] = max(last_steps.get(name, 0), step_of[trace])
     return {
         name: (step, entry)
-        for step, found in by_step(job, set(last.values()), separate_functions=separate_functions)
-        for name, entry in found.items()
-        if last.get(name) == step
+        for step, entries in by_step(job, set(last_steps.values()), separate_functions=separate_functions)
+        for name, entry in entries.items()
+        if last_steps.get(name) == step
     }
 
 
-def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps, ...]]:
+def _timed_steps(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps, ...]]:
     """Return the main kind of step of the job, and its latest steps on one thread.
 
-    It is the thread with the most time in steps of this kind. Without timed steps, the kind is ''.
+    This is the thread with the most time in steps of this kind. Without timed steps, the kind is
+    ''.
     """
-    there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
-    kind = main_kind_of(there, by_kind(channel_words(job.info).get("times")))
+    kinds: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
+    kind = main_kind_of(kinds, by_kind(channel_words(job.info).get("times")))
     if kind is None:
         return "", ()
-    mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))
-    threads = mine.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
-    mine = mine.filter(pc.equal(mine["thread"], threads["thread"][0])).sort_by("start_ns")
-    rows = list(row_tuples(mine.slice(max(0, mine.num_rows - TIMED)), *_TIMED))
+    steps = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))
+    threads = steps.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
+    steps = steps.filter(pc.equal(steps["thread"], threads["thread"][0])).sort_by("start_ns")
+    rows = list(row_tuples(steps.slice(max(0, steps.num_rows - TIMED_ROWS_MAX)), *_TIMED_COLUMNS))
     return layout.SPAN_NAMES[kind], tuple(TimedSteps._make((*row[:4], not row[4] & UNUSUAL, row[5])) for row in rows)
 
 
@@ -113,72 +118,74 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
     0 is the start of the job's first span, 1 the start of its last span.
     """
     calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
-    first: list[Any] = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
-    if not first:
+    first_starts: list[Any] = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
+    if not first_starts:
         return ()
-    began, ended = pc.min(spans["start_ns"]).as_py(), pc.max(spans["start_ns"]).as_py()
-    return tuple((at - began) / max(1, ended - began) for at in first)
+    begin_ns, end_ns = pc.min(spans["start_ns"]).as_py(), pc.max(spans["start_ns"]).as_py()
+    return tuple((start_ns - begin_ns) / max(1, end_ns - begin_ns) for start_ns in first_starts)
 
 
-def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:
-    """Return the latest traced steps with their executions; fewer steps if they have many."""
-    numbers = [trace for step in sorted(steps)[-SAMPLE:] for trace in steps[step]]
+def _latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[StepTrace, ...]:
+    """Return the latest traced steps with at most _EXECUTIONS_MAX executions, at least one step."""
+    numbers = [trace for step in sorted(steps)[-SAMPLED_STEPS:] for trace in steps[step]]
     if not numbers:
         return ()
-    table = job.table("traces", _TRACED)
-    sampled = table.filter(pc.is_in(table["trace"], value_set=pa.array(numbers, pa.uint32()))).select(_TRACED)
-    room = _ROWS
-    taken: dict[int, tuple[int, int]] = {}
+    table = job.table("traces", _TRACE_COLUMNS)
+    sampled = table.filter(pc.is_in(table["trace"], value_set=pa.array(numbers, pa.uint32()))).select(_TRACE_COLUMNS)
+    rows_left = _EXECUTIONS_MAX
+    selected: dict[int, tuple[int, int]] = {}
     for trace, step, duration_ns, rows in sorted(row_tuples(sampled), reverse=True):
-        room -= rows
-        if room < 0 and taken:
+        rows_left -= rows
+        if rows_left < 0 and selected:
             break
-        taken[trace] = (step, duration_ns)
-    executions = _executions(job, nodes, taken)
-    return tuple(StepTrace(*taken[trace], tuple(executions[trace])) for trace in reversed(taken))
+        selected[trace] = (step, duration_ns)
+    executions = _executions(job, nodes, selected)
+    return tuple(StepTrace(*selected[trace], tuple(executions[trace])) for trace in reversed(selected))
 
 
 def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:
     names = job.table("names")
-    known, devices, labels = interned_texts(names, NODE), interned_texts(names, DEVICE), interned_texts(names, LABEL)
+    node_names, devices, labels = interned_texts(names, NODE), interned_texts(names, DEVICE), interned_texts(names, LABEL)
     ops = {node.name: node.op for node in nodes}
-    found: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
+    executions: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
     for trace, number, device, label, thread, start_ns, end_ns in job.timeline(traces):
-        name = known[number]
+        name = node_names[number]
         op = ops.get(name) or labels.get(label, "")
-        found[trace].append(OpExecution(name, op, devices[device].lower(), thread, start_ns, end_ns))
-    return found
+        executions[trace].append(OpExecution(name, op, devices[device].lower(), thread, start_ns, end_ns))
+    return executions
 
 
-def _kept(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
-    """Return the memory after each traced step, sorted by number of the step."""
+def _memory_after_steps(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
+    """Return the memory after each traced step, sorted by step number."""
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
-    found = (
+    memory = (
         StepMemory(step_of[trace], residual, in_use)
         for trace, residual, in_use in job.memory_left()
         if trace in step_of
     )
-    return tuple(sorted(found))
+    return tuple(sorted(memory))
 
 
-def _new(job: JobReader) -> tuple[NewNodes, ...]:
-    first = job.new_nodes()
+def _new_nodes(job: JobReader) -> tuple[NewNodes, ...]:
+    node_counts = job.new_nodes()
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
-    return tuple(NewNodes((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(row_tuples(traces)))
+    return tuple(NewNodes((kind, key), node_counts.get(trace, 0)) for trace, kind, key in sorted(row_tuples(traces)))
 
 
-def _graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
+def _identical_graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
     """Return the sets of identical graphs.
 
     Only the set with the most nodes per graph gets a line, since only that set is reported.
     """
     rows = job.identical_graphs()
     largest = max(rows, key=lambda row: row[1], default=None)
-    return tuple(IdenticalGraphs._make((*row[:3], _line(job, nodes, row[3]) if row is largest else "")) for row in rows)
+    return tuple(
+        IdenticalGraphs._make((*row[:3], _creating_line(job, nodes, row[3]) if row is largest else "")) for row in rows
+    )
 
 
-def _line(job: JobReader, nodes: Sequence[Node], graph: int) -> str:
-    """Return the user's line that created most nodes of a graph."""
+def _creating_line(job: JobReader, nodes: Sequence[Node], graph: int) -> str:
+    """Return the user's line that created most nodes of a graph, '' if unknown."""
     names = job.graph_names(graph)
     locations = Counter(
         location for node in nodes if node.name in names and (location := own_location(node.facts.stack))

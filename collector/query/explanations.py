@@ -20,25 +20,25 @@ from .engine import Answer
 from .profile import Profile
 
 #: Names of the kinds of spans that are steps.
-STEPS: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
+STEP_KIND_NAMES: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
 #: Maximum number of a user's files that are named.
-_OWN_FILES: Final = 4
+_OWN_FILES_MAX: Final = 4
 #: The first number that cannot be an errno.
 _ERRNO_END: Final = 4096
 
 
 def untraced(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
-    values = channel_words(job.info)
-    steps, running = values.get("traced") or 0, job.info.state == RUNNING
+    words = channel_words(job.info)
+    steps, running = words.get("traced") or 0, job.info.state == RUNNING
     warning = first_warning(job)
-    ring_error = values.get("ring_error") or 0
+    ring_error = words.get("ring_error") or 0
     reasons = (
-        (ring_error, f": {_no_ring(ring_error)}"),
-        (steps and warning and values.get("dropped_traces") == steps, f": {_every(steps)} lost: {warning}"),
+        (ring_error, f": {_ring_error(ring_error)}"),
+        (steps and warning and words.get("dropped_traces") == steps, f": {_all_traced_steps(steps)} lost: {warning}"),
         (
-            steps and values.get("dropped_traces") == steps,
-            f": {_every(steps)} dropped, because the collector did not keep up",
+            steps and words.get("dropped_traces") == steps,
+            f": {_all_traced_steps(steps)} dropped, because the collector did not keep up",
         ),
         (steps and running, f" stored yet: {steps} are on their way"),
         (warning, f"{' yet' if running else ''}: {warning}"),
@@ -49,56 +49,56 @@ def untraced(job: JobReader) -> str:
         (steps, f": {steps} were traced, but their records did not reach the store, or held no ops"),
         (running, " yet: no selected step has run, or tracing is off"),
         (job.info.state == IMPORTED, ": the job was imported without any"),
-        (True, _never(job)),
+        (True, _never_traced(job)),
     )
     return "no traced steps" + next(text for applies, text in reasons if applies)
 
 
-def _every(steps: int) -> str:
-    """Return the subject of a sentence about all traced steps."""
+def _all_traced_steps(steps: int) -> str:
+    """Return the subject and verb of a sentence about all traced steps."""
     return "the one traced step was" if steps == 1 else f"all {steps} traced steps were"
 
 
-def _no_ring(code: int) -> str:
+def _ring_error(code: int) -> str:
     """Return why the record ring of a job could not be created."""
     if code == errno.EBADF:
         return "the program closed the channel's descriptor before the first trace [channel-closed]"
-    reason = os.strerror(code) if code < _ERRNO_END else f"error {code}"  # any number: the job wrote it
+    reason = os.strerror(code) if code < _ERRNO_END else f"error {code}"  # the job wrote the code: it may be any number
     return f"no memory for the record ring: {reason} [channel-memory]"
 
 
 _STEP_MISSED: Final = "step-missed"
-_UNSEEN: Final = (
+_NO_STEP: Final = (
     ": TensorFlow ran no step: no session, no batch of Keras, no call of a function or a model;"
     " single eager ops are not steps"
 )
 
 
-def _never(job: JobReader) -> str:
+def _never_traced(job: JobReader) -> str:
     """Explain why no step of an ended job was traced.
 
     Either none ran, or none was selected, or none could be recorded.
     """
-    counts, values = counts_of(job.info), channel_words(job.info)
-    number = sum(counts.get(name, 0) for name in STEPS)
+    counts, words = counts_of(job.info), channel_words(job.info)
+    number = sum(counts.get(name, 0) for name in STEP_KIND_NAMES)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
     steps = f"its {number:,} steps" if number > 1 else "its only step"
-    missed = values.get("missed") or 0
+    missed = words.get("missed") or 0
     if not number:
         runs = counts.get(layout.SPAN_NAMES[layout.PARTIAL_RUN], 0)
-        return f": TensorFlow has no way to trace its {runs:,} partial runs" if runs else _UNSEEN
+        return f": TensorFlow cannot trace the job's {runs:,} partial runs" if runs else _NO_STEP
     if missed:
-        return f": {_missed(missed)}"
-    if values.get("policy_seen"):
-        return f": {steps} ran before the first one that an order selected, or while tracing was off"
+        return f": {_missed_text(missed)}"
+    if words.get("policy_seen"):
+        return f": {steps} ran before the first step that an order selected, or while tracing was off"
     if policy == "off":
         return f": {steps} were only timed, as requested (--trace off)"
     if policy.startswith("budget"):
-        return f": {steps} ran before the first one that is traced under a budget (--trace all traces every one)"
+        return f": {steps} ran before the first step that is traced under a budget (--trace all traces every step)"
     return f": none of {steps} was selected (--trace {policy})"
 
 
-def _missed(number: int) -> str:
+def _missed_text(number: int) -> str:
     return (
         f"{number:,} selected steps were not traced: TensorFlow has one profiler session at a time, and another"
         f" thread's step or the job itself was using it [{_STEP_MISSED}]"
@@ -111,16 +111,16 @@ def missed(job: JobReader) -> str | None:
     A step that needs TensorFlow's profiler session cannot be traced while the session is in use.
     """
     number = channel_words(job.info).get("missed")
-    return _missed(number) if number else None
+    return _missed_text(number) if number else None
 
 
 def cost_note(job: JobReader, row: JobRow) -> str | None:
     """Return a note with the reason if the cost of profiling is above the budget, else None."""
-    values = channel_words(job.info)
-    if not exceeds_budget(row, values):
+    words = channel_words(job.info)
+    if not exceeds_budget(row, words):
         return None
-    why = over_budget(row, values, job.table("traces", ("kind", "key", "step")))
-    return f"the cost is above the budget: {why}"
+    reason = over_budget(row, words, job.table("traces", ("kind", "key", "step")))
+    return f"the cost is above the budget: {reason}"
 
 
 def first_warning(job: JobReader) -> str | None:
@@ -142,20 +142,20 @@ def _untraced(jobs: Sequence[JobReader]) -> str:
 
 
 def _counts_text(pairs: Sequence[tuple[int, str]]) -> str:
-    return ", ".join(f"{number} {where}" for number, where in pairs if number)
+    return ", ".join(f"{number} {reason}" for number, reason in pairs if number)
 
 
-def _of_op_types(view: OpView) -> str | None:
+def _op_view_text(view: OpView) -> str | None:
     if not view.accounted:
         return f"none of {view.op_types} op types has a node that -account_type_regexes matches"
     if len(view.entries) == view.accounted:
         return None
-    why = (
+    counts = (
         (view.before_start, "before -start_name_regexes"),
         (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
         (view.after_end, "beyond -max_depth or -trim_name_regexes"),
     )
-    return f"{len(view.entries)} of {view.accounted} op types shown: {_counts_text(why)}"
+    return f"{len(view.entries)} of {view.accounted} op types shown: {_counts_text(counts)}"
 
 
 _UNREACHED: Final = (
@@ -164,7 +164,7 @@ _UNREACHED: Final = (
 )
 
 
-def _of_tree(view: TreeView, name: str) -> str | None:
+def _tree_view_text(view: TreeView, name: str) -> str | None:
     if not view.nodes:
         return "No code trace information" if name == "code" else "the graph has no nodes"
     if not view.accounted_entries:
@@ -172,13 +172,13 @@ def _of_tree(view: TreeView, name: str) -> str | None:
     unreached = f"{view.unreached} {_UNREACHED[name == 'code']}" if view.unreached else ""
     if view.shown == view.accounted_entries:
         return unreached or None
-    why = (
+    counts = (
         (view.outside_start, "outside -start_name_regexes"),
         (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
         (view.cut_off, "beyond -max_depth or -trim_name_regexes"),
     )
-    what = "lines of code" if name == "code" else "scopes and nodes" if name == "scope" else "nodes"
-    return f"{view.shown} of {view.accounted_entries} {what} shown: {_counts_text(why)}" + (
+    row_name = "lines of code" if name == "code" else "scopes and nodes" if name == "scope" else "nodes"
+    return f"{view.shown} of {view.accounted_entries} {row_name} shown: {_counts_text(counts)}" + (
         f"; {unreached}" if unreached else ""
     )
 
@@ -187,10 +187,12 @@ def why(answer: Answer) -> str | None:
     """Explain why ``answer`` shows nothing or leaves something out, None if it is complete."""
     if answer.profile is None:
         return _untraced(answer.selection.jobs)
-    shown = (
-        _of_op_types(answer.folded) if isinstance(answer.folded, OpView) else _of_tree(answer.folded, answer.view.name)
+    shown_text = (
+        _op_view_text(answer.folded)
+        if isinstance(answer.folded, OpView)
+        else _tree_view_text(answer.folded, answer.view.name)
     )
-    parts = (shown, _uncounted(answer.profile, answer.options))
+    parts = (shown_text, _uncounted(answer.profile, answer.options))
     return "; ".join(text for text in parts if text) or None
 
 
@@ -208,7 +210,7 @@ def kinds_of(answer: Answer) -> list[tuple[str, int]]:
 def left_out(answer: Answer) -> str | None:
     """Return the kinds of steps that an answer covers, and those that it leaves out, as text.
 
-    None if it leaves out none, and in the layout of the TF profiler.
+    None if it leaves out none, or if the layout is the TF profiler's.
     """
     return left_out_kinds_text(answer.profile) if answer.profile and answer.selection.parity.has_own_layout else None
 
@@ -218,16 +220,17 @@ def left_out_kinds_text(profile: Profile) -> str | None:
 
     None if it leaves out none.
     """
-    mine, others = (
-        ", ".join(f"{number} {kind}" for kind, number in kinds.items()) for kinds in (profile.kinds, profile.others)
+    shown, others = (
+        ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        for kinds in (profile.kinds, profile.other_kinds)
     )
-    return f"shown: {mine} steps; also traced, and left out: {others} (--kind)" if others else None
+    return f"shown: {shown} steps; also traced, and left out: {others} (--kind)" if others else None
 
 
 def hint(answer: Answer) -> str | None:
     """Return a hint at the options that show the user's own lines only.
 
-    None if the view is not the code view, if lines are selected, or if none is the user's.
+    None if the view is not the code view, if the options select lines, or if no line is the user's.
     """
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
@@ -236,6 +239,6 @@ def hint(answer: Answer) -> str | None:
     files: list[str] = [name for name in own_files(answer.profile.nodes) if "," not in name]
     if not files:
         return None
-    some = ",".join(f"{re.escape(name)}:.*" for name in files[:_OWN_FILES])
-    more = f", and so on for {len(files) - _OWN_FILES} more files" if len(files) > _OWN_FILES else ""
-    return f"your own lines alone: -max_depth 1000 -show_name_regexes '{some}'{more}"
+    regexes = ",".join(f"{re.escape(name)}:.*" for name in files[:_OWN_FILES_MAX])
+    more = f", and so on for {len(files) - _OWN_FILES_MAX} more files" if len(files) > _OWN_FILES_MAX else ""
+    return f"your own lines alone: -max_depth 1000 -show_name_regexes '{regexes}'{more}"

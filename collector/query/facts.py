@@ -40,8 +40,8 @@ _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 class JobFacts:
     """Facts about a job's nodes, by name.
 
-    ``counts``: operations of nodes that were counted step by step; ``uncounted``: number of nodes
-    whose operations could not be counted.
+    ``counts``: operations by node, empty unless they are counted step by step; ``uncounted``:
+    number of nodes whose operations could not be counted.
     """
 
     facts: Mapping[str, NodeFacts]
@@ -55,12 +55,12 @@ NO_JOB_FACTS: Final = JobFacts({}, {})
 class SelectedTraces(NamedTuple):
     """The traces of a job, and which of them are selected.
 
-    ``traces`` has all traces. ``chosen`` are the selected numbers, None for all. ``rollup`` is the
-    ROLLUP of the selected traces.
+    ``traces`` has all traces. ``numbers`` are the numbers of the selected traces, None for all.
+    ``rollup`` is the ROLLUP of the selected traces.
     """
 
     traces: pa.Table
-    chosen: Sequence[int] | None
+    numbers: Sequence[int] | None
     rollup: pa.Table
 
 
@@ -86,15 +86,21 @@ class _OpLog:
             if shape:
                 self.shapes[name] = tuple(shape)
         for name in untrained & set(self.types) if parity.knows_parameters else ():
-            self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
+            self.types[name] = [label for label in self.types[name] if label != TRAINABLE]
 
 
 def job_facts(
-    job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity
+    job: JobReader, names: pa.Table, selected: SelectedTraces, needs: Collection[str], parity: Parity
 ) -> JobFacts:
-    """Read the facts ``needs`` about a job's nodes; ``names``: its NAMES."""
-    found = _job_facts(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NO_JOB_FACTS
-    return replace(found, facts=_with_stacks(found.facts, job, names, parity)) if STACKS in needs else found
+    """Read the facts ``needs`` about a job's nodes; ``names``: the job's NAMES."""
+    graph_facts = (
+        _job_facts(job, names, selected, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NO_JOB_FACTS
+    )
+    return (
+        replace(graph_facts, facts=_with_stacks(graph_facts.facts, job, names, parity))
+        if STACKS in needs
+        else graph_facts
+    )
 
 
 def _with_stacks(
@@ -103,63 +109,69 @@ def _with_stacks(
     """Return ``facts`` with Python stacks.
 
     A node that TensorFlow inlined from the body of a function gets the stack of the node in the
-    body, if parity follows the inlining.
+    body, if ``parity`` follows the inlining.
     """
-    made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
+    stack_by_name = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
     if parity.follows_inlining:
-        bodies = {name: original_name(name) for name in interned_texts(names, NODE).values() if name not in made_in}
-        made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
+        body_nodes = {name: original_name(name) for name in interned_texts(names, NODE).values() if name not in stack_by_name}
+        stack_by_name |= {name: stack_by_name[body] for name, body in body_nodes.items() if body in stack_by_name}
     with_stacks = {
         name: replace(facts[name], stack=stack) if name in facts else NodeFacts(stack=stack)
-        for name, stack in made_in.items()
+        for name, stack in stack_by_name.items()
     }
     return {**facts, **with_stacks}
 
 
 def _job_facts(
-    job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity
+    job: JobReader, names: pa.Table, selected: SelectedTraces, needs: Collection[str], parity: Parity
 ) -> JobFacts:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
-    log = _OpLog(job.table("op_log"), parity)
+    op_log = _OpLog(job.table("op_log"), parity)
     rows = list(row_tuples(graph, "graph", "name", "op", "node_def"))
     by_slot = parity.reads_slots or job.info.has_input_slots
-    of_graph = attributes.facts(((name, node_def) for _, name, _, node_def in rows), by_slot=by_slot)
-    facts = {name: _logged(name, fact, log, parity) for name, fact in of_graph.items()}
+    graph_facts = attributes.facts(((name, node_def) for _, name, _, node_def in rows), by_slot=by_slot)
+    facts = {name: _with_op_log(name, fact, op_log, parity) for name, fact in graph_facts.items()}
     if parity.knows_parameters:
-        facts |= _without_parameters(rows, facts, log)
+        facts |= _without_parameters(rows, facts, op_log)
     if FLOAT_OPS not in needs and (not parity.counts_by_step or SHAPES not in needs):
         return JobFacts(facts, {})
     only_logged = not parity.counts_by_step and bool(job.info.identity.get("op_log"))
     if only_logged:
-        return JobFacts(_with_counts(facts, _of_log(log.float_ops, facts)), {})
-    found = definitions(rows)
+        return JobFacts(_with_counts(facts, _op_log_counts(op_log.float_ops, facts)), {})
+    node_definitions = definitions(rows)
 
-    def recorded(reader: ShapeReader) -> JobFacts:
+    def facts_from_shapes(reader: ShapeReader) -> JobFacts:
         if parity.counts_by_step:
-            return _counted(found, facts, log, reader, steps, needs, parity)
-        return JobFacts(_with_counts(facts, _registered(found, reader, parity) | _of_log(log.float_ops, facts)), {})
+            return _with_recorded_facts(node_definitions, facts, op_log, reader, selected, needs, parity)
+        return JobFacts(
+            _with_counts(
+                facts, _registry_counts(node_definitions, reader, parity) | _op_log_counts(op_log.float_ops, facts)
+            ),
+            {},
+        )
 
-    return read_shapes(job, names, steps.traces, steps.chosen, recorded)
+    return read_shapes(job, names, selected.traces, selected.numbers, facts_from_shapes)
 
 
-def _logged(name: str, fact: NodeFacts, log: _OpLog, parity: Parity) -> NodeFacts:
-    types, shape = log.types.get(name), log.shapes.get(name) if parity.knows_parameters else None
+def _with_op_log(name: str, node_facts: NodeFacts, op_log: _OpLog, parity: Parity) -> NodeFacts:
+    types, shape = op_log.types.get(name), op_log.shapes.get(name) if parity.knows_parameters else None
     if types is None and shape is None:
-        return fact
-    return replace(fact, types=tuple(dict.fromkeys(types or ())), parameter_shape=shape or fact.parameter_shape)
+        return node_facts
+    return replace(
+        node_facts, types=tuple(dict.fromkeys(types or ())), parameter_shape=shape or node_facts.parameter_shape
+    )
 
 
 def _without_parameters(
-    rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, NodeFacts], log: _OpLog
+    rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, NodeFacts], op_log: _OpLog
 ) -> dict[str, NodeFacts]:
-    """Return the facts of nodes that have no parameters, without their parameter shapes.
+    """Remove the parameter shapes of nodes without parameters; return the changed facts.
 
-    These are the variables of optimizers and metrics, and all ops that are not variables. Nodes
-    without a parameter shape are left out.
+    These nodes are the variables of optimizers and metrics, and all ops that are not variables.
     """
-    variables = {name for _, name, op, _ in rows if op in _VARIABLES} | log.shapes.keys()
-    none = (facts.keys() - variables) | (facts.keys() & log.state)
-    return {name: replace(facts[name], parameter_shape=()) for name in none if facts[name].parameter_shape}
+    variables = {name for _, name, op, _ in rows if op in _VARIABLES} | op_log.shapes.keys()
+    without = (facts.keys() - variables) | (facts.keys() & op_log.state)
+    return {name: replace(facts[name], parameter_shape=()) for name in without if facts[name].parameter_shape}
 
 
 def _with_counts(facts: Mapping[str, NodeFacts], counts: Mapping[str, Count]) -> dict[str, NodeFacts]:
@@ -170,64 +182,64 @@ def _with_counts(facts: Mapping[str, NodeFacts], counts: Mapping[str, Count]) ->
     }
 
 
-def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, NodeFacts]) -> dict[str, Count]:
+def _op_log_counts(float_ops: Mapping[str, int], facts: Mapping[str, NodeFacts]) -> dict[str, Count]:
     return {name: Count(number) for name, number in float_ops.items() if name in facts}
 
 
-def _registered(found: Iterable[Definition], reader: ShapeReader, parity: Parity) -> dict[str, Count]:
+def _registry_counts(node_definitions: Iterable[Definition], reader: ShapeReader, parity: Parity) -> dict[str, Count]:
     """Return the operations of one execution of each node that TensorFlow's registry can count.
 
     Shapes that the graph leaves open are read from the first traces, and those missing there from
     all traces.
     """
-    nodes = Nodes(found)
-    first = {name: each[0] for name, each in nodes.by_name.items()}
-    outputs = {name: node.outputs for name, node in first.items()}
+    nodes = Nodes(node_definitions)
+    first_nodes = {name: same_name[0] for name, same_name in nodes.by_name.items()}
+    outputs = {name: node.outputs for name, node in first_nodes.items()}
     for early in (True, False):
-        left = {name: node for name, node in first.items() if not all(map(is_fully_known, outputs[name]))}
-        outputs |= with_recorded_shapes(left, reader.first(left, early=early))
+        incomplete = {name: node for name, node in first_nodes.items() if not all(map(is_fully_known, outputs[name]))}
+        outputs |= with_recorded_shapes(incomplete, reader.first_signatures(incomplete, early=early))
     return registry_counts(nodes, outputs, parity)
 
 
-def _counted(
-    found: list[Definition],
+def _with_recorded_facts(
+    node_definitions: list[Definition],
     facts: dict[str, NodeFacts],
-    log: _OpLog,
+    op_log: _OpLog,
     reader: ShapeReader,
-    steps: SelectedTraces,
+    selected: SelectedTraces,
     needs: Collection[str],
     parity: Parity,
 ) -> JobFacts:
-    """Return the facts with what the selected traces recorded.
+    """Return ``facts`` with the facts that the selected traces recorded.
 
     As ``needs`` requires, these are the operations, counted step by step, and the input shapes that
     the graph leaves open. If the job has no traces, the operations are counted from the graph.
     """
-    nodes = Nodes(found)
-    if not steps.traces.num_rows:
-        outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
-        static = registry_counts(nodes, outputs, parity) | _of_log(log.float_ops, facts)
-        return JobFacts(_with_counts(facts, static), static)
-    names = reader.executed_names(steps.rollup)
-    varying = open_nodes(nodes, names, parity)
+    nodes = Nodes(node_definitions)
+    if not selected.traces.num_rows:
+        outputs = {name: same_name[0].outputs for name, same_name in nodes.by_name.items()}
+        graph_counts = registry_counts(nodes, outputs, parity) | _op_log_counts(op_log.float_ops, facts)
+        return JobFacts(_with_counts(facts, graph_counts), graph_counts)
+    names = reader.executed_names(selected.rollup)
+    open_names = open_nodes(nodes, names, parity)
     executed = ExecutedNodes(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
-    counting = OperationCounter(executed, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
+    counting = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in needs else None
     common_shapes = CommonShapes(nodes) if SHAPES in needs else None
-    for equivalent in reader.equivalent_steps(varying, batch_nodes(nodes, varying)):
-        shapes = StepShapes(nodes, equivalent.rows, equivalent.orders)
+    for equivalent_steps in reader.equivalent_steps(open_names, batch_nodes(nodes, open_names)):
+        shapes = StepShapes(nodes, equivalent_steps.rows, equivalent_steps.orders)
         if common_shapes is not None:
             common_shapes.add(shapes)
         if counting is not None:
-            counting.add(equivalent, shapes)
+            counting.add(equivalent_steps, shapes)
     if common_shapes is not None:
-        facts = _with_inputs(nodes, facts, common_shapes.outputs())
+        facts = _with_input_shapes(nodes, facts, common_shapes.outputs())
     if counting is None:
         return JobFacts(facts, {})
-    counts, unknown = counting.count()
-    return JobFacts(_with_counts(facts, counts), counts, unknown)
+    counts, uncounted = counting.count()
+    return JobFacts(_with_counts(facts, counts), counts, uncounted)
 
 
-def _with_inputs(
+def _with_input_shapes(
     nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[InputSource, Dims]
 ) -> dict[str, NodeFacts]:
     """Return ``facts`` with input shapes, each from the output slot that the input uses.

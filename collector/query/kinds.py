@@ -18,21 +18,21 @@ from ..tfviews.nodes import interned_texts
 
 #: Columns of TRACES that this module reads.
 COLUMNS: Final = ("trace", "kind", "key", "duration_ns")
-_SPANS: Final = ("kind", "key", "count", "total_ns", "flags")
+_SPAN_COLUMNS: Final = ("kind", "key", "count", "total_ns", "flags")
 #: Matches the name of a node that computes a gradient.
 _GRADIENT: Final = re.compile(r"(?:^|/)gradient(?:s|_tape)(?:_\d+)?/")
 
 
 def traces_by_kind(traces: Iterable[pa.Table]) -> dict[int, int]:
     """Return the number of traces of each kind."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for table in traces:
-        for span, number in occurrences(table["kind"]):
+        for span, count in occurrences(table["kind"]):
             is_call = span == layout.FUNCTION
-            for key, times in occurrences(rows_of_kinds(table, (span,))["key"]) if is_call else [(0, number)]:
+            for key, calls in occurrences(rows_of_kinds(table, (span,))["key"]) if is_call else [(0, count)]:
                 kind = step_kind_of(span, key)
-                found[kind] = found.get(kind, 0) + times
-    return found
+                counts[kind] = counts.get(kind, 0) + calls
+    return counts
 
 
 def names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
@@ -48,35 +48,35 @@ def includes(kinds: Collection[int], kind: int) -> bool:
     return kind in kinds or span_kind(kind) in kinds
 
 
-def resolved(
-    jobs: Sequence[tuple[JobReader, pa.Table]], wanted: Sequence[int] | None, *, separate_functions: bool = True
+def resolve_kinds(
+    jobs: Sequence[tuple[JobReader, pa.Table]], requested: Sequence[int] | None, *, separate_functions: bool = True
 ) -> tuple[int, ...]:
-    """Return the kinds to select from the traces of jobs: ``wanted``, or else the main kind.
+    """Return the kinds to select from the traces of jobs: ``requested``, or else the main kind.
 
-    ``wanted`` None means the main kind of the jobs. ``separate_functions``: each function is a
+    ``requested`` None means the main kind of the jobs. ``separate_functions``: each function is a
     separate kind; otherwise all functions together are one. UsageError ``no-such-kind`` if there
-    are traces, but none of a kind in ``wanted``.
+    are traces, but none of a kind in ``requested``.
     """
-    there = traces_by_kind(table for _, table in jobs)
-    if wanted is not None:
-        if there and not any(includes(wanted, kind) for kind in there):
+    traced = traces_by_kind(table for _, table in jobs)
+    if requested is not None:
+        if traced and not any(includes(requested, kind) for kind in traced):
             names = names_of(job for job, _ in jobs)
-            known = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in there.items())
-            wanted_names = [
-                kind_name(kind, names) for kind in wanted if not function_key(kind) or function_key(kind) in names
+            known = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in traced.items())
+            requested_names = [
+                kind_name(kind, names) for kind in requested if not function_key(kind) or function_key(kind) in names
             ]
             kinds = (
-                f"the kind {' or '.join(wanted_names)}"
-                if len(wanted_names) == len(wanted)
+                f"the kind {' or '.join(requested_names)}"
+                if len(requested_names) == len(requested)
                 else "a function of that name"
             )
             raise UsageError(f"no step of {kinds} was traced; there are {known}", slug="no-such-kind")
-        return tuple(wanted)
-    main = main_kind_of(dict.fromkeys(map(span_kind, there)), _times(jobs))
-    mine = [kind for kind in there if span_kind(kind) == main]
-    if separate_functions and function_key(max(mine, default=0)):
-        return (mine[0] if len(mine) == 1 else _main_function(jobs, mine),)
-    return tuple(there) if main is None else (main,)
+        return tuple(requested)
+    main_kind = main_kind_of(dict.fromkeys(map(span_kind, traced)), _times(jobs))
+    main_kinds = [kind for kind in traced if span_kind(kind) == main_kind]
+    if separate_functions and function_key(max(main_kinds, default=0)):
+        return (main_kinds[0] if len(main_kinds) == 1 else _main_function(jobs, main_kinds),)
+    return tuple(traced) if main_kind is None else (main_kind,)
 
 
 def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
@@ -91,7 +91,7 @@ def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
 def _traced_times(table: pa.Table) -> dict[int, int]:
     """Return the time in traced steps of each span kind, ns.
 
-    For imported jobs, no other time is known.
+    Imported jobs have no other times.
     """
     return {
         kind: pc.sum(rows_of_kinds(table, (kind,))["duration_ns"]).as_py() for kind, _ in occurrences(table["kind"])
@@ -99,11 +99,11 @@ def _traced_times(table: pa.Table) -> dict[int, int]:
 
 
 def _main_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
-    """Return the function that took most time; functions that compute gradients go first."""
+    """Return the function that took the most time; functions that compute gradients go first."""
     times = dict.fromkeys(kinds, 0)
     training: set[int] = set()
     for job, table in jobs:
-        calls = rows_of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
+        calls = rows_of_kinds(job.table("spans", _SPAN_COLUMNS), (layout.FUNCTION,))
         rows: list[Any] = calls.group_by("key").aggregate([("total_ns", "sum")]).to_pylist()
         for row in rows:
             kind = step_kind_of(layout.FUNCTION, row["key"])
@@ -116,56 +116,56 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
     """Return whether a node that computes a gradient ran in the first of ``traces``."""
     if not traces.num_rows:
         return False
-    ran = set(column_list(job.rollup(column_list(traces, "trace")[:1]), "node"))
+    executed = set(column_list(job.rollup(column_list(traces, "trace")[:1]), "node"))
     names = interned_texts(job.table("names"), NODE)
-    return any(_GRADIENT.search(names.get(node, "")) for node in ran)
+    return any(_GRADIENT.search(names.get(node, "")) for node in executed)
 
 
 def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
     """Return the traces or spans of ``kinds``."""
-    whole = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
-    taken = [pc.is_in(rows["kind"], value_set=whole)]
+    span_kinds = pa.array([kind for kind in kinds if not function_key(kind)], pa.uint16())
+    conditions = [pc.is_in(rows["kind"], value_set=span_kinds)]
     keys = pa.array([function_key(kind) for kind in kinds if function_key(kind)], pa.uint32())
     if len(keys):
         is_call = pc.equal(rows["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
-        taken.append(pc.and_(is_call, pc.is_in(rows["key"], value_set=keys)))
-    return rows.filter(reduce(pc.or_, taken))
+        conditions.append(pc.and_(is_call, pc.is_in(rows["key"], value_set=keys)))
+    return rows.filter(reduce(pc.or_, conditions))
 
 
-def of_job(
-    job: JobReader, columns: Sequence[str], wanted: Sequence[int] | None = None, *, separate_functions: bool = True
+def traces_of_job(
+    job: JobReader, columns: Sequence[str], requested: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
-    """Return the selected traces of one job, and their kinds (`resolved`).
+    """Return the selected traces of one job, and their kinds (`resolve_kinds`).
 
     The table has at least ``columns``.
     """
     table = job.table("traces", tuple(dict.fromkeys((*columns, *COLUMNS))))
-    kinds = resolved([(job, table)], wanted, separate_functions=separate_functions)
+    kinds = resolve_kinds([(job, table)], requested, separate_functions=separate_functions)
     return rows_of_kinds(table, kinds), kinds
 
 
 def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
     """Return the number of steps of ``kinds`` that ran in ``jobs``, and whether it is an estimate.
 
-    It is an estimate if some calls of functions were counted without being timed.
+    The number is an estimate if some calls of functions were counted without being timed.
     """
-    number, estimated = 0, False
+    count, estimated = 0, False
     for job in jobs:
         counts = counts_of(job.info)
-        number += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
+        count += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
         functions = [kind for kind in kinds if function_key(kind) and layout.FUNCTION not in kinds]
         if functions:
-            calls = rows_of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
-            mine = rows_of_kinds(calls, functions)
-            if mine.num_rows == calls.num_rows:
-                number += counts.get(kind_name(layout.FUNCTION), 0)
+            calls = rows_of_kinds(job.table("spans", _SPAN_COLUMNS), (layout.FUNCTION,))
+            selected = rows_of_kinds(calls, functions)
+            if selected.num_rows == calls.num_rows:
+                count += counts.get(kind_name(layout.FUNCTION), 0)
                 continue
-            number += pc.sum(mine["count"]).as_py() or 0
+            count += pc.sum(selected["count"]).as_py() or 0
             sampled = pc.bit_wise_and(calls["flags"], pa.scalar(layout.FLAG_SAMPLED, pa.uint16()))
             estimated = estimated or bool(pc.any(pc.not_equal(sampled, pa.scalar(0, pa.uint16()))).as_py())
-    return number, estimated
+    return count, estimated
 
 
 def by_name(kinds: Mapping[int, int], names: Mapping[int, str]) -> dict[str, int]:
-    """Return ``kinds`` with names of kinds as keys."""
+    """Return ``kinds`` with the names of the kinds as keys."""
     return {kind_name(kind, names): number for kind, number in kinds.items()}

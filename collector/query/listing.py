@@ -53,7 +53,7 @@ ALL_JOBS: Final = JobFilter()
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedJob:
     """A listed job.
 
     ``traced`` is the number of its stored traced steps of the main kind. It is None if they cannot
@@ -67,17 +67,17 @@ class Listed:
     traced: int | None
 
 
-def listed(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> list[Listed]:
+def listed_jobs(store: StoreReader, now_ns: int, job_filter: JobFilter = ALL_JOBS) -> list[ListedJob]:
     """Return the jobs that ``job_filter`` selects, in the order in which they were opened."""
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], now_ns)
-    return list(_listed(jobs, rows, job_filter))
+    return list(_matching_jobs(jobs, rows, job_filter))
 
 
-def _listed(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter: JobFilter) -> Iterator[Listed]:
+def _matching_jobs(jobs: Sequence[JobReader], rows: Sequence[JobRow], job_filter: JobFilter) -> Iterator[ListedJob]:
     for job, row in zip(jobs, rows, strict=True):
         if job_filter.matches(row):
-            yield Listed(job, row, used(job), job.tags(), _traced_count(job, row.step_kind))
+            yield ListedJob(job, row, resource_use(job), job.tags(), _traced_count(job, row.step_kind))
 
 
 def _traced_count(job: JobReader, kind: str) -> int | None:
@@ -88,7 +88,7 @@ def _traced_count(job: JobReader, kind: str) -> int | None:
     return kinds.count(NUMBERS[kind]) if kind in NUMBERS else len(kinds)
 
 
-def used(job: JobReader) -> Usage:
+def resource_use(job: JobReader) -> Usage:
     """Return the resource use of a job's processes; UNKNOWN if the job is damaged or removed."""
     try:
         return usage(job.table("samples", ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")))

@@ -10,8 +10,8 @@ from ..store.protocols import JobReader, StoreReader
 from ..summaries.jobs import short_ids
 from ..summaries.kinds import main_kind_of
 from ..summaries.order_results import OrderOps, OrderTarget
-from .alive import may_run
-from .ranked import ranked
+from .liveness import may_run
+from .ranking import rank_ops
 from .selection import host_of
 
 
@@ -34,7 +34,7 @@ def jobs_for_order(
     if selectors and everything:
         raise UsageError("--all and a JOB exclude each other")
     jobs = store.jobs()
-    short = short_ids([job.info.hex for job in jobs])
+    ids = short_ids([job.info.hex for job in jobs])
     if selectors:
         targets = list({job.info.uid: job for job in map(store.job, selectors)}.values())
     else:
@@ -43,18 +43,18 @@ def jobs_for_order(
     targets = [job for job in targets if not pids or job.info.identity.get("pid") in pids]
     if not targets:
         raise NoSuchJobError("no such job is running: `tfprof jobs` lists all jobs")
-    return [OrderTarget(job.info, short.get(job.info.hex, job.info.hex), may_run(job.info)) for job in targets]
+    return [OrderTarget(job.info, ids.get(job.info.hex, job.info.hex), may_run(job.info)) for job in targets]
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
 
 
-def top_of(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
+def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
     """Return the ops of the steps that an order traced, of their main kind only.
 
-    The order traced the steps that began between the times of ``answer``. None if no
-    such step is stored.
+    The order traced the steps that began between the times of ``answer``. None if no such step is
+    stored.
     """
     rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
     rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]
@@ -66,5 +66,5 @@ def top_of(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
         return None
     steps = [row["step"] for row in rows if row["kind"] == kind]
     first, last = min(steps), max(steps)
-    ranking = ranked(job, (first, last), (kind,))
+    ranking = rank_ops(job, (first, last), (kind,))
     return None if ranking is None else OrderOps(kind, first, last, ranking.profile.traces, ranking.ops)

@@ -26,16 +26,16 @@ from .advising import advise
 from .alerts import stored_alerts
 from .engine import Selection
 from .explanations import cost_note, missed, untraced
-from .ranked import ranked
+from .ranking import rank_ops
 from .selection import ids_of
 from .surroundings import host_samples
 
 #: Maximum number of points in a curve over the whole job.
-CURVE: Final = 32
+CURVE_POINTS_MAX: Final = 32
 #: Maximum number of functions with separate step times.
-_FUNCTIONS: Final = 16
+_FUNCTIONS_MAX: Final = 16
 #: Slug of the checker that only repeats the table of ops.
-_REPEATED: Final = "expensive"
+_OPS_CHECKER: Final = "expensive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class StepTimes:
     """The timed steps of one kind: their number and spread, and a curve of their times.
 
     The spread covers the usual steps, which are neither traced nor setup steps. If there are none,
-    it covers traced and setup steps, and ``traced`` is true. Failed steps never count. ``curve``
-    has mean times over the whole job.
+    it covers the traced and setup steps, and ``traced`` tells whether any of them was traced.
+    Failed steps never count. ``curve`` has mean times over the whole job.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class TopOps(NamedTuple):
     why: str | None
 
 
-class Advised(NamedTuple):
+class AdviceItem(NamedTuple):
     """One piece of advice."""
 
     slug: str
@@ -94,26 +94,26 @@ class Overview:
     alerts: list[str]
     warnings: list[EventSummary]
     notes: list[str]
-    advice: list[Advised]
+    advice: list[AdviceItem]
 
 
-def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Overview:
-    """Return the summary of the job ``selector``, with advice if ``advised``.
+def overview(store: StoreReader, selector: str, *, with_advice: bool = True) -> Overview:
+    """Return the summary of the job that ``selector`` names, with advice if ``with_advice``.
 
     All parts are read from one snapshot of the job. NoSuchJobError unless one job matches.
     """
-    chosen = store.job(selector)
-    short = ids_of([chosen])[chosen.info.hex]
-    return chosen.on_one_snapshot(lambda job: _overview(job, short, advised))
+    job = store.job(selector)
+    short_id = ids_of([job])[job.info.hex]
+    return job.on_one_snapshot(lambda snapshot: _overview(snapshot, short_id, with_advice))
 
 
-def _overview(job: JobReader, short: str, advised: bool) -> Overview:
+def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
     now_ns = time.time_ns()
     spans = job.table("spans")
-    row = job_row(_up_to_date(job, spans), short, now_ns)
+    row = job_row(_current_info(job, spans), short_id, now_ns)
     samples = job.table("samples")
-    around = host_samples(job, samples)
-    cores = cpus(around)
+    host_rows = host_samples(job, samples)
+    cores = cpus(host_rows)
     tree = span_tree(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
     return Overview(
         job=job,
@@ -121,36 +121,36 @@ def _overview(job: JobReader, short: str, advised: bool) -> Overview:
         tags=job.tags(),
         stages=stages(row, tree, spans, now_ns),
         steps=step_times_of(row, spans, functions_of(job.info)),
-        ops=_ops(job),
+        ops=_top_ops(job),
         host=row.host,
         cpus=cores,
         samples=samples.num_rows,
         job_series=job_series(samples, cores),
-        host_series=host_series(around),
-        alerts=[f"{one.text} [{one.alert.slug}]" for one in stored_alerts(job)],
-        warnings=[one for one in events(job.table("events")) if not one.is_harmless],
+        host_series=host_series(host_rows),
+        alerts=[f"{alert.text} [{alert.alert.slug}]" for alert in stored_alerts(job)],
+        warnings=[event for event in events(job.table("events")) if not event.is_harmless],
         notes=[text for text in (missed(job), cost_note(job, row)) if text],
-        advice=_advice(job) if advised else [],
+        advice=_advice(job) if with_advice else [],
     )
 
 
-def _up_to_date(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
+def _current_info(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
     """Return the record of a job with counters that include its stored steps.
 
     The record of a running job is up to five seconds old.
     """
-    values = job.info.counters
+    counters = job.info.counters
     counts, times = (
-        {**found} if isinstance(found := values.get(name), Mapping) else {} for name in ("counts", "times")
+        {**stored} if isinstance(stored := counters.get(name), Mapping) else {} for name in ("counts", "times")
     )
-    last = pc.add(spans["ordinal"], pc.subtract(spans["count"], pa.scalar(1, pa.uint32())))
-    ran = pa.table({"kind": spans["kind"], "last": last, "time": spans["total_ns"]}).group_by("kind")
-    for one in ran.aggregate([("last", "max"), ("time", "sum")]).to_pylist():
-        kind = kind_name(one["kind"])
-        counts[kind] = max(integer_of(counts, kind), one["last_max"])
-        times[kind] = max(integer_of(times, kind), one["time_sum"])
-    traced = max(integer_of(values, "traced"), job.table("traces", ("trace",)).num_rows)
-    return replace(job.info, counters={**values, "counts": counts, "times": times, "traced": traced})
+    last_ordinals = pc.add(spans["ordinal"], pc.subtract(spans["count"], pa.scalar(1, pa.uint32())))
+    by_kind = pa.table({"kind": spans["kind"], "last": last_ordinals, "time": spans["total_ns"]}).group_by("kind")
+    for kind_row in by_kind.aggregate([("last", "max"), ("time", "sum")]).to_pylist():
+        kind = kind_name(kind_row["kind"])
+        counts[kind] = max(integer_of(counts, kind), kind_row["last_max"])
+        times[kind] = max(integer_of(times, kind), kind_row["time_sum"])
+    traced = max(integer_of(counters, "traced"), job.table("traces", ("trace",)).num_rows)
+    return replace(job.info, counters={**counters, "counts": counts, "times": times, "traced": traced})
 
 
 def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
@@ -158,17 +158,21 @@ def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) ->
 
     Each function is a separate kind; ``functions`` are their names by key.
     """
-    found = (
-        (kind, _of_kind(kind_name(kind, functions), part))
+    times_by_kind = (
+        (kind, _step_times(kind_name(kind, functions), kind_spans))
         for span in NUMBERS.values()
-        for kind, part in _kinds(span, spans_of_kinds(spans, (span,)))
+        for kind, kind_spans in _by_kind(span, spans_of_kinds(spans, (span,)))
     )
-    main = NUMBERS.get(row.step_kind)
-    timed = [(span_kind(kind) != main, -one.spread.total_ns, one) for kind, one in found if one is not None]
-    return [one for _, _, one in sorted(timed, key=lambda each: each[:2])]
+    main_kind = NUMBERS.get(row.step_kind)
+    timed = [
+        (span_kind(kind) != main_kind, -times.spread.total_ns, times)
+        for kind, times in times_by_kind
+        if times is not None
+    ]
+    return [times for _, _, times in sorted(timed, key=lambda entry: entry[:2])]
 
 
-def _kinds(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+def _by_kind(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     """Yield each kind of step in ``spans``, which are of one span kind, with its spans.
 
     Each function is a kind; only the functions with the most calls are yielded.
@@ -176,33 +180,33 @@ def _kinds(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     if span != layout.FUNCTION:
         yield span, spans
         return
-    for key, _ in sorted(occurrences(spans["key"]), key=lambda each: -each[1])[:_FUNCTIONS]:
+    for key, _ in sorted(occurrences(spans["key"]), key=lambda key_count: -key_count[1])[:_FUNCTIONS_MAX]:
         yield step_kind_of(span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
 
 
-def _of_kind(name: str, spans: pa.Table) -> StepTimes | None:
-    whole = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
-    usual = whole.filter(pc.invert(flagged(whole, UNUSUAL)))
-    times = spread(usual if usual.num_rows else whole)
+def _step_times(name: str, spans: pa.Table) -> StepTimes | None:
+    succeeded = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
+    usual = succeeded.filter(pc.invert(flagged(succeeded, UNUSUAL)))
+    times = spread(usual if usual.num_rows else succeeded)
     if times is None:
         return None
-    is_traced = not usual.num_rows and bool(pc.any(flagged(whole, layout.FLAG_TRACED)).as_py())
-    return StepTimes(name, int(pc.sum(whole["count"]).as_py()), times, is_traced, curve(spans, CURVE))
+    is_traced = not usual.num_rows and bool(pc.any(flagged(succeeded, layout.FLAG_TRACED)).as_py())
+    return StepTimes(name, int(pc.sum(succeeded["count"]).as_py()), times, is_traced, curve(spans, CURVE_POINTS_MAX))
 
 
-def _ops(job: JobReader) -> TopOps:
-    found = ranked(job)
-    if found is None:
+def _top_ops(job: JobReader) -> TopOps:
+    ranking = rank_ops(job)
+    if ranking is None:
         return TopOps(0, {}, [], untraced(job))
-    return TopOps(found.profile.traces, dict(found.profile.kinds), found.ops, None)
+    return TopOps(ranking.profile.traces, dict(ranking.profile.kinds), ranking.ops, None)
 
 
-def _advice(job: JobReader) -> list[Advised]:
-    names = [checker.name for checker in CHECKERS if checker.slug != _REPEATED]
-    found = advise(Selection((job,)), names)
+def _advice(job: JobReader) -> list[AdviceItem]:
+    names = [checker.name for checker in CHECKERS if checker.slug != _OPS_CHECKER]
+    advice = advise(Selection((job,)), names)
     return [
-        Advised(checker.slug, checker.title, report.text, report.line, report.todo)
-        for one in found
-        for checker, reports in one.advice
+        AdviceItem(checker.slug, checker.title, report.text, report.line, report.todo)
+        for job_advice in advice
+        for checker, reports in job_advice.advice
         for report in reports
     ]

@@ -18,44 +18,47 @@ from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, interned_bytes, interned_texts
 from ..tfviews.parity import Parity
 from .explanations import untraced
-from .kinds import resolved, rows_of_kinds
+from .kinds import resolve_kinds, rows_of_kinds
 from .profile import misses_streams, profile
 from .required_facts import EVERYTHING
 
 #: Approximate number of executions read at once; each takes half a kilobyte of memory.
 PART_ROWS: Final = 50_000
-_TRACES: Final = ("trace", "kind", "key", "step", "base_ns", "accelerator", "duration_ns")
+_TRACE_COLUMNS: Final = ("trace", "kind", "key", "step", "base_ns", "accelerator", "duration_ns")
 
-Steps = tuple[int, int]
+StepRange = tuple[int, int]
 
 
 def exact_nodes(
-    job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> list[Node]:
     """Return the nodes of ``job`` with the TF profiler's facts.
 
     StoreError ``no-data`` if nothing was traced.
     """
-    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True))
-    if found is None:
+    job_profile = profile(
+        job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True)
+    )
+    if job_profile is None:
         raise StoreError(untraced(job), slug="no-data")
-    return found.nodes
+    return job_profile.nodes
 
 
 def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
     """Return ``traces`` with unique step numbers.
 
-    Steps of the first of ``kinds`` keep theirs; those of each other kind follow after the last one.
+    Steps of the first of ``kinds`` keep their numbers. The numbers of each other kind follow after
+    the last number of the kind before.
     """
-    first = rows_of_kinds(traces, kinds[:1])
-    last = pc.max(first["step"]).as_py() if first.num_rows else 0
-    kinds = sorted(set(column_list(traces, "kind")) - set(column_list(first, "kind")))
-    parts = [first]
+    first_kind = rows_of_kinds(traces, kinds[:1])
+    last_step = pc.max(first_kind["step"]).as_py() if first_kind.num_rows else 0
+    kinds = sorted(set(column_list(traces, "kind")) - set(column_list(first_kind, "kind")))
+    parts = [first_kind]
     for kind in kinds:
-        other = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
-        moved = pc.add(other["step"], pa.scalar(last + 1, pa.uint64()))
-        parts.append(other.set_column(other.schema.get_field_index("step"), "step", moved))
-        last = pc.max(moved).as_py()
+        rows = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
+        new_steps = pc.add(rows["step"], pa.scalar(last_step + 1, pa.uint64()))
+        parts.append(rows.set_column(rows.schema.get_field_index("step"), "step", new_steps))
+        last_step = pc.max(new_steps).as_py()
     return pa.concat_tables(parts)
 
 
@@ -86,21 +89,21 @@ class RecordedJob:
 
     @classmethod
     def of(
-        cls, job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+        cls, job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
     ) -> "RecordedJob":
         """Read ``job``: its steps from ``steps[0]`` to ``steps[1]``, or all.
 
-        ``kinds``: kinds of steps; None: all, or with ``steps`` the main kind of the job. Steps of a
-        second kind are numbered after the last one of the first (``renumbered``). Raises UsageError
-        ``no-such-step``, ``no-such-kind``, StoreError ``no-data``.
+        ``kinds``: kinds of steps; None: all, or with ``steps`` the main kind of the job. Steps of
+        several kinds get unique numbers (``renumbered``). Raises UsageError ``no-such-step``,
+        ``no-such-kind``, StoreError ``no-data``.
         """
-        table = job.table("traces", _TRACES)
+        table = job.table("traces", _TRACE_COLUMNS)
         if kinds is not None or steps is not None:
-            table = rows_of_kinds(table, resolved([(job, table)], kinds, separate_functions=False))
+            table = rows_of_kinds(table, resolve_kinds([(job, table)], kinds, separate_functions=False))
         if steps is not None:
             first, last = steps
             table = table.filter(pc.and_(pc.greater_equal(table["step"], first), pc.less_equal(table["step"], last)))
-        traces = renumbered(table, resolved([(job, table)], None, separate_functions=False))
+        traces = renumbered(table, resolve_kinds([(job, table)], None, separate_functions=False))
         numbers = flat(traces["trace"])
         ops, allocations, outputs = (
             table.filter(pc.is_in(table["trace"], value_set=numbers))
@@ -132,24 +135,24 @@ class RecordedJob:
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
         """Yield the entries of the nodes in ``order``, several nodes at a time.
 
-        Nodes that did not run have none.
+        A node that did not run has no entries.
         """
-        part: list[str] = []
-        rows = 0
+        names: list[str] = []
+        executions = 0
         for name in order:
-            part.append(name)
-            rows += self.execution_counts.get(self.node_ids.get(name, -1), 0)
-            if rows >= PART_ROWS:
-                yield self._entries(part)
-                part, rows = [], 0
-        yield self._entries(part)
+            names.append(name)
+            executions += self.execution_counts.get(self.node_ids.get(name, -1), 0)
+            if executions >= PART_ROWS:
+                yield self._entries(names)
+                names, executions = [], 0
+        yield self._entries(names)
 
-    def _entries(self, part: Sequence[str]) -> dict[str, dict[int, Entry]]:
-        ids = pa.array([self.node_ids[name] for name in part if name in self.node_ids], pa.uint32())
+    def _entries(self, names: Sequence[str]) -> dict[str, dict[int, Entry]]:
+        ids = pa.array([self.node_ids[name] for name in names if name in self.node_ids], pa.uint32())
         tables = (self.ops, self.allocations, self.output_memory)
         ops, allocations, outputs = (table.filter(pc.is_in(table["node"], value_set=ids)) for table in tables)
-        found = entries(ops, self.traces, self.names, self.canonical, allocations, outputs)
-        return {name: found.get(name, {}) for name in part}
+        node_entries = entries(ops, self.traces, self.names, self.canonical, allocations, outputs)
+        return {name: node_entries.get(name, {}) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

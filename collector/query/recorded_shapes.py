@@ -1,4 +1,4 @@
-"""Reads the recorded outputs of nodes from a store; of equivalent steps only one is read."""
+"""Reads the recorded outputs of nodes from a store; reads only one of several equivalent steps."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from ..tfviews.nodes import interned_bytes, interned_texts
 
 T = TypeVar("T")
 #: Number of traces read at once, and of traces searched first for executions.
-_AT_ONCE: Final = 256
-_SAMPLED: Final = 64
+_BATCH_TRACES: Final = 256
+_FIRST_TRACES: Final = 64
 
 
 class ShapeReader:
@@ -25,25 +25,29 @@ class ShapeReader:
     def __init__(
         self,
         outputs: RecordedOutputs,
-        nodes: Mapping[int, str],
+        node_names: Mapping[int, str],
         names: pa.Table,
         traces: pa.Table,
-        chosen: Sequence[int] | None,
+        selected: Sequence[int] | None,
     ) -> None:
         """Create a reader of ``outputs``.
 
-        ``nodes``: the names of nodes by id; ``traces``: the job's TRACES; ``chosen``: the numbers
-        of the selected traces, None for all.
+        ``node_names``: the names of nodes by id; ``traces``: the job's TRACES; ``selected``: the
+        numbers of the selected traces, None for all.
         """
         self._outputs = outputs
         self._traces = traces
-        self._chosen = chosen
-        self._node_names = nodes
-        self._nodes = {name: number for number, name in nodes.items()}
+        self._selected = selected
+        self._node_names = node_names
+        self._node_ids = {name: number for number, name in node_names.items()}
         self._labels = interned_texts(names, LABEL)
         self._signatures = interned_bytes(names, OUTPUTS)
         devices = {number: is_canonical(text.lower()) for number, text in interned_bytes(names, DEVICE).items()}
-        self._devices = None if all(devices.values()) else [number for number, own in devices.items() if own]
+        self._devices = (
+            None
+            if all(devices.values())
+            else [number for number, can_be_canonical in devices.items() if can_be_canonical]
+        )
 
     def name(self, number: int) -> str:
         """Return the name of a node."""
@@ -51,130 +55,135 @@ class ShapeReader:
 
     def executed_names(self, rollup: pa.Table) -> list[str]:
         """Return the nodes that ran in the traces of ``rollup``."""
-        here = pc.and_(pc.not_equal(rollup["device"], NONE_ID), pc.greater(rollup["runs"], 0))
-        numbers: list[Any] = pc.unique(rollup.filter(here)["node"]).to_pylist()
+        is_executed = pc.and_(pc.not_equal(rollup["device"], NONE_ID), pc.greater(rollup["runs"], 0))
+        numbers: list[Any] = pc.unique(rollup.filter(is_executed)["node"]).to_pylist()
         return list(map(self.name, numbers))
 
     def equivalent_steps(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
         """Yield the sets of traces with equal outputs of the nodes ``varying``.
 
         In the traces of a set, these nodes ran equally often with the same outputs. For ``sized``
-        nodes, the bytes of the outputs must be equal, too. Yields nothing if no such node ran.
+        nodes, the bytes of the outputs are equal, too. Yields nothing if no ``varying`` node ran.
         """
-        which = self._which(varying)
-        if which is None:
+        executions = self._executions(varying)
+        if executions is None:
             return
-        with_size = self._among(sized) if sized else ()
-        kinds = self._outputs.trace_groups(which, with_size)
-        numbers = list(kinds)
-        for at in range(0, len(numbers), _AT_ONCE):
-            batch = numbers[at : at + _AT_ONCE]
-            rows = self._of_traces(batch, which, with_size)
-            orders = self._orders(rows, which)
+        sized_ids = self._ids(sized) if sized else ()
+        group_sizes = self._outputs.trace_groups(executions, sized_ids)
+        numbers = list(group_sizes)
+        for start in range(0, len(numbers), _BATCH_TRACES):
+            batch = numbers[start : start + _BATCH_TRACES]
+            rows = self._rows_of(batch, executions, sized_ids)
+            orders = self._orders(rows, executions)
             for number in batch:
-                yield EquivalentSteps(kinds[number], rows[number], orders.get(number, {}))
+                yield EquivalentSteps(group_sizes[number], rows[number], orders.get(number, {}))
 
     def _orders(
-        self, rows: Mapping[int, Sequence[ExecutionRow]], which: ExecutionFilter
+        self, rows: Mapping[int, Sequence[ExecutionRow]], executions: ExecutionFilter
     ) -> dict[int, dict[str, list[bytes]]]:
         """Return the output signatures of each node with several executions, by trace and name.
 
         The signatures of a node are in order of the start of its executions.
         """
-        several = {
-            trace: {name for name, count in Counter(row.node for row in found).items() if count > 1}
-            for trace, found in rows.items()
+        repeated = {
+            trace: {name for name, count in Counter(row.node for row in trace_rows).items() if count > 1}
+            for trace, trace_rows in rows.items()
         }
-        traces = [trace for trace, names in several.items() if names]
+        traces = [trace for trace, names in repeated.items() if names]
         if not traces:
             return {}
         orders: dict[int, dict[str, list[bytes]]] = {}
-        among = self._among(set().union(*several.values()))
-        for trace, node, outputs in self._outputs.outputs_in_order(traces, which, among):
+        node_ids = self._ids(set().union(*repeated.values()))
+        for trace, node, outputs in self._outputs.outputs_in_order(traces, executions, node_ids):
             name = self.name(node)
-            if name in several[trace]:
+            if name in repeated[trace]:
                 orders.setdefault(trace, {}).setdefault(name, []).append(self._signatures.get(outputs, b""))
         return orders
 
-    def _of_traces(
-        self, traces: Sequence[int], which: ExecutionFilter, sized: Collection[int] | None
+    def _rows_of(
+        self, traces: Sequence[int], executions: ExecutionFilter, sized_ids: Collection[int] | None
     ) -> Mapping[int, list[ExecutionRow]]:
         rows: dict[int, list[ExecutionRow]] = {trace: [] for trace in traces}
-        for trace, node, outputs, bytes_, runs in self._outputs.output_counts(traces, which, sized):
-            rows[trace].append(ExecutionRow(self.name(node), self._signatures.get(outputs, b""), bytes_, runs))
+        for trace, node, outputs, size, runs in self._outputs.output_counts(traces, executions, sized_ids):
+            rows[trace].append(ExecutionRow(self.name(node), self._signatures.get(outputs, b""), size, runs))
         return rows
 
-    def samples(self, ran: Iterable[str]) -> dict[str, Sample]:
-        """Return a sample execution of each node in ``ran``.
+    def samples(self, names: Iterable[str]) -> dict[str, Sample]:
+        """Return a sample execution of each node in ``names``.
 
-        If possible, it is from the first trace of a kind of step.
+        If possible, the execution is from the first trace of a kind of step.
         """
-        wanted, first = set(ran), self._first_traces()
-        found = self._samples(wanted, first) if first else {}
-        missing = wanted - found.keys()
-        return found | self._samples(missing, None) if missing else found
+        wanted_names, first_traces = set(names), self._first_traces()
+        samples = self._samples(wanted_names, first_traces) if first_traces else {}
+        missing_names = wanted_names - samples.keys()
+        return samples | self._samples(missing_names, None) if missing_names else samples
 
     def _first_traces(self) -> list[int]:
-        chosen = None if self._chosen is None else frozenset(self._chosen)
-        kinds: dict[Any, int] = {}
+        selected = None if self._selected is None else frozenset(self._selected)
+        trace_by_kind: dict[Any, int] = {}
         for trace, *kind in row_tuples(self._traces, "trace", "source", "kind", "key"):
-            if chosen is None or trace in chosen:
-                kinds.setdefault(tuple(kind), trace)
-        return list(kinds.values())[:_SAMPLED]
+            if selected is None or trace in selected:
+                trace_by_kind.setdefault(tuple(kind), trace)
+        return list(trace_by_kind.values())[:_FIRST_TRACES]
 
-    def _samples(self, wanted: Collection[str], traces: Collection[int] | None) -> dict[str, Sample]:
-        which = self._which(wanted)
-        if which is None:
+    def _samples(self, names: Collection[str], traces: Collection[int] | None) -> dict[str, Sample]:
+        executions = self._executions(names)
+        if executions is None:
             return {}
         return {
             self.name(node): Sample(self._labels.get(label, ""), self._signatures.get(outputs, b""))
-            for node, outputs, label in self._outputs.example_outputs(traces, which)
+            for node, outputs, label in self._outputs.example_outputs(traces, executions)
         }
 
-    def first(self, names: Collection[str], *, early: bool = False) -> Iterator[tuple[str, bytes]]:
-        """Yield (name, output signature) of each node, its signatures in order of first occurrence.
+    def first_signatures(self, names: Collection[str], *, early: bool = False) -> Iterator[tuple[str, bytes]]:
+        """Yield (name, output signature) for each output signature of the nodes.
 
-        A signature may be yielded twice. ``early``: read only the first traces.
+        The signatures of a node are in order of their first occurrence. A signature may be yielded
+        twice. ``early``: read only the first traces.
         """
-        if not any(name in self._nodes for name in names):
+        if not any(name in self._node_ids for name in names):
             return
         by_node: dict[int, list[tuple[int, int]]] = {}
-        found = self._outputs.first_seen(ExecutionFilter(self._among(names)), _SAMPLED if early else None)
-        for node, outputs, trace in found:
+        first_seen = self._outputs.first_seen(ExecutionFilter(self._ids(names)), _FIRST_TRACES if early else None)
+        for node, outputs, trace in first_seen:
             by_node.setdefault(node, []).append((trace, outputs))
-        for node, seen in by_node.items():
-            several = len(seen) > 1 and seen[0][0] == seen[1][0]
-            for outputs in dict.fromkeys(self._outputs.in_trace(node, seen[0][0])) if several else ():
+        for node, occurrences in by_node.items():
+            has_several = len(occurrences) > 1 and occurrences[0][0] == occurrences[1][0]
+            for outputs in dict.fromkeys(self._outputs.in_trace(node, occurrences[0][0])) if has_several else ():
                 yield self.name(node), self._signatures.get(outputs, b"")
-            for _, outputs in seen:
+            for _, outputs in occurrences:
                 yield self.name(node), self._signatures.get(outputs, b"")
 
-    def _which(self, names: Collection[str]) -> ExecutionFilter | None:
+    def _executions(self, names: Collection[str]) -> ExecutionFilter | None:
         """Return the executions of ``names`` on CPUs and GPUs in the selected traces.
 
         None if no name is known.
         """
-        if not any(name in self._nodes for name in names):
+        if not any(name in self._node_ids for name in names):
             return None
-        return ExecutionFilter(self._among(names), self._devices, self._chosen)
+        return ExecutionFilter(self._ids(names), self._devices, self._selected)
 
-    def _among(self, names: Collection[str]) -> set[int] | None:
+    def _ids(self, names: Collection[str]) -> set[int] | None:
         """Return the ids of the known nodes in ``names``; None if these are all nodes."""
-        numbers = {self._nodes[name] for name in names if name in self._nodes}
+        numbers = {self._node_ids[name] for name in names if name in self._node_ids}
         return None if len(numbers) == len(self._node_names) else numbers
 
 
 def read_shapes(
-    job: JobReader, names: pa.Table, traces: pa.Table, chosen: Sequence[int] | None, action: Callable[[ShapeReader], T]
+    job: JobReader,
+    names: pa.Table,
+    traces: pa.Table,
+    selected: Sequence[int] | None,
+    action: Callable[[ShapeReader], T],
 ) -> T:
     """Return the result of ``action`` on a reader of one snapshot of ``job``.
 
-    ``action`` may be called more than once. ``names``: the job's NAMES; ``traces`` and ``chosen``:
-    as for ShapeReader.
+    ``action`` may be called more than once. ``names``: the job's NAMES; ``traces`` and
+    ``selected``: as for ShapeReader.
     """
-    nodes = interned_texts(names, NODE)
+    node_names = interned_texts(names, NODE)
 
     def read(outputs: RecordedOutputs) -> T:
-        return action(ShapeReader(outputs, nodes, names, traces, chosen))
+        return action(ShapeReader(outputs, node_names, names, traces, selected))
 
-    return job.recorded_outputs(read, max(nodes, default=0))
+    return job.recorded_outputs(read, max(node_names, default=0))

@@ -8,41 +8,43 @@ from ..errors import StoreError
 from ..store import catalog
 from ..store.reader import LocalStore
 from ..store.retention import first_starts, remove, remove_hosts
-from .alive import may_run
-from .listing import JobFilter, Listed, listed
+from .listing import JobFilter, ListedJob, listed_jobs
+from .liveness import may_run
 
 
 class Removable(NamedTuple):
     """A job that has ended, and its size in bytes."""
 
-    listed: Listed
+    listed_job: ListedJob
     size: int
 
 
-def selected(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
+def selected_jobs(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
     """Return the jobs that ``selectors`` name.
 
-    StoreError ``job-running`` if one of them is running. NoSuchJobError unless each selector means
-    one job.
+    StoreError ``job-running`` if one of them is running. NoSuchJobError unless each selector
+    matches one job.
     """
     uids = {store.job(selector).info.uid for selector in selectors}
-    jobs = [entry for entry in listed(store, now_ns) if entry.job.info.uid in uids]
-    for entry in jobs:
-        _check(catalog.job_folder(store.path, entry.job.info.uid), store)
-    return [Removable(entry, _size(catalog.job_folder(store.path, entry.job.info.uid))) for entry in jobs]
+    jobs = [listed_job for listed_job in listed_jobs(store, now_ns) if listed_job.job.info.uid in uids]
+    for listed_job in jobs:
+        _check(catalog.job_folder(store.path, listed_job.job.info.uid), store)
+    return [
+        Removable(listed_job, _size(catalog.job_folder(store.path, listed_job.job.info.uid))) for listed_job in jobs
+    ]
 
 
-def ended(store: LocalStore, job_filter: JobFilter, before_ns: int, now_ns: int) -> list[Removable]:
+def ended_jobs(store: LocalStore, job_filter: JobFilter, before_ns: int, now_ns: int) -> list[Removable]:
     """Return the jobs that ``job_filter`` selects and that ended before ``before_ns`` (real time).
 
-    Jobs that may still run are left out. A job whose end is unknown has ended when its data was
-    last written.
+    Jobs that may still run are left out. A job whose end is unknown counts as ended at the last
+    change of its data.
     """
     jobs = []
-    for entry in listed(store, now_ns, job_filter):
-        folder = catalog.job_folder(store.path, entry.job.info.uid)
-        if not may_run(entry.job.info) and (entry.row.ended_ns or _written_ns(folder)) < before_ns:
-            jobs.append(Removable(entry, _size(folder)))
+    for listed_job in listed_jobs(store, now_ns, job_filter):
+        folder = catalog.job_folder(store.path, listed_job.job.info.uid)
+        if not may_run(listed_job.job.info) and (listed_job.row.ended_ns or _written_ns(folder)) < before_ns:
+            jobs.append(Removable(listed_job, _size(folder)))
     return jobs
 
 
@@ -51,12 +53,12 @@ def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
 
     The samples of hosts without a job are removed, too; a running collector does this itself.
     """
-    for one in jobs:
-        _check(catalog.job_folder(store.path, one.listed.job.info.uid), store)
-        remove(store.path, one.listed.job.info.uid)
-    needed = first_starts(store.path) if jobs else None
-    if needed is not None:
-        remove_hosts(store.path, needed)
+    for job in jobs:
+        _check(catalog.job_folder(store.path, job.listed_job.job.info.uid), store)
+        remove(store.path, job.listed_job.job.info.uid)
+    needed_starts = first_starts(store.path) if jobs else None
+    if needed_starts is not None:
+        remove_hosts(store.path, needed_starts)
 
 
 def _check(folder: Path, store: LocalStore) -> None:

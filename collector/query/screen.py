@@ -22,7 +22,7 @@ from .step_times import NodeTimes, step_times
 
 #: A depth greater than that of any tree or table.
 _UNLIMITED: Final = 1 << 62
-_NAMES: Final = frozenset({"start_name_regexes", "trim_name_regexes", "show_name_regexes", "hide_name_regexes"})
+_NAME_OPTIONS: Final = frozenset({"start_name_regexes", "trim_name_regexes", "show_name_regexes", "hide_name_regexes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,60 +39,64 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
 
     Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
     """
-    chosen, shown_options = VIEWS[view], _ordered(options)
-    wanted = needs(chosen, shown_options, whole=False) | (frozenset() if "select" in options.given else {STACKS})
-    profile = engine.profile(selection, shown_options.step, wanted, averaged=False)
+    view_type, shown_options = VIEWS[view], _with_layout_defaults(options)
+    facts = needs(view_type, shown_options, for_message=False) | (
+        frozenset() if "select" in options.explicit else {STACKS}
+    )
+    profile = engine.profile(selection, shown_options.step, facts, averaged=False)
     if profile is None:
-        folded = load(chosen.fold)([], shown_options, selection.parity)
-        return AnswerRows(Answer(selection, chosen, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
+        folded = load(view_type.fold)([], shown_options, selection.parity)
+        return AnswerRows(Answer(selection, view_type, shown_options, None, folded), VisibleRows((), NO_STATS), 0)
     nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
-    if not options.given & _NAMES:
+    if not options.explicit & _NAME_OPTIONS:
         nodes, names = group_added(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(chosen.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
-    answer = Answer(selection, chosen, shown_options, profile, folded)
+    folded = load(view_type.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
+    answer = Answer(selection, view_type, shown_options, profile, folded)
     return AnswerRows(answer, _rows(answer, nodes, times.nodes), times.steps)
 
 
-def _ordered(options: Options) -> Options:
+def _with_layout_defaults(options: Options) -> Options:
     """Return ``options`` with the defaults of tfprof's layout: largest first, unlimited depth."""
-    given = options.given
+    explicit = options.explicit
     return replace(
         options,
-        order_by=options.order_by if "order_by" in given else primary_counter(options),
-        max_depth=options.max_depth if "max_depth" in given else _UNLIMITED,
+        order_by=options.order_by if "order_by" in explicit else primary_counter(options),
+        max_depth=options.max_depth if "max_depth" in explicit else _UNLIMITED,
     )
 
 
 def _scaled(options: Options, view: str, steps: int) -> Options:
     """Return ``options`` with minima multiplied by ``steps``.
 
-    The numbers of a row are sums over these steps. Exceptions are parameters, and occurrences in
-    the op view, which do not grow with the steps.
+    The numbers of a row are sums over these steps. Parameters, and occurrences in the op view, do
+    not grow with the steps: their minima stay.
     """
-    of_nodes = {"min_params", *(("min_occurrence",) if view == "op" else ())}
-    minima = {name: getattr(options, name) for name in MINIMA if name not in of_nodes}
-    return replace(options, **{name: least * steps for name, least in minima.items()})
+    per_node = {"min_params", *(("min_occurrence",) if view == "op" else ())}
+    minima = {name: getattr(options, name) for name in MINIMA if name not in per_node}
+    return replace(options, **{name: minimum * steps for name, minimum in minima.items()})
 
 
 def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> VisibleRows:
     options, folded, line = answer.options, answer.folded, line_lookup(nodes)
     if isinstance(folded, OpView):
         return op_rows(folded, times, _limit(options, folded.total), line)
-    whole = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
-    limit = _limit(options, whole or folded.root.total)
-    own = answer.view.name == "code" and not options.given & _NAMES and any(map(has_own_line, nodes))
-    rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own), options.order_by, line)
-    return rows if whole is None else with_unattributed_row(rows, whole, limit)
+    total = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
+    limit = _limit(options, total or folded.root.total)
+    own_lines_only = (
+        answer.view.name == "code" and not options.explicit & _NAME_OPTIONS and any(map(has_own_line, nodes))
+    )
+    rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own_lines_only), options.order_by, line)
+    return rows if total is None else with_unattributed_row(rows, total, limit)
 
 
-def _limit(options: Options, whole: Stats) -> Limit:
-    """Return the limit for a row: a share of any selected counter.
+def _limit(options: Options, total: Stats) -> Limit:
+    """Return the limit below which rows are left out: a share of any selected counter.
 
     There is no limit if the options give minima or select the values of variables.
     """
-    if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
-        return Limit((), whole)
+    if options.explicit & set(MINIMA) or TENSOR_VALUE in options.select:
+        return Limit((), total)
     names = {"runs" if name == "occurrence" else name for name in {*options.select, primary_counter(options)}}
-    counters = tuple(at for at, name in enumerate(Stats._fields) if name in names)
-    return Limit(counters, whole)
+    counters = tuple(index for index, name in enumerate(Stats._fields) if name in names)
+    return Limit(counters, total)

@@ -20,27 +20,27 @@ def ids_of(jobs: Sequence[JobReader]) -> dict[str, str]:
     return short_ids(list(known))
 
 
-def _listed(texts: Iterable[str], names_max: int = 8) -> str:
-    known = sorted(set(texts))
-    return " ".join(known[:names_max]) + (" …" if len(known) > names_max else "") if known else "none"
+def _first_names(texts: Iterable[str], names_max: int = 8) -> str:
+    names = sorted(set(texts))
+    return " ".join(names[:names_max]) + (" …" if len(names) > names_max else "") if names else "none"
 
 
-def _within(jobs: Sequence[JobReader], hosts: Sequence[str], pids: Sequence[int]) -> list[JobReader]:
-    """Return the jobs of ``hosts`` and ``pids``; an empty list does not filter."""
-    found = list(jobs)
+def _jobs_of(jobs: Sequence[JobReader], hosts: Sequence[str], pids: Sequence[int]) -> list[JobReader]:
+    """Return the jobs of ``hosts`` and ``pids``; an empty list selects all."""
+    selected = list(jobs)
     if hosts:
-        found = [job for job in found if any(fnmatchcase(host_of(job).lower(), host.lower()) for host in hosts)]
-        if not found:
-            known = _listed(host_of(job) or "unknown" for job in jobs)
-            raise NoSuchJobError(f"no job of host {' '.join(hosts)}: there are jobs of {known}")
+        selected = [job for job in selected if any(fnmatchcase(host_of(job).lower(), host.lower()) for host in hosts)]
+        if not selected:
+            host_names = _first_names(host_of(job) or "unknown" for job in jobs)
+            raise NoSuchJobError(f"no job of host {' '.join(hosts)}: there are jobs of {host_names}")
     if pids:
-        found = [job for job in found if job.info.identity.get("pid") in pids]
-        if not found:
+        selected = [job for job in selected if job.info.identity.get("pid") in pids]
+        if not selected:
             raise NoSuchJobError(f"no job of pid {' '.join(map(str, pids))}: `tfprof jobs` lists them")
-    return found
+    return selected
 
 
-def check(selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> None:
+def check_criteria(selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> None:
     """Raise UsageError unless something selects jobs."""
     if not (selectors or hosts or pids):
         message = (
@@ -58,11 +58,11 @@ def choose(
     ``hosts`` (names; `*` and `?` are wildcards) and ``pids``. Raises NoSuchJobError if there is no
     such job, or if a selector matches no job or several. Raises UsageError if nothing is given.
     """
-    check(selectors, hosts, pids)
+    check_criteria(selectors, hosts, pids)
     if not hosts and not pids:
         jobs = [store.job(selector) for selector in selectors]
     else:
-        jobs = _within(store.jobs(), hosts, pids)
+        jobs = _jobs_of(store.jobs(), hosts, pids)
         by_uid = {job.info.uid: job for job in jobs}
         if selectors:
             infos = [job.info for job in jobs]

@@ -8,7 +8,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import interned_texts
-from .kinds import of_job
+from .kinds import traces_of_job
 
 #: Approximate number of executions in memory while steps are read one after the other.
 BATCH_ROWS: Final = 200_000
@@ -19,10 +19,11 @@ def step_traces(
 ) -> dict[int, tuple[int, ...]]:
     """Return the traces of each step of a job, both ascending.
 
-    ``kinds`` and ``separate_functions`` select the steps (`kinds.resolved`).
+    ``kinds`` and ``separate_functions`` select the steps (`kinds.resolve_kinds`).
     """
     return {
-        step: tuple(number for number, _ in traces) for step, traces in _steps(job, kinds, separate_functions).items()
+        step: tuple(number for number, _ in traces)
+        for step, traces in _traces_by_step(job, kinds, separate_functions).items()
     }
 
 
@@ -41,64 +42,68 @@ def by_step(
     """Yield each traced step in ``steps``, ascending, with its entries by node.
 
     ``steps`` None means all. ``kinds`` and ``separate_functions`` select the steps, too
-    (`kinds.resolved`). Executions are read in batches of several steps.
+    (`kinds.resolve_kinds`). Executions are read in batches of several steps.
     """
-    known = _steps(job, kinds, separate_functions)
-    wanted = sorted(known) if steps is None else sorted(set(steps) & set(known))
-    for batch in _batches(wanted, known):
-        found: dict[int, dict[str, Entry]] = {step: {} for step in batch}
-        for name, of_node in read(job, [number for step in batch for number, _ in known[step]]).items():
-            for step, entry in of_node.items():
-                found[step][name] = entry
-        yield from found.items()
+    traces_by_step = _traces_by_step(job, kinds, separate_functions)
+    selected_steps = sorted(traces_by_step) if steps is None else sorted(set(steps) & set(traces_by_step))
+    for batch in _batches(selected_steps, traces_by_step):
+        step_entries: dict[int, dict[str, Entry]] = {step: {} for step in batch}
+        for name, node_entries in read(job, [number for step in batch for number, _ in traces_by_step[step]]).items():
+            for step, entry in node_entries.items():
+                step_entries[step][name] = entry
+        yield from step_entries.items()
 
 
 def persistent_bytes(
     job: JobReader, kinds: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> dict[str, int]:
-    """Return the bytes that each node keeps on a GPU across steps.
+    """Return the bytes that each node keeps on a GPU across steps, the maximum of all steps.
 
-    They are the maximum of all steps. Nodes without any are left out.
+    Nodes without such bytes are left out.
     """
-    steps = {number: step for step, traces in _steps(job, kinds, separate_functions).items() for number, _ in traces}
-    return job.on_one_snapshot(lambda one: _persistent(one, steps))
+    step_of_trace = {
+        trace: step for step, traces in _traces_by_step(job, kinds, separate_functions).items() for trace, _ in traces
+    }
+    return job.on_one_snapshot(lambda snapshot: _persistent(snapshot, step_of_trace))
 
 
-def _steps(job: JobReader, kinds: Sequence[int] | None, separate_functions: bool) -> dict[int, list[tuple[int, int]]]:
+def _traces_by_step(
+    job: JobReader, kinds: Sequence[int] | None, separate_functions: bool
+) -> dict[int, list[tuple[int, int]]]:
     """Return (trace, rows) of each step."""
-    traces, _ = of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
-    found: dict[int, list[tuple[int, int]]] = {}
-    for number, step, rows in sorted(row_tuples(traces, "trace", "step", "rows")):
-        found.setdefault(step, []).append((number, rows))
-    return found
+    traces, _ = traces_of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
+    traces_by_step: dict[int, list[tuple[int, int]]] = {}
+    for trace, step, rows in sorted(row_tuples(traces, "trace", "step", "rows")):
+        traces_by_step.setdefault(step, []).append((trace, rows))
+    return traces_by_step
 
 
-def _batches(steps: Iterable[int], known: Mapping[int, list[tuple[int, int]]]) -> Iterator[list[int]]:
+def _batches(steps: Iterable[int], traces_by_step: Mapping[int, list[tuple[int, int]]]) -> Iterator[list[int]]:
     batch: list[int] = []
     rows = 0
     for step in steps:
-        mine = sum(size for _, size in known[step])
-        if batch and rows + mine > BATCH_ROWS:
+        step_rows = sum(size for _, size in traces_by_step[step])
+        if batch and rows + step_rows > BATCH_ROWS:
             yield batch
             batch, rows = [], 0
         batch.append(step)
-        rows += mine
+        rows += step_rows
     if batch:
         yield batch
 
 
-def _persistent(job: JobReader, steps: Mapping[int, int]) -> dict[str, int]:
+def _persistent(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[str, int]:
     names = job.table("names")
     gpus = {number for number, text in interned_texts(names, DEVICE).items() if "cpu" not in text.lower()}
-    own = {node: device for node, device in job.canonical_devices().items() if device in gpus}
-    if not own:
+    gpu_of_node = {node: device for node, device in job.canonical_devices().items() if device in gpus}
+    if not gpu_of_node:
         return {}
     sums: dict[tuple[int, int], int] = {}
     for trace, node, device, size in job.persistent_allocations():
-        if trace in steps and own.get(node) == device:
-            sums[node, steps[trace]] = sums.get((node, steps[trace]), 0) + size
-    most: dict[int, int] = {}
+        if trace in step_of_trace and gpu_of_node.get(node) == device:
+            sums[node, step_of_trace[trace]] = sums.get((node, step_of_trace[trace]), 0) + size
+    maxima: dict[int, int] = {}
     for (node, _), size in sums.items():
-        most[node] = max(most.get(node, 0), size)
-    known = interned_texts(names, NODE)
-    return {known[node]: size for node, size in most.items()}
+        maxima[node] = max(maxima.get(node, 0), size)
+    node_names = interned_texts(names, NODE)
+    return {node_names[node]: size for node, size in maxima.items()}

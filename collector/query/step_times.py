@@ -11,7 +11,7 @@ from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, interned_texts
 from .profile import Profile, matching_devices
 
-#: Maximum number of steps of a job that are read. If there are more, evenly spaced ones are read.
+#: Maximum number of steps of a job that are read. Of more steps, evenly spaced ones are read.
 STEPS_MAX: Final = 50
 
 
@@ -36,23 +36,23 @@ def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
     Of each job, at most STEPS_MAX steps are read. ``device``: only times on matching devices, as
     for `profile`.
     """
-    parts = [(job, spaced(traces)) for job, traces in profile.of]
-    steps = sum(len(traces) for _, traces in parts)
+    selected_traces = [(job, evenly_spaced(traces)) for job, traces in profile.job_traces]
+    steps = sum(len(traces) for _, traces in selected_traces)
     nodes: dict[str, list[int]] = {}
-    first = 0
-    for job, traces in parts:
-        for name, at, us in job.on_one_snapshot(partial(_rows, traces=traces, device=device)):
+    offset = 0
+    for job, traces in selected_traces:
+        for name, position, us in job.on_one_snapshot(partial(_rows, traces=traces, device=device)):
             if name not in nodes:
                 nodes[name] = [0] * steps
-            nodes[name][first + at] += us
-        first += len(traces)
+            nodes[name][offset + position] += us
+        offset += len(traces)
     return NodeTimes(steps, nodes)
 
 
-def spaced(traces: Sequence[int]) -> Sequence[int]:
+def evenly_spaced(traces: Sequence[int]) -> Sequence[int]:
     """Return at most STEPS_MAX of ``traces``, evenly spaced, including the first and the last."""
     last = len(traces) - 1
-    return traces if last < STEPS_MAX else [traces[at * last // (STEPS_MAX - 1)] for at in range(STEPS_MAX)]
+    return traces if last < STEPS_MAX else [traces[index * last // (STEPS_MAX - 1)] for index in range(STEPS_MAX)]
 
 
 def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
@@ -64,10 +64,11 @@ def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tup
     devices, nodes, canonical = device_names(names), interned_texts(names, NODE), canonical_devices(job.rollup())
     device_numbers = set(devices if device is None else matching_devices(devices, device))
     streams = {number for number, text in devices.items() if STREAM in text}
-    position = {trace: at for at, trace in enumerate(traces)}
+    positions = {trace: index for index, trace in enumerate(traces)}
     table = job.times(traces)
     return [
-        (nodes[node], position[trace], us)
-        for trace, node, where, us in row_tuples(table, "trace", "node", "device", "us")
-        if where in device_numbers and (where in streams or devices[where] == devices.get(canonical.get(node, NONE_ID)))
+        (nodes[node], positions[trace], us)
+        for trace, node, node_device, us in row_tuples(table, "trace", "node", "device", "us")
+        if node_device in device_numbers
+        and (node_device in streams or devices[node_device] == devices.get(canonical.get(node, NONE_ID)))
     ]

@@ -16,19 +16,19 @@ from ..store.schema import HOST_SAMPLES
 from ..summaries.host import between, cpus, host_series, job_series
 
 #: Number of warm-up steps, which allocate memory once.
-_FIRST: Final = 10
+_WARM_UP_STEPS: Final = 10
 
 
 def host_samples(job: JobReader, samples: pa.Table) -> pa.Table:
     """Return the samples of the job's host during ``samples``; an empty table if there are none."""
-    found = job.host_samples() if samples.num_rows else HOST_SAMPLES.empty_table()
-    if not found.num_rows:
-        return found
+    rows = job.host_samples() if samples.num_rows else HOST_SAMPLES.empty_table()
+    if not rows.num_rows:
+        return rows
     times: list[Any] = samples["t_ns"].to_pylist()
-    return between(found, min(times), max(times))
+    return between(rows, min(times), max(times))
 
 
-def steady(spans: pa.Table) -> tuple[int, int] | None:
+def steady_period(spans: pa.Table) -> tuple[int, int] | None:
     """Return the ends of the warm-up and of the last step in real ns.
 
     None if there are only warm-up steps.
@@ -36,41 +36,44 @@ def steady(spans: pa.Table) -> tuple[int, int] | None:
     kinds = set(layout.STEP_KINDS)
     rows = row_tuples(spans, "start_ns", "total_ns", "count", "kind")
     steps = sorted((start + total, count) for start, total, count, kind in rows if kind in kinds)
-    number = 0
+    step_count = 0
     for end, count in steps:
-        number += count
-        if number >= _FIRST:
+        step_count += count
+        if step_count >= _WARM_UP_STEPS:
             return (end, steps[-1][0]) if end < steps[-1][0] else None
     return None
 
 
-def levels(samples: pa.Table, during: tuple[int, int]) -> tuple[MemorySample, ...]:
-    """Return the memory of the processes at each sample within ``during``.
+def memory_levels(samples: pa.Table, period: tuple[int, int]) -> tuple[MemorySample, ...]:
+    """Return the memory of the processes at each sample within ``period``.
 
     Samples after the end of the processes are left out.
     """
     rows = row_tuples(samples, "t_ns", "rss_bytes")
-    first, last = during
+    first, last = period
     return tuple(sorted(MemorySample(t_ns, rss) for t_ns, rss in rows if rss and first <= t_ns <= last))
 
 
-def load(samples: pa.Table, around: pa.Table) -> tuple[Load, ...]:
+def cpu_loads(samples: pa.Table, host_rows: pa.Table) -> tuple[Load, ...]:
     """Return the use of the CPUs between neighboring samples of a job.
 
-    ``around``: the samples of its host. A sample that only one of the tables has is ignored.
+    ``host_rows``: the samples of the job's host. A sample in only one of the tables is ignored.
     """
-    cores = cpus(around)
-    times: set[Any] = set(samples["t_ns"].to_pylist()) & set(around["t_ns"].to_pylist())
-    if not cores or len(times) < 2:
+    cores = cpus(host_rows)
+    common_times: set[Any] = set(samples["t_ns"].to_pylist()) & set(host_rows["t_ns"].to_pylist())
+    if not cores or len(common_times) < 2:
         return ()
-    moments = sorted(times)
-    own, busy = job_series(_at(samples, moments), cores)[0].values, host_series(_at(around, moments))[0].values
+    times_ns = sorted(common_times)
+    job_cores, host_cores = (
+        job_series(_rows_at(samples, times_ns), cores)[0].values,
+        host_series(_rows_at(host_rows, times_ns))[0].values,
+    )
     return tuple(
-        Load(start, end, mine, max(0.0, every - mine), cores)
-        for (start, end), mine, every in zip(pairwise(moments), own, busy, strict=True)
+        Load(start, end, job, max(0.0, host - job), cores)
+        for (start, end), job, host in zip(pairwise(times_ns), job_cores, host_cores, strict=True)
     )
 
 
-def _at(table: pa.Table, moments: list[int]) -> pa.Table:
-    """Return the first row at each of ``moments``."""
-    return table.take(pc.index_in(pa.array(moments, pa.int64()), value_set=flat(table["t_ns"])))
+def _rows_at(table: pa.Table, times_ns: list[int]) -> pa.Table:
+    """Return the first row at each of ``times_ns``."""
+    return table.take(pc.index_in(pa.array(times_ns, pa.int64()), value_set=flat(table["t_ns"])))

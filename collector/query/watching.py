@@ -31,17 +31,17 @@ from ..tfviews.nodes import interned_texts
 RECENT_NS: Final = 600 * SECOND_NS
 #: Interval at which the records of ended jobs and missing devices are read again.
 _RESCAN_NS: Final = 10 * SECOND_NS
-#: Maximum number of past entries at the start of a pace, and number of samples for rates.
-_PAST: Final = 5_000
-_SAMPLES: Final = 6
-#: Number of new alerts of a job that are looked at.
-_ALERTS: Final = 10
-#: Maximum number of kinds of steps of a job with a pace; each function is one.
-_KINDS: Final = 50
+#: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
+_PAST_MAX: Final = 5_000
+_SAMPLES_MAX: Final = 6
+#: Maximum number of alerts that an update reads of a job.
+_ALERTS_MAX: Final = 10
+#: Maximum number of kinds of steps of a job whose pace is kept; each function is a kind.
+_KINDS_MAX: Final = 50
 #: Maximum age of a sample that is used. A job without a step for a longer time is idle.
-_OLD_NS: Final = 10 * SECOND_NS
+_MAX_AGE_NS: Final = 10 * SECOND_NS
 #: Number of points in a trend.
-TREND: Final = 8
+TREND_POINTS: Final = 8
 #: A job is slow if its steps take this multiple of the usual time.
 SLOW: Final = 1.3
 _SPAN_COLUMNS: Final = ("kind", "key", "start_ns", "total_ns", "count", "flags")
@@ -72,9 +72,9 @@ class CurrentUsage:
 
     @property
     def io_bytes_per_s(self) -> float | None:
-        """Bytes read and written a second."""
-        known = [one for one in (self.read_bytes_per_s, self.write_bytes_per_s) if one is not None]
-        return sum(known) if known else None
+        """Bytes read and written per second."""
+        known_rates = [rate for rate in (self.read_bytes_per_s, self.write_bytes_per_s) if rate is not None]
+        return sum(known_rates) if known_rates else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class WatchedHost:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedStore:
     """Jobs and hosts at the real time ``at_ns``; ``damaged``: number of unreadable jobs."""
 
     at_ns: int
@@ -121,39 +121,39 @@ class Watched:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningJob:
     """The state of a running job between updates."""
 
     rows: RowFollower
     paces: dict[int, PaceKeeper] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
-    samples: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
+    samples: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
     devices: tuple[str, ...] = ()
     devices_read_ns: int = 0
-    alerted: tuple[int, str] | None = None
+    last_alert: tuple[int, str] | None = None
 
     def alert(self, now_ns: int) -> str | None:
         """Return the slug of the latest alert if it is recent."""
-        return self.alerted[1] if self.alerted is not None and now_ns - self.alerted[0] <= RECENT_NS else None
+        return self.last_alert[1] if self.last_alert is not None and now_ns - self.last_alert[0] <= RECENT_NS else None
 
-    def take(self) -> JobInfo:
+    def read_new_rows(self) -> JobInfo:
         """Read the new rows and return the job's record."""
-        news = self.rows.new_rows()
-        if "spans" in news:
-            self._take_spans(news["spans"])
-        if "samples" in news:
-            self.samples.extend(_last_rows(news["samples"], _SAMPLE_COLUMNS, _SAMPLES))
-        if "alerts" in news:
-            self.alerted = max(_last_rows(news["alerts"], _ALERT_COLUMNS, _ALERTS))
+        new_rows = self.rows.new_rows()
+        if "spans" in new_rows:
+            self._add_spans(new_rows["spans"])
+        if "samples" in new_rows:
+            self.samples.extend(_last_rows(new_rows["samples"], _SAMPLE_COLUMNS, _SAMPLES_MAX))
+        if "alerts" in new_rows:
+            self.last_alert = max(_last_rows(new_rows["alerts"], _ALERT_COLUMNS, _ALERTS_MAX))
         return self.rows.info
 
-    def _take_spans(self, spans: pa.Table) -> None:
+    def _add_spans(self, spans: pa.Table) -> None:
         by_kind: dict[int, list[SpanRow]] = {}
-        for span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _PAST):
+        for span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _PAST_MAX):
             kind = step_kind_of(span, key)
             known = self.paces.keys() | by_kind.keys()
-            if span in layout.STEP_WEIGHTS and (kind in known or len(known) < _KINDS):
+            if span in layout.STEP_WEIGHTS and (kind in known or len(known) < _KINDS_MAX):
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, count, flags))
         for kind, rows in by_kind.items():
             self.paces.setdefault(kind, PaceKeeper()).add(rows)
@@ -166,48 +166,48 @@ def _last_rows(table: pa.Table, columns: Sequence[str], last: int) -> list[tuple
 
 
 class Watch:
-    """The jobs of a store; the cost of each `update` depends on the new rows only."""
+    """The jobs and hosts of a store; each `update` reads only new rows."""
 
     def __init__(self, store: LocalStore, *, everything: bool = False) -> None:
-        """Watch ``store``: running and recently ended jobs, or ``everything``."""
+        """Watch ``store``: running and recently ended jobs, or with ``everything`` all jobs."""
         self.everything = everything
         self._store = store
-        self._running: dict[int, _Running] = {}
+        self._running: dict[int, _RunningJob] = {}
         self._ended: dict[int, JobInfo] = {}
         self._hosts: dict[str, tuple[RowFollower, deque[tuple[Any, ...]]]] = {}
         self._damaged: set[str] = set()
-        self._short: dict[str, str] = {}
+        self._short_ids: dict[str, str] = {}
         self._scanned_ns = 0
 
-    def update(self, now_ns: int) -> Watched:
+    def update(self, now_ns: int) -> WatchedStore:
         """Return the jobs and hosts at ``now_ns``."""
         self._scan(now_ns)
         holder = lock.holder(catalog.lock_file(self._store.path, self._store.host_name))
-        jobs = [one for uid in list(self._running) if (one := self._of_running(uid, now_ns, holder)) is not None]
-        jobs += [self._of_ended(info, now_ns) for info in self._ended.values()]
-        shown = [one for one in jobs if self.everything or now_ns - (one.row.ended_ns or now_ns) <= RECENT_NS]
-        hosts = (self._of_host(name, now_ns) for name in catalog.hosts(self._store.path))
-        return Watched(now_ns, tuple(shown), tuple(filter(None, hosts)), len(self._damaged))
+        jobs = [job for uid in list(self._running) if (job := self._running_job(uid, now_ns, holder)) is not None]
+        jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
+        shown = [job for job in jobs if self.everything or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
+        hosts = (self._host(name, now_ns) for name in catalog.hosts(self._store.path))
+        return WatchedStore(now_ns, tuple(shown), tuple(filter(None, hosts)), len(self._damaged))
 
     def _scan(self, now_ns: int) -> None:
         """Find jobs that are new, removed, or running again."""
         folders = {path.name: path for path in catalog.folders(self._store.path)}
-        if folders.keys() != self._short.keys():
-            self._short = short_ids(list(folders))
-        there = {int(name, 16) for name in folders}
-        for gone in (self._running.keys() | self._ended.keys()) - there:
-            self._running.pop(gone, None)
-            self._ended.pop(gone, None)
-        again = now_ns - self._scanned_ns >= _RESCAN_NS
-        if again:
+        if folders.keys() != self._short_ids.keys():
+            self._short_ids = short_ids(list(folders))
+        uids = {int(name, 16) for name in folders}
+        for removed_uid in (self._running.keys() | self._ended.keys()) - uids:
+            self._running.pop(removed_uid, None)
+            self._ended.pop(removed_uid, None)
+        is_rescan = now_ns - self._scanned_ns >= _RESCAN_NS
+        if is_rescan:
             self._scanned_ns = now_ns
             self._damaged.clear()
         for name, folder in folders.items():
             uid = int(name, 16)
-            if uid not in self._running and name not in self._damaged and (again or uid not in self._ended):
-                self._sort(uid, folder)
+            if uid not in self._running and name not in self._damaged and (is_rescan or uid not in self._ended):
+                self._classify(uid, folder)
 
-    def _sort(self, uid: int, folder: Path) -> None:
+    def _classify(self, uid: int, folder: Path) -> None:
         try:
             info = catalog.load(folder)
         except FileNotFoundError:
@@ -217,14 +217,14 @@ class Watch:
             return
         if info.state == RUNNING:
             self._ended.pop(uid, None)
-            self._running[uid] = _Running(RowFollower(folder, ("spans", "samples", "alerts")))
+            self._running[uid] = _RunningJob(RowFollower(folder, ("spans", "samples", "alerts")))
         else:
             self._ended[uid] = info
 
-    def _of_running(self, uid: int, now_ns: int, holder: Any) -> WatchedJob | None:
-        one = self._running[uid]
+    def _running_job(self, uid: int, now_ns: int, holder: Any) -> WatchedJob | None:
+        running = self._running[uid]
         try:
-            info = one.take()
+            info = running.read_new_rows()
         except TfprofError:
             del self._running[uid]
             self._damaged.add(hex_id(uid))
@@ -235,42 +235,44 @@ class Watch:
             return None
         info = catalog.with_stale_state(info, self._store.host_name, holder)
         row = self._row(info, now_ns)
-        self._find_devices(one, row, now_ns)
-        kind = _kind(row, one)
-        pace = one.paces[kind].pace(now_ns, TREND) if kind in one.paces else NO_PACE
-        if row.phase == STARTING and one.paces:
-            row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(kind)), steps=one.counts.get(kind, 0))
-        usage = _use(one.samples, now_ns)
-        return WatchedJob(row, pace, usage, one.devices, _idle(one, row, pace, now_ns), one.alert(now_ns))
+        self._find_devices(running, row, now_ns)
+        kind = _main_kind(row, running)
+        pace = running.paces[kind].pace(now_ns, TREND_POINTS) if kind in running.paces else NO_PACE
+        if row.phase == STARTING and running.paces:
+            row = replace(row, phase=RUNNING, step_kind=kind_name(span_kind(kind)), steps=running.counts.get(kind, 0))
+        usage = _current_usage(running.samples, now_ns)
+        return WatchedJob(
+            row, pace, usage, running.devices, _idle_ns(running, row, pace, now_ns), running.alert(now_ns)
+        )
 
-    def _of_ended(self, info: JobInfo, now_ns: int) -> WatchedJob:
+    def _ended_job(self, info: JobInfo, now_ns: int) -> WatchedJob:
         return WatchedJob(self._row(info, now_ns), NO_PACE, CurrentUsage(), (), None)
 
     def _row(self, info: JobInfo, now_ns: int) -> JobRow:
-        return job_row(info, self._short.get(info.hex, info.hex), now_ns)
+        return job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)
 
-    def _find_devices(self, one: _Running, row: JobRow, now_ns: int) -> None:
+    def _find_devices(self, running: _RunningJob, row: JobRow, now_ns: int) -> None:
         """Read the devices of the traced ops, once."""
-        if one.devices or not row.traced or now_ns - one.devices_read_ns < _RESCAN_NS:
+        if running.devices or not row.traced or now_ns - running.devices_read_ns < _RESCAN_NS:
             return
-        one.devices_read_ns = now_ns
+        running.devices_read_ns = now_ns
         with suppress(TfprofError):
-            names = interned_texts(LocalJob(one.rows.folder, one.rows.info).table("names"), DEVICE).values()
-            found = {short_device(name) for name in names if is_canonical(name.lower().encode())}
-            one.devices = tuple(sorted(device for device in found if not device.startswith("CPU"))) or tuple(
-                sorted(found)
+            names = interned_texts(LocalJob(running.rows.folder, running.rows.info).table("names"), DEVICE).values()
+            devices = {short_device(name) for name in names if is_canonical(name.lower().encode())}
+            running.devices = tuple(sorted(device for device in devices if not device.startswith("CPU"))) or tuple(
+                sorted(devices)
             )
 
-    def _of_host(self, name: str, now_ns: int) -> WatchedHost | None:
+    def _host(self, name: str, now_ns: int) -> WatchedHost | None:
         if name not in self._hosts:
             follower = RowFollower(catalog.host_folder(self._store.path, name), ("host_samples",))
-            self._hosts[name] = follower, deque(maxlen=_SAMPLES)
+            self._hosts[name] = follower, deque(maxlen=_SAMPLES_MAX)
         follower, samples = self._hosts[name]
         with suppress(TfprofError):
-            news = follower.new_rows()
-            if "host_samples" in news:
-                samples.extend(_last_rows(news["host_samples"], _HOST_COLUMNS, _SAMPLES))
-        if not samples or now_ns - samples[-1][0] > _OLD_NS:
+            new_rows = follower.new_rows()
+            if "host_samples" in new_rows:
+                samples.extend(_last_rows(new_rows["host_samples"], _HOST_COLUMNS, _SAMPLES_MAX))
+        if not samples or now_ns - samples[-1][0] > _MAX_AGE_NS:
             return None
         t_ns, cpus, busy, load, memory, available = samples[-1]
         seconds = (t_ns - samples[0][0]) / SECOND_NS
@@ -278,84 +280,85 @@ class Watch:
         return WatchedHost(name, cpus, cores, load, memory - available, memory)
 
 
-def _kind(row: JobRow, one: _Running) -> int:
+def _main_kind(row: JobRow, running: _RunningJob) -> int:
     """Return the main kind of step, from the job's record or else by time.
 
-    Of functions, return the one with the most time. -1 if no step of the kind is known.
+    If steps are function calls, return the function with the most time. -1 if no step of the kind
+    is known.
     """
-    spans: dict[int, int] = {}
-    for kind, time_ns in one.times.items():
-        spans[span_kind(kind)] = spans.get(span_kind(kind), 0) + time_ns
-    span = NUMBERS.get(row.step_kind, main_kind_of(spans, spans))
-    times = {kind: time_ns for kind, time_ns in one.times.items() if span_kind(kind) == span}
-    return max(times, key=times.__getitem__, default=-1)
+    times_by_span: dict[int, int] = {}
+    for kind, time_ns in running.times.items():
+        times_by_span[span_kind(kind)] = times_by_span.get(span_kind(kind), 0) + time_ns
+    main_span = NUMBERS.get(row.step_kind, main_kind_of(times_by_span, times_by_span))
+    main_times = {kind: time_ns for kind, time_ns in running.times.items() if span_kind(kind) == main_span}
+    return max(main_times, key=main_times.__getitem__, default=-1)
 
 
-def _use(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUsage:
-    """Return the use in the last seconds; unknown if the last sample is old."""
-    if not samples or now_ns - samples[-1][0] > _OLD_NS:
+def _current_usage(samples: Sequence[tuple[Any, ...]], now_ns: int) -> CurrentUsage:
+    """Return the use in the last seconds, unknown if the last sample is old."""
+    if not samples or now_ns - samples[-1][0] > _MAX_AGE_NS:
         return CurrentUsage()
     first, last = samples[0], samples[-1]
     seconds = (last[0] - first[0]) / SECOND_NS
     if seconds <= 0:
         return CurrentUsage(memory_bytes=last[3] or None)
-    cpu, read, write = (
+    cpu_cores, read_rate, write_rate = (
         max(0.0, now - then) / seconds
         for now, then in ((sum(last[1:3]), sum(first[1:3])), (last[4], first[4]), (last[5], first[5]))
     )
-    return CurrentUsage(cpu, last[3] or None, read, write)
+    return CurrentUsage(cpu_cores, last[3] or None, read_rate, write_rate)
 
 
-def _idle(one: _Running, row: JobRow, pace: Pace, now_ns: int) -> int | None:
-    """Return the time since the last step of any kind, None unless the job's main kind has stopped.
+def _idle_ns(running: _RunningJob, row: JobRow, pace: Pace, now_ns: int) -> int | None:
+    """Return the time since the last step of any kind if steps of the job's main kind have stopped.
 
-    None also if this time is at most _OLD_NS.
+    None if they have not, or if the time is at most _MAX_AGE_NS.
     """
     if row.phase != RUNNING or pace.per_s != 0.0:
         return None
-    paces = [keeper.last_ns for keeper in one.paces.values() if keeper.last_ns is not None]
-    idle = now_ns - max(paces) if paces else 0
-    return idle if idle > _OLD_NS else None
+    last_steps_ns = [keeper.last_ns for keeper in running.paces.values() if keeper.last_ns is not None]
+    idle_ns = now_ns - max(last_steps_ns) if last_steps_ns else 0
+    return idle_ns if idle_ns > _MAX_AGE_NS else None
 
 
 # -- sorting and filtering -----------------------------------------------------------------------
 
 
-def _least(value: float | None) -> float:
+def _none_as_least(value: float | None) -> float:
     return -1.0 if value is None else value
 
 
-def _slowness(one: WatchedJob) -> float:
+def _slowness(job: WatchedJob) -> float:
     """Return how slow a job is, for sorting.
 
     Jobs whose steps have stopped come first, then slow ones, then those with another alert.
     """
-    if one.idle_ns is not None:
-        return 1e9 + one.idle_ns
-    change = one.pace.change or 0.0
-    return change if change >= SLOW else float(one.alert is not None)
+    if job.idle_ns is not None:
+        return 1e9 + job.idle_ns
+    change = job.pace.change or 0.0
+    return change if change >= SLOW else float(job.alert is not None)
 
 
 #: Sort key by order; running jobs always come before ended ones.
 ORDERS: Final[dict[str, Callable[[WatchedJob], Any]]] = {
-    "slow": lambda one: -_slowness(one),
-    "time": lambda one: -_least(one.pace.step_ns),
-    "rate": lambda one: -_least(one.pace.per_s),
-    "cpu": lambda one: -_least(one.usage.cpu_cores),
-    "memory": lambda one: -_least(one.usage.memory_bytes),
-    "io": lambda one: -_least(one.usage.io_bytes_per_s),
-    "cost": lambda one: -_least(one.row.cost),
-    "lost": lambda one: -one.row.lost,
-    "name": lambda one: one.row.name.lower(),
-    "started": lambda one: -one.row.started_ns,
+    "slow": lambda job: -_slowness(job),
+    "time": lambda job: -_none_as_least(job.pace.step_ns),
+    "rate": lambda job: -_none_as_least(job.pace.per_s),
+    "cpu": lambda job: -_none_as_least(job.usage.cpu_cores),
+    "memory": lambda job: -_none_as_least(job.usage.memory_bytes),
+    "io": lambda job: -_none_as_least(job.usage.io_bytes_per_s),
+    "cost": lambda job: -_none_as_least(job.row.cost),
+    "lost": lambda job: -job.row.lost,
+    "name": lambda job: job.row.name.lower(),
+    "started": lambda job: -job.row.started_ns,
 }
 
 
 def sorted_jobs(jobs: Sequence[WatchedJob], order: str, *, backwards: bool = False) -> list[WatchedJob]:
     """Return ``jobs`` sorted by one of `ORDERS`, then by name and start."""
-    alike = sorted(jobs, key=lambda one: (one.row.name.lower(), one.row.started_ns, one.row.uid))
-    found = sorted(alike, key=ORDERS[order], reverse=backwards)
-    return sorted(found, key=lambda one: one.row.phase == ENDED)
+    by_name = sorted(jobs, key=lambda job: (job.row.name.lower(), job.row.started_ns, job.row.uid))
+    by_order = sorted(by_name, key=ORDERS[order], reverse=backwards)
+    return sorted(by_order, key=lambda job: job.row.phase == ENDED)
 
 
 def filtered_jobs(jobs: Sequence[WatchedJob], text: str) -> list[WatchedJob]:
@@ -364,7 +367,7 @@ def filtered_jobs(jobs: Sequence[WatchedJob], text: str) -> list[WatchedJob]:
     `*` matches anything; case is ignored.
     """
     pattern = f"*{text.strip().lower()}*"
-    return [one for one in jobs if any(fnmatchcase(word.lower(), pattern) for word in _words(one.row))]
+    return [job for job in jobs if any(fnmatchcase(word.lower(), pattern) for word in _words(job.row))]
 
 
 def _words(row: JobRow) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ _WIDTH_MIN: Final = 40
 class Subject(NamedTuple):
     """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
-    ``there``: number of steps of these kinds that ran, ``estimated`` or exact; ``others``: number
-    of traced steps of each kind that is left out.
+    ``all_steps``: number of steps of these kinds that ran, ``estimated`` or exact; ``others``:
+    number of traced steps of each kind that is left out.
     """
 
     view: str
@@ -25,7 +25,7 @@ class Subject(NamedTuple):
     traces: int
     step: int
     kinds: Sequence[tuple[str, int]]
-    there: int
+    all_steps: int
     estimated: bool
     others: Sequence[tuple[str, int]]
     steps: tuple[int, int] | None
@@ -47,7 +47,7 @@ def _steps(subject: Subject) -> str:
     several = f" ({', '.join(f'{number:,} {kind}' for kind, number in kinds)})" if kinds[1:] else ""
     kind = f"{kinds[0][0]} " if len(kinds) == 1 else ""
     about = "about " * subject.estimated
-    of = f" of {about}{count(subject.there)}" * (subject.there > traces)
+    of = f" of {about}{count(subject.all_steps)}" * (subject.all_steps > traces)
     return f"{count(traces)} traced {kind}step{'s' * (traces != 1)}{several}{of}"
 
 

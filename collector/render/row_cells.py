@@ -76,7 +76,7 @@ def columns(name: str, options: Options) -> list[ShownColumn]:
             shown.append(_share(first))
         if column == _TIME:
             shown += [_self(name), *map(_part_of_time, _PARTS_OF_TIME), _spread()]
-    extra: tuple[str, ...] = ("calls", "op", "line", "device") if "select" not in options.given else ()
+    extra: tuple[str, ...] = ("calls", "op", "line", "device") if "select" not in options.explicit else ()
     if "occurrence" in wanted:
         extra = ("calls",)
     texts = [column for column in _TEXTS if column in wanted or column in extra]

@@ -42,7 +42,7 @@ def lines(
     """
     context = CellContext(max(1, subject.traces), rows.whole, primary_counter(options))
     shown = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
-    once = () if "select" in options.given else shown  # a selected column stays a column
+    once = () if "select" in options.explicit else shown  # a selected column stays a column
     common_texts = {column.name: text for column in once if (text := _common(column, rows.rows, context)) is not None}
     shown = [column for column in shown if column.name not in common_texts]
     spread_steps = timed_steps if any(column.name == "spread" for column in shown) else 0

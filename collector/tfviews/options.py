@@ -45,7 +45,7 @@ _STDOUT: Final = OutputChoice()
 class Options:
     """Options of a view; an empty list of regexes matches nothing, `('.*',)` everything.
 
-    `given`: names of the options that were given, even if with their default values.
+    `explicit`: names of the options that were given, even if with their default values.
     """
 
     max_depth: int = 10
@@ -69,7 +69,7 @@ class Options:
     account_displayed_op_only: bool = False
     select: frozenset[str] = _DEFAULT_SELECT
     output: OutputChoice = _STDOUT
-    given: frozenset[str] = field(default=frozenset(), compare=False)
+    explicit: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def minima(self) -> list[tuple[str, int]]:
@@ -248,8 +248,8 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, par
         for option in TABLE
         if (text := texts.get(option.name)) is not None
     }
-    given = frozenset(values) | (base.given if base else frozenset())
-    options = Options(**{**base_values, **values}, given=given)
+    explicit = frozenset(values) | (base.explicit if base else frozenset())
+    options = Options(**{**base_values, **values}, explicit=explicit)
     if parity.checks_options:
         for error in _option_errors(options):
             raise error

@@ -20,6 +20,6 @@ NUMBERS: Final = (*PER_STEP, "params")
 
 def primary_counter(options: Options) -> str:
     """Return the counter in ``-order_by``, else the first selected one, else the time."""
-    if "order_by" in options.given and options.order_by in NUMBERS:
+    if "order_by" in options.explicit and options.order_by in NUMBERS:
         return options.order_by
     return next((name for name in NUMBERS if name in options.select), "micros")

@@ -66,4 +66,4 @@ def test_without_a_command_nothing_runs_and_the_queue_is_bounded():
         busy.add(uid, {}, 0.0)
     silent.tick(0.0)
     assert silent._running is None
-    assert len(busy._waiting) == QUEUED_MAX
+    assert len(busy._queue) == QUEUED_MAX

@@ -80,7 +80,7 @@ def test_settings_come_from_the_environment_unless_they_are_given(run, monkeypat
     run()
     run("--idle", "9")
     first, second = (collector.options for collector in Scripted.made)
-    assert (first.idle_s, first.keep.max_age_s, first.keep.max_bytes) == (7.0, 2 * 86_400, 3 * 1024)
+    assert (first.idle_s, first.retention.max_age_s, first.retention.max_bytes) == (7.0, 2 * 86_400, 3 * 1024)
     assert second.idle_s == 9.0
 
 
@@ -88,7 +88,7 @@ def test_without_limits_everything_is_kept(run, monkeypatch):
     for name in ("TFPROF_KEEP_DAYS", "TFPROF_KEEP_BYTES"):
         monkeypatch.delenv(name, raising=False)
     run()
-    assert Scripted.made[0].options.keep == daemon.Limits(None, None)
+    assert Scripted.made[0].options.retention == daemon.Limits(None, None)
 
 
 def test_an_error_in_a_setting_is_one_line(run, monkeypatch, capsys):

@@ -43,7 +43,7 @@ def run(store, *arguments):
 
 def test_a_slow_down_names_the_op_that_takes_longer(store):
     [found] = alerts_of([job(store, alert(SLOWER, 4))])
-    assert (found.before, found.since) == (3, 3)
+    assert (found.traced_before, found.traced_since) == (3, 3)
     [op] = found.ops
     assert (op.op, op.device, op.before_us, op.now_us) == ("Conv2D", "CPU:0", 500, 1550)
     assert "Conv2D on CPU:0: 1.55 ms a step, before 500 µs" in run(store)

@@ -60,12 +60,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     ],
 )
 def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[str, str], wanted: set[str]) -> None:
-    assert needs(VIEWS[view], from_texts(texts), whole=False) == wanted
+    assert needs(VIEWS[view], from_texts(texts), for_message=False) == wanted
 
 
 def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None:
-    assert needs(VIEWS["op"], from_texts({}), whole=True) == EVERYTHING - {STACKS}
-    assert needs(VIEWS["code"], from_texts({}), whole=True) == EVERYTHING
+    assert needs(VIEWS["op"], from_texts({}), for_message=True) == EVERYTHING - {STACKS}
+    assert needs(VIEWS["code"], from_texts({}), for_message=True) == EVERYTHING
 
 
 def test_an_ended_job_is_read_once_for_repeated_queries(store: LocalStore, reads: list[Any]) -> None:

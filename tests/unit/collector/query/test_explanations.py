@@ -21,16 +21,16 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
     [
         ("", {}, "TensorFlow ran no step: no session"),
         ("all", {"counts": {"epoch": 3}}, "TensorFlow ran no step: no session"),
-        ("all", {"counts": {"partial_run": 4}}, "TensorFlow has no way to trace its 4 partial runs"),
+        ("all", {"counts": {"partial_run": 4}}, "TensorFlow cannot trace the job's 4 partial runs"),
         ("off", {"counts": {"run": 40}}, "its 40 steps were only timed, as requested (--trace off)"),
         ("steps=100-200", {"counts": {"eager": 40}}, "none of its 40 steps was selected"),
         ("every=50", {"counts": {"call": 1}}, "none of its only step was selected"),
-        ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first one that is traced under a budget"),
-        ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first one that is traced under a budget"),
+        ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first step that is traced under a budget"),
+        ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first step that is traced under a budget"),
         (
             "off",
             {"counts": {"run": 40}, "policy_seen": 3},
-            "its 40 steps ran before the first one that an order selected",
+            "its 40 steps ran before the first step that an order selected",
         ),
         (
             "all",

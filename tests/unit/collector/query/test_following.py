@@ -9,7 +9,7 @@ import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
 from tfprof.collector.errors import NoSuchJobError
 from tfprof.collector.query.documents import change_document
-from tfprof.collector.query.following import PATIENCE_NS, Following, JobChange
+from tfprof.collector.query.following import PATIENCE_NS, JobChange, JobFollower
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import remove
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -39,11 +39,11 @@ def step(made: LocalJobWriter, first: int, number: int = 1) -> None:
 
 
 def brief(found: list[JobChange]) -> list[tuple[Any, ...]]:
-    return [(one.what, one.row.id, one.line.first) if one.line else (one.what, one.row.id) for one in found]
+    return [(one.kind, one.row.id, one.line.first) if one.line else (one.kind, one.row.id) for one in found]
 
 
-def following(writer: LocalStoreWriter, *selectors: str, past: int | None = None) -> Following:
-    return Following(LocalStore(writer.path), selectors, NOW, each=False, past=past)
+def following(writer: LocalStoreWriter, *selectors: str, past: int | None = None) -> JobFollower:
+    return JobFollower(LocalStore(writer.path), selectors, NOW, line_per_entry=False, past=past)
 
 
 def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreWriter) -> None:
@@ -58,7 +58,7 @@ def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreW
     one.close("exited", {"status": 3, "counts": {"batch": 4}, "times": {"batch": SECOND}})
     *steps, end = follow.update(NOW + 3 * SECOND)
     assert brief(steps) == [("steps", "a000", 4)]
-    assert (end.what, end.row.status, end.median_ns, follow.is_over) == ("end", 3, 900 * 10**6, True)
+    assert (end.kind, end.row.status, end.median_ns, follow.is_over) == ("end", 3, 900 * 10**6, True)
 
 
 def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
@@ -74,7 +74,7 @@ def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStore
     writer.job(0xC << 60).close("exited", {})
     found = following(writer, "train.py", past=0)
     assert brief(found.update(NOW)) == [("job", "a000"), ("job", "b000")]
-    assert found.are_several
+    assert found.has_several_jobs
     assert brief(following(writer, "c000", past=0).update(NOW)) == [("job", "c000"), ("end", "c000")]
     with pytest.raises(NoSuchJobError):
         following(writer, "nosuch")
@@ -99,18 +99,18 @@ def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreW
     follow.update(NOW)
     writer.close()
     (gone,) = follow.update(NOW + 6 * SECOND)
-    assert (gone.what, gone.back) == ("collector", False)
+    assert (gone.kind, gone.back) == ("collector", False)
     second = LocalStoreWriter(writer.path, HOST)
     try:
         step(job(second, 0xA << 60), 2)
         assert brief(follow.update(NOW + 7 * SECOND)) == [("steps", "a000", 2)]
         (back,) = follow.update(NOW + 13 * SECOND)
-        assert (back.what, back.back) == ("collector", True)
+        assert (back.kind, back.back) == ("collector", True)
     finally:
         second.close()
     follow.update(NOW + 20 * SECOND)
     *_, end = follow.update(NOW + 20 * SECOND + PATIENCE_NS + SECOND)
-    assert (end.what, end.row.state, follow.is_over) == ("end", "stale", True)
+    assert (end.kind, end.row.state, follow.is_over) == ("end", "stale", True)
 
 
 def test_a_removed_job_is_an_error(writer: LocalStoreWriter) -> None:
@@ -130,5 +130,5 @@ def test_only_unusual_events_are_reported(writer: LocalStoreWriter) -> None:
     events = [{"t_ns": NOW, "slug": slug, "text": "it", "count": 1} for slug in ("gap", "outside-steps")]
     one.append({"events": rows("events", events)})
     (shown,) = follow.update(NOW + SECOND)
-    assert (shown.what, shown.event.slug) == ("warning", "gap")
+    assert (shown.kind, shown.event.slug) == ("warning", "gap")
     assert change_document(shown)["slug"] == "gap"

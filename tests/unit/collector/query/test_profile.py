@@ -112,14 +112,14 @@ def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
     writer = LocalStoreWriter(tmp_path / "running", "here")
     job = writer.job(3)
     job.append(early)
-    real = query_profile._chosen
+    real = query_profile._select_jobs
 
-    def chosen(*what: Any, **how: Any) -> Any:
-        found = real(*what, **how)
+    def select_then_store(*arguments: Any, **options: Any) -> Any:
+        selected = real(*arguments, **options)
         job.append(late)
-        return found
+        return selected
 
-    monkeypatch.setattr(query_profile, "_chosen", chosen)
+    monkeypatch.setattr(query_profile, "_select_jobs", select_then_store)
     found = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
     writer.close()
     assert found is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fakes.made_store import write_job
 from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
-from tfprof.collector.query.selection import check, choose
+from tfprof.collector.query.selection import check_criteria, choose
 from tfprof.collector.store.reader import LocalStore
 
 A, B, C, D = 0xAA00000000000001, 0xBB00000000000002, 0xBB00000000000003, 0xDD00000000000004
@@ -67,8 +67,8 @@ def test_the_error_about_a_missing_job_lists_what_exists(store: LocalStore) -> N
 def test_a_selection_is_required(store: LocalStore) -> None:
     with pytest.raises(UsageError, match="no JOB given"):
         choose(store, [])
-    check(["last"])
-    check([], [], [0])
+    check_criteria(["last"])
+    check_criteria([], [], [0])
 
 
 def test_an_unreadable_job_is_an_error_when_it_is_selected(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from fakes import small_store
 from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.query.profile import profile
-from tfprof.collector.query.step_times import STEPS_MAX, spaced, step_times
+from tfprof.collector.query.step_times import STEPS_MAX, evenly_spaced, step_times
 from tfprof.collector.store.reader import LocalStore
 
 
@@ -38,8 +38,8 @@ def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) 
 
 
 def test_of_many_steps_an_evenly_spaced_selection_is_read(tmp_path: Path) -> None:
-    assert spaced(range(STEPS_MAX)) == range(STEPS_MAX)
-    some = spaced(range(1000))
+    assert evenly_spaced(range(STEPS_MAX)) == range(STEPS_MAX)
+    some = evenly_spaced(range(1000))
     assert (len(some), some[0], some[-1]) == (STEPS_MAX, 0, 999)
     assert len(set(some)) == STEPS_MAX
     graph = small_store.GRAPH.SerializeToString()

@@ -10,14 +10,16 @@ from .required_facts import STACKS
 from .step_times import step_times
 
 
-class Ranked(NamedTuple):
-    """A profile, with sums over its steps, and its op types, the largest median time first."""
+class Ranking(NamedTuple):
+    """A profile with sums over its steps, and its op types, the largest median time first."""
 
     profile: Profile
     ops: list[TopOp]
 
 
-def ranked(job: JobReader, steps: tuple[int, int] | None = None, kinds: Sequence[int] | None = None) -> Ranked | None:
+def rank_ops(
+    job: JobReader, steps: tuple[int, int] | None = None, kinds: Sequence[int] | None = None
+) -> Ranking | None:
     """Return the op types of the selected traced steps, None if there are none.
 
     ``steps`` and ``kinds`` select the steps as in `profile`. Raises UsageError as `profile` does.
@@ -25,4 +27,4 @@ def ranked(job: JobReader, steps: tuple[int, int] | None = None, kinds: Sequence
     job_profile = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
     if job_profile is None or not job_profile.traces:
         return None
-    return Ranked(job_profile, top_ops(job_profile.nodes, step_times(job_profile).nodes, job_profile.traces))
+    return Ranking(job_profile, top_ops(job_profile.nodes, step_times(job_profile).nodes, job_profile.traces))
