@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import click
 
 from ..collector.forms import advice_lines
+from ..collector.query import advising
 from ..collector.query.advising import JobAdvice
-from ..collector.query.advising import advise as ask
 from ..collector.query.documents import advice_document
 from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced
@@ -58,7 +58,7 @@ def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json:
     nothing.
     """
     selection = Selection(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
-    job_advice = ask(selection)
+    job_advice = advising.advise(selection)
     if as_json:
         print_json(advice_document(job_advice))
         note_no_advice(job_advice)

@@ -1,4 +1,4 @@
-"""Shared by the commands: options, access to the store, printing."""
+"""What several commands share: options, printing, and messages."""
 
 import json
 import os

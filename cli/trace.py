@@ -70,9 +70,9 @@ def _order_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of `_Recipients`, which ``command`` gets as its first argument."""
 
     @functools.wraps(command)
-    def run(*, wait: str, **given: Any) -> int:
-        selection = {name: given.pop(name) for name in _Recipients._fields if name in given}
-        return command(_Recipients(patience_s=_patience(wait), **selection), **given)
+    def run(*, wait: str, **options: Any) -> int:
+        selection = {name: options.pop(name) for name in _Recipients._fields if name in options}
+        return command(_Recipients(patience_s=_patience(wait), **selection), **options)
 
     for option in reversed(_OPTIONS):
         run = option(run)
@@ -165,12 +165,12 @@ def _order(
     if not (given_policies or count or time):
         raise UsageError("give an order: --steps, --for, --every, --budget, --all-steps, --off or --end")
     trace = policies[given_policies[0]] if given_policies else "all"
-    _check(next_steps, trace, level)
+    _check_policy(next_steps, trace, level)
     for_ns = 0 if time is None else round(_seconds("--for", time) * 1e9)
     return Order(orders.TRACE, giver(), trace, level, count, for_ns, patience_s)
 
 
-def _check(steps: str | None, trace: str, level: str) -> None:
+def _check_policy(steps: str | None, trace: str, level: str) -> None:
     try:
         Policy.from_text(trace)
     except PolicyError as error:

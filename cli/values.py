@@ -55,9 +55,9 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """Return the words; BadParameter if one is unknown."""
         words = tuple(word.strip().lower() for word in value.split(",")) if isinstance(value, str) else value
-        wrong = next((word for word in words if word not in self.known), None)
-        if wrong is not None:
-            self.fail(f"{wrong!r} is not one of {', '.join(self.known)}", param, ctx)
+        unknown = next((word for word in words if word not in self.known), None)
+        if unknown is not None:
+            self.fail(f"{unknown!r} is not one of {', '.join(self.known)}", param, ctx)
         return tuple(words)
 
     def shell_complete(

@@ -90,7 +90,7 @@ OTHER_OPTIONS = {
     "device": (*ODD, "tpu"),
     "sort": (*ODD, "slower"),
     "text": ("", " "),
-    "before": (*ODD, "3x", "-1d"),
+    "ended_before_ns": (*ODD, "3x", "-1d"),
     "compat": (*ODD, "2.22", "1"),
     "last": (*BAD_NUMBERS, "-1"),
     "names": ("", " "),
