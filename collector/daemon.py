@@ -126,7 +126,7 @@ class Collector:
         self._alert_command.close()
         self._jobs.close()
         self._receiver.close()
-        self._jobs.hand_over_counters(at_most=len(self._jobs.open))
+        self._jobs.hand_over_counters(jobs_max=len(self._jobs.open))
         self._write_status(time.monotonic())
         self._store.close()
 
@@ -146,7 +146,7 @@ class Collector:
         self._receiver.retry()
 
     def _hand_over(self, _now: float) -> None:
-        self._jobs.hand_over_counters(at_most=COUNTERS_A_TICK)
+        self._jobs.hand_over_counters(jobs_max=COUNTERS_A_TICK)
 
     def _tick_store(self, now: float) -> None:
         self._jobs.tick(now)
@@ -185,7 +185,7 @@ class Collector:
         self._given_up = now
         for path, one in given_up.pending(self._instance):
             try:
-                is_done = one is None or self._jobs.end_given_up(
+                is_done = one is None or self._jobs.end_given_up_job(
                     one["uid"], one["identity"], one["end"], one.get("event")
                 )
             except FormatError as error:

@@ -35,7 +35,7 @@ END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
 #: The collector's counter of records and span entries that did not arrive or could not be stored.
 NEVER_STORED: Final = "never_stored"
-#: Reasons for the loss of a job's last entries: slug -> text.
+#: Reasons for a loss that `note_lost` counts: slug -> text.
 LOSSES: Final = {
     "store-removed": "records and span entries lost with a store that was removed or moved away",
     "given-up": "records and span entries that were not stored before the agent ended",
@@ -89,7 +89,7 @@ class OpenJob:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is left, now or once the worker process has ended."""
+        """Whether any work is left, even if it must wait for the worker process."""
         return self.is_waiting or self._end is not None
 
     @property
@@ -207,7 +207,7 @@ class OpenJob:
             self._waiting.extend(record for record in records if record.seq >= result.first_new)
             return self.pump() if at_once else []
         finally:
-            self._count_waiting()
+            self._update_waiting_bytes()
 
     def _spans(self, head: Head, body: memoryview) -> list[Head]:
         offset, entries = cut_spans(body, head.first, head.last)
@@ -223,7 +223,7 @@ class OpenJob:
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
-        self._new_counters = {k: v for k, v in document(body).items() if k != NEVER_STORED}
+        self._new_counters = {name: value for name, value in document(body).items() if name != NEVER_STORED}
         lost = {**self._new_counters, NEVER_STORED: self._lost_count}
         self._shared.detector.counters(self.uid, lost, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
@@ -242,7 +242,7 @@ class OpenJob:
         for name in ("t_ns", "status", "signal"):
             if values.get(name) is not None:
                 integer(values, name, 0)
-        self._new_counters = {k: v for k, v in values.items() if k not in END_KEYS} or self._new_counters
+        self._new_counters = {key: value for key, value in values.items() if key not in END_KEYS} or self._new_counters
         self._end = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
         return []
 
@@ -348,7 +348,7 @@ class OpenJob:
             self._give_up(record, f"{type(error).__name__}: {error}", "internal")
 
     def _append_records(self, tables: RowsByTable, last: Record) -> None:
-        """Append the rows of the records up to ``last``; an internal error changes no counter."""
+        """Append the rows of the records up to ``last``; after an internal error, undo all counts."""
         state_before = self._events, self._alerts, self._lost_count, self.rows
         if "events" in tables:
             events = as_table(tables["events"])
@@ -366,9 +366,9 @@ class OpenJob:
         """Remove ``batch`` from the waiting records, if it is still there."""
         while self._waiting and self._waiting[0].seq <= batch[-1].seq:
             self._waiting.popleft()
-        self._count_waiting()
+        self._update_waiting_bytes()
 
-    def _count_waiting(self) -> None:
+    def _update_waiting_bytes(self) -> None:
         """Update the number of waiting bytes."""
         waiting = sum(layout.RECORD.size + len(record.body) for record in self._waiting)
         self._shared.slot.add_waiting(waiting - self._waiting_bytes)

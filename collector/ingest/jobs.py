@@ -1,4 +1,4 @@
-"""The open jobs of a collector; SAMPLES messages, which cover several jobs."""
+"""The open jobs of a collector, and the SAMPLES messages, which cover several jobs."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, integer, sample_row
 from .rows import RowMaker
 from .worker_process import WorkerSlot
 
-#: Maximum number of remembered ended jobs. If such a job sends CLOSE again, it is acked; its late
+#: Maximum number of remembered ended jobs. A repeated CLOSE of such a job is acked, and its late
 #: samples are dropped.
 ENDED_MAX: Final = 4_096
 #: Internal errors after which a job is quarantined.
@@ -38,7 +38,7 @@ _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
 class JobAnswers(NamedTuple):
-    """Answers to job ``uid`` after its records were stored, or the error that prevented it."""
+    """Answers about job ``uid`` after its records were stored, or the error that prevented it."""
 
     uid: int
     answers: list[Head] | StoreError
@@ -164,8 +164,8 @@ class OpenJobs:
     def _store_errors(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
         """Run ``action`` about job ``uid``; return its StoreError, if any.
 
-        Another TfprofError, of a sample that cannot be parsed, is raised. Any other error is
-        counted for this job, so that the other jobs are served.
+        If the sample cannot be parsed, the TfprofError is raised. All other errors are counted for
+        this job, so that the other jobs are served.
         """
         try:
             action()
@@ -185,7 +185,7 @@ class OpenJobs:
         for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
             try:
                 self.open[uid].retry()
-            except StoreError:  # reported after the first attempt, and when the agent sends it again
+            except StoreError:  # reported at the first attempt, and again when the agent repeats the message
                 if self._drop_if_removed(uid):
                     yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
                 continue
@@ -277,7 +277,7 @@ class OpenJobs:
             job.note_lost(about, last, "store-removed")
         self._removed.pop(job.uid, None)
 
-    def end_given_up(
+    def end_given_up_job(
         self, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
     ) -> bool:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
@@ -306,18 +306,18 @@ class OpenJobs:
         for job in self.open.values():
             job.drop()
 
-    def hand_over_counters(self, at_most: int) -> None:
-        """Pass new counters of at most ``at_most`` jobs to the store, the longest waiting first.
+    def hand_over_counters(self, jobs_max: int) -> None:
+        """Pass new counters of at most ``jobs_max`` jobs to the store, longest waiting first.
 
         The store replaces one file per job. The more jobs there are, the less often a job's file is
         replaced.
         """
         for uid in list(self.open):
-            if at_most <= 0:
+            if jobs_max <= 0:
                 return
             if self.open[uid].hand_over_counters():
                 self.open[uid] = self.open.pop(uid)
-                at_most -= 1
+                jobs_max -= 1
 
     def _open(self, head: Head, body: memoryview) -> list[Head]:
         identity = document(body)
