@@ -348,7 +348,7 @@ class OpenJob:
             self._give_up(record, f"{type(error).__name__}: {error}", "internal")
 
     def _append_records(self, tables: RowsByTable, last: Record) -> None:
-        """Append the rows of the records up to ``last``; after an internal error, undo all counts."""
+        """Append the rows of the records up to ``last``; an internal error changes no counter."""
         state_before = self._events, self._alerts, self._lost_count, self.rows
         if "events" in tables:
             events = as_table(tables["events"])
