@@ -46,7 +46,7 @@ def drive(
     act: Callable[[Pilot[None], JobsScreen], Coroutine[Any, Any, None]],
     size: tuple[int, int] = (80, 24),
 ) -> Top:
-    """Run the screen with some keys; return the application after its end."""
+    """Run the screen and ``act`` on it; return the application after its end."""
     store = LocalStore(writer.path)
     jobs = JobsScreen(store, Watch(store), "slow", "")
     app = Top(jobs)
@@ -172,10 +172,10 @@ def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
 
 
 def test_a_key_orders_steps_of_the_job_at_the_cursor(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    ordered: list[tuple[str, str, int]] = []
+    given_orders: list[tuple[str, str, int]] = []
 
     def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
-        ordered.append((store, uid, count))
+        given_orders.append((store, uid, count))
         yield "it obeys"
         raise StoreError("it does not any more", "job-gone")
 
@@ -188,7 +188,7 @@ def test_a_key_orders_steps_of_the_job_at_the_cursor(writer: LocalStoreWriter, m
         assert shown == ["it obeys", "it does not any more [job-gone]"]
 
     drive(writer, act)
-    assert ordered == [(str(writer.path), f"{8 << 48:016x}", 10)]
+    assert given_orders == [(str(writer.path), f"{8 << 48:016x}", 10)]
 
 
 @pytest.mark.parametrize("size", [(40, 8), (80, 24), (200, 50)])
