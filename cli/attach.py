@@ -311,14 +311,14 @@ def _watch(
     """
     readers = {attachment: StepReader(attachment.channel) for attachment in attachments}
     is_single = followed is None and len(attachments) == 1
-    checked_s = 0.0
+    agent_checked_s = 0.0
     detached: set[Attachment] = set()
 
     def show() -> None:
         for attachment, reader in readers.items():
             lines = list(reader.lines())
             if not quiet:
-                print_lines(_prefixed(attachment, lines, alone=is_single))
+                print_lines(_prefixed(attachment, lines, is_single=is_single))
 
     while followed is not None or any(_is_unfinished(attachment, count) for attachment in attachments):
         if followed is not None:
@@ -337,8 +337,8 @@ def _watch(
             if not _detach(attachment) and followed is not None:
                 attachment.end()
                 del readers[attachment]
-        if attachments and time.monotonic() > checked_s + AGENT_POLL_S:
-            checked_s = time.monotonic()
+        if attachments and time.monotonic() > agent_checked_s + AGENT_POLL_S:
+            agent_checked_s = time.monotonic()
             attachments[0].ensure_agent()
             notes.update(attachments)
         time.sleep(POLL_S)
@@ -362,8 +362,8 @@ def _are_traced(channel: ChannelReader, count: int) -> bool:
     return steps > count
 
 
-def _prefixed(attachment: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator[str]:
-    return (line if alone else f"{attachment.process.pid}  {line}" for line in lines)
+def _prefixed(attachment: Attachment, lines: Sequence[str], *, is_single: bool) -> Iterator[str]:
+    return (line if is_single else f"{attachment.process.pid}  {line}" for line in lines)
 
 
 def _finish(attachments: Sequence[Attachment], output: str | None, store: str) -> int:

@@ -210,7 +210,7 @@ def _run(arguments: list[str], interruptible: Interruptible) -> int:
 
 
 def _flush(code: int) -> int:
-    """Flush standard output; return the exit status, which is ``code`` if that works.
+    """Flush standard output; return ``code``, or the error's exit status if flushing fails.
 
     A failed flush is not reported if the command failed already.
     """

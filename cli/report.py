@@ -68,7 +68,7 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     summaries = [
         _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES]
     ]
-    others = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
+    other_summaries = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
     remarks = (
         (left_out_kinds_text(profile), first_warning(first_job), missed(first_job))
         if profile
@@ -76,7 +76,9 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     )
     costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES])
     notes = [*remarks, next(filter(None, costs), None)]
-    yield from report_text.lines([*summaries, *others], top.ops if top else [], list(filter(None, notes)), columns)
+    yield from report_text.lines(
+        [*summaries, *other_summaries], top.ops if top else [], list(filter(None, notes)), columns
+    )
     if problem:
         yield from wrapped(f"tfprof: {problem}", columns)
 

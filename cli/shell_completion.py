@@ -45,9 +45,9 @@ def _outputs(view: str) -> Iterator[str]:
 
 
 def _values(option: Option, view: str, names: NameLookup) -> Iterable[str]:
-    fixed = {ORDER: ORDERS, SELECT: SELECTS, BOOLEAN: ("true", "false")}
-    if option.kind in fixed:
-        return fixed[option.kind]
+    fixed_values = {ORDER: ORDERS, SELECT: SELECTS, BOOLEAN: ("true", "false")}
+    if option.kind in fixed_values:
+        return fixed_values[option.kind]
     if option.kind is OUTPUT:
         return _outputs(view)
     return names(view, option.name)

@@ -65,10 +65,10 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
     ) -> list[click.shell_completion.CompletionItem]:
         """Return the completions of the last word of ``incomplete``."""
         del ctx, param
-        before, comma, last = incomplete.rpartition(",")
-        taken = before.split(",") if before else []
-        words = [word for word in self.known if word.startswith(last) and word not in taken]
-        return [click.shell_completion.CompletionItem(f"{before}{comma}{word}") for word in words]
+        prefix, comma, last = incomplete.rpartition(",")
+        given_words = prefix.split(",") if prefix else []
+        words = [word for word in self.known if word.startswith(last) and word not in given_words]
+        return [click.shell_completion.CompletionItem(f"{prefix}{comma}{word}") for word in words]
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there

@@ -83,16 +83,16 @@ def test_traces_of_a_step_add_up_over_generations(job: LocalJob) -> None:
 
 
 def test_only_the_generations_of_the_traces_are_read(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
+    reads = []
     real_groups = segment.groups
 
     def record_and_read(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-        opened.append((path.name, traces))
+        reads.append((path.name, traces))
         return real_groups(path, name, traces, columns)
 
     monkeypatch.setattr(segment, "groups", record_and_read)
     read(job, [3])
-    assert sorted(opened) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
+    assert sorted(reads) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
 
 
 def test_without_traces_nothing_is_read(job: LocalJob) -> None:
