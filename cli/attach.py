@@ -205,14 +205,14 @@ def _run(
     try:
         try:
             failed = _attach(options, selection, attachments, has_count=count is not None)
-            followed = selection if isinstance(selection, ProcessSelection) and selection.follows else None
-            if no_wait or not (attachments or followed):
+            followed_selection = selection if isinstance(selection, ProcessSelection) and selection.follows else None
+            if no_wait or not (attachments or followed_selection):
                 for attachment in attachments:
                     job = _id(attachment, options.store)
                     note(f"{_title(attachment)}: attached; detach it with  tfprof detach {job}")
                 return failed
             notes = UntracedNotes(options.store, waits=count is not None)
-            _watch(attachments, count, followed, notes, quiet=output is not None)
+            _watch(attachments, count, followed_selection, notes, quiet=output is not None)
         except KeyboardInterrupt:
             if any(attachment.is_ours for attachment in attachments):
                 note("detaching")
@@ -299,18 +299,18 @@ def _id(attachment: Attachment, store: str) -> str:
 def _watch(
     attachments: list[Attachment],
     count: int | None,
-    followed: ProcessSelection | None,
+    followed_selection: ProcessSelection | None,
     notes: UntracedNotes,
     *,
     quiet: bool,
 ) -> None:
     """Show steps until ``count`` are traced in each job, or until all jobs have ended.
 
-    With ``followed``, only Ctrl-C ends this function. New attachments are then added to
+    With ``followed_selection``, only Ctrl-C ends this function. New attachments are then added to
     ``attachments``. The channel of each ended job is closed, since there may be any number of jobs.
     """
     readers = {attachment: StepReader(attachment.channel) for attachment in attachments}
-    is_single = followed is None and len(attachments) == 1
+    is_single = followed_selection is None and len(attachments) == 1
     agent_checked_s = 0.0
     detached: set[Attachment] = set()
 
@@ -320,9 +320,9 @@ def _watch(
             if not quiet:
                 print_lines(_prefixed(attachment, lines, is_single=is_single))
 
-    while followed is not None or any(_is_unfinished(attachment, count) for attachment in attachments):
-        if followed is not None:
-            followed.update(attachments)
+    while followed_selection is not None or any(_is_unfinished(attachment, count) for attachment in attachments):
+        if followed_selection is not None:
+            followed_selection.update(attachments)
         readers |= {
             attachment: StepReader(attachment.channel)
             for attachment in attachments
@@ -334,7 +334,7 @@ def _watch(
         show()
         for attachment in finished:
             detached.add(attachment)
-            if not _detach(attachment) and followed is not None:
+            if not _detach(attachment) and followed_selection is not None:
                 attachment.end()
                 del readers[attachment]
         if attachments and time.monotonic() > agent_checked_s + AGENT_POLL_S:
