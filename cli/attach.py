@@ -61,8 +61,8 @@ class ProcessSelection:
     def update(self, attachments: list[Attachment]) -> None:
         """Attach to new processes and add each attachment to ``attachments``.
 
-        New processes are looked for at most once in PROCESS_POLL_S. If one cannot be attached to, a
-        note says why.
+        New processes are looked for at most once in PROCESS_POLL_S. If one that has TensorFlow
+        cannot be attached to, a note says why.
         """
         if time.monotonic() < self._searched_s + PROCESS_POLL_S:
             return

@@ -44,7 +44,7 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
 
 
 def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
-    """Return the processes of ``launch``, the one with the most steps first, lost ones last."""
+    """Return the processes of ``launch``, most steps first; among equals, lost ones last."""
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], time.time_ns())
     processes = [(job, row) for job, row in zip(jobs, rows, strict=True) if row.launch == launch]

@@ -36,7 +36,7 @@ class StepReader:
         self._position = channel.word("span_head")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each step since the last call; more than LINES_MAX steps share one."""
+        """Yield a line for each entry since the last call; many entries of a kind share one."""
         self._position = max(self._position, self._channel.word("span_head") - _ENTRIES_MAX)
         batch = self._channel.spans(self._position, _ENTRIES_MAX, ended=False)
         if batch is None:
