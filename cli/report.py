@@ -105,9 +105,8 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
     """
     store = open_reader(options.store)
     if not options.quiet or not _processes(store, options.launch):
-        yield from list(
-            report(store, options.launch, options.problem, width())
-        )  # complete before the first print, since it may fail
+        # The whole report is made before the first line is printed, since it may fail.
+        yield from list(report(store, options.launch, options.problem, width()))
     elif options.problem:
         yield from wrapped(f"tfprof: {options.problem}", width())
     if options.dump_steps:
