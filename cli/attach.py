@@ -47,7 +47,7 @@ UNTRACED_S: Final = 10.0
 class ProcessSelection:
     """The processes that ``--all`` selects.
 
-    `follows`: they include processes that start or load TensorFlow later.
+    `follows`: processes that start or load TensorFlow later are selected, too.
     """
 
     def __init__(self, options: AttachOptions, pattern: str, *, follows: bool, has_count: bool) -> None:
@@ -137,7 +137,7 @@ def attach(
 ) -> int:
     """Profile the running processes PID, without a restart and without a change to their code.
 
-    Each step is shown in a line when it ends. Ctrl-C detaches and removes all patches.
+    Each step is shown on a line when it ends. Ctrl-C detaches and removes all patches.
     With --steps or -o the command detaches when the steps are traced.
     """
     if bool(pids) == (pattern is not None):

@@ -19,7 +19,7 @@ from ..collector.summaries.kinds import kind_name
 def dump(
     processes: Sequence[tuple[JobReader, JobRow]], steps: Sequence[int], folder: Path
 ) -> Iterator[tuple[str, bool]]:
-    """Write a profile of the traced steps up to each of ``steps``.
+    """For each of ``steps``, write a profile of the traced steps up to it.
 
     Yield for each profile a text and whether it was written. With several traced processes, each
     gets a folder named by its id.

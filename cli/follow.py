@@ -67,7 +67,7 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
     """Print the steps of JOB as they end, one a line, until the job ends.
 
     More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
-    An epoch, a fit or an evaluation gets a line when it ends, an event when it occurs. A name
+    An epoch, a fit or an evaluation gets a line when it ends, and an event when it occurs. A name
     selects all running jobs of that name. The id of a launch, and `last`, select all jobs of the
     launch, including later ones. With --json each line is one JSON document.
     """

@@ -144,7 +144,7 @@ def _order(
     off: bool,
     level: str,
 ) -> Order:
-    """Return the order of the options; UsageError if they give none, or more than one."""
+    """Return the order that the options give; UsageError if they give none, or several."""
     count = 0 if next_steps is None else whole(next_steps) or 0
     policies = {
         "--every": f"every={every}" if every is not None else "",

@@ -30,7 +30,7 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
-    """An integer from 0, in plain digits."""
+    """A non-negative integer, in plain digits."""
 
     name = "number"
 
@@ -74,8 +74,8 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
 class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
     """A moment of real time in ns.
 
-    Its text is a time ago (30m, 2h, 3d), a time of the last day (14:30), or a date with or without
-    a time.
+    Its text is a duration before now (30m, 2h, 3d), a time of the last day (14:30), or a date with
+    or without a time.
     """
 
     name = "time"
