@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import click
 
 from ..collector.forms import advice_lines
+from ..collector.query import advising
 from ..collector.query.advising import JobAdvice
-from ..collector.query.advising import advise as ask
 from ..collector.query.documents import advice_document
 from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced
@@ -18,13 +18,13 @@ from .command import jobs_argument, json_option, print_json, print_lines, store_
 
 
 def print_advice(job_advice: Sequence[JobAdvice], parity: Parity) -> None:
-    """Print advice, and on standard error the reason if there is none."""
+    """Print advice; if there is none, print the reason on standard error."""
     print_lines(advice_lines(job_advice, parity, width()))
     note_no_advice(job_advice)
 
 
 def note_no_advice(job_advice: Sequence[JobAdvice]) -> None:
-    """Print on standard error the reason if there is no advice."""
+    """If there is no advice, print the reason on standard error."""
     ids = ids_of([advice.job for advice in job_advice])
     for advice in job_advice:
         prefix = f"{ids[advice.job.info.hex]}: " if len(job_advice) > 1 else ""
@@ -58,7 +58,7 @@ def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json:
     nothing.
     """
     selection = Selection(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
-    job_advice = ask(selection)
+    job_advice = advising.advise(selection)
     if as_json:
         print_json(advice_document(job_advice))
         note_no_advice(job_advice)

@@ -25,7 +25,7 @@ SPELLINGS: Final = spellings([option.name for option in TABLE])
 #: Options that are true if no value follows.
 BOOLEAN_OPTIONS: Final = frozenset({"--account-displayed-op-only"})
 #: An option in the TF profiler's spelling, which click would read as single letters.
-_SINGLE: Final = re.compile(r"-[A-Za-z][A-Za-z_-]+")
+_ONE_DASH: Final = re.compile(r"-[A-Za-z][A-Za-z_-]+")
 
 
 def translate(
@@ -50,7 +50,7 @@ def translate(
         name, equals, value = word.partition("=")
         option = all_spellings.get(name)
         if option is None:
-            if _SINGLE.fullmatch(name):
+            if _ONE_DASH.fullmatch(name):
                 hint = suggestion(
                     name.lstrip("-").replace("-", "_"), [spelling.lstrip("-") for spelling in all_spellings]
                 )

@@ -32,7 +32,7 @@ from .report import report
 from .values import NAME, NON_EMPTY, WHOLE
 from .watching import StepReader
 
-#: Values of `-o`, and the number of traced steps if `--steps` is not given.
+#: Values of `-o`, and the number of steps that it traces if `--steps` is not given.
 OUTPUTS: Final = ("ops",)
 STEPS: Final = 20
 #: Poll intervals of the jobs, and of the agent (seconds).
@@ -47,29 +47,29 @@ UNTRACED_S: Final = 10.0
 class ProcessSelection:
     """The processes that ``--all`` selects.
 
-    `follows`: they include processes that start or load TensorFlow later.
+    `follows`: processes that start or load TensorFlow later are selected, too.
     """
 
-    def __init__(self, options: AttachOptions, pattern: str, *, follows: bool, counted: bool) -> None:
+    def __init__(self, options: AttachOptions, pattern: str, *, follows: bool, has_count: bool) -> None:
         self._options = options
         self._pattern = pattern
-        self._counted = counted
+        self._has_count = has_count
         self._known: set[Process] = set()
         self._searched_s = float("-inf")
         self.follows = follows
 
-    def update(self, attached: list[Attachment]) -> None:
-        """Attach to new processes and add the attachments to ``attached``.
+    def update(self, attachments: list[Attachment]) -> None:
+        """Attach to new processes and add each attachment to ``attachments``.
 
-        New processes are looked for at most once in PROCESS_POLL_S. If one cannot be attached to, a
-        note says why.
+        New processes are looked for at most once in PROCESS_POLL_S. If one that has TensorFlow
+        cannot be attached to, a note says why.
         """
         if time.monotonic() < self._searched_s + PROCESS_POLL_S:
             return
         for target in targets.matching(self._pattern, self._known):
             self._known.add(target.process)
             try:
-                _attach_to(target.process, self._options, attached, counted=self._counted)
+                _attach_to(target.process, self._options, attachments, has_count=self._has_count)
             except TfprofError as error:
                 if error.slug == "no-tensorflow":  # it may still be loading TensorFlow
                     self._known.discard(target.process)
@@ -82,7 +82,7 @@ class ProcessSelection:
 class UntracedNotes:
     """Notes that say why no step of a job is traced, at most one for each job.
 
-    Without ``waits`` there are none: the command does not wait for traced steps.
+    ``waits``: the command waits for traced steps. Otherwise there are no notes.
     """
 
     def __init__(self, store: str, *, waits: bool) -> None:
@@ -90,10 +90,10 @@ class UntracedNotes:
         self._waits = waits
         self._due_s: dict[Attachment, float] = {}
 
-    def update(self, attached: Sequence[Attachment]) -> None:
+    def update(self, attachments: Sequence[Attachment]) -> None:
         """Print a note about each job that has had no traced step for UNTRACED_S."""
         now_s = time.monotonic()
-        for attachment in attached if self._waits else ():
+        for attachment in attachments if self._waits else ():
             is_due = now_s > self._due_s.setdefault(attachment, now_s + UNTRACED_S)
             if is_due and attachment.is_alive and not attachment.channel.word("traced"):
                 self._due_s[attachment] = float("inf")
@@ -137,7 +137,7 @@ def attach(
 ) -> int:
     """Profile the running processes PID, without a restart and without a change to their code.
 
-    Each step is shown in a line when it ends. Ctrl-C detaches and removes all patches.
+    Each step is shown on a line when it ends. Ctrl-C detaches and removes all patches.
     With --steps or -o the command detaches when the steps are traced.
     """
     if bool(pids) == (pattern is not None):
@@ -159,7 +159,7 @@ def attach(
     if pattern is not None:
         return _run(
             options,
-            ProcessSelection(options, pattern, follows=follow, counted=count is not None),
+            ProcessSelection(options, pattern, follows=follow, has_count=count is not None),
             count,
             output,
             no_wait=no_wait,
@@ -198,31 +198,31 @@ def _run(
 
     SIGTERM and SIGHUP end the command as Ctrl-C does.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
-    attached: list[Attachment] = []
+    for signal_number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, signal.default_int_handler)
+    attachments: list[Attachment] = []
     failed = 0
     try:
         try:
-            failed = _attach(options, selection, attached, counted=count is not None)
-            followed = selection if isinstance(selection, ProcessSelection) and selection.follows else None
-            if no_wait or not (attached or followed):
-                for attachment in attached:
+            failed = _attach(options, selection, attachments, has_count=count is not None)
+            followed_selection = selection if isinstance(selection, ProcessSelection) and selection.follows else None
+            if no_wait or not (attachments or followed_selection):
+                for attachment in attachments:
                     job = _id(attachment, options.store)
                     note(f"{_title(attachment)}: attached; detach it with  tfprof detach {job}")
                 return failed
             notes = UntracedNotes(options.store, waits=count is not None)
-            _watch(attached, count, followed, notes, quiet=output is not None)
+            _watch(attachments, count, followed_selection, notes, quiet=output is not None)
         except KeyboardInterrupt:
-            if any(attachment.is_ours for attachment in attached):
+            if any(attachment.is_ours for attachment in attachments):
                 note("detaching")
         except BaseException:
-            for attachment in attached:
+            for attachment in attachments:
                 _detach(attachment)
             raise
-        return _finish(attached, output, options.store) or failed
+        return _finish(attachments, output, options.store) or failed
     finally:
-        for attachment in attached:
+        for attachment in attachments:
             attachment.end()
 
 
@@ -239,17 +239,21 @@ def _settings(trace: str | None, level: str | None) -> dict[str, str]:
 
 
 def _attach(
-    options: AttachOptions, selection: Sequence[int] | ProcessSelection, attached: list[Attachment], *, counted: bool
+    options: AttachOptions,
+    selection: Sequence[int] | ProcessSelection,
+    attachments: list[Attachment],
+    *,
+    has_count: bool,
 ) -> int:
     """Attach to each process; return 1 if one with a given pid failed, else 0.
 
-    The attachments are added to ``attached`` one by one, so that an interrupt loses none.
-    ``counted``: a number of steps to trace was given. A job that is already profiled is then
+    Each attachment is added to ``attachments`` at once, so that an interrupt loses none.
+    ``has_count``: a number of steps to trace was given. A job that is already profiled is then
     refused: `tfprof trace` traces its next steps.
     """
     if isinstance(selection, ProcessSelection):
-        selection.update(attached)
-        if not attached and not selection.follows:
+        selection.update(attachments)
+        if not attachments and not selection.follows:
             raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
         return 0
     failed = 0
@@ -258,19 +262,21 @@ def _attach(
         try:
             if target_process is None:
                 raise UsageError(f"there is no process {pid}", "no-such-process")
-            _attach_to(target_process, options, attached, counted=counted)
+            _attach_to(target_process, options, attachments, has_count=has_count)
         except TfprofError as error:
             note(f"{pid}: {error}")
             failed = 1
     return failed
 
 
-def _attach_to(target_process: Process, options: AttachOptions, attached: list[Attachment], *, counted: bool) -> None:
+def _attach_to(
+    target_process: Process, options: AttachOptions, attachments: list[Attachment], *, has_count: bool
+) -> None:
     """Attach to one process and print the method; TfprofError if that fails."""
-    attached.append(Attachment(options, target_process))
-    attachment = attached[-1]
-    if counted and not attachment.is_ours:
-        attached.pop().end()
+    attachments.append(Attachment(options, target_process))
+    attachment = attachments[-1]
+    if has_count and not attachment.is_ours:
+        attachments.pop().end()
         raise UsageError("it is already profiled: tfprof trace traces its next steps", "already-profiled")
     stopped = f", stopped for {duration(attachment.stopped_ns)}" if attachment.stopped_ns else ""
     note(f"{_title(attachment)}: attached by {attachment.method}{stopped}")
@@ -284,42 +290,42 @@ def _title(attachment: Attachment) -> str:
 def _id(attachment: Attachment, store: str) -> str:
     """Return the job's short id, as `tfprof jobs` shows it."""
     uid = hex_id(attachment.channel.identity.uid)
-    known: list[str] = []
+    known_ids: list[str] = []
     with suppress(TfprofError):  # the store may not exist yet
-        known = [job.info.hex for job in open_reader(store).jobs()]
-    return short_ids(list({*known, uid}))[uid]
+        known_ids = [job.info.hex for job in open_reader(store).jobs()]
+    return short_ids(list({*known_ids, uid}))[uid]
 
 
 def _watch(
-    attached: list[Attachment],
+    attachments: list[Attachment],
     count: int | None,
-    followed: ProcessSelection | None,
+    followed_selection: ProcessSelection | None,
     notes: UntracedNotes,
     *,
     quiet: bool,
 ) -> None:
     """Show steps until ``count`` are traced in each job, or until all jobs have ended.
 
-    With ``followed`` only Ctrl-C ends it. New attachments are then added to ``attached``, and the
-    channel of a job is closed when the job ends, since there may be any number of jobs.
+    With ``followed_selection``, only Ctrl-C ends this function. New attachments are then added to
+    ``attachments``. The channel of each ended job is closed, since there may be any number of jobs.
     """
-    readers = {attachment: StepReader(attachment.channel) for attachment in attached}
-    is_single = followed is None and len(attached) == 1
-    checked_s = 0.0
+    readers = {attachment: StepReader(attachment.channel) for attachment in attachments}
+    is_single = followed_selection is None and len(attachments) == 1
+    agent_checked_s = 0.0
     detached: set[Attachment] = set()
 
     def show() -> None:
         for attachment, reader in readers.items():
             lines = list(reader.lines())
             if not quiet:
-                print_lines(_prefixed(attachment, lines, alone=is_single))
+                print_lines(_prefixed(attachment, lines, is_single=is_single))
 
-    while followed is not None or any(_is_unfinished(attachment, count) for attachment in attached):
-        if followed is not None:
-            followed.update(attached)
+    while followed_selection is not None or any(_is_unfinished(attachment, count) for attachment in attachments):
+        if followed_selection is not None:
+            followed_selection.update(attachments)
         readers |= {
             attachment: StepReader(attachment.channel)
-            for attachment in attached
+            for attachment in attachments
             if attachment.is_open and attachment not in readers
         }
         finished = [
@@ -328,13 +334,13 @@ def _watch(
         show()
         for attachment in finished:
             detached.add(attachment)
-            if not _detach(attachment) and followed is not None:
+            if not _detach(attachment) and followed_selection is not None:
                 attachment.end()
                 del readers[attachment]
-        if attached and time.monotonic() > checked_s + AGENT_POLL_S:
-            checked_s = time.monotonic()
-            attached[0].ensure_agent()
-            notes.update(attached)
+        if attachments and time.monotonic() > agent_checked_s + AGENT_POLL_S:
+            agent_checked_s = time.monotonic()
+            attachments[0].ensure_agent()
+            notes.update(attachments)
         time.sleep(POLL_S)
     show()
 
@@ -356,22 +362,22 @@ def _are_traced(channel: ChannelReader, count: int) -> bool:
     return steps > count
 
 
-def _prefixed(attachment: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator[str]:
-    return (line if alone else f"{attachment.process.pid}  {line}" for line in lines)
+def _prefixed(attachment: Attachment, lines: Sequence[str], *, is_single: bool) -> Iterator[str]:
+    return (line if is_single else f"{attachment.process.pid}  {line}" for line in lines)
 
 
-def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> int:
+def _finish(attachments: Sequence[Attachment], output: str | None, store: str) -> int:
     """Detach from the jobs, wait until their data is stored, and print the result.
 
     Return the exit status: 1 if a job cannot be detached or some data is not stored, else 0. Jobs
     that were profiled before the command stay as they are.
     """
     failed = 0
-    attached = [attachment for attachment in attached if attachment.is_ours]
-    for attachment in attached:
+    attachments = [attachment for attachment in attachments if attachment.is_ours]
+    for attachment in attachments:
         failed = _detach(attachment) or failed
         attachment.close_launch()
-    for attachment in attached:
+    for attachment in attachments:
         launch = hex_id(attachment.launch)
         result = attachment.wait_stored()
         problem = None

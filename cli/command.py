@@ -1,4 +1,4 @@
-"""Shared by the commands: options, access to the store, printing."""
+"""What several commands share: options, printing, and messages."""
 
 import json
 import os
@@ -66,10 +66,10 @@ def width() -> int | None:
     return None
 
 
-def why_no_spans(job: JobReader, what: str) -> str:
-    """Return why a job has no steps or spans; ``what``: step or span."""
+def why_no_spans(job: JobReader, noun: str) -> str:
+    """Return why a job has no steps or spans; ``noun``: step or span."""
     if job.info.state == RUNNING:
-        return f"no {what}s yet: the job has not run a session, a fit or a tf.function"
+        return f"no {noun}s yet: the job has not run a session, a fit or a tf.function"
     if job.info.state == IMPORTED:
-        return f"no {what}s: the job was imported, and its files contain traced ops only"
-    return f"no {what}s: the job ended before it ran a session, a fit or a tf.function"
+        return f"no {noun}s: the job was imported, and its files contain traced ops only"
+    return f"no {noun}s: the job ended before it ran a session, a fit or a tf.function"

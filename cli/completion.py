@@ -89,8 +89,8 @@ def _view_completions(words: Sequence[str], last: str) -> list[CompletionItem]:
     option = SPELLINGS.get(words[-1], words[-1]).removeprefix("--").replace("-", "_")
     option = "kinds" if option == "kind" else option
     if option in _VALUES:
-        before, comma, piece = last.rpartition(",")
-        return [CompletionItem(f"{before}{comma}{value}") for value in _VALUES[option] if value.startswith(piece)]
+        prefix, comma, piece = last.rpartition(",")
+        return [CompletionItem(f"{prefix}{comma}{value}") for value in _VALUES[option] if value.startswith(piece)]
     if any(view_option.name == option and view_option.kind is OUTPUT for view_option in TABLE):
         return [CompletionItem(value) for value in sorted(outputs(words[0])) if value.startswith(last)]
     if last.startswith("-") and not last.startswith("--"):

@@ -11,8 +11,8 @@ from ..formats.settings import SETTINGS
 from .command import json_option, print_json, print_lines, store_option, width
 
 _COLUMNS = (Column("setting"), Column("value", min_width=12), Column("from", min_width=12))
-#: The settings without those of a single job, which commands do not use.
-_SHOWN = tuple(row for row in SETTINGS.values() if row.name not in settings_files.NOT_IN_FILES)
+#: All settings except those of a single job, which commands do not use.
+_SHOWN_SETTINGS = tuple(row for row in SETTINGS.values() if row.name not in settings_files.NOT_IN_FILES)
 
 
 @click.command()
@@ -25,7 +25,7 @@ def config(context: click.Context, store: str, as_json: bool) -> None:
     The source is an option, the environment, a file, or the default.
     """
     rows = []
-    for row in _SHOWN:
+    for row in _SHOWN_SETTINGS:
         text = os.environ.get(row.variable)
         row.value(text)
         source = settings_files.from_files.get(row.variable) or ("environment" if text else "default")

@@ -13,10 +13,10 @@ from ..commands.daemons import DaemonError, failure, is_up, running_pid
 from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from .command import store_option
-from .status import DAEMONS, serving
+from .status import DAEMONS, checked_instance_dir
 
-#: Time limits in seconds for a daemon to come up, and to store its data and end. The collector gets
-#: little of the processors of a saturated host.
+#: Time limits (seconds) for a daemon to start, and to store its data and end. On a busy host the
+#: collector gets little processor time.
 START_S: Final = 60.0
 STOP_S: Final = 60.0
 _POLL_S: Final = 0.05
@@ -42,12 +42,12 @@ def _start(name: str, store: str, instance_dir: str) -> int:
         lambda: is_up(instance_dir, name, running_pid(instance_dir, name)) or failure(instance_dir, name, began_ns),
         START_S,
     )
-    why = failure(instance_dir, name, began_ns)
-    if why is not None:
-        raise DaemonError(f"the {name} did not start: {why['text']}", why["slug"])
+    error = failure(instance_dir, name, began_ns)
+    if error is not None:
+        raise DaemonError(f"the {name} did not start: {error['text']}", error["slug"])
     if not is_settled:
-        why = failure_from_log(instance_dir, name, began_ns)
-        raise DaemonError(why["text"], why["slug"])
+        error = failure_from_log(instance_dir, name, began_ns)
+        raise DaemonError(error["text"], error["slug"])
     return running_pid(instance_dir, name)
 
 
@@ -94,7 +94,7 @@ def stop(store: str) -> None:
 
     Until they run again, records of jobs wait in the jobs' memory.
     """
-    instance_dir = serving(store)
+    instance_dir = checked_instance_dir(store)
     for name in DAEMONS:
         pid = running_pid(instance_dir, name)
         if pid:

@@ -18,25 +18,25 @@ from .values import NON_EMPTY
 
 _CONCLUSIONS: Final = {NO: "cannot be profiled as it is", NOTE: "can be profiled, within limits"}
 #: Widths of the longest part and verdict, and of a line if the output is not a terminal.
-_PART: Final = 10
-_VERDICT: Final = 4
-_WIDTH: Final = 100
+_PART_WIDTH: Final = 10
+_VERDICT_WIDTH: Final = 4
+_DEFAULT_WIDTH: Final = 100
 
 
 def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> Iterator[str]:
     yield f"{clean(subject)}: {_CONCLUSIONS.get(verdict_of(findings), 'can be profiled')}"
     for finding in findings:
-        head = f"  {finding.part:{_PART}}  {finding.verdict:{_VERDICT}}  "
+        head = f"  {finding.part:{_PART_WIDTH}}  {finding.verdict:{_VERDICT_WIDTH}}  "
         yield from textwrap.wrap(
             clean(finding.text),
-            max(columns or _WIDTH, len(head) + 20),
+            max(columns or _DEFAULT_WIDTH, len(head) + 20),
             initial_indent=head,
             subsequent_indent=" " * len(head),
             break_on_hyphens=False,
         )
 
 
-def _store(path: str) -> Iterator[Finding]:
+def _store_findings(path: str) -> Iterator[Finding]:
     """Yield a finding if the folder of the store cannot be used."""
     try:
         catalog.check(Path(path))
@@ -59,7 +59,7 @@ def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
         raise UsageError("give a PID or a command line (tfprof doctor --help)")
     is_process = len(subject) == 1 and subject[0].isascii() and subject[0].isdigit() and len(subject[0]) < 10
     subject_findings = of_process(int(subject[0])) if is_process else of_command(subject)
-    findings = [*subject_findings, *of_host(store), *_store(store)]
+    findings = [*subject_findings, *of_host(store), *_store_findings(store)]
     verdict = verdict_of(findings)
     title = f"process {subject[0]}" if is_process else shlex.join(subject)
     if as_json:

@@ -19,7 +19,7 @@ from ..collector.summaries.kinds import kind_name
 def dump(
     processes: Sequence[tuple[JobReader, JobRow]], steps: Sequence[int], folder: Path
 ) -> Iterator[tuple[str, bool]]:
-    """Write a profile of the traced steps up to each of ``steps``.
+    """For each of ``steps``, write a profile of the traced steps up to it.
 
     Yield for each profile a text and whether it was written. With several traced processes, each
     gets a folder named by its id.
@@ -27,7 +27,7 @@ def dump(
     traced = [
         (job, row, kind, traced_steps)
         for job, row in processes
-        for kind, traced_steps in [_traced(job)]
+        for kind, traced_steps in [_main_traced_steps(job)]
         if traced_steps
     ]
     if not traced:
@@ -35,25 +35,25 @@ def dump(
         yield f"no {names}: {untraced(processes[0][0])}", False
     for job, row, kind, traced_steps in traced:
         job_folder = folder if len(traced) == 1 else folder / row.id
-        reached = row.steps if row.step_kind == kind else None
+        last_step = row.steps if row.step_kind == kind else None
         for step in steps:
-            yield _written(
+            yield _write(
                 job,
                 job_folder / f"profile_{step}",
                 step,
                 [traced_step for traced_step in traced_steps if traced_step <= step],
-                reached,
+                last_step,
             )
 
 
-def _traced(job: JobReader) -> tuple[str, list[int]]:
+def _main_traced_steps(job: JobReader) -> tuple[str, list[int]]:
     """Return the main kind of step of ``job``, and its traced steps in order."""
     traces, kinds = traces_of_job(job, ["step"], separate_functions=False)
     return kind_name(kinds[0]) if kinds else "", sorted(set(column_list(traces, "step")))
 
 
-def _written(job: JobReader, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:
-    ended = f"; the job ended after step {reached}" if reached is not None and reached < step else ""
+def _write(job: JobReader, path: Path, step: int, traced: Sequence[int], last_step: int | None) -> tuple[str, bool]:
+    ended = f"; the job ended after step {last_step}" if last_step is not None and last_step < step else ""
     if not traced:
         return f"no {path}: no step up to {step} was traced{ended} (--trace selects the steps)", False
     from ..collector.exporters.profile_proto import pieces  # noqa: PLC0415  # few launches need it

@@ -20,15 +20,15 @@ from .values import WHOLE
 #: Poll interval; agents send at most twice a second (seconds).
 POLL_S: Final = 0.5
 #: Default number of past lines.
-PAST: Final = 10
-_GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
+PAST_LINES: Final = 10
+_CLOSED: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 def _pause(seconds: float) -> None:
     """Wait; BrokenPipeError if the reader of standard output closes it meanwhile."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
-    if any(event & _GONE for _, event in poll.poll(seconds * 1000)):
+    if any(event & _CLOSED for _, event in poll.poll(seconds * 1000)):
         raise BrokenPipeError
 
 
@@ -58,7 +58,7 @@ def _line(change: JobChange, *, as_json: bool, named: bool) -> str | None:
 
 @click.command()
 @jobs_argument
-@click.option("--last", type=WHOLE, metavar="N", help=f"Begin with the last N lines ({PAST}).")
+@click.option("--last", type=WHOLE, metavar="N", help=f"Begin with the last N lines ({PAST_LINES}).")
 @click.option("--all", "everything", is_flag=True, help="Begin with the job's first step.")
 @click.option("--each", is_flag=True, help="A line for every recorded entry, without a limit.")
 @json_option
@@ -67,7 +67,7 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
     """Print the steps of JOB as they end, one a line, until the job ends.
 
     More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
-    An epoch, a fit or an evaluation gets a line when it ends, an event when it occurs. A name
+    An epoch, a fit or an evaluation gets a line when it ends, and an event when it occurs. A name
     selects all running jobs of that name. The id of a launch, and `last`, select all jobs of the
     launch, including later ones. With --json each line is one JSON document.
     """
@@ -75,7 +75,7 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
         raise UsageError("--last and --all exclude each other")
     if not jobs:
         raise UsageError("no JOB given: the start of a job's id, its name, the id of a launch, or `last`")
-    past = None if everything else PAST if last is None else last
+    past = None if everything else PAST_LINES if last is None else last
     following = JobFollower(LocalStore(store), jobs, time.time_ns(), line_per_entry=each, past=past)
     while True:
         changes, named = following.update(time.time_ns()), following.has_several_jobs

@@ -21,13 +21,13 @@ def host(job: str, store: str, as_json: bool) -> None:
 
     There is one sample per second.
     """
-    chosen = open_reader(store).job(job)
+    job_reader = open_reader(store).job(job)
     if as_json:
-        document = host_document(chosen)
+        document = host_document(job_reader)
         print_json(document)
         sample_count = document["samples"]
     else:
-        sample_count = _print(chosen)
+        sample_count = _print(job_reader)
     if not sample_count:
         note("no samples of this job: the agent has not sent one yet, or the job ended before the first")
 

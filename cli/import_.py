@@ -50,19 +50,19 @@ def _graph_source(paths: Mapping[str, str], name: str, notes: list[str]) -> Impo
         facts.append([_op_log(paths["op_log_path"], names, notes)])
     if "checkpoint_path" in paths:
         facts.append(_values(paths["checkpoint_path"], names, notes))
-    steps = _run_metadata(_listed(paths.get("run_meta_path")), notes)
+    steps = _run_metadata(_split(paths.get("run_meta_path")), notes)
     return ImportSource(name, nodes, chain.from_iterable(facts), steps, {"op_log": "op_log_path" in paths})
 
 
-def _listed(paths: str | None) -> list[str]:
+def _split(paths: str | None) -> list[str]:
     """Return the files in a comma-separated list.
 
     UsageError for an empty name: the position of a file is the number of its step.
     """
-    listed = paths.split(",") if paths is not None else []
-    if "" in listed:
+    files = paths.split(",") if paths is not None else []
+    if "" in files:
         raise UsageError(f"--run_meta_path {paths!r} contains an empty file name")
-    return listed
+    return files
 
 
 def _op_log(path: str, names: Collection[str], notes: list[str]) -> ImportedRows:
@@ -119,17 +119,17 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
         raise UsageError("--profile_path contains everything: it cannot be combined with the other paths")
     if not profile_path and not graph_path:
         raise UsageError("nothing to import: give --profile_path, or --graph_path")
-    source_name = name or _named_after(profile_path or graph_path)
+    source_name = name or _default_name(profile_path or graph_path)
     notes: list[str] = []
     source = (
         _profile_source(profile_path, source_name) if profile_path else _graph_source(given_paths, source_name, notes)
     )
-    _report(source, Path(store), as_json=as_json)
+    _store_and_summarize(source, Path(store), as_json=as_json)
     for text in notes:
         note(text)
 
 
-def _named_after(path: str) -> str:
+def _default_name(path: str) -> str:
     """Return the default name of a job imported from ``path``."""
     try:
         return job_name(Path(path).name or path)
@@ -137,8 +137,8 @@ def _named_after(path: str) -> str:
         raise UsageError(f"{error}: give a name with --name NAME") from None
 
 
-def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
-    """Write the job and print a summary."""
+def _store_and_summarize(source: ImportSource, store: Path, *, as_json: bool) -> None:
+    """Store the job and print a summary."""
     coverage, shares = Coverage(column_list(source.graph, "name")), []
     is_profile = bool(source.facts.get("slots"))
 

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 #: Dispositions of SIGINT under which Ctrl-C is handled.
 _HANDLED: Final = (signal.SIG_DFL, signal.default_int_handler)
-#: Seconds until Ctrl-C is handled again after it came during an import.
+#: Time after which a Ctrl-C that came during an import is handled again (seconds).
 _RETRY_S: Final = 0.01
 _IMPORT: Final = ("<frozen importlib._bootstrap>", "_find_and_load")
 

@@ -16,7 +16,7 @@ from ..formats import runtime_dir
 #: Maximum number of offered names and ids, the latest first.
 LISTED_MAX: Final = 100
 #: Names that are one word in every shell.
-_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
+_ONE_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 
 
 def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -26,14 +26,14 @@ def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: s
         infos = [job.info for job in LocalStore(store).jobs()]
     except TfprofError:
         return []
-    return [item for item in _offered(infos) if item.value.startswith(incomplete)][:LISTED_MAX]
+    return [item for item in _completions(infos) if item.value.startswith(incomplete)][:LISTED_MAX]
 
 
-def _offered(infos: list[catalog.JobInfo]) -> Iterator[CompletionItem]:
+def _completions(infos: list[catalog.JobInfo]) -> Iterator[CompletionItem]:
     latest = infos[::-1]
     if latest:
         yield CompletionItem(catalog.LAST, help=f"{latest[0].name} ({latest[0].state})")
-    for name in dict.fromkeys(info.name for info in latest if _WORD.fullmatch(info.name)):
+    for name in dict.fromkeys(info.name for info in latest if _ONE_WORD.fullmatch(info.name)):
         yield CompletionItem(name, help="the job of that name")
     short = short_ids([info.hex for info in infos])
     for info in latest:

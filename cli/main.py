@@ -64,9 +64,9 @@ COMPLETION_VARIABLE: Final = "_TFPROF_COMPLETE"
 
 
 class ReaderGoneError(Exception):
-    """A standard output without a reader, as an error that click does not handle.
+    """The reader of standard output is gone.
 
-    Click would turn the system's error into exit status 1.
+    Click passes this error on. It would turn a BrokenPipeError into exit status 1.
     """
 
 
@@ -88,10 +88,10 @@ def _hidden_from_click() -> Iterator[None]:
 class Commands(click.Group):
     """The group of all commands in COMMANDS; it imports only the command that is called."""
 
-    def make_context(self, *args: Any, **given: Any) -> click.Context:
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the options before the command."""
         with _hidden_from_click():
-            return super().make_context(*args, **given)
+            return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that is called."""
@@ -210,7 +210,7 @@ def _run(arguments: list[str], interruptible: Interruptible) -> int:
 
 
 def _flush(code: int) -> int:
-    """Flush standard output; return the exit status, which is ``code`` if that works.
+    """Flush standard output; return ``code``, or the error's exit status if flushing fails.
 
     A failed flush is not reported if the command failed already.
     """

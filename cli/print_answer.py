@@ -6,18 +6,18 @@ from ..commands.streams import note
 from .command import print_lines
 
 
-def print_answer(printed: AnswerText) -> None:
+def print_answer(answer_text: AnswerText) -> None:
     """Print the lines of an answer, and notes about it on standard error.
 
     The notes are its warnings, and the reasons if it is empty or incomplete.
     """
-    answer = printed.answer
+    answer = answer_text.answer
     if answer.shows_something:
-        print_lines(printed.lines)
-    for text in printed.warnings:
+        print_lines(answer_text.lines)
+    for text in answer_text.warnings:
         note(text)
-    reasons = (why(answer),) if printed.in_own_layout else (left_out(answer), why(answer))
-    for reason in (*reasons, hint(answer) if answer.shows_something and not printed.in_own_layout else None):
+    reasons = (why(answer),) if answer_text.in_own_layout else (left_out(answer), why(answer))
+    for reason in (*reasons, hint(answer) if answer.shows_something and not answer_text.in_own_layout else None):
         if reason:
             note(reason)
     if answer.view.name == "code" and answer.options.account_displayed_op_only:

@@ -52,8 +52,8 @@ def profile_proto(
     if not any(files.values()):
         file_options = ", or ".join(f"{row.flags[0]} FILE" for row in JOB_FILES)
         raise UsageError(f"nothing to write: give {file_options}")
-    chosen = open_reader(store).job(job)
+    job_reader = open_reader(store).job(job)
     for row in reversed(JOB_FILES):
         path = files[row.name]
         if path:
-            write(path, b"".join(row.data(chosen, steps, compat, kinds)))
+            write(path, b"".join(row.data(job_reader, steps, compat, kinds)))

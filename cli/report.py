@@ -29,7 +29,7 @@ from .command import width
 
 
 def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
-    """Return a process with the median time of the call that took most time.
+    """Return the row of a process with the median time of the call that took most time in total.
 
     If ``profile`` covers single functions, only their calls are compared.
     """
@@ -45,7 +45,7 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
 
 
 def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
-    """Return the processes of ``launch``, the one with the most steps first, lost ones last."""
+    """Return the processes of ``launch``, most steps first; among equals, lost ones last."""
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], time.time_ns())
     processes = [(job, row) for job, row in zip(jobs, rows, strict=True) if row.launch == launch]
@@ -69,20 +69,22 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     summaries = [
         _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES]
     ]
-    others = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
-    why = (
+    other_summaries = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
+    remarks = (
         (left_out_kinds_text(profile), first_warning(first_job), missed(first_job))
         if profile
         else (untraced(first_job),)
     )
     costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES])
-    notes = [*why, next(filter(None, costs), None)]
-    yield from report_text.lines([*summaries, *others], top.ops if top else [], list(filter(None, notes)), columns)
+    notes = [*remarks, next(filter(None, costs), None)]
+    yield from report_text.lines(
+        [*summaries, *other_summaries], top.ops if top else [], list(filter(None, notes)), columns
+    )
     if problem:
         yield from wrapped(f"tfprof: {problem}", columns)
 
 
-def dumped(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator[tuple[str, bool]]:
+def dump_profiles(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator[tuple[str, bool]]:
     """Write the requested profiles of ``launch``.
 
     Yield for each profile a line and whether it was written.
@@ -104,11 +106,12 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
     """
     store = open_reader(options.store)
     if not options.quiet or not _processes(store, options.launch):
-        yield from list(report(store, options.launch, options.problem, width()))  # first all, since it may fail
+        # The whole report is made before the first line is printed, since it may fail.
+        yield from list(report(store, options.launch, options.problem, width()))
     elif options.problem:
         yield from wrapped(f"tfprof: {options.problem}", width())
     if options.dump_steps:
-        for line, is_written in dumped(store, options.launch, options.dump_steps, options.dump_dir):
+        for line, is_written in dump_profiles(store, options.launch, options.dump_steps, options.dump_dir):
             if not (options.quiet and is_written):
                 yield line
 
@@ -119,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits")
     parser.add_argument("--store", required=True, help="the folder with the results")
     parser.add_argument("--problem", help="why the profile is incomplete")
-    parser.add_argument("--dump-steps", help="write profile_N into --dump-dir, for each N of these")
+    parser.add_argument("--dump-steps", help="write profile_N into --dump-dir for each step N of this list")
     parser.add_argument("--dump-dir", default=".", help="the folder for the profiles")
     parser.add_argument(
         "--quiet", action="store_true", help="no report; print only which profiles could not be written"

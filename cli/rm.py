@@ -23,7 +23,7 @@ from .values import MOMENT
 @names_option
 @click.option(
     "--older-than",
-    "before",
+    "ended_before_ns",
     metavar="TIME",
     type=MOMENT,
     help="Jobs that ended before TIME: 30d (that long ago), or 2026-01-31.",
@@ -35,7 +35,7 @@ def rm(
     jobs: tuple[str, ...],
     store: str,
     names: tuple[str, ...],
-    before: int | None,
+    ended_before_ns: int | None,
     *,
     everything: bool,
     yes: bool,
@@ -45,23 +45,23 @@ def rm(
 
     A running job is refused. On a terminal the command asks first.
     """
-    has_criteria = everything or bool(names) or before is not None
+    has_criteria = everything or bool(names) or ended_before_ns is not None
     if jobs and has_criteria:
         raise UsageError("a JOB and --all, --name or --older-than exclude each other")
     if not jobs and not has_criteria:
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
-    opened, now_ns = LocalStore(store), time.time_ns()
+    local_store, now_ns = LocalStore(store), time.time_ns()
     removable = (
-        selected_jobs(opened, jobs, now_ns)
+        selected_jobs(local_store, jobs, now_ns)
         if jobs
-        else ended_jobs(opened, JobFilter(names=names), now_ns if before is None else before, now_ns)
+        else ended_jobs(local_store, JobFilter(names=names), now_ns if ended_before_ns is None else ended_before_ns, now_ns)
     )
     if not removable:
         note("no ended job matches: nothing was removed")
     elif not yes and not _confirmed(removable, now_ns, are_named=bool(jobs)):
         note("nothing was removed")
         removable = []
-    remove_jobs(opened, removable)
+    remove_jobs(local_store, removable)
     if as_json:
         print_json(
             {"removed": [job.listed_job.row.uid for job in removable], "bytes": sum(job.size for job in removable)}

@@ -144,12 +144,10 @@ class TfprofCommand(click.Command):
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         rows = {str(option.name): record for option in options if (record := option.get_help_record(ctx))}
         for heading, names in _SECTIONS:
-            listed = [
-                (self._spelled(name, rows.pop(name)[0]), text) for name in names if (text := self._help(name, rows))
-            ]
-            if listed:
+            lines = [(self._usage(name, rows.pop(name)[0]), text) for name in names if (text := self._help(name, rows))]
+            if lines:
                 with formatter.section(heading):
-                    formatter.write_dl(listed)
+                    formatter.write_dl(lines)
         with formatter.section("Other"):
             formatter.write_dl(list(rows.values()))
 
@@ -158,6 +156,6 @@ class TfprofCommand(click.Command):
         return rows[name][1] if name in rows else ""
 
     @staticmethod
-    def _spelled(name: str, usage: str) -> str:
+    def _usage(name: str, usage: str) -> str:
         is_view = any(option.name == name for option in TABLE)
         return f"-{name} {usage.rsplit(maxsplit=1)[-1]}" if is_view else usage

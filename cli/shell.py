@@ -36,9 +36,9 @@ class Shell:
     `failed`: some line had an error.
     """
 
-    def __init__(self, ask: Callable[[], Selection], options: Options, lines: LineHistory) -> None:
-        self._ask = ask
-        self._parity = ask().parity
+    def __init__(self, select: Callable[[], Selection], options: Options, lines: LineHistory) -> None:
+        self._select = select
+        self._parity = select().parity
         self._engine = QueryEngine()
         self._lines = lines
         self.options = options
@@ -85,11 +85,11 @@ class Shell:
         from ..collector.query.advising import advise  # noqa: PLC0415  # large, and few sessions need it
         from .advise import print_advice  # noqa: PLC0415
 
-        selection = self._ask()
+        selection = self._select()
         print_advice(advise(selection), selection.parity)
 
     def _show(self, view: str, options: Options, kinds: tuple[int, ...] | None) -> None:
-        selection = self._ask()
+        selection = self._select()
         selection = selection if kinds is None else replace(selection, kinds=kinds)
         print_answer(write_output(self._engine, selection, view, options, terminal=Terminal(width())))
 
@@ -119,7 +119,7 @@ def _help(view: str = "") -> Iterator[str]:
 
 def _read_terminal(shell: Shell, lines: LineHistory, names: JobNames) -> None:
     """Read lines from a terminal, with editing, completion and history."""
-    from .shell_terminal import Prompt  # noqa: PLC0415  # a tenth of a second, for terminals only
+    from .shell_terminal import Prompt  # noqa: PLC0415  # loading it takes a tenth of a second
 
     prompt = Prompt(PROMPT, lines, names)
     while (text := prompt.line()) is not None:
@@ -149,7 +149,7 @@ def _next_line() -> str:
 @click.command(cls=TfprofCommand)
 @selection_options
 @view_options("")
-def shell(compat: str, exact: bool, **given: Any) -> int:
+def shell(compat: str, exact: bool, **values: Any) -> int:
     """Query JOBs at an interactive prompt.
 
     The commands are scope, graph, op, code and advise, with the options of `tfprof op`.
@@ -157,25 +157,25 @@ def shell(compat: str, exact: bool, **given: Any) -> int:
     On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
     if any line had an error. Options given here, or by `set`, are the defaults of the session.
     """
-    job_options = pop_selection(given)
+    job_options = pop_selection(values)
     parity = Parity(compat, exact)
-    options = from_texts(given, parity=parity)
-    first = selection_from(**job_options, parity=parity)
-    uids = [job.info.hex for job in first.jobs]
+    options = from_texts(values, parity=parity)
+    first_selection = selection_from(**job_options, parity=parity)
+    uids = [job.info.hex for job in first_selection.jobs]
 
-    def ask() -> Selection:
+    def select() -> Selection:
         return replace(
-            first,
-            jobs=selection_from(**{**job_options, "jobs": uids, "hosts": (), "pids": ()}, parity=first.parity).jobs,
+            first_selection,
+            jobs=selection_from(**{**job_options, "jobs": uids, "hosts": (), "pids": ()}, parity=parity).jobs,
         )
 
     if sys.stdin.isatty() and sys.stdout.isatty():
-        ids = ids_of(first.jobs)
-        names = " ".join(f"{ids[job.info.hex]} {job.info.name}" for job in first.jobs[:4])
+        ids = ids_of(first_selection.jobs)
+        names = " ".join(f"{ids[job.info.hex]} {job.info.name}" for job in first_selection.jobs[:4])
         click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(uids) > 4 else ''}; `help` lists the commands")
         lines = LineHistory(history_file())
-        _read_terminal(Shell(ask, options, lines), lines, JobNames(first.jobs))
+        _read_terminal(Shell(select, options, lines), lines, JobNames(first_selection.jobs))
         return 0
-    piped_shell = Shell(ask, options, LineHistory())
+    piped_shell = Shell(select, options, LineHistory())
     _read_pipe(piped_shell)
     return int(piped_shell.failed)

@@ -14,15 +14,18 @@ CANDIDATES_MAX: Final = 200
 _LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
 
 #: Function from (view, option) to the known values of the option.
-Names = Callable[[str, str], Iterable[str]]
+NameLookup = Callable[[str, str], Iterable[str]]
 
 
 class Completions(NamedTuple):
-    """Texts that may replace the last ``length`` characters; ``ends``: a space follows them."""
+    """Texts that may replace the last ``length`` characters.
+
+    ``adds_space``: a space follows each text.
+    """
 
     length: int
     texts: list[str]
-    ends: bool = False
+    adds_space: bool = False
 
 
 def _with_prefix(texts: Iterable[str], prefix: str) -> list[str]:
@@ -41,16 +44,16 @@ def _outputs(view: str) -> Iterator[str]:
         yield f"{output}:outfile=" if output in EXPORTERS else output
 
 
-def _values(option: Option, view: str, names: Names) -> Iterable[str]:
-    fixed = {ORDER: ORDERS, SELECT: SELECTS, BOOLEAN: ("true", "false")}
-    if option.kind in fixed:
-        return fixed[option.kind]
+def _values(option: Option, view: str, names: NameLookup) -> Iterable[str]:
+    fixed_values = {ORDER: ORDERS, SELECT: SELECTS, BOOLEAN: ("true", "false")}
+    if option.kind in fixed_values:
+        return fixed_values[option.kind]
     if option.kind is OUTPUT:
         return _outputs(view)
     return names(view, option.name)
 
 
-def complete(text: str, names: Names) -> Completions:
+def complete(text: str, names: NameLookup) -> Completions:
     """Return completions of ``text``, a line up to the cursor.
 
     ``names`` looks up names in the jobs.
@@ -58,14 +61,16 @@ def complete(text: str, names: Names) -> Completions:
     *before, last = text.split(" ")
     words = [word for word in before if word]
     if not words:
-        return Completions(len(last), _with_prefix(COMMANDS, last), ends=True)
+        return Completions(len(last), _with_prefix(COMMANDS, last), adds_space=True)
     command = words[0]
     if command == "help":
         return Completions(len(last), _with_prefix(VIEWS, last))
     option = OPTIONS.get(words[-1]) if len(words) > 1 else None
     if option is None or (option.kind is BOOLEAN and last.startswith("-")):
         return Completions(
-            len(last), _with_prefix((f"-{known_option.name}" for known_option in (*TABLE, STEP_KIND)), last), ends=True
+            len(last),
+            _with_prefix((f"-{known_option.name}" for known_option in (*TABLE, STEP_KIND)), last),
+            adds_space=True,
         )
     piece = last.rpartition(",")[2] if option.kind in _LISTS else last
     return Completions(len(piece), _with_prefix(_values(option, command, names), piece))

@@ -55,8 +55,7 @@ class ParsedLine(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-#: Commands without options.
-_WORDS: Final = frozenset({"help", "history", "exit", "quit"})
+_WITHOUT_OPTIONS: Final = frozenset({"help", "history", "exit", "quit"})
 
 
 def parse(text: str) -> ParsedLine:
@@ -65,20 +64,22 @@ def parse(text: str) -> ParsedLine:
     if command not in COMMANDS:
         message = f"no such command {command!r}{suggestion(command, COMMANDS)} (help)"
         raise LineError(message, "First string must be a valid command.")
-    if command in _WORDS:
+    if command in _WITHOUT_OPTIONS:
         return ParsedLine(command, {}, tuple(words))
     texts = {}
-    at = 0
-    while at < len(words):
-        name, equals, value = words[at].partition("=")
+    position = 0
+    while position < len(words):
+        name, equals, value = words[position].partition("=")
         option = OPTIONS.get(name)
         if option is None:
-            message = f"no such option {words[at]!r}{suggestion(name, OPTIONS)} (help {command})"
-            raise LineError(message, f"Invalid option '{words[at]}' value: '{''.join(words[at + 1 : at + 2])}'")
-        at += 1
+            message = f"no such option {words[position]!r}{suggestion(name, OPTIONS)} (help {command})"
+            raise LineError(
+                message, f"Invalid option '{words[position]}' value: '{''.join(words[position + 1 : position + 2])}'"
+            )
+        position += 1
         if not equals:
-            value, taken = _value(option, words[at:])
-            at += taken
+            value, taken = _value(option, words[position:])
+            position += taken
         texts[option.name] = value
     return ParsedLine(command, texts)
 

@@ -14,7 +14,7 @@ from ..collector.tfviews.nodes import interned_texts
 
 
 class JobNames:
-    """Nodes, op types, devices, lines of code, steps and kinds of steps of jobs, each in order."""
+    """Nodes, op types, devices, lines of code, steps and kinds of steps of jobs, each sorted."""
 
     def __init__(self, jobs: Sequence[JobReader]) -> None:
         self._jobs = jobs

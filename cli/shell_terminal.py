@@ -9,20 +9,21 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from .shell_completion import Names, complete
+from .shell_completion import NameLookup, complete
 from .shell_history import LineHistory
 
 
 class _Completer(Completer):
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameLookup) -> None:
         self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield replacements of the last piece."""
+        """Yield completions of the last piece of the line."""
         del complete_event
-        found = complete(document.text_before_cursor, self._names)
-        for text in found.texts:
-            yield Completion(f"{text} " if found.ends else text, start_position=-found.length, display=text)
+        completions = complete(document.text_before_cursor, self._names)
+        for text in completions.texts:
+            replacement = f"{text} " if completions.adds_space else text
+            yield Completion(replacement, start_position=-completions.length, display=text)
 
 
 class _History(History):
@@ -30,11 +31,11 @@ class _History(History):
 
     def __init__(self, lines: LineHistory) -> None:
         super().__init__()
-        self._earlier = lines
+        self._lines = lines
 
     def load_history_strings(self) -> Iterable[str]:
         """Return earlier lines, the latest first."""
-        return reversed(self._earlier.texts)
+        return reversed(self._lines.texts)
 
     def store_string(self, string: str) -> None:
         """Do nothing: the shell itself stores its lines."""
@@ -43,7 +44,7 @@ class _History(History):
 class Prompt:
     """A prompt on the terminal."""
 
-    def __init__(self, text: str, lines: LineHistory, names: Names) -> None:
+    def __init__(self, text: str, lines: LineHistory, names: NameLookup) -> None:
         self._text = text
         self._session: PromptSession[Any] = PromptSession(
             history=_History(lines),

@@ -19,19 +19,19 @@ from .command import job_argument, json_option, print_json, print_lines, store_o
 def show(job: str, store: str, as_json: bool) -> None:
     """Show JOB on one screen: phases, step times, resource use, top ops, warnings, advice.
 
-    Step times cover untraced steps. Ops have their times in the median traced step of the job's
-    main kind.
+    Step times are those of untraced steps. Op times are those of the median traced step of the
+    job's main kind.
     """
     job_overview = overview(open_reader(store), job)
     if as_json:
         print_json(show_document(job_overview))
         return
-    print_lines(overview_text.lines(shown(job_overview), time.time_ns(), width()))
+    print_lines(overview_text.lines(shown_parts(job_overview), time.time_ns(), width()))
     if job_overview.ops.why:
         note(job_overview.ops.why)
 
 
-def shown(job_overview: Overview) -> overview_text.OverviewParts:
+def shown_parts(job_overview: Overview) -> overview_text.OverviewParts:
     """Return the parts of a job's summary that are shown."""
     return overview_text.OverviewParts(
         row=job_overview.row,

@@ -20,16 +20,18 @@ def spans(job: str, store: str, as_json: bool) -> None:
 
     Fits are shown with their epochs and batches.
     """
-    chosen = open_reader(store).job(job)
+    job_reader = open_reader(store).job(job)
     if as_json:
         from ..collector.query.documents import spans_document  # noqa: PLC0415  # only --json needs it
 
-        document = spans_document(chosen)
+        document = spans_document(job_reader)
         print_json(document)
-        known = len(document["spans"])
+        span_count = len(document["spans"])
     else:
-        tree = span_tree(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
+        tree = span_tree(
+            job_reader.table("spans"), functions_of(job_reader.info), live=job_reader.info.state == RUNNING
+        )
         print_lines(spans_text.lines(tree, width()) if tree else ())
-        known = len(tree)
-    if not known:
-        note(why_no_spans(chosen, "span"))
+        span_count = len(tree)
+    if not span_count:
+        note(why_no_spans(job_reader, "span"))

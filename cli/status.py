@@ -19,8 +19,8 @@ from .command import json_option, print_json, print_lines, store_option, width
 DAEMONS: Final = ("agent", "collector")
 
 
-def serving(store: str) -> str:
-    """Return the runtime folder of the daemons of ``store``, which need not exist yet.
+def checked_instance_dir(store: str) -> str:
+    """Return the instance folder of ``store``; neither needs to exist yet.
 
     StoreError if no daemon runs and ``store`` cannot be a store.
     """
@@ -43,7 +43,7 @@ def _may_become_store(store: str) -> bool:
 
 def statuses(store: str) -> dict[str, dict[str, Any]]:
     """Return the last status of each daemon of ``store``; `alive`: whether it runs."""
-    instance_dir = serving(store)
+    instance_dir = checked_instance_dir(store)
     return {name: read_status(instance_dir, name) or {"alive": False} for name in DAEMONS}
 
 

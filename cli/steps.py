@@ -12,13 +12,13 @@ from ..collector.store.protocols import JobReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.events import events
 from ..collector.summaries.jobs import counts_of, functions_of
-from ..collector.summaries.steps import steps as fold
+from ..collector.summaries.steps import steps as summarize
 from ..commands.streams import note
 from .command import job_argument, json_option, print_json, print_lines, store_option, why_no_spans, width
 from .values import WHOLE
 
 #: Default number of listed steps.
-LISTED: Final = 10
+LISTED_STEPS: Final = 10
 
 
 @click.command()
@@ -36,21 +36,21 @@ def steps(job: str, store: str, as_json: bool, last: int | None, everything: boo
     """
     if everything and last is not None:
         raise UsageError("--last and --all exclude each other")
-    chosen = open_reader(store).job(job)
-    listed = None if everything else LISTED if last is None else last
+    job_reader = open_reader(store).job(job)
+    limit = None if everything else LISTED_STEPS if last is None else last
     if as_json:
-        document = steps_document(chosen, listed)
+        document = steps_document(job_reader, limit)
         print_json(document)
         entries = document["entries"]
     else:
-        entries = _print(chosen, listed)
+        entries = _print(job_reader, limit)
     if not entries:
-        note(why_no_spans(chosen, "step"))
+        note(why_no_spans(job_reader, "step"))
 
 
-def _print(job: JobReader, listed: int | None) -> int:
+def _print(job: JobReader, limit: int | None) -> int:
     """Print the steps and events of ``job``; return the number of entries."""
-    step_times = fold(job.table("spans"), listed, functions_of(job.info))
+    step_times = summarize(job.table("spans"), limit, functions_of(job.info))
     job_events = events(job.table("events"))
     if step_times.rows or job_events:
         print_lines(steps_text.lines(step_times, counts_of(job.info), job_events, width()))

@@ -29,21 +29,21 @@ def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: 
 
     Each TEXT is one tag. `tfprof jobs` shows tags.
     """
-    chosen = LocalStore(store).job(job)
+    job_reader = LocalStore(store).job(job)
     if remove or texts:
 
-        def change(before: tuple[str, ...]) -> tuple[str, ...]:
+        def change(old_tags: tuple[str, ...]) -> tuple[str, ...]:
             if not remove:
-                return tuple(dict.fromkeys((*before, *texts)))
-            missing = [text for text in texts if text not in before]
+                return tuple(dict.fromkeys((*old_tags, *texts)))
+            missing = [text for text in texts if text not in old_tags]
             if missing:
-                raise UsageError(f"the job has no tag {missing[0]!r}; it has: {', '.join(before) or 'none'}")
-            return tuple(text for text in before if texts and text not in texts)
+                raise UsageError(f"the job has no tag {missing[0]!r}; it has: {', '.join(old_tags) or 'none'}")
+            return tuple(text for text in old_tags if texts and text not in texts)
 
-        tags = catalog.change_tags(chosen.folder, change)
+        tags = catalog.change_tags(job_reader.folder, change)
     else:
-        tags = catalog.tags(chosen.folder)
+        tags = catalog.tags(job_reader.folder)
     if as_json:
-        print_json({"job": chosen.info.hex, "tags": list(tags)})
+        print_json({"job": job_reader.info.hex, "tags": list(tags)})
     else:
         print_lines(tags)

@@ -65,20 +65,20 @@ def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool
 
     Each job has its step time and trend, steps a second, CPU, memory, I/O, device, cost and losses.
     CHANGE is the current step time divided by that of the minutes before. ALERT is the latest alert
-    of the last ten minutes. Jobs that became slower, stopped stepping or have an alert come first.
-    Enter opens a job; the keys are shown at the bottom.
+    of the last ten minutes. At the top are jobs that became slower, stopped stepping or have an
+    alert. Enter opens a job; the keys are shown at the bottom.
     """
-    opened = LocalStore(store)
-    watch = Watch(opened, everything=everything)
+    local_store = LocalStore(store)
+    watch = Watch(local_store, everything=everything)
     if not once and not as_json and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         from .top_screen import run  # noqa: PLC0415  # textual: only for the screen
 
-        run(opened, watch, sort, text or "")
+        run(local_store, watch, sort, text or "")
         return
     watched = watch.update(time.time_ns())
     jobs = sorted_jobs(filtered_jobs(watched.jobs, text or ""), sort)
     if as_json:
-        print_json(top_document(opened, watched, jobs))
+        print_json(top_document(local_store, watched, jobs))
         return
     print_lines([top_text.fitted(summary(watched), width())])
     if jobs:
@@ -86,7 +86,7 @@ def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool
         print_lines([table.head, *table.jobs])
     else:
         note(
-            f"no job of {opened.path} runs or ended in the last ten minutes (--all shows all)"
+            f"no job of {local_store.path} runs or ended in the last ten minutes (--all shows all)"
             if text is None
             else f"no job matches {text!r}"
         )

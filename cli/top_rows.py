@@ -14,17 +14,17 @@ from textual.strip import Strip
 
 _CURSOR: Final = Style(reverse=True)
 _SLOW: Final = Style(bold=True, color="red")
-_OVER: Final = Style(dim=True)
+_ENDED: Final = Style(dim=True)
 _PLAIN: Final = Style()
 
 
 class Item(NamedTuple):
-    """A line, its key, and whether it is highlighted (``slow``) or dimmed (``over``)."""
+    """A line, its key, and whether it is highlighted (``slow``) or dimmed (``ended``)."""
 
     key: str
     text: str
     slow: bool = False
-    over: bool = False
+    ended: bool = False
 
 
 class LineList(ScrollView, can_focus=True):
@@ -53,32 +53,32 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = 0
 
     @property
-    def chosen(self) -> str | None:
+    def chosen_key(self) -> str | None:
         """The key of the line at the cursor, None without lines."""
         return self._items[self.cursor].key if self._items else None
 
     def show(self, items: Sequence[Item]) -> None:
         """Replace the lines."""
-        before, shown, cursor = self.chosen, self._items, self.cursor
+        old_key, old_items, old_cursor = self.chosen_key, self._items, self.cursor
         self._items = items
         keys = [item.key for item in items]
-        self.cursor = keys.index(before) if before in keys else min(self.cursor, max(0, len(items) - 1))
-        if len(items) != len(shown):
+        self.cursor = keys.index(old_key) if old_key in keys else min(self.cursor, max(0, len(items) - 1))
+        if len(items) != len(old_items):
             self.virtual_size = Size(max((len(item.text) for item in items), default=0), len(items))
             self.refresh()
             return
-        changed = {at for at, (new, old) in enumerate(zip(items, shown, strict=True)) if new != old}
-        self._draw(changed | ({cursor, self.cursor} if cursor != self.cursor else set()))
+        changed = {index for index, (new, old) in enumerate(zip(items, old_items, strict=True)) if new != old}
+        self._draw(changed | ({old_cursor, self.cursor} if old_cursor != self.cursor else set()))
 
     def render_line(self, y: int) -> Strip:
         """Return one line of the screen."""
-        at = y + self.scroll_offset.y
+        index = y + self.scroll_offset.y
         width = self.size.width
-        if at >= len(self._items):
+        if index >= len(self._items):
             return Strip.blank(width)
-        item = self._items[at]
-        style = _SLOW if item.slow else _OVER if item.over else _PLAIN
-        if at == self.cursor:
+        item = self._items[index]
+        style = _SLOW if item.slow else _ENDED if item.ended else _PLAIN
+        if index == self.cursor:
             style += _CURSOR
         return Strip([Segment(item.text, style)]).adjust_cell_length(width, style)
 
@@ -90,31 +90,31 @@ class LineList(ScrollView, can_focus=True):
         """Move the cursor by ``by`` screens."""
         self._move_cursor(self.cursor + by * max(1, self.size.height - 1))
 
-    def action_edge(self, at: int) -> None:
+    def action_edge(self, index: int) -> None:
         """Move the cursor to the first (0) or last (-1) line."""
-        self._move_cursor(at % max(1, len(self._items)))
+        self._move_cursor(index % max(1, len(self._items)))
 
     def action_choose(self) -> None:
         """Post the key of the line at the cursor."""
-        if self.chosen is not None:
-            self.post_message(self.Chosen(self.chosen))
+        if self.chosen_key is not None:
+            self.post_message(self.Chosen(self.chosen_key))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to a clicked line; choose the line if the cursor is there already."""
-        at = event.y + self.scroll_offset.y
-        if at == self.cursor:
+        index = event.y + self.scroll_offset.y
+        if index == self.cursor:
             self.action_choose()
-        elif at < len(self._items):
-            self._move_cursor(at)
+        elif index < len(self._items):
+            self._move_cursor(index)
 
-    def _move_cursor(self, at: int) -> None:
-        before = self.cursor
-        self.cursor = min(max(0, at), max(0, len(self._items) - 1))
+    def _move_cursor(self, index: int) -> None:
+        old_cursor = self.cursor
+        self.cursor = min(max(0, index), max(0, len(self._items) - 1))
         self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
-        self._draw({before, self.cursor})
+        self._draw({old_cursor, self.cursor})
 
     def _draw(self, lines: set[int]) -> None:
         """Redraw some lines: redrawing the whole screen is slow over a slow connection."""
-        regions = [Region(0, at - self.scroll_offset.y, self.size.width, 1) for at in lines]
+        regions = [Region(0, index - self.scroll_offset.y, self.size.width, 1) for index in lines]
         if regions:
             self.refresh(*regions)

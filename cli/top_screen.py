@@ -20,7 +20,7 @@ from ..collector.query.watching import ORDERS, Watch, WatchedJob, WatchedStore, 
 from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
-from .show import shown
+from .show import shown_parts
 from .top import UPDATE_S, jobs_now, summary
 from .top_rows import Item, LineList
 from .trace import trace_next
@@ -47,7 +47,7 @@ class JobTextRead(Message):
         self.text = text
 
 
-def in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
+def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
     """Run ``messages`` in a thread and send its results to ``screen``.
 
     A TfprofError is sent as an OrderMessage. The thread is a daemon: nothing waits for it.
@@ -69,7 +69,7 @@ class OrderScreen(Screen[None]):
 
     def order(self, store: LocalStore, uid: str) -> None:
         """Order a job to trace its next steps."""
-        in_thread(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACE_STEPS)))
+        run_in_thread(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACE_STEPS)))
 
     def on_order_message(self, message: OrderMessage) -> None:
         """Show the answer to the order."""
@@ -114,11 +114,11 @@ class JobScreen(OrderScreen):
         """Read the job in a thread, one read at a time."""
         if not self._busy:
             self._busy = True
-            in_thread(self, self._read_text)
+            run_in_thread(self, self._read_text)
 
     def _read_text(self) -> Iterator[Message]:
         try:
-            parts = shown(overview(self._store, self._uid, with_advice=False))
+            parts = shown_parts(overview(self._store, self._uid, with_advice=False))
             yield JobTextRead("\n".join(overview_text.lines(parts, time.time_ns(), self.app.size.width)))
         finally:
             self._busy = False
@@ -134,7 +134,7 @@ class JobsScreen(OrderScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort(1)", "Sort"),
         Binding("S", "sort(-1)", "Sort back", show=False),
-        Binding("r", "turn", "Reverse"),
+        Binding("r", "reverse", "Reverse"),
         Binding("slash", "filter", "Filter", key_display="/"),
         Binding("e", "ended", "Ended"),
         Binding("space", "pause", "Pause"),
@@ -146,7 +146,7 @@ class JobsScreen(OrderScreen):
     def __init__(self, store: LocalStore, watch: Watch, order: str, text: str) -> None:
         super().__init__()
         self._store, self._watch = store, watch
-        self._order, self._text = order, text
+        self._sort_order, self._filter_text = order, text
         self._backwards = self._paused = False
         self._watched: WatchedStore | None = None
 
@@ -155,7 +155,7 @@ class JobsScreen(OrderScreen):
         yield Static(id="summary", markup=False)
         yield Static(id="head", markup=False)
         yield LineList()
-        yield Input(self._text, placeholder="name, user, host, id or state", id="filter", compact=True)
+        yield Input(self._filter_text, placeholder="name, user, host, id or state", id="filter", compact=True)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -186,10 +186,12 @@ class JobsScreen(OrderScreen):
         """Redraw the last data."""
         if self._watched is None:
             return
-        jobs = sorted_jobs(filtered_jobs(self._watched.jobs, self._text), self._order, backwards=self._backwards)
+        jobs = sorted_jobs(
+            filtered_jobs(self._watched.jobs, self._filter_text), self._sort_order, backwards=self._backwards
+        )
         table = top_text.lines(jobs_now(jobs), self.app.size.width)
-        modes = [f"by {self._order}{' reversed' * self._backwards}"]
-        modes += [f"like {self._text!r}"] * bool(self._text) + ["paused"] * self._paused
+        modes = [f"by {self._sort_order}{' reversed' * self._backwards}"]
+        modes += [f"like {self._filter_text!r}"] * bool(self._filter_text) + ["paused"] * self._paused
         text = top_text.fitted([*modes, *summary(self._watched)], self.app.size.width)
         self.query_one("#summary", Static).update(text)
         self.query_one("#head", Static).update(table.head)
@@ -200,10 +202,10 @@ class JobsScreen(OrderScreen):
     def action_sort(self, by: int) -> None:
         """Sort by the next order (1), or by the previous one (-1)."""
         orders = list(ORDERS)
-        self._order = orders[(orders.index(self._order) + by) % len(orders)]
+        self._sort_order = orders[(orders.index(self._sort_order) + by) % len(orders)]
         self.show()
 
-    def action_turn(self) -> None:
+    def action_reverse(self) -> None:
         """Reverse the order."""
         self._backwards = not self._backwards
         self.show()
@@ -221,9 +223,9 @@ class JobsScreen(OrderScreen):
 
     def action_trace(self) -> None:
         """Order the job at the cursor to trace its next steps."""
-        chosen = self.query_one(LineList).chosen
-        if chosen is not None:
-            self.order(self._store, chosen)
+        chosen_key = self.query_one(LineList).chosen_key
+        if chosen_key is not None:
+            self.order(self._store, chosen_key)
 
     def action_filter(self) -> None:
         """Ask for a filter."""
@@ -238,7 +240,7 @@ class JobsScreen(OrderScreen):
 
     @on(Input.Changed)
     def _apply_filter(self, event: Input.Changed) -> None:
-        self._text = event.value
+        self._filter_text = event.value
         self.show()
 
     @on(Input.Submitted)

@@ -44,7 +44,7 @@ _OPTIONS: Final = (
 )
 
 
-class _Recipients(NamedTuple):
+class _CommonOptions(NamedTuple):
     """The options of all orders: the selection of jobs, a time limit, the format of the answers.
 
     `patience_s`: time limit for a job to apply the order, in seconds.
@@ -67,12 +67,12 @@ class _Recipients(NamedTuple):
 
 
 def _order_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of `_Recipients`, which ``command`` gets as its first argument."""
+    """Add the options of `_CommonOptions`, which ``command`` gets as its first argument."""
 
     @functools.wraps(command)
-    def run(*, wait: str, **given: Any) -> int:
-        selection = {name: given.pop(name) for name in _Recipients._fields if name in given}
-        return command(_Recipients(patience_s=_patience(wait), **selection), **given)
+    def run(*, wait: str, **options: Any) -> int:
+        selection = {name: options.pop(name) for name in _CommonOptions._fields if name in options}
+        return command(_CommonOptions(patience_s=_patience(wait), **selection), **options)
 
     for option in reversed(_OPTIONS):
         run = option(run)
@@ -94,28 +94,28 @@ def _order_options(command: Callable[..., int]) -> Callable[..., int]:
     "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
 )
 @_order_options
-def trace(recipients: _Recipients, output: str | None, end: bool, **order_options: Any) -> int:
+def trace(common: _CommonOptions, output: str | None, end: bool, **order_options: Any) -> int:
     """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
 
     An order with --steps or --for ends by itself, and the policy before it is restored. Any other
     order lasts until the next one. Each job applies the order at its next step. The exit status is
     0 if all jobs do.
     """
-    order = _order(recipients.patience_s, end, **order_options)
+    order = _order(common.patience_s, end, **order_options)
     if output is not None and not order.ends:
         raise UsageError("-o needs an order that ends: --steps or --for")
-    return _give(recipients, order, output)
+    return _give(common, order, output)
 
 
 @click.command()
 @_order_options
-def detach(recipients: _Recipients) -> int:
+def detach(common: _CommonOptions) -> int:
     """Detach from running JOBs, which are then no longer measured.
 
     Each job removes all patches at its next step. Recorded data is kept. The exit status is 0 if
     all jobs detach.
     """
-    return _give(recipients, Order(orders.DETACH, giver(), patience_s=recipients.patience_s), None)
+    return _give(common, Order(orders.DETACH, giver(), patience_s=common.patience_s), None)
 
 
 def giver() -> Sender:
@@ -144,7 +144,7 @@ def _order(
     off: bool,
     level: str,
 ) -> Order:
-    """Return the order of the options; UsageError if they give none, or more than one."""
+    """Return the order that the options give; UsageError if they give none, or several."""
     count = 0 if next_steps is None else whole(next_steps) or 0
     policies = {
         "--every": f"every={every}" if every is not None else "",
@@ -165,12 +165,12 @@ def _order(
     if not (given_policies or count or time):
         raise UsageError("give an order: --steps, --for, --every, --budget, --all-steps, --off or --end")
     trace = policies[given_policies[0]] if given_policies else "all"
-    _check(next_steps, trace, level)
+    _check_policy(next_steps, trace, level)
     for_ns = 0 if time is None else round(_seconds("--for", time) * 1e9)
     return Order(orders.TRACE, giver(), trace, level, count, for_ns, patience_s)
 
 
-def _check(steps: str | None, trace: str, level: str) -> None:
+def _check_policy(steps: str | None, trace: str, level: str) -> None:
     try:
         Policy.from_text(trace)
     except PolicyError as error:
@@ -194,23 +194,23 @@ def _seconds(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _give(recipients: _Recipients, order: Order, output: str | None) -> int:
+def _give(common: _CommonOptions, order: Order, output: str | None) -> int:
     """Give ``order`` to the selected jobs and print the answers; return the exit status."""
     rows: dict[int, dict[str, Any]] = {}
     failed = False
-    for job, answer in _answers(recipients.store, recipients.jobs(), order, to_the_end=output is not None):
+    for job, answer in _answers(common.store, common.jobs(), order, to_the_end=output is not None):
         failed = failed or answer.state == orders.REFUSED
         ops = (
-            ops_of_order(open_reader(recipients.store).job(job.info.hex), answer)
+            ops_of_order(open_reader(common.store).job(job.info.hex), answer)
             if output is not None and answer.state == orders.ENDED
             else None
         )
-        if recipients.as_json:
+        if common.as_json:
             rows[job.info.uid] = order_text.document(job, answer, rows.get(job.info.uid), ops)
         else:
             print_lines(order_text.lines(job, order, answer, ops, width() or 100))
-    if recipients.as_json:
-        print_json({"store": recipients.store, "order": str(order), "jobs": list(rows.values())})
+    if common.as_json:
+        print_json({"store": common.store, "order": str(order), "jobs": list(rows.values())})
     return int(failed)
 
 

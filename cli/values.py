@@ -30,7 +30,7 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
-    """An integer from 0, in plain digits."""
+    """A non-negative integer, in plain digits."""
 
     name = "number"
 
@@ -55,9 +55,9 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """Return the words; BadParameter if one is unknown."""
         words = tuple(word.strip().lower() for word in value.split(",")) if isinstance(value, str) else value
-        wrong = next((word for word in words if word not in self.known), None)
-        if wrong is not None:
-            self.fail(f"{wrong!r} is not one of {', '.join(self.known)}", param, ctx)
+        unknown = next((word for word in words if word not in self.known), None)
+        if unknown is not None:
+            self.fail(f"{unknown!r} is not one of {', '.join(self.known)}", param, ctx)
         return tuple(words)
 
     def shell_complete(
@@ -65,17 +65,17 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
     ) -> list[click.shell_completion.CompletionItem]:
         """Return the completions of the last word of ``incomplete``."""
         del ctx, param
-        before, comma, last = incomplete.rpartition(",")
-        taken = before.split(",") if before else []
-        words = [word for word in self.known if word.startswith(last) and word not in taken]
-        return [click.shell_completion.CompletionItem(f"{before}{comma}{word}") for word in words]
+        prefix, comma, last = incomplete.rpartition(",")
+        given_words = prefix.split(",") if prefix else []
+        words = [word for word in self.known if word.startswith(last) and word not in given_words]
+        return [click.shell_completion.CompletionItem(f"{prefix}{comma}{word}") for word in words]
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
     """A moment of real time in ns.
 
-    Its text is a time ago (30m, 2h, 3d), a time of the last day (14:30), or a date with or without
-    a time.
+    Its text is a duration before now (30m, 2h, 3d), a time of the last day (14:30), or a date with
+    or without a time.
     """
 
     name = "time"

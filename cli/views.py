@@ -72,20 +72,20 @@ def _without_gc() -> Iterator[None]:
 
 
 @_without_gc()
-def _show(view: str, options: Options, as_json: bool, **selected: Any) -> None:
+def _show(view: str, options: Options, as_json: bool, **job_options: Any) -> None:
     if as_json and options.output.type not in {STDOUT, NONE}:
         raise UsageError("--json prints to standard output: omit -output")
     check_output_type(view, options)
-    engine, selection = QueryEngine(), selection_from(**selected)
+    engine, selection = QueryEngine(), selection_from(**job_options)
     if as_json:
         answer = engine.ask(selection, view, options, for_message=True)
         print_pieces(_json(answer))
-        printed = AnswerText(answer)
+        answer_text = AnswerText(answer)
     else:
-        printed = write_output(engine, selection, view, options, terminal=Terminal(width()))
+        answer_text = write_output(engine, selection, view, options, terminal=Terminal(width()))
     for text in warnings(options):
         note(text)
-    print_answer(printed)
+    print_answer(answer_text)
 
 
 def _command(view: str) -> click.Command:
@@ -93,11 +93,11 @@ def _command(view: str) -> click.Command:
     @selection_options
     @view_options(view)
     @json_option
-    def command(as_json: bool, compat: str, exact: bool, **given: Any) -> None:
-        selected = pop_selection(given)
-        texts: Mapping[str, str | None] = given
+    def command(as_json: bool, compat: str, exact: bool, **values: Any) -> None:
+        job_options = pop_selection(values)
+        texts: Mapping[str, str | None] = values
         parity = Parity(compat, exact)
-        _show(view, from_texts(texts, parity=parity), as_json, parity=parity, **selected)
+        _show(view, from_texts(texts, parity=parity), as_json, parity=parity, **job_options)
 
     return command
 

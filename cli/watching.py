@@ -9,7 +9,7 @@ from ..agent.channels import ChannelReader
 from ..collector.numbers import duration
 from ..formats import layout
 
-#: Maximum number of entries of one kind in a call that get a line each. If there are more, they all
+#: Maximum number of entries of one kind that get a line each. If there are more in a call, they all
 #: share one line.
 LINES_MAX: Final = 10
 _ENTRIES_MAX: Final = layout.SPAN_COUNT
@@ -33,15 +33,15 @@ class StepReader:
 
     def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
-        self._at = channel.word("span_head")
+        self._position = channel.word("span_head")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each step since the last call; more than LINES_MAX steps share one."""
-        self._at = max(self._at, self._channel.word("span_head") - _ENTRIES_MAX)
-        batch = self._channel.spans(self._at, _ENTRIES_MAX, ended=False)
+        """Yield a line for each entry since the last call; many entries of a kind share one."""
+        self._position = max(self._position, self._channel.word("span_head") - _ENTRIES_MAX)
+        batch = self._channel.spans(self._position, _ENTRIES_MAX, ended=False)
         if batch is None:
             return
-        self._at = batch.end
+        self._position = batch.end
         rows = [_entry(row) for row in layout.SPAN.iter_unpack(batch.data)]
         for kind, entries in groupby((row for row in rows if row.kind in _STEPS), key=lambda row: row.kind):
             yield from _lines(layout.SPAN_NAMES[kind], list(entries))

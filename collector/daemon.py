@@ -127,7 +127,7 @@ class Collector:
         self._alert_command.close()
         self._jobs.close()
         self._receiver.close()
-        self._jobs.hand_over_counters(at_most=len(self._jobs.open))
+        self._jobs.hand_over_counters(jobs_max=len(self._jobs.open))
         self._write_status(time.monotonic())
         self._store.close()
 
@@ -147,7 +147,7 @@ class Collector:
         self._receiver.retry()
 
     def _hand_over_counters(self, _now: float) -> None:
-        self._jobs.hand_over_counters(at_most=COUNTERS_A_TICK)
+        self._jobs.hand_over_counters(jobs_max=COUNTERS_A_TICK)
 
     def _tick_jobs(self, now: float) -> None:
         self._jobs.tick(now)
@@ -190,7 +190,7 @@ class Collector:
         self._last_given_up_s = now
         for path, given_up_job in given_up.pending(self._instance):
             try:
-                is_done = given_up_job is None or self._jobs.end_given_up(
+                is_done = given_up_job is None or self._jobs.end_given_up_job(
                     given_up_job["uid"], given_up_job["identity"], given_up_job["end"], given_up_job.get("event")
                 )
             except FormatError as error:

@@ -1,6 +1,6 @@
 """Catches internal errors of the alert detector.
 
-A job in whose data one occurs gets no more alerts, but is stored as before.
+After an error a job gets no more alerts. Its data is stored as before.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -35,7 +35,7 @@ END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
 #: The collector's counter of records and span entries that did not arrive or could not be stored.
 NEVER_STORED: Final = "never_stored"
-#: Reasons for the loss of a job's last entries: slug -> text.
+#: Reasons for a loss that `note_lost` counts: slug -> text.
 LOSSES: Final = {
     "store-removed": "records and span entries lost with a store that was removed or moved away",
     "given-up": "records and span entries that were not stored before the agent ended",
@@ -81,16 +81,16 @@ class OpenJob:
         self._lost_count = max(saturated(integer(writer.info.counters, NEVER_STORED, 0)), _lost_by_events(writer))
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
-        self._unstored: tuple[RowsByTable, int, int] | None = None
-        self._waiting: deque[Record] = deque()
+        self._pending_append: tuple[RowsByTable, int, int] | None = None
+        self._waiting_records: deque[Record] = deque()
         self._waiting_bytes = 0
         self._worker: Worker | None = None
-        self._end: tuple[Head, Mapping[str, Any]] | None = None
+        self._pending_close: tuple[Head, Mapping[str, Any]] | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is left, now or once the worker process has ended."""
-        return self.is_waiting or self._end is not None
+        """Whether any work is left, even if it must wait for the worker process."""
+        return self.is_waiting or self._pending_close is not None
 
     @property
     def is_ready(self) -> bool:
@@ -103,17 +103,17 @@ class OpenJob:
     @property
     def is_waiting(self) -> bool:
         """Whether records wait to be stored."""
-        return self._worker is not None or bool(self._waiting)
+        return self._worker is not None or bool(self._waiting_records)
 
     @property
     def is_stalled(self) -> bool:
         """Whether rows wait after a failed append."""
-        return self._unstored is not None
+        return self._pending_append is not None
 
     def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Store the identity from an OPEN, and discard a pending CLOSE, since the job continues."""
         self.writer.identity(identity)
-        self._end = None
+        self._pending_close = None
 
     def note_lost(self, about: int, last: int, slug: str) -> None:
         """Count the entries up to number ``last`` as lost; ``slug`` is the reason, among LOSSES.
@@ -134,16 +134,16 @@ class OpenJob:
 
     def retry(self) -> None:
         """Append the rows of the last failed append again, if there are any."""
-        if self._unstored is None:
+        if self._pending_append is None:
             return
         try:
-            self.writer.append(*self._unstored)
+            self.writer.append(*self._pending_append)
         except StoreError:
             raise
         except Exception:  # the failure stays within this job
-            self._unstored = None  # a second attempt would fail, too
+            self._pending_append = None  # a second attempt would fail, too
             raise
-        self._unstored = None
+        self._pending_append = None
 
     def drop(self) -> None:
         """Discard all waiting records; the job must not be used afterwards."""
@@ -151,7 +151,7 @@ class OpenJob:
             self._shared.slot.drop(self._worker)
             self._worker = None
         self._shared.slot.add_waiting(-self._waiting_bytes)
-        self._waiting.clear()
+        self._waiting_records.clear()
         self._waiting_bytes = 0
 
     def pump(self) -> list[Head]:
@@ -160,14 +160,14 @@ class OpenJob:
         After the last waiting record, also store the job's end.
         """
         self.retry()
-        waiting_before = len(self._waiting)
+        waiting_before = len(self._waiting_records)
         if self._worker is not None:
             self._finish_work(self._worker)
         elif batch := self._next_batch():
             self._start_worker(batch) if self._is_large(batch[0]) else self._store(batch)
-        acks = [self._ack(wire.RECORDS)] if len(self._waiting) < waiting_before else []
-        if self._end is not None and not self.is_waiting:
-            acks.append(self._finish(*self._end))
+        acks = [self._ack(wire.RECORDS)] if len(self._waiting_records) < waiting_before else []
+        if self._pending_close is not None and not self.is_waiting:
+            acks.append(self._finish(*self._pending_close))
         return acks
 
     def hand_over_counters(self) -> bool:
@@ -204,10 +204,10 @@ class OpenJob:
             if not result.first_new:
                 return [self._ack(wire.RECORDS)]
             self._count_missing(result.lost, _NOT_SENT, slug="gap")
-            self._waiting.extend(record for record in records if record.seq >= result.first_new)
+            self._waiting_records.extend(record for record in records if record.seq >= result.first_new)
             return self.pump() if at_once else []
         finally:
-            self._count_waiting()
+            self._update_waiting_bytes()
 
     def _spans(self, head: Head, body: memoryview) -> list[Head]:
         offset, entries = cut_spans(body, head.first, head.last)
@@ -223,9 +223,9 @@ class OpenJob:
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
-        self._new_counters = {k: v for k, v in document(body).items() if k != NEVER_STORED}
-        lost = {**self._new_counters, NEVER_STORED: self._lost_count}
-        self._shared.detector.add_counters(self.uid, lost, time.time_ns())
+        self._new_counters = {name: value for name, value in document(body).items() if name != NEVER_STORED}
+        counters = {**self._new_counters, NEVER_STORED: self._lost_count}
+        self._shared.detector.add_counters(self.uid, counters, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:
@@ -242,8 +242,8 @@ class OpenJob:
         for name in ("t_ns", "status", "signal"):
             if values.get(name) is not None:
                 integer(values, name, 0)
-        self._new_counters = {k: v for k, v in values.items() if k not in END_KEYS} or self._new_counters
-        self._end = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
+        self._new_counters = {key: value for key, value in values.items() if key not in END_KEYS} or self._new_counters
+        self._pending_close = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
         return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
@@ -251,7 +251,7 @@ class OpenJob:
 
         If that fails, the agent sends CLOSE again.
         """
-        self._end = None
+        self._pending_close = None
         if self._events or self._alerts:
             self._append({}, 0, 0)
         self.hand_over_counters()
@@ -263,7 +263,7 @@ class OpenJob:
         """Return the waiting records to decode next, together; a large one is alone."""
         batch: list[Record] = []
         cost = 0.0
-        for record in self._waiting:
+        for record in self._waiting_records:
             cost += self._maker.cost(record)
             is_large = self._is_large(record)
             if batch and (cost > SLICE_S or is_large):
@@ -297,7 +297,7 @@ class OpenJob:
                 self._give_up(batch[0], f"{type(error).__name__}: {error}", "internal")
                 return False
             for record in reversed(batch):
-                self._waiting.appendleft(record)
+                self._waiting_records.appendleft(record)
             failed = [record for record in batch if not self._store([record])]
             if not failed:
                 self._shared.failed(self.uid, error)
@@ -331,7 +331,7 @@ class OpenJob:
         if decoded is None:
             return
         self._worker = None
-        record = self._waiting[0]
+        record = self._waiting_records[0]
         self._remove_waiting([record])
         if decoded.traceback:
             self._shared.failed(self.uid, decoded.traceback)
@@ -364,13 +364,13 @@ class OpenJob:
 
     def _remove_waiting(self, batch: list[Record]) -> None:
         """Remove ``batch`` from the waiting records, if it is still there."""
-        while self._waiting and self._waiting[0].seq <= batch[-1].seq:
-            self._waiting.popleft()
-        self._count_waiting()
+        while self._waiting_records and self._waiting_records[0].seq <= batch[-1].seq:
+            self._waiting_records.popleft()
+        self._update_waiting_bytes()
 
-    def _count_waiting(self) -> None:
+    def _update_waiting_bytes(self) -> None:
         """Update the number of waiting bytes."""
-        waiting = sum(layout.RECORD.size + len(record.body) for record in self._waiting)
+        waiting = sum(layout.RECORD.size + len(record.body) for record in self._waiting_records)
         self._shared.slot.add_waiting(waiting - self._waiting_bytes)
         self._waiting_bytes = waiting
 
@@ -389,7 +389,7 @@ class OpenJob:
             tables = {**tables, "events": pa.concat_tables([*decoded_events, new_events])}
         if self._alerts:
             tables, self._alerts = {**tables, "alerts": alert_rows(self._alerts)}, []
-        self._unstored = (tables, about, last)
+        self._pending_append = (tables, about, last)
         self.rows += tables["ops"].num_rows if "ops" in tables else 0
         self.retry()
 

@@ -1,4 +1,4 @@
-"""The open jobs of a collector; SAMPLES messages, which cover several jobs."""
+"""The open jobs of a collector, and the SAMPLES messages, which cover several jobs."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, integer, sample_row
 from .rows import RowMaker
 from .worker_process import WorkerSlot
 
-#: Maximum number of remembered ended jobs. If such a job sends CLOSE again, it is acked; its late
+#: Maximum number of remembered ended jobs. A repeated CLOSE of such a job is acked, and its late
 #: samples are dropped.
 ENDED_MAX: Final = 4_096
 #: Internal errors after which a job is quarantined.
@@ -38,7 +38,7 @@ _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
 class JobAnswers(NamedTuple):
-    """Answers to job ``uid`` after its records were stored, or the error that prevented it."""
+    """Answers about job ``uid`` after its records were stored, or the error that prevented it."""
 
     uid: int
     answers: list[Head] | StoreError
@@ -75,10 +75,10 @@ class OpenJobs:
         self._shared = SharedServices(WorkerSlot(), self._failed, self._detector)
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
-        self._ended: OrderedDict[int, None] = OrderedDict()
-        self._removed: dict[int, dict[int, int]] = {}  # uid -> type -> last number stored in the removed store
+        self._ended_jobs: OrderedDict[int, None] = OrderedDict()
+        self._removed_jobs: dict[int, dict[int, int]] = {}  # uid -> type -> last number stored in the removed store
         self._failed_opens: set[int] = set()  # jobs whose OPEN failed; the agent sends it again
-        self._busy: OrderedDict[int, None] = OrderedDict()  # uids in round-robin order
+        self._busy_jobs: OrderedDict[int, None] = OrderedDict()  # uids in round-robin order
 
     @property
     def rows(self) -> int:
@@ -100,13 +100,13 @@ class OpenJobs:
 
     def has_ended(self, uid: int) -> bool:
         """Whether job ``uid`` was closed here, or is in quarantine."""
-        return uid in self._ended or uid in self.quarantined
+        return uid in self._ended_jobs or uid in self.quarantined
 
     def poll_timeout_ms(self, timeout_max_ms: int) -> int:
         """Return the poll timeout before the next ``work``, at most ``timeout_max_ms``."""
-        if not self._busy:
+        if not self._busy_jobs:
             return timeout_max_ms
-        ready = any(self.open[uid].is_ready for uid in self._busy if uid in self.open)
+        ready = any(self.open[uid].is_ready for uid in self._busy_jobs if uid in self.open)
         return 0 if ready else min(timeout_max_ms, _WORK_MS)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
@@ -132,7 +132,7 @@ class OpenJobs:
             return self._open(head, body)
         job = self.open.get(head.uid)
         if job is None:
-            if head.type == wire.CLOSE and head.uid in self._ended:
+            if head.type == wire.CLOSE and head.uid in self._ended_jobs:
                 return [Head(wire.ACK, head.uid, wire.CLOSE, head.first, head.last)]
             return [Head(wire.REOPEN, head.uid)]
         return job.take(head, body)
@@ -149,7 +149,7 @@ class OpenJobs:
         if not 0 <= t_ns < INT64_MAX or not isinstance(job_samples, dict) or not isinstance(host_sample, dict):
             raise FormatError("samples without a time, a host or jobs")
         samples_by_uid = {_uid(text): _object(sample) for text, sample in job_samples.items()}
-        known_uids = self.open.keys() | self._ended.keys() | self._failed_opens | self.quarantined.keys()
+        known_uids = self.open.keys() | self._ended_jobs.keys() | self._failed_opens | self.quarantined.keys()
         if unknown_uids := samples_by_uid.keys() - known_uids:
             return [Head(wire.REOPEN, uid) for uid in unknown_uids]
         errors = []
@@ -164,8 +164,8 @@ class OpenJobs:
     def _store_errors(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
         """Run ``action`` about job ``uid``; return its StoreError, if any.
 
-        Another TfprofError, of a sample that cannot be parsed, is raised. Any other error is
-        counted for this job, so that the other jobs are served.
+        If the sample cannot be parsed, the TfprofError is raised. All other errors are counted for
+        this job, so that the other jobs are served.
         """
         try:
             action()
@@ -185,7 +185,7 @@ class OpenJobs:
         for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
             try:
                 self.open[uid].retry()
-            except StoreError:  # reported after the first attempt, and when the agent sends it again
+            except StoreError:  # reported at the first attempt, and again when the agent repeats the message
                 if self._drop_if_removed(uid):
                     yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
                 continue
@@ -199,10 +199,10 @@ class OpenJobs:
         Yield the acks of stored records, or the StoreError that prevented storing.
         """
         deadline = time.monotonic() + seconds
-        for uid in list(self._busy):
+        for uid in list(self._busy_jobs):
             if time.monotonic() >= deadline:
                 return
-            self._busy.move_to_end(uid)
+            self._busy_jobs.move_to_end(uid)
             yield from self._pump(uid)
 
     def _pump(self, uid: int) -> Iterator[JobAnswers]:
@@ -213,7 +213,7 @@ class OpenJobs:
         try:
             answers = job.pump()
         except StoreError as error:
-            self._busy.pop(uid, None)
+            self._busy_jobs.pop(uid, None)
             yield JobAnswers(uid, [Head(wire.REOPEN, uid)] if self._drop_if_removed(uid) else error)
             return
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
@@ -263,21 +263,21 @@ class OpenJobs:
         if job is None or not job.writer.is_gone:
             return False
         del self.open[uid]
-        self._busy.pop(uid, None)
+        self._busy_jobs.pop(uid, None)
         job.drop()
         self._detector.close(uid)
         self._store.forget(job.writer)
         self.rows_of_ended += job.rows
-        self._removed[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
+        self._removed_jobs[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
         return True
 
     def _report_removed(self, job: OpenJob) -> None:
         """Record in the new folder of ``job`` what was lost with its removed folder."""
-        for about, last in self._removed.get(job.uid, {}).items():
+        for about, last in self._removed_jobs.get(job.uid, {}).items():
             job.note_lost(about, last, "store-removed")
-        self._removed.pop(job.uid, None)
+        self._removed_jobs.pop(job.uid, None)
 
-    def end_given_up(
+    def end_given_up_job(
         self, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
     ) -> bool:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
@@ -306,18 +306,18 @@ class OpenJobs:
         for job in self.open.values():
             job.drop()
 
-    def hand_over_counters(self, at_most: int) -> None:
-        """Pass new counters of at most ``at_most`` jobs to the store, the longest waiting first.
+    def hand_over_counters(self, jobs_max: int) -> None:
+        """Pass new counters of at most ``jobs_max`` jobs to the store, longest waiting first.
 
         The store replaces one file per job. The more jobs there are, the less often a job's file is
         replaced.
         """
         for uid in list(self.open):
-            if at_most <= 0:
+            if jobs_max <= 0:
                 return
             if self.open[uid].hand_over_counters():
                 self.open[uid] = self.open.pop(uid)
-                at_most -= 1
+                jobs_max -= 1
 
     def _open(self, head: Head, body: memoryview) -> list[Head]:
         identity = document(body)
@@ -328,7 +328,7 @@ class OpenJobs:
         self._detector.open(head.uid, str(identity.get("host") or ""), str(identity.get("name") or ""))
         self._report_removed(job)
         self._failed_opens.discard(head.uid)
-        self._ended.pop(head.uid, None)
+        self._ended_jobs.pop(head.uid, None)
         return [Head(wire.ACK, head.uid, wire.OPEN, head.first, head.last)]
 
     def _new_job(self, uid: int) -> OpenJob:
@@ -351,13 +351,13 @@ class OpenJobs:
         if job.is_closed:
             self._end(job)
         elif job.is_busy:
-            self._busy.setdefault(uid)
+            self._busy_jobs.setdefault(uid)
         else:
-            self._busy.pop(uid, None)
+            self._busy_jobs.pop(uid, None)
 
     def _end(self, job: OpenJob) -> None:
         del self.open[job.uid]
-        self._busy.pop(job.uid, None)
+        self._busy_jobs.pop(job.uid, None)
         self._detector.close(job.uid)
         job.drop()
         try:
@@ -365,23 +365,23 @@ class OpenJobs:
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._report_failure(job.uid, error)
         self.rows_of_ended += job.rows
-        self._ended[job.uid] = None
+        self._ended_jobs[job.uid] = None
         self._failures.pop(job.uid, None)
         self._last_failure.pop(job.uid, None)
-        if len(self._ended) > ENDED_MAX:
-            self._ended.popitem(last=False)
+        if len(self._ended_jobs) > ENDED_MAX:
+            self._ended_jobs.popitem(last=False)
 
     def _failed(self, uid: int, error: Exception | str) -> None:
         """Count an internal error of job ``uid`` and report it."""
         self._failures[uid] += 1
-        self._last_failure[uid] = _line(error)
+        self._last_failure[uid] = _one_line(error)
         self._report_failure(uid, error)
 
     def _quarantine(self, uid: int) -> None:
         """End job ``uid`` as lost, if its store can be written, and refuse its messages."""
         reason = self.quarantined[uid] = self._last_failure.pop(uid)
         self._failed_opens.discard(uid)
-        self._busy.pop(uid, None)
+        self._busy_jobs.pop(uid, None)
         job = self.open.pop(uid, None)
         if job is None:
             return
@@ -417,7 +417,7 @@ class OpenJobs:
         self._detector.add_host_sample(host, t_ns, values)
 
 
-def _line(error: Exception | str) -> str:
+def _one_line(error: Exception | str) -> str:
     """Return the last line of a traceback, or the exception in one line."""
     if isinstance(error, str):
         return (error.splitlines() or [""])[-1]

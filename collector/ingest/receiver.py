@@ -61,8 +61,8 @@ class Receiver:
     def turn(self, timeout_ms: int) -> bool:
         """Answer some messages and store some waiting records; return whether messages arrived.
 
-        Wait up to ``timeout_ms`` for the first message. Answers are sent together, since each of
-        them wakes an agent, but at least every FLUSH_BYTES.
+        Wait up to ``timeout_ms`` for the first message. Answers are collected, since each sending
+        wakes an agent. They are sent at least every FLUSH_BYTES.
         """
         received = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
         if received:
@@ -163,16 +163,16 @@ class Receiver:
         host = values.get("host")
         if not isinstance(host, str) or not host:
             raise FormatError("a greeting without a host")
-        offered = values.get("wire")
-        chosen = 1
-        if offered is None:  # an agent of 0.2.0 speaks the version in its head
+        offered_versions = values.get("wire")
+        chosen_version = 1
+        if offered_versions is None:  # an agent of 0.2.0 speaks the version in its head
             welcome = self._welcome
-        elif isinstance(offered, list) and all(type(version) is int for version in offered):
-            chosen = wire.common_version(offered)
-            welcome = json.dumps({**json.loads(self._welcome), "wire": chosen}).encode()
+        elif isinstance(offered_versions, list) and all(type(version) is int for version in offered_versions):
+            chosen_version = wire.common_version(offered_versions)
+            welcome = json.dumps({**json.loads(self._welcome), "wire": chosen_version}).encode()
         else:
             raise FormatError("a greeting without a list of wire versions")
-        self._remember(peer, Peer(host, chosen, is_old=offered is None))
+        self._remember(peer, Peer(host, chosen_version, is_old=offered_versions is None))
         return [(Head(wire.WELCOME), welcome)]
 
     def _job_message(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
@@ -207,7 +207,7 @@ class Receiver:
         return self._pass_on(self._orders.answer(peer, head, body))
 
     def _pass_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
-        """Send each message to its peer; return no answers to the sender."""
+        """Send each message to its peer; return an empty list, since the sender gets no answer."""
         for peer, message in messages:
             self._send(peer, [message])
         return []

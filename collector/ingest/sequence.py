@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class SequenceResult(NamedTuple):
-    """Result for a message: its first new number, and how many numbers before it are lost.
+    """Result for a message: its first new number, and the count of lost numbers before it.
 
     ``first_new`` is 0 if all numbers are repeated. ``is_after_gap``: the message follows a gap that
     the agent may still fill.
@@ -20,7 +20,7 @@ class Sequence:
 
     A message after a gap is doubtful the first time: the missing messages may have been refused
     while the store was full, and then the agent sends them again. The agent sends in order, from
-    the lowest unacked number, so the same gap a second time is a loss.
+    the lowest unacked number, so the missing messages are lost if the same gap appears again.
     """
 
     def __init__(self, last: int) -> None:

@@ -30,8 +30,8 @@ ROWS_BYTES_MAX: Final = 32 << 20
 #: Limits of a worker's CPU time and wall time (seconds). Wall time is longer on a busy machine.
 CPU_S: Final = 20
 WALL_S: Final = 60.0
-#: Maximum bytes of records that wait to be decoded: this much of all jobs together, half of it of
-#: one job. The only waiting message of a job, or of all jobs, may exceed that limit.
+#: Maximum bytes of records that wait to be decoded in all jobs together; one job may have half of
+#: it. A message may exceed a limit if no other message that counts towards it is waiting.
 WAITING_BYTES_MAX: Final = 32 << 20
 #: Bytes of waiting records that each job may have even if the maximum is reached.
 JOB_WAITING_MIN: Final = 1 << 20

@@ -82,7 +82,7 @@ def test_no_job_is_refused(run: Run) -> None:
     assert "no JOB given" in err
 
 
-def test_a_note_says_that_there_is_no_advice(run: Run) -> None:
+def test_a_note_gives_the_reason_for_no_advice(run: Run) -> None:
     _, out, err = run("advise", "other.py")
     assert out == ""
     assert err.startswith("tfprof: no traced steps")

@@ -21,8 +21,8 @@ from tfprof.collector.tfviews.options import TABLE
 from tfprof.formats.settings import SETTINGS
 
 DOCUMENTED = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
-LONG = "x" * 5000
-ODD = ("", " ", LONG, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' OR 1=1", "%s%n", "{0}", "../../etc")
+LONG_TEXT = "x" * 5000
+ODD_TEXTS = ("", " ", LONG_TEXT, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' OR 1=1", "%s%n", "{0}", "../../etc")
 VIEWS = ("scope", "graph", "op", "code")
 #: Arguments that each command requires before others are checked.
 BASE = {
@@ -58,10 +58,10 @@ BAD_TIMES = ("", " ", "x", "s", "0", "0s", "-1", "-5s", "nan", "inf", "5x", "5 s
 BAD_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
 BAD_VALUES = {
     NUMBER: BAD_NUMBERS,
-    ORDER: ("", "colour", "micros,bytes", "MICROS", LONG, "na\nme"),
-    SELECT: ("", ",", "colour", "micros,,colour", LONG, "\udcff"),
+    ORDER: ("", "colour", "micros,bytes", "MICROS", LONG_TEXT, "na\nme"),
+    SELECT: ("", ",", "colour", "micros,,colour", LONG_TEXT, "\udcff"),
     REGEXES: ("((", "a,((", "*", "[a", "(?<n", "a{9999}"),
-    BOOLEAN: ("", "maybe", "2", "truee", LONG),
+    BOOLEAN: ("", "maybe", "2", "truee", LONG_TEXT),
     OUTPUT: (
         "",
         "foo",
@@ -73,50 +73,50 @@ BAD_VALUES = {
         "none:x=y",
         "timeline",
         ":",
-        LONG,
+        LONG_TEXT,
     ),
 }
 #: Files that no view can be written to.
-BAD_FILES = ("folder", "loop", "missing/x", "socket", "graph/x", LONG, "/dev/full", "", "a/" * 2500)
-BAD_STORES = ("", " ", "graph", "loop", "/dev/null", "fifo", "socket", LONG, "a/" * 2500, "graph/x")
+BAD_FILES = ("folder", "loop", "missing/x", "socket", "graph/x", LONG_TEXT, "/dev/full", "", "a/" * 2500)
+BAD_STORES = ("", " ", "graph", "loop", "/dev/null", "fifo", "socket", LONG_TEXT, "a/" * 2500, "graph/x")
 #: Paths that a daemon may turn into a store.
 NEW_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop-inside")
 DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
 OTHER_OPTIONS = {
     "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
-    "hosts": (*ODD, "moon"),
+    "hosts": (*ODD_TEXTS, "moon"),
     "steps": BAD_RANGES,
-    "kinds": (*ODD, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
-    "device": (*ODD, "tpu"),
-    "sort": (*ODD, "slower"),
+    "kinds": (*ODD_TEXTS, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
+    "device": (*ODD_TEXTS, "tpu"),
+    "sort": (*ODD_TEXTS, "slower"),
     "text": ("", " "),
-    "before": (*ODD, "3x", "-1d"),
-    "compat": (*ODD, "2.22", "1"),
+    "ended_before_ns": (*ODD_TEXTS, "3x", "-1d"),
+    "compat": (*ODD_TEXTS, "2.22", "1"),
     "last": (*BAD_NUMBERS, "-1"),
     "names": ("", " "),
-    "states": (*ODD, "runing", "running,", "ended exited"),
-    "since": (*ODD, "3x", "d", "-3d", "25:00", "14:30x", "2026-13-01", "9" * 5000 + "d", "٣d"),
-    "name": ("", " ", "last", "a\nb", LONG, "\x07", "\udcff"),
-    "profile_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "graph", LONG),
-    "run_meta_path": ("", ",", "missing", "folder", "graph,", "loop", "junk", LONG),
+    "states": (*ODD_TEXTS, "runing", "running,", "ended exited"),
+    "since": (*ODD_TEXTS, "3x", "d", "-3d", "25:00", "14:30x", "2026-13-01", "9" * 5000 + "d", "٣d"),
+    "name": ("", " ", "last", "a\nb", LONG_TEXT, "\x07", "\udcff"),
+    "profile_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "graph", LONG_TEXT),
+    "run_meta_path": ("", ",", "missing", "folder", "graph,", "loop", "junk", LONG_TEXT),
     "op_log_path": ("", "missing", "folder", "loop", "junk"),
     "checkpoint_path": ("", "missing", "folder", "loop", "junk"),
-    "graph_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "junk", LONG, "a\nb"),
+    "graph_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "junk", LONG_TEXT, "a\nb"),
     "profile_proto": BAD_FILES,
     "next_steps": ("0", "0-3", *(text for text in BAD_RANGES if text != "1,2")),
     "time": BAD_TIMES,
     "wait": BAD_TIMES,
     "every": ("0", *BAD_NUMBERS),
     "budget": ("", "%", "x", "1", "0%", "101%", "nan%", "-1%", "1%%", "9" * 5000),
-    "level": (*ODD, "loud"),
-    "trace": (*ODD, "sometimes", "every=0", "steps=3-1", "budget=0%"),
-    "method": (*ODD, "gdb"),
+    "level": (*ODD_TEXTS, "loud"),
+    "trace": (*ODD_TEXTS, "sometimes", "every=0", "steps=3-1", "budget=0%"),
+    "method": (*ODD_TEXTS, "gdb"),
     "pattern": ("", " ", "x"),
-    "output": (*ODD, "scope", "op"),
-    "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # nothing is written there
+    "output": (*ODD_TEXTS, "scope", "op"),
+    "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # writing an empty op log there succeeds
 }
-BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG}")
-#: Selections of an order without a running job.
+BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG_TEXT}")
+#: Selections of jobs that are invalid or match no running job.
 BAD_SELECTIONS = (
     (),
     ("--all", "aa10"),
@@ -127,7 +127,7 @@ BAD_SELECTIONS = (
 )
 #: Command lines with options that exclude each other, with too many arguments, or with too few.
 BAD_COMBINATIONS = (
-    *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG, "", "a\nb", "--store", "\udcff")),
+    *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG_TEXT, "", "a\nb", "--store", "\udcff")),
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
     *((name,) for name in ("show", "follow", "tag", "rm", "completion")),
     *((name, "aa10", "bb10") for name in ("steps", "spans", "host", "profile-proto")),
@@ -135,7 +135,7 @@ BAD_COMBINATIONS = (
     ("steps", "aa10", "--last", "3", "--all"),
     ("follow", "aa10", "--last", "3", "--all"),
     ("tag", "aa10", "\x1b[31mred"),
-    ("tag", "aa10", LONG),
+    ("tag", "aa10", LONG_TEXT),
     ("tag", "aa10", "--remove", "nothing"),
     ("rm", "aa10", "--all"),
     ("rm", "--all"),
@@ -154,7 +154,7 @@ BAD_COMBINATIONS = (
     ("import", "--op_log_path", "junk"),
     ("import", "--name", "x"),
     ("import", "--graph_path", "graph", "--run_meta_path", "untraced,junk"),
-    *((name, *more) for name in ("trace", "detach") for more in BAD_SELECTIONS),
+    *((name, *selection) for name in ("trace", "detach") for selection in BAD_SELECTIONS),
     ("trace", "--for", "5s"),
     ("trace", "aa10"),
     ("trace", "aa10", "--every", "5", "--off"),
@@ -201,7 +201,7 @@ def lines() -> Iterator[tuple[str, ...]]:
                     continue
                 yield (name, *base, f"{max(option.opts, key=len)}={value}")
         if "JOB" in str(load(COMMANDS[name][0]).params[0].metavar or load(COMMANDS[name][0]).params[0].name).upper():
-            for job in (*ODD, "nosuch", "-1", "aa10,bb10"):
+            for job in (*ODD_TEXTS, "nosuch", "-1", "aa10,bb10"):
                 yield (name, job, *base[1:])
 
 
@@ -216,42 +216,42 @@ STORES = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store and with many invalid stores."""
-    place = tmp_path_factory.mktemp("bad")
-    small_store.write(place / "store")
-    (place / "folder").mkdir()
-    (place / "graph").write_bytes(small_store.GRAPH.SerializeToString())
-    (place / "untraced").write_text("partition_graphs { }")
-    (place / "junk").write_bytes(b"\xff\x00junk" * 99)
-    (place / "loop").symlink_to("loop")
-    os.mkfifo(place / "fifo")
+    folder = tmp_path_factory.mktemp("bad")
+    small_store.write(folder / "store")
+    (folder / "folder").mkdir()
+    (folder / "graph").write_bytes(small_store.GRAPH.SerializeToString())
+    (folder / "untraced").write_text("partition_graphs { }")
+    (folder / "junk").write_bytes(b"\xff\x00junk" * 99)
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "fifo")
     with socket.socket(socket.AF_UNIX) as listener:
         previous = Path.cwd()
-        os.chdir(place)
+        os.chdir(folder)
         listener.bind("socket")
         os.chdir(previous)
     for name in (*DAMAGED_STORES, "loop-inside"):
-        (place / name).mkdir()
-    (place / "not-json/store.json").write_text("{")
-    (place / "deep-json/store.json").write_text("[" * 100_000)
-    (place / "no-object/store.json").write_text("[2]")
-    (place / "other-version/store.json").write_text('{"version": 99}')
-    (place / "folder-inside/store.json").mkdir()
-    os.mkfifo(place / "fifo-inside/store.json")
-    (place / "loop-inside/store.json").symlink_to("store.json")
-    return place
+        (folder / name).mkdir()
+    (folder / "not-json/store.json").write_text("{")
+    (folder / "deep-json/store.json").write_text("[" * 100_000)
+    (folder / "no-object/store.json").write_text("[2]")
+    (folder / "other-version/store.json").write_text('{"version": 99}')
+    (folder / "folder-inside/store.json").mkdir()
+    os.mkfifo(folder / "fifo-inside/store.json")
+    (folder / "loop-inside/store.json").symlink_to("store.json")
+    return folder
 
 
 @pytest.fixture
-def run(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command beside the store."""
     for name in [name for name in os.environ if name.startswith("TFPROF")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("TFPROF_STORE", str(place / "store"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / "run"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
-    monkeypatch.chdir(place)
+    monkeypatch.setenv("TFPROF_STORE", str(folder / "store"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "run"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    monkeypatch.chdir(folder)
     return caller(capsys)
 
 
@@ -269,7 +269,7 @@ def refusal_slug(answer: tuple[int, str, str]) -> str:
     return str(slug)
 
 
-def _short(words: object) -> str:
+def _test_id(words: object) -> str:
     return ascii(" ".join(words) if isinstance(words, tuple) else words)[1:50]
 
 
@@ -278,12 +278,12 @@ def test_there_are_hundreds_of_bad_lines() -> None:
     assert len(STORES) > 200
 
 
-@pytest.mark.parametrize("words", LINES, ids=_short)
+@pytest.mark.parametrize("words", LINES, ids=_test_id)
 def test_a_bad_command_line_is_refused_in_one_line_with_one_slug(run: Run, words: tuple[str, ...]) -> None:
     refusal_slug(run(*words))
 
 
-@pytest.mark.parametrize(("name", "store"), STORES, ids=_short)
+@pytest.mark.parametrize(("name", "store"), STORES, ids=_test_id)
 def test_a_bad_store_is_refused_in_one_line_with_one_slug(run: Run, name: str, store: str) -> None:
     slug = refusal_slug(run(name, *BASE.get(name, ()), f"--store={store}"))
     if name not in _DAEMONS | {"attach", "import"}:
@@ -302,23 +302,23 @@ def test_a_relative_folder_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize("text", ["graph", "fifo", "socket"])
 def test_an_unusable_runtime_directory_is_refused(
-    run: Run, monkeypatch: pytest.MonkeyPatch, place: Path, text: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, folder: Path, text: str
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / text))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / text))
     assert {refusal_slug(run(name)) for name in ("status", "start", "stop")} == {"runtime-dir"}
 
 
-BAD_IDLE_TIMES = ("-5", "0", "x", "nan", "inf", "1e999", "1_0", "٣", "5s", LONG, "a\nb", " ", "--")
+BAD_IDLE_TIMES = ("-5", "0", "x", "nan", "inf", "1e999", "1_0", "٣", "5s", LONG_TEXT, "a\nb", " ", "--")
 BAD_SIZES = ("-5", "0", "x", "nan", "1.5G", "5T", "G", "1_0", "٣", "9" * 5000, "a\nb")
 BAD_SETTINGS = [
     *((name, text) for name in ("agent-idle", "collector-idle") for text in BAD_IDLE_TIMES),
     *(("keep-days", text) for text in BAD_IDLE_TIMES if text.strip()),
     *(("keep-bytes", text) for text in BAD_SIZES),
-    *(("debug", text) for text in ("maybe", "2", "-1", LONG, "ja", "\udcff")),
+    *(("debug", text) for text in ("maybe", "2", "-1", LONG_TEXT, "ja", "\udcff")),
 ]
 
 
-@pytest.mark.parametrize(("name", "text"), BAD_SETTINGS, ids=_short)
+@pytest.mark.parametrize(("name", "text"), BAD_SETTINGS, ids=_test_id)
 def test_a_bad_setting_is_refused_in_one_line_that_names_it(
     run: Run, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:

@@ -112,7 +112,7 @@ def test_jobs_as_json_names_its_units(run: Run) -> None:
     assert jobs[0]["duration_ns"] == 60 * SECOND
 
 
-def test_op_shows_each_type_with_what_was_selected(run: Run) -> None:
+def test_op_shows_each_type_with_the_selected_columns(run: Run) -> None:
     code, out, err = run("op", "7f3a", "-select", "micros,occurrence", "-order_by", "micros", "--exact-tf")
     legend, *entries = out.splitlines()[out.splitlines().index("Profile:") + 1 :]
     assert (code, err) == (0, "")
@@ -175,7 +175,7 @@ def test_steps_as_json_lists_the_requested_number(run: Run) -> None:
 def event_table(*slugs: str) -> dict[str, Any]:
     """Return the events of a job, one for each of ``slugs``."""
     events = [
-        {"t_ns": START_NS + n, "slug": slug, "text": f"\033{slug} befell it", "count": n}
+        {"t_ns": START_NS + n, "slug": slug, "text": f"\033{slug} occurred", "count": n}
         for n, slug in enumerate(slugs, 1)
     ]
     return {"events": rows("events", events)}
@@ -185,9 +185,9 @@ def event_table(*slugs: str) -> dict[str, Any]:
 def test_events_of_a_job_are_printed_with_its_steps(tmp_path: Path, run: Run, with_steps: bool) -> None:
     job_tables = {**(tables() if with_steps else {}), **event_table("profiler-busy", "outside-steps")}
     write_job(tmp_path / "store", TRAIN, job_tables)
-    result = ["?profiler-busy befell it [profiler-busy]", "?outside-steps befell it, 2 times [outside-steps]"]
+    expected = ["?profiler-busy occurred [profiler-busy]", "?outside-steps occurred, 2 times [outside-steps]"]
     out = run("steps", "7f3a", "--store", str(tmp_path / "store"))[1]
-    assert [line for line in out.splitlines() if "befell" in line] == result
+    assert [line for line in out.splitlines() if "occurred" in line] == expected
     document = json.loads(run("steps", "7f3a", "--json", "--store", str(tmp_path / "store"))[1])
     assert [(event["slug"], event["count"]) for event in document["events"]] == [
         ("profiler-busy", 1),
@@ -197,27 +197,27 @@ def test_events_of_a_job_are_printed_with_its_steps(tmp_path: Path, run: Run, wi
 
 
 @pytest.mark.parametrize(
-    ("slugs", "result"),
+    ("slugs", "expected"),
     [
         ((), None),
         (("outside-steps",), None),
-        (("outside-steps", "page-faults"), "?page-faults befell it, 2 times [page-faults]"),
-        (("gap", "a", "b"), "?gap befell it: 1 [gap]; 2 more in: tfprof steps 7f3a112233445566"),
+        (("outside-steps", "page-faults"), "?page-faults occurred, 2 times [page-faults]"),
+        (("gap", "a", "b"), "?gap occurred: 1 [gap]; 2 more in: tfprof steps 7f3a112233445566"),
     ],
 )
 def test_the_report_contains_unusual_events(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], slugs: tuple[str, ...], result: str | None
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], slugs: tuple[str, ...], expected: str | None
 ) -> None:
     write_job(tmp_path, TRAIN, {**tables(), **event_table(*slugs)}, end={"status": 0})
     assert report.main(["00000000000000aa", "--store", str(tmp_path)]) == 0
     *_, note, _ = capsys.readouterr().out.splitlines()
-    assert note == f"tfprof: {result}" if result else note.startswith("  ")
+    assert note == f"tfprof: {expected}" if expected else note.startswith("  ")
 
 
-def test_the_event_that_prevented_tracing_is_the_reason(tmp_path: Path, run: Run) -> None:
+def test_the_event_that_prevented_tracing_is_given_as_the_reason(tmp_path: Path, run: Run) -> None:
     write_job(tmp_path / "store", TRAIN, event_table("profiler-server"))
     message = run("op", "7f3a", "--store", str(tmp_path / "store"))[2]
-    assert message == "tfprof: no traced steps: ?profiler-server befell it [profiler-server]\n"
+    assert message == "tfprof: no traced steps: ?profiler-server occurred [profiler-server]\n"
 
 
 def test_spans_is_a_tree(run: Run) -> None:
@@ -241,7 +241,7 @@ def test_host_shows_the_job_and_its_host_while_it_ran(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "job", "why"),
+    ("command", "job", "reason"),
     [
         ("op", "7f3b", "no traced steps: TensorFlow ran no step"),
         ("op", "live.py", "no traced steps yet"),
@@ -251,10 +251,10 @@ def test_host_shows_the_job_and_its_host_while_it_ran(run: Run) -> None:
         ("host", "7f3b", "no samples of this job"),
     ],
 )
-def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, job: str, why: str) -> None:
+def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, job: str, reason: str) -> None:
     code, out, err = run(command, job)
     assert (code, out) == (0, "")
-    assert err.startswith(f"tfprof: {why}")
+    assert err.startswith(f"tfprof: {reason}")
     assert json.loads(run(command, job, "--json")[1])["job"]
 
 

@@ -1,4 +1,4 @@
-"""Shell completion: by requests like a shell's, and in real shells."""
+"""Shell completion, in real shells and by the requests that a shell sends."""
 
 import shutil
 import subprocess

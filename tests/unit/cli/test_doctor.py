@@ -32,7 +32,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def python(tmp_path):
-    """A Python environment with the files of a fake TensorFlow."""
+    """The interpreter of an environment with the files of a fake TensorFlow."""
     folder = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     packages = next((folder / "lib").glob("python*")) / "site-packages"
@@ -75,7 +75,7 @@ def test_a_python_that_does_not_run_is_reported(run, tmp_path):
 
 
 def test_a_process_is_checked_and_not_changed(run):
-    # This process may have loaded a library with the name of TensorFlow's in another test.
+    # Another test may have loaded a library named like TensorFlow's into this process.
     python = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
     try:
         python.stdout.readline()

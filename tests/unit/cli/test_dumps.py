@@ -23,13 +23,13 @@ def launch(store: Path, *jobs: int, steps: int = 2) -> None:
 
 
 def profile_messages(
-    store: Path, folder: Path, steps: str, *more: str, capsys: pytest.CaptureFixture[str]
+    store: Path, folder: Path, steps: str, *options: str, capsys: pytest.CaptureFixture[str]
 ) -> list[str]:
     """Return the messages about profiles at the end of the launch.
 
     Their paths are relative to ``folder``.
     """
-    arguments = [LAUNCH, "--store", str(store), "--dump-steps", steps, "--dump-dir", str(folder), *more]
+    arguments = [LAUNCH, "--store", str(store), "--dump-steps", steps, "--dump-dir", str(folder), *options]
     assert report.main(arguments) == 0
     lines = capsys.readouterr().out.replace(f"{folder}/", "").splitlines()
     return [line.removeprefix("tfprof: ") for line in lines if "profile" in line]

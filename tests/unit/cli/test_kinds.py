@@ -152,16 +152,16 @@ def test_profile_proto_writes_all_or_selected_kinds(run: Run, tmp_path: Path) ->
 
 
 def test_python_can_select_kinds(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    opened = open_store(store)
+    api_store = open_store(store)
     options = {"output": "none", "account_type_regexes": [".*"], "show_name_regexes": [".*"], "max_depth": 9}
     totals = [
-        opened.select("aa", kind=kind).profile_operations(options).total_exec_micros
+        api_store.select("aa", kind=kind).profile_operations(options).total_exec_micros
         for kind in (None, "test_batch", ["batch", "test_batch"])
     ]
     assert totals == [10, 90, 100]
     assert "left out: 5 test_batch" in capsys.readouterr().err
     with pytest.raises(UsageError, match="no kind of step"):
-        opened.select("aa", kind="x")
+        api_store.select("aa", kind="x")
 
 
 def test_kinds_are_parsed_in_their_fixed_order() -> None:
@@ -220,7 +220,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--exact-tf", "-step", "5"), {"Cast": 90}, {"function:eval_step": 1}),
     ],
 )
-def test_each_function_is_a_kind_and_one_that_trains_comes_first(
+def test_each_function_is_a_kind_and_a_training_function_is_the_default(
     run: Run, loop: Path, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
 ) -> None:
     assert times_and_kinds(run, "--store", str(loop), *words) == (micros, kinds)

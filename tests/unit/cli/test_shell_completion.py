@@ -45,10 +45,10 @@ def test_the_possible_next_words_are_offered(text: str, length: int, words: list
     assert (completion.length, completion.texts) == (length, words)
 
 
-def test_commands_and_options_are_followed_by_a_blank_and_values_are_not() -> None:
-    assert complete("sc", names).ends
-    assert complete("op -sel", names).ends
-    assert not complete("op -select mi", names).ends
+def test_commands_and_options_are_followed_by_a_space_and_values_are_not() -> None:
+    assert complete("sc", names).adds_space
+    assert complete("op -sel", names).adds_space
+    assert not complete("op -select mi", names).adds_space
 
 
 def test_an_empty_line_offers_all_commands_and_a_command_all_options() -> None:

@@ -24,16 +24,16 @@ def test_permissions_of_others_are_removed_from_the_file(tmp_path: Path) -> None
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
+def test_the_number_of_saved_lines_is_limited(tmp_path: Path) -> None:
     path = tmp_path / "history"
     lines = LineHistory(path)
     for number in range(LINES_MAX + 10):
         lines.add(f"op -step {number}")
-    kept = path.read_text().splitlines()
-    assert len(kept) <= LINES_MAX
-    assert kept[-1] == f"op -step {LINES_MAX + 9}"
+    saved_lines = path.read_text().splitlines()
+    assert len(saved_lines) <= LINES_MAX
+    assert saved_lines[-1] == f"op -step {LINES_MAX + 9}"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert lines.texts == kept == LineHistory(path).texts
+    assert lines.texts == saved_lines == LineHistory(path).texts
 
 
 def test_without_a_file_lines_are_kept_for_the_session(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lines of the shell: words between blanks, and the TF profiler's errors."""
+"""Lines of the shell: words separated by spaces, and the TF profiler's errors."""
 
 import pytest
 from tfprof.cli.shell_line import COMMANDS, OPTIONS, ParsedLine, parse
@@ -62,6 +62,6 @@ def test_every_option_has_every_spelling() -> None:
     ],
 )
 def test_a_bad_line_is_refused_with_the_tf_profilers_message(text: str, message: str) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as caught:
         parse(text)
-    assert getattr(refused.value, "tf_message", refused.value.args[0]) == message
+    assert getattr(caught.value, "tf_message", caught.value.args[0]) == message

@@ -46,14 +46,14 @@ def drive(
     act: Callable[[Pilot[None], JobsScreen], Coroutine[Any, Any, None]],
     size: tuple[int, int] = (80, 24),
 ) -> Top:
-    """Run the screen with some keys; return the application after its end."""
+    """Run the screen and ``act`` on it; return the application after its end."""
     store = LocalStore(writer.path)
     jobs = JobsScreen(store, Watch(store), "slow", "")
     app = Top(jobs)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).chosen))
+            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).chosen_key))
             await act(pilot, jobs)
 
     asyncio.run(run())
@@ -110,10 +110,10 @@ def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWrit
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         lines = jobs.query_one(LineList)
         await pilot.press("end")
-        last = lines.chosen
+        last = lines.chosen_key
         await until(pilot, lambda: lines.scroll_offset.y == JOBS - lines.size.height)
         await pilot.press("s", "r")
-        assert lines.chosen == last
+        assert lines.chosen_key == last
         await pilot.press("home", "down", "down", "up")
         assert lines.cursor == 1
         await pilot.press("pagedown")
@@ -172,10 +172,10 @@ def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
 
 
 def test_a_key_orders_steps_of_the_job_at_the_cursor(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    ordered: list[tuple[str, str, int]] = []
+    given_orders: list[tuple[str, str, int]] = []
 
     def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
-        ordered.append((store, uid, count))
+        given_orders.append((store, uid, count))
         yield "it obeys"
         raise StoreError("it does not any more", "job-gone")
 
@@ -188,7 +188,7 @@ def test_a_key_orders_steps_of_the_job_at_the_cursor(writer: LocalStoreWriter, m
         assert shown == ["it obeys", "it does not any more [job-gone]"]
 
     drive(writer, act)
-    assert ordered == [(str(writer.path), f"{8 << 48:016x}", 10)]
+    assert given_orders == [(str(writer.path), f"{8 << 48:016x}", 10)]
 
 
 @pytest.mark.parametrize("size", [(40, 8), (80, 24), (200, 50)])

@@ -138,10 +138,10 @@ def test_several_untraced_jobs_are_explained_together(run: Run, tmp_path: Path) 
 
 
 def test_missing_kernel_times_of_a_gpu_are_reported(run: Run) -> None:
-    result = "tfprof: the kernels of a GPU were not recorded"
-    assert run("op", "bb10")[2].startswith(result)
-    assert run("scope", "aa10", "bb10")[2].startswith(result)
-    assert result not in run("op", "aa10")[2]
+    message = "tfprof: the kernels of a GPU were not recorded"
+    assert run("op", "bb10")[2].startswith(message)
+    assert run("scope", "aa10", "bb10")[2].startswith(message)
+    assert message not in run("op", "aa10")[2]
 
 
 def test_with_exact_parity_missing_kernel_times_are_reported_in_the_tf_profilers_words(run: Run) -> None:
@@ -160,7 +160,7 @@ def test_a_file_gets_the_tf_profilers_layout_and_nothing_is_printed(run: Run, tm
     assert (tmp_path / "a=b").read_text() == run("scope", "aa10", "--exact-tf")[1]
 
 
-def test_none_prints_nothing(run: Run) -> None:
+def test_the_output_none_prints_nothing(run: Run) -> None:
     assert run("op", "aa10", "-output", "none") == (0, "", "")
 
 

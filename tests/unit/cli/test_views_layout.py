@@ -151,8 +151,8 @@ def test_a_job_without_traced_steps_has_no_heading(run: Run) -> None:
 def test_the_heading_contains_the_kinds_of_the_steps(tmp_path: Path, run: Run) -> None:
     tables = trace_tables(small_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])] * 3)
     kinds = pa.array([layout.BATCH, layout.BATCH, layout.TEST_BATCH], pa.uint16())
-    at = tables["traces"].column_names.index("kind")
-    tables["traces"] = tables["traces"].set_column(at, "kind", kinds)
+    column = tables["traces"].column_names.index("kind")
+    tables["traces"] = tables["traces"].set_column(column, "kind", kinds)
     write_job(tmp_path, 1, tables, counters={"counts": {"batch": 7500, "test_batch": 9}})
     result = run("op", "last", "--store", str(tmp_path))[1].splitlines()
     assert result[0] == "op view of job 0000 train.py: 2 traced batch steps of 7,500"
@@ -163,8 +163,8 @@ def test_the_heading_contains_the_kinds_of_the_steps(tmp_path: Path, run: Run) -
 
 def test_a_view_shows_steps_of_a_kind_that_this_release_does_not_know(run: Run, tmp_path: Path) -> None:
     tables = trace_tables(small_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])])
-    at = tables["traces"].column_names.index("kind")
-    tables["traces"] = tables["traces"].set_column(at, "kind", pa.array([99], pa.uint16()))
+    column = tables["traces"].column_names.index("kind")
+    tables["traces"] = tables["traces"].set_column(column, "kind", pa.array([99], pa.uint16()))
     write_job(tmp_path, 1, tables, counters={"counts": {"batch": 7500}})
     code, out, _ = run("op", "last", "--store", str(tmp_path))
     assert code == 0

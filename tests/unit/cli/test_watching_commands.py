@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def live(store: Path) -> Iterator[LocalStoreWriter]:
-    """The store with a running job of this host."""
+    """The writer of the store, to which it adds a running job of this host."""
     writer = LocalStoreWriter(store, socket.gethostname())
     writer.job(LIVE).identity({**IDENTITY, "name": "live.py", "host": socket.gethostname()})
     yield writer
@@ -250,7 +250,7 @@ def test_a_stale_job_can_be_removed_unless_its_process_is_alive(run: Run, store:
     assert run("rm", "1.py")[0] == 0
 
 
-def test_the_rest_of_an_interrupted_removal_does_no_harm(run: Run, store: Path) -> None:
+def test_leftovers_of_an_interrupted_removal_do_no_harm(run: Run, store: Path) -> None:
     leftover = store / "jobs" / f".removed-{TRAIN:016x}"
     leftover.mkdir()
     (leftover / "spans-000000.parquet").write_text("x")

@@ -5,27 +5,27 @@ from fakes.polling import until
 from tfprof.collector.alert_command import QUEUED_MAX, TIMEOUT_S, AlertCommand
 
 
-def ended(command: AlertCommand) -> None:
+def wait_for_end(command: AlertCommand) -> None:
     """Wait until the command that runs has ended."""
     until(lambda: command._running is None or command._running.poll() is not None, "the command's end", patience_s=30.0)
 
 
-def living(group: int) -> list[int]:
-    """Return the processes of a group that have not ended; nobody may reap orphans here."""
-    found = []
+def living_pids(group: int) -> list[int]:
+    """Return the pids of a process group without zombies; nobody may reap orphans here."""
+    pids = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
             if state != "Z" and int(pgrp) == group:
-                found.append(int(stat.parent.name))
-    return found
+                pids.append(int(stat.parent.name))
+    return pids
 
 
 def test_the_command_gets_the_alert_in_its_environment(tmp_path):
     command = AlertCommand(f'echo "$TFPROF_ALERT_SLUG: $TFPROF_ALERT_TEXT" >> {tmp_path}/out')
     command.add(1, {"slug": "slower", "text": "$(touch x) 'a' \"b\""}, 0.0)
     command.tick(0.0)
-    ended(command)
+    wait_for_end(command)
     command.tick(0.1)
     assert (tmp_path / "out").read_text() == "slower: $(touch x) 'a' \"b\"\n"
 
@@ -36,10 +36,10 @@ def test_a_job_has_one_run_per_minute_and_runs_are_queued(tmp_path):
         command.add(uid, {"job": str(uid)}, 0.0)
     for _ in range(3):
         command.tick(1.0)
-        ended(command)
+        wait_for_end(command)
     command.add(1, {"job": "again"}, 61.0)
     command.tick(61.0)
-    ended(command)
+    wait_for_end(command)
     assert (tmp_path / "out").read_text().split() == ["1", "2", "again"]
 
 
@@ -56,7 +56,7 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
     assert process.poll() is None
     command.tick(TIMEOUT_S + 1)
     until(lambda: process.poll() is not None, "the end of the command", patience_s=30.0)
-    until(lambda: not living(process.pid), "the end of the group", patience_s=30.0)
+    until(lambda: not living_pids(process.pid), "the end of the group", patience_s=30.0)
 
 
 def test_without_a_command_nothing_runs_and_the_queue_is_bounded():

@@ -18,11 +18,11 @@ def test_other_alerts_jobs_without_tracing_and_zero_steps_order_nothing():
     assert AlertOrders(0).order(1, ALERT, "", 0.0) is None
 
 
-def test_a_job_has_one_capture_per_interval():
-    orders = AlertOrders(5)
-    assert [orders.order(uid, ALERT, "", now) is None for uid, now in ((1, 0), (1, 1), (2, 1))] == [
+def test_a_job_gets_one_order_per_interval():
+    alert_orders = AlertOrders(5)
+    assert [alert_orders.order(uid, ALERT, "", now) is None for uid, now in ((1, 0), (1, 1), (2, 1))] == [
         False,
         True,
         False,
     ]
-    assert orders.order(1, ALERT, "", INTERVAL_S) is not None
+    assert alert_orders.order(1, ALERT, "", INTERVAL_S) is not None

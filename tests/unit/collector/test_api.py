@@ -40,7 +40,7 @@ def test_each_view_returns_its_message(store: OpenStore) -> None:
     job = store.job("aa10")
     scope, graph = job.profile_name_scope(QUIET), job.profile_graph(QUIET)
     op, code = job.profile_operations(QUIET), job.profile_python(QUIET)
-    assert [type(one) for one in (scope, graph, op, code)] == [
+    assert [type(message) for message in (scope, graph, op, code)] == [
         GraphNodeProto,
         GraphNodeProto,
         MultiGraphNodeProto,
@@ -86,10 +86,10 @@ def test_text_goes_to_standard_output_or_a_file(
 def test_a_timeline_of_all_steps_returns_an_empty_message_as_tensorflow_does(
     store: OpenStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ProfileOptionBuilder().with_timeline_output(str(tmp_path / "t")).build()
-    assert store.job("aa10").profile_graph(given) == GraphNodeProto()
+    options = ProfileOptionBuilder().with_timeline_output(str(tmp_path / "t")).build()
+    assert store.job("aa10").profile_graph(options) == GraphNodeProto()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t_0", "t_1"]
-    assert store.job("aa10").profile_graph({**given, "step": 1}).name == "_TFProfRoot"
+    assert store.job("aa10").profile_graph({**options, "step": 1}).name == "_TFProfRoot"
     assert f"Timeline file is written to {tmp_path}/t_0." in capsys.readouterr().out
 
 
@@ -113,9 +113,9 @@ def test_a_serialized_profile_holds_one_job(store: OpenStore) -> None:
     message = ProfileProto.FromString(store.job("aa10").serialize_to_string())
     assert {node.name for node in message.nodes.values()} >= {b"net/MatMul", b"loss"}
     assert list(message.steps) == [0, 1]
-    for several in (store.select(), store.select("bb10", device="gpu:0")):
+    for profiler in (store.select(), store.select("bb10", device="gpu:0")):
         with pytest.raises(UsageError, match="a ProfileProto holds one job"):
-            several.serialize_to_string()
+            profiler.serialize_to_string()
 
 
 def test_unknown_jobs_and_bad_options_raise(store: OpenStore, tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_unknown_jobs_and_bad_options_raise(store: OpenStore, tmp_path: Path) ->
         store.job("aa10", compat="3.0")
     with pytest.raises(UsageError, match="'-max_depth'"):
         store.job("aa10").profile_graph({"max_depth": "4"})
-    for nothing in (None, "options", [("max_depth", 3)]):
+    for options in (None, "options", [("max_depth", 3)]):
         with pytest.raises(UsageError, match="options are a dict"):
-            store.job("aa10").profile_graph(nothing)  # type: ignore[arg-type]
+            store.job("aa10").profile_graph(options)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"tpu"):
         store.select("aa10", device="tpu").profile_graph(QUIET)
     with pytest.raises(TfprofError, match="cannot write"):
@@ -168,8 +168,8 @@ def test_importing_the_package_is_cheap_and_imports_no_tensorflow() -> None:
         "import sys, tfprof.collector; print(*sys.modules);"
         " from tfprof.collector import open_store; print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    before, after = (set(line.split()) for line in done.stdout.splitlines())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = (set(line.split()) for line in process.stdout.splitlines())
     assert not {"pyarrow", "google.protobuf", "click", "duckdb", "tfprof.collector.api"} & before
     assert "tfprof.collector.api" in after
     assert not {"tensorflow", "click", "duckdb", "rich", "prompt_toolkit", "re2"} & after

@@ -14,11 +14,14 @@ PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
 def test_the_example_runs(tmp_path: Path) -> None:
     store = small_store.write(tmp_path / "store")
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    example = example.replace('"last"', '"aa10"').replace("steps=(100, 200)", "steps=(0, 1)")  # what the store has
+    # A job and steps that the store has.
+    example = example.replace('"last"', '"aa10"').replace("steps=(100, 200)", "steps=(0, 1)")
     environment = {"PATH": "/usr/bin", "TFPROF_STORE": str(store), "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run([sys.executable, "-c", example], env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
+    process = subprocess.run(
+        [sys.executable, "-c", example], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.splitlines() == [
         "aa10 train.py node7 exited 0 0",
         "bb10 train.py node8 exited 0 0",
         "cc10 idle.py node8 exited 0 0",

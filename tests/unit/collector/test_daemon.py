@@ -8,21 +8,21 @@ from tfprof.collector.errors import StoreError
 from tfprof.collector.selfstats import CollectorStats
 
 
-class Scripted:
+class ScriptedCollector:
     """A collector whose steps raise the errors in ``fails``."""
 
-    made: ClassVar = []
+    instances: ClassVar = []
     fails: ClassVar = {}
 
     def __init__(self, options):
         self.options = options
         self.steps = []
-        Scripted.made.append(self)
+        ScriptedCollector.instances.append(self)
 
     def _step(self, name):
         self.steps.append(name)
-        if name in Scripted.fails:
-            raise Scripted.fails[name]
+        if name in ScriptedCollector.fails:
+            raise ScriptedCollector.fails[name]
 
     def start(self):
         self._step("start")
@@ -36,23 +36,23 @@ class Scripted:
 
 @pytest.fixture
 def run(monkeypatch, private_places):
-    monkeypatch.setattr(daemon, "Collector", Scripted)
+    monkeypatch.setattr(daemon, "Collector", ScriptedCollector)
     monkeypatch.setattr(daemon.os, "nice", lambda _by: None)
-    Scripted.made.clear()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    ScriptedCollector.instances.clear()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
     def run(*arguments, **fails):
-        Scripted.fails = fails
+        ScriptedCollector.fails = fails
         return main(arguments)
 
     yield run
-    for number, handler in before.items():
+    for number, handler in handlers.items():
         signal.signal(number, handler)
 
 
-def test_it_starts_serves_and_closes(run):
+def test_the_collector_starts_serves_and_closes(run):
     assert run("--store", "/s") == 0
-    assert Scripted.made[0].steps == ["start", "serve", "close"]
+    assert ScriptedCollector.instances[0].steps == ["start", "serve", "close"]
 
 
 def test_an_error_at_the_start_is_one_line(run, capsys):
@@ -63,7 +63,7 @@ def test_an_error_at_the_start_is_one_line(run, capsys):
 def test_a_crash_keeps_its_traceback_and_closes_the_store(run):
     with pytest.raises(ZeroDivisionError):
         run(serve=ZeroDivisionError())
-    assert Scripted.made[0].steps == ["start", "serve", "close"]
+    assert ScriptedCollector.instances[0].steps == ["start", "serve", "close"]
 
 
 def test_an_error_of_closing_is_reported_and_does_not_hide_a_crash(run, capsys):
@@ -79,7 +79,7 @@ def test_settings_come_from_the_environment_unless_they_are_given(run, monkeypat
     monkeypatch.setenv("TFPROF_KEEP_BYTES", "3K")
     run()
     run("--idle", "9")
-    first, second = (collector.options for collector in Scripted.made)
+    first, second = (collector.options for collector in ScriptedCollector.instances)
     assert (first.idle_s, first.retention.max_age_s, first.retention.max_bytes) == (7.0, 2 * 86_400, 3 * 1024)
     assert second.idle_s == 9.0
 
@@ -88,7 +88,7 @@ def test_without_limits_everything_is_kept(run, monkeypatch):
     for name in ("TFPROF_KEEP_DAYS", "TFPROF_KEEP_BYTES"):
         monkeypatch.delenv(name, raising=False)
     run()
-    assert Scripted.made[0].options.retention == daemon.Limits(None, None)
+    assert ScriptedCollector.instances[0].options.retention == daemon.Limits(None, None)
 
 
 def test_an_error_in_a_setting_is_one_line(run, monkeypatch, capsys):

@@ -52,14 +52,14 @@ def test_random_bytes_are_records_or_a_format_error(body):
         records = cut_records(memoryview(body), 1, 1)
     except FormatError:
         return
-    assert sum(len(one.body) + layout.RECORD.size for one in records) == len(body)
+    assert sum(len(record.body) + layout.RECORD.size for record in records) == len(body)
 
 
 def test_spans_have_the_offset_between_the_clocks():
     body = struct.pack("<QQ", 1_000, 5_000) + span(1) + span(2)
     offset, spans = cut_spans(memoryview(body), 7, 8)
     assert offset == 4_000
-    assert [one.ordinal for one in spans] == [1, 2]
+    assert [span.ordinal for span in spans] == [1, 2]
 
 
 def test_a_span_entry_without_runs_counts_as_one_run():

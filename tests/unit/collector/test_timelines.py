@@ -1,4 +1,4 @@
-"""Which timelines are written where, and what is said of them."""
+"""The files of timelines, and the messages about them."""
 
 import json
 from pathlib import Path
@@ -51,17 +51,17 @@ def test_a_graph_is_drawn_step_by_step(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "files"), [(("-step", "1"), {"t_1"}), (("--steps", "1-2"), {"t_1", "t_2"}), (("--steps", "2-9"), {"t_2"})]
 )
-def test_some_steps_of_a_graph(run: Run, words: tuple[str, ...], files: set[str]) -> None:
+def test_a_graph_is_drawn_for_the_selected_steps(run: Run, words: tuple[str, ...], files: set[str]) -> None:
     assert run("graph", "last", *words, "-output", "timeline:outfile=t")[0] == 0
     assert set(bars()) == files
 
 
-def test_what_is_shown_in_a_step_goes_by_its_own_numbers(run: Run) -> None:
+def test_filters_apply_to_the_numbers_of_each_step(run: Run) -> None:
     run("graph", "last", "-min_micros", "30", "-output", "timeline:outfile=t")
     assert bars() == {"t_0": [], "t_1": [], "t_2": ["b", "b", "b"]}
 
 
-def test_a_tree_is_one_file_of_averages_or_of_a_step(run: Run) -> None:
+def test_the_timeline_of_a_scope_view_has_averages_or_one_step(run: Run) -> None:
     assert run("scope", "last", "-output", "timeline:outfile=t")[0] == 0
     assert run("scope", "last", "-step", "0", "-output", "timeline:outfile=t")[0] == 0
     assert bars() == {"t_-1": ["_TFProfRoot", "a", "b"], "t_0": ["_TFProfRoot", "a"]}
@@ -75,7 +75,7 @@ def test_a_tree_is_one_file_of_averages_or_of_a_step(run: Run) -> None:
         (("op", "last"), "op view doesn't support timeline yet. Consider graph/scope/code view."),
     ],
 )
-def test_what_has_no_timeline_says_so(run: Run, words: tuple[str, ...], message: str) -> None:
+def test_an_unsupported_timeline_is_refused(run: Run, words: tuple[str, ...], message: str) -> None:
     code, out, err = run(*words, "-output", "timeline:outfile=t")
     assert (code, out) == (2, "")
     assert message in err

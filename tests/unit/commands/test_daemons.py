@@ -1,4 +1,4 @@
-"""A daemon holds its lock as long as it lives, and shares nothing with whoever started it."""
+"""A daemon holds its lock while it lives, and shares nothing with the process that starts it."""
 
 import json
 import os
@@ -38,13 +38,13 @@ def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
 
 
 def test_a_status_says_whether_its_daemon_lives(tmp_path) -> None:
-    place = str(tmp_path)
-    assert daemons.read_status(place, "agent") is None
+    folder = str(tmp_path)
+    assert daemons.read_status(folder, "agent") is None
     daemons.StatusFile(str(tmp_path / "agent.json")).write({"jobs": 3})
-    assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": False}
-    lock = daemons.PidFileLock(place, "agent")
+    assert daemons.read_status(folder, "agent") == {"jobs": 3, "alive": False}
+    lock = daemons.PidFileLock(folder, "agent")
     lock.acquire()
-    assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": True}
+    assert daemons.read_status(folder, "agent") == {"jobs": 3, "alive": True}
     lock.release()
 
 
@@ -69,7 +69,7 @@ def test_a_status_that_cannot_be_written_keeps_the_old_one_and_leaves_no_tempora
 
 
 @pytest.mark.parametrize("kind", sorted(ODD_FILES))
-def test_an_irregular_file_is_not_read_locked_or_waited_for(tmp_path, kind: str) -> None:
+def test_an_unusable_file_counts_as_missing_and_only_a_regular_one_can_be_locked(tmp_path, kind: str) -> None:
     for name in ("agent.pid", "agent.json"):
         ODD_FILES[kind](tmp_path / name)
     assert private_files.read_json(str(tmp_path / "agent.json")) is None
@@ -96,22 +96,22 @@ def test_json_is_written_although_its_temporary_file_exists(tmp_path) -> None:
 
 def test_the_reason_of_a_failed_start_is_known_until_the_daemon_starts(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    store, place = "/some/store", runtime_dir.instance_dir("/some/store")
+    store, folder = "/some/store", runtime_dir.instance_dir("/some/store")
 
     def fail() -> int:
-        assert daemons.running_pid(place, "agent") == os.getpid()
+        assert daemons.running_pid(folder, "agent") == os.getpid()
         raise errors.TfprofError("no such luck", "store")
 
     began_ns = time.time_ns()
-    assert daemons.failure(place, "agent", 0) is None
+    assert daemons.failure(folder, "agent", 0) is None
     assert daemons.run("agent", store, fail) == 1
-    assert daemons.running_pid(place, "agent") == 0
-    assert daemons.failure(place, "agent", began_ns) == {"slug": "store", "text": "no such luck"}
-    assert daemons.failure(place, "agent", time.time_ns()) is None
-    assert not daemons.is_up(place, "agent", os.getpid())
-    private_files.write_json(os.path.join(place, "agent.json"), {"pid": os.getpid()})
-    assert daemons.is_up(place, "agent", os.getpid())
-    assert daemons.failure(place, "agent", 0) is None
+    assert daemons.running_pid(folder, "agent") == 0
+    assert daemons.failure(folder, "agent", began_ns) == {"slug": "store", "text": "no such luck"}
+    assert daemons.failure(folder, "agent", time.time_ns()) is None
+    assert not daemons.is_up(folder, "agent", os.getpid())
+    private_files.write_json(os.path.join(folder, "agent.json"), {"pid": os.getpid()})
+    assert daemons.is_up(folder, "agent", os.getpid())
+    assert daemons.failure(folder, "agent", 0) is None
 
 
 def test_a_second_daemon_of_a_store_is_refused(tmp_path, monkeypatch, capsys) -> None:

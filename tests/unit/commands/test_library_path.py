@@ -1,4 +1,4 @@
-"""Daemons get those folders of LD_LIBRARY_PATH without which their Python would not start."""
+"""Daemons get the folders of LD_LIBRARY_PATH that their Python needs to start."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from tfprof.commands import library_path
 
 
 @pytest.fixture
-def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def library_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder from which this process has loaded libffi, libz and libstdc++."""
     names = ("libffi.so.8.1.2", "libz.so.1.2.13", "libstdc++.so.6.0.30")
     (tmp_path / "maps").write_text(
@@ -22,27 +22,27 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "a lib"
 
 
-def write_cache(loaded: Path, *names: str) -> None:
-    (loaded.parent / "cache").write_bytes(b"".join(name.encode() + b"\0" for name in names))
+def write_cache(library_folder: Path, *names: str) -> None:
+    (library_folder.parent / "cache").write_bytes(b"".join(name.encode() + b"\0" for name in names))
 
 
-def test_a_folder_is_kept_if_a_loaded_library_of_it_is_not_the_systems(loaded: Path) -> None:
-    write_cache(loaded, "libz.so.1", "libstdc++.so.6")
-    assert library_path.needed(f"/usr/local/cuda/lib64:{loaded}:relative:") == str(loaded)
+def test_a_folder_is_kept_if_the_system_lacks_a_library_that_was_loaded_from_it(library_folder: Path) -> None:
+    write_cache(library_folder, "libz.so.1", "libstdc++.so.6")
+    assert library_path.needed(f"/usr/local/cuda/lib64:{library_folder}:relative:") == str(library_folder)
 
 
-def test_a_folder_is_dropped_if_the_system_has_its_libraries_too(loaded: Path) -> None:
-    write_cache(loaded, "libz.so.1", "libstdc++.so.6", "libffi.so.8")
-    assert library_path.needed(str(loaded)) == ""
+def test_a_folder_is_dropped_if_the_system_has_its_libraries_too(library_folder: Path) -> None:
+    write_cache(library_folder, "libz.so.1", "libstdc++.so.6", "libffi.so.8")
+    assert library_path.needed(str(library_folder)) == ""
 
 
-def test_every_folder_is_kept_if_the_systems_libraries_are_unknown(loaded: Path) -> None:
-    assert library_path.needed(f"{loaded}:/elsewhere") == f"{loaded}:/elsewhere"
+def test_every_folder_is_kept_if_the_systems_libraries_are_unknown(library_folder: Path) -> None:
+    assert library_path.needed(f"{library_folder}:/elsewhere") == f"{library_folder}:/elsewhere"
 
 
 def test_the_folder_of_the_interpreters_libpython_is_kept() -> None:
     with open("/proc/self/maps", encoding="utf-8") as file:
-        own = {os.path.dirname(line.split(None, 5)[5].rstrip()) for line in file if "/libpython3" in line}
-    if not own or any(folder.startswith(("/usr/lib", "/lib")) for folder in own):
-        pytest.skip(f"{sys.executable} has no libpython of its own")
-    assert library_path.needed(":".join(["/usr/local/cuda/lib64", *own])) == ":".join(own)
+        folders = {os.path.dirname(line.split(None, 5)[5].rstrip()) for line in file if "/libpython3" in line}
+    if not folders or any(folder.startswith(("/usr/lib", "/lib")) for folder in folders):
+        pytest.skip(f"{sys.executable} loads no libpython from outside of the system's folders")
+    assert library_path.needed(":".join(["/usr/local/cuda/lib64", *folders])) == ":".join(folders)

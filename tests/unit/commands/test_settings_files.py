@@ -12,7 +12,7 @@ from tfprof.formats.settings import SETTINGS
 
 
 class Files:
-    """The user's and the host's file below a folder of the test's."""
+    """The settings files of the user and of the host, below ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self.user = folder / "user" / "tfprof" / "config.toml"
@@ -54,7 +54,7 @@ def test_an_option_wins_over_the_environment_the_users_file_the_hosts_file_and_t
     assert _options("--ring", "5M").changes == {variable: "5M"}
 
 
-def test_the_launcher_passes_only_the_settings_of_jobs_on(files):
+def test_the_launcher_passes_on_only_the_settings_of_jobs(files):
     files.user.write_text('trace = "all"\ndebug = true\nagent-idle = 0.5\nstore = "/data/kept"')
     options = _options()
     assert options.changes == {"TFPROF_TRACE": "all", "TFPROF_DEBUG": "True"}
@@ -117,7 +117,7 @@ def test_invalid_toml_is_refused(files, text):
         settings_files.load_into_environment()
 
 
-def test_only_a_private_regular_file_is_read(files, monkeypatch):
+def test_a_file_that_is_not_regular_or_that_any_user_can_write_is_refused(files, monkeypatch):
     os.mkfifo(files.user)
     with pytest.raises(SettingsFileError, match="not a regular file"):
         settings_files.load_into_environment()

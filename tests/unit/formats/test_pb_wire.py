@@ -21,7 +21,7 @@ def test_the_last_value_of_a_field_counts():
     assert pb_wire.last(MESSAGE + b"\x0a\x01\xff", 1) == 3  # of another type, like an unknown field
 
 
-def test_the_parts_of_a_message_are_its_length_delimited_fields():
+def test_the_parts_of_a_message_are_the_length_delimited_values_of_one_field():
     message = MESSAGE + b"\x12\x00" + b"\x10\x05" + b"\x12\x02de"
     assert list(pb_wire.parts(message, 2)) == [b"abc", b"", b"de"]
     assert list(pb_wire.parts(MESSAGE, 1)) == []

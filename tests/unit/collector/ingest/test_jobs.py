@@ -276,11 +276,11 @@ def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
         ingest.send(wire.COUNTERS, uid=uid, traced=1)
     handed_over = []
     for _ in range(2):
-        ingest.jobs.hand_over_counters(at_most=1)
+        ingest.jobs.hand_over_counters(jobs_max=1)
         handed_over.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
     assert handed_over == [[UID], [UID, 2]]
     ingest.send(wire.COUNTERS, 2, uid=UID, traced=2)
-    ingest.jobs.hand_over_counters(at_most=5)
+    ingest.jobs.hand_over_counters(jobs_max=5)
     assert ingest.store.job(UID).info.counters == {"traced": 2}
 
 
@@ -425,7 +425,7 @@ def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored
     ingest.records(1, step(), step())
     if not is_open:
         ingest.restart()
-    ingest.jobs.end_given_up(UID, {"name": "train.py"}, GIVEN_UP)
+    ingest.jobs.end_given_up_job(UID, {"name": "train.py"}, GIVEN_UP)
     assert list(ingest.jobs.work(10.0))
     info = LocalStore(ingest.path).job(f"{UID:016x}").info
     assert (info.state, info.end["signal"], info.counters["never_stored"]) == ("killed", 9, 8)
@@ -436,7 +436,7 @@ def test_records_that_an_agent_gave_up_are_lost_and_the_end_of_the_job_is_stored
 
 
 def test_a_job_that_the_store_does_not_know_is_listed_with_its_loss(ingest):
-    ingest.jobs.end_given_up(7, {"name": "other.py"}, GIVEN_UP)
+    ingest.jobs.end_given_up_job(7, {"name": "other.py"}, GIVEN_UP)
     assert list(ingest.jobs.work(10.0))
     info = LocalStore(ingest.path).job(f"{7:016x}").info
     assert (info.name, info.state, info.counters["never_stored"]) == ("other.py", "killed", 10)
@@ -445,7 +445,7 @@ def test_a_job_that_the_store_does_not_know_is_listed_with_its_loss(ingest):
 @pytest.mark.parametrize("end", [{}, {"state": "over"}, {**GIVEN_UP, "records": "7"}])
 def test_an_invalid_end_is_refused(ingest, end):
     with pytest.raises(FormatError):
-        ingest.jobs.end_given_up(7, {"name": "other.py"}, end)
+        ingest.jobs.end_given_up_job(7, {"name": "other.py"}, end)
 
 
 def test_a_collector_that_was_killed_before_it_stored_the_counter_knows_the_loss_from_the_event(ingest):

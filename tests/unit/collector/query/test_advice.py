@@ -27,8 +27,8 @@ EXACT = Parity(exact=True)
 
 def reports(job: LocalJob, slug: str, parity: Parity = Parity()) -> Sequence[Report]:  # noqa: B008  # a constant
     """Return the reports of the checker with ``slug`` about a job."""
-    found = {checker.slug: of_one for checker, of_one in advise(gather(job, parity))}
-    return found[slug]
+    reports_by_slug = {checker.slug: checker_reports for checker, checker_reports in advise(gather(job, parity))}
+    return reports_by_slug[slug]
 
 
 def report_texts(job: LocalJob, slug: str, parity: Parity = Parity()) -> list[str]:  # noqa: B008
@@ -38,18 +38,18 @@ def report_texts(job: LocalJob, slug: str, parity: Parity = Parity()) -> list[st
 
 def job_of(store: Path, **tables: Iterable[dict[str, Any]]) -> LocalJob:
     """Return a job with these rows and no traced step."""
-    made: dict[str, pa.Table] = {name: rows(name, values) for name, values in tables.items()}
-    write_job(store, 1, made)
+    job_tables: dict[str, pa.Table] = {name: rows(name, values) for name, values in tables.items()}
+    write_job(store, 1, job_tables)
     return LocalStore(store).job("last")
 
 
-def runs(times_ms: Iterable[float], pause_ms: float = 0.0, **other: int) -> list[dict[str, int]]:
+def runs(times_ms: Iterable[float], pause_ms: float = 0.0, **columns: int) -> list[dict[str, int]]:
     """Return spans of session runs, one after the other."""
-    at, found = 0.0, []
-    for number, took in enumerate(times_ms, 1):
-        found.append(span(layout.RUN, number, at, took, **other))
-        at += took + pause_ms
-    return found
+    start_ms, spans = 0.0, []
+    for number, duration_ms in enumerate(times_ms, 1):
+        spans.append(span(layout.RUN, number, start_ms, duration_ms, **columns))
+        start_ms += duration_ms + pause_ms
+    return spans
 
 
 def test_without_evidence_no_checker_reports(tmp_path: Path) -> None:
@@ -77,9 +77,9 @@ def test_every_checker_has_a_section_in_the_documentation() -> None:
 # -- checkers of the TF profiler -------------------------------------------------------------------
 
 
-def kernel(name: str, start_us: int, took_us: int) -> list[Execution]:
+def kernel(name: str, start_us: int, duration_us: int) -> list[Execution]:
     """Return an op of a GPU: it is scheduled for 1 µs, and a kernel starts at the same time."""
-    return [Execution(name, start_us, 1, GPU), Execution(name, start_us, took_us, STREAM)]
+    return [Execution(name, start_us, 1, GPU), Execution(name, start_us, duration_us, STREAM)]
 
 
 def test_utilization_is_kernel_time_between_the_first_start_and_the_last_end(tmp_path: Path) -> None:
@@ -112,31 +112,31 @@ def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
 
 
 NORM = "batch normalization is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
-TFPROFS_NORM = "Maybe use faster FusedBatchNorm instead of BatchNorm"
+TF_NORM = "Maybe use faster FusedBatchNorm instead of BatchNorm"
 NHWC = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW may be faster."
 
 
 @pytest.mark.parametrize(
-    ("ops", "ours", "tfprofs"),
+    ("ops", "texts", "exact_texts"),
     [
-        ({"x/BatchNorm/mul": "Mul"}, [NORM], [TFPROFS_NORM]),
+        ({"x/BatchNorm/mul": "Mul"}, [NORM], [TF_NORM]),
         ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNorm"}, [], []),
-        ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNormV3"}, [], [TFPROFS_NORM]),
+        ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNormV3"}, [], [TF_NORM]),
         ({"x": "Mul"}, [], []),
     ],
 )
 def test_unfused_batch_normalization_is_reported(
-    tmp_path: Path, ops: dict[str, str], ours: list[str], tfprofs: list[str]
+    tmp_path: Path, ops: dict[str, str], texts: list[str], exact_texts: list[str]
 ) -> None:
     job = made_job(tmp_path, [[Execution(name, 0, 5) for name in ops]], graph(ops))
-    assert report_texts(job, "operations") == ours
-    assert report_texts(job, "operations", EXACT) == tfprofs
+    assert report_texts(job, "operations") == texts
+    assert report_texts(job, "operations", EXACT) == exact_texts
 
 
-def test_the_data_format_of_cpus_is_reported_only_for_gpus(tmp_path: Path) -> None:
-    of_graph = graph({"conv": "Conv2D"}, conv="NHWC")
-    assert report_texts(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], of_graph), "operations") == [NHWC]
-    assert report_texts(made_job(tmp_path / "cpu", [[Execution("conv", 0, 5)]], of_graph), "operations") == []
+def test_the_data_format_nhwc_is_reported_only_for_ops_on_a_gpu(tmp_path: Path) -> None:
+    nodes = graph({"conv": "Conv2D"}, conv="NHWC")
+    assert report_texts(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], nodes), "operations") == [NHWC]
+    assert report_texts(made_job(tmp_path / "cpu", [[Execution("conv", 0, 5)]], nodes), "operations") == []
 
 
 NET = {"net/a": "MatMul", "net/b": "Add", "c": "Mul", "d": "Sub"}
@@ -161,7 +161,7 @@ def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
 
 
 def test_the_report_contains_the_spread_of_step_times(tmp_path: Path) -> None:
-    steps = [[Execution("a", 0, took)] for took in (200, 300, 700)]
+    steps = [[Execution("a", 0, duration_us)] for duration_us in (200, 300, 700)]
     assert report_texts(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
         "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs in all steps)."
     ]
@@ -182,13 +182,13 @@ def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
 
     ``frames``: (node, line that created it); each of these lines was called from line 1.
     """
-    made = [
-        {"stack": at, "position": position, "file": "main.py", "line": line, "function": "f"}
-        for at, (_, own) in enumerate(frames)
-        for position, line in enumerate((1, own))
+    frame_rows = [
+        {"stack": stack, "position": position, "file": "main.py", "line": line, "function": "f"}
+        for stack, (_, own_line) in enumerate(frames)
+        for position, line in enumerate((1, own_line))
     ]
-    names = [{"name": name, "stack": at} for at, (name, _) in enumerate(frames)]
-    return {"frames": rows("frames", made), "stacks": rows("stacks", names)}
+    names = [{"name": name, "stack": stack} for stack, (name, _) in enumerate(frames)]
+    return {"frames": rows("frames", frame_rows), "stacks": rows("stacks", names)}
 
 
 def test_the_most_expensive_lines_of_the_user_are_named(tmp_path: Path) -> None:
@@ -243,9 +243,9 @@ def test_work_of_iterators_on_the_thread_of_a_waiting_op_counts_as_waiting(tmp_p
 
 
 def test_waiting_for_a_single_batch_is_not_reported(tmp_path: Path) -> None:
-    steps = [[Execution("next", 0, took), Execution("work", took, 100)] for took in (10, 900, 10)]
-    of_graph = graph({"next": "IteratorGetNext", "work": "MatMul"})
-    assert report_texts(made_job(tmp_path, steps, of_graph), "input") == []
+    steps = [[Execution("next", 0, duration_us), Execution("work", duration_us, 100)] for duration_us in (10, 900, 10)]
+    nodes = graph({"next": "IteratorGetNext", "work": "MatMul"})
+    assert report_texts(made_job(tmp_path, steps, nodes), "input") == []
 
 
 def test_a_busy_pipeline_that_delivers_in_time_is_not_reported(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ def test_other_pauses_between_steps_are_not_reported(tmp_path: Path, spans: list
 
 
 def test_pauses_between_steps_that_were_timed_together_count(tmp_path: Path) -> None:
-    several = [span(layout.RUN, 10 * at, 20.0 * at, 4.0, count=10) for at in range(30)]
-    (report,) = reports(job_of(tmp_path, spans=several), "input")
+    spans = [span(layout.RUN, 10 * at, 20.0 * at, 4.0, count=10) for at in range(30)]
+    (report,) = reports(job_of(tmp_path, spans=spans), "input")
     assert (report.numbers["share"], report.numbers["between_ns"]) == (pytest.approx(0.8), pytest.approx(1.6 * MS))
 
 
@@ -321,17 +321,15 @@ def test_ops_on_the_cpu_of_a_job_with_a_gpu_are_reported(tmp_path: Path) -> None
 
 
 def test_ops_on_the_cpu_are_not_reported_without_a_gpu_or_if_they_are_short(tmp_path: Path) -> None:
-    of_graph = graph({"a": "MatMul", "b": "Where"})
-    assert report_texts(made_job(tmp_path / "cpu", [[Execution("b", 0, 400)]], of_graph), "placement") == []
-    assert (
-        report_texts(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Execution("b", 0, 20)]], of_graph), "placement")
+    nodes = graph({"a": "MatMul", "b": "Where"})
+    assert report_texts(made_job(tmp_path / "cpu", [[Execution("b", 0, 400)]], nodes), "placement") == []
+    assert report_texts(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Execution("b", 0, 20)]], nodes), "placement")
         == []
-    )
 
 
-def small_ops(number: int, took_us: int, every_us: int) -> list[Execution]:
+def small_ops(number: int, duration_us: int, interval_us: int) -> list[Execution]:
     """Return a step of consecutive ops, with a pause after each."""
-    return [Execution(f"op{at}", at * every_us, took_us) for at in range(number)]
+    return [Execution(f"op{at}", at * interval_us, duration_us) for at in range(number)]
 
 
 def test_many_short_ops_with_pauses_are_reported(tmp_path: Path) -> None:
@@ -342,9 +340,11 @@ def test_many_short_ops_with_pauses_are_reported(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("number", "took_us", "every_us"), [(50, 4, 10), (400, 9, 10), (400, 40, 100)])
-def test_few_or_dense_or_longer_ops_are_not_reported(tmp_path: Path, number: int, took_us: int, every_us: int) -> None:
-    job = made_job(tmp_path, [small_ops(number, took_us, every_us)], step_ms=number * every_us / 1000)
+@pytest.mark.parametrize(("number", "duration_us", "interval_us"), [(50, 4, 10), (400, 9, 10), (400, 40, 100)])
+def test_few_or_dense_or_longer_ops_are_not_reported(
+    tmp_path: Path, number: int, duration_us: int, interval_us: int
+) -> None:
+    job = made_job(tmp_path, [small_ops(number, duration_us, interval_us)], step_ms=number * interval_us / 1000)
     assert report_texts(job, "tiny") == []
 
 
@@ -352,12 +352,12 @@ def test_few_or_dense_or_longer_ops_are_not_reported(tmp_path: Path, number: int
 
 
 def levels(megabytes: Iterable[float]) -> list[dict[str, Any]]:
-    """Return samples, one a second."""
+    """Return samples of the job's memory, one a second."""
     return [{"t_ns": START_NS + at * SECOND, "rss_bytes": int(size * 1e6)} for at, size in enumerate(megabytes)]
 
 
 def steps_for(seconds: float, after: float = 0.0) -> list[dict[str, int]]:
-    """Return consecutive spans of runs."""
+    """Return spans of consecutive runs of 100 ms, ``seconds`` long, from second ``after`` on."""
     return [span(layout.RUN, at + 1, 1000 * after + 100 * at, 100) for at in range(int(10 * seconds))]
 
 
@@ -365,8 +365,8 @@ def test_growing_memory_is_reported_with_the_ops_that_hold_most(tmp_path: Path) 
     steps = [[Execution("keep", 0, 5, held_bytes=3_000_000), Execution("other", 5, 5)]]
     samples = rows("samples", levels(1000 + 10 * at for at in range(60)))
     spans = rows("spans", steps_for(60))
-    of_graph = graph({"keep": "Identity", "other": "Add"})
-    job = made_job(tmp_path, steps, of_graph, samples=samples, spans=spans, **stacks(("keep", 7), ("other", 9)))
+    nodes = graph({"keep": "Identity", "other": "Add"})
+    job = made_job(tmp_path, steps, nodes, samples=samples, spans=spans, **stacks(("keep", 7), ("other", 9)))
     (report,) = reports(job, "memory")
     assert report.text == (
         "the job's memory grows while steps run, by 600 MB a minute: from 1.2 GB to 1.6 GB in 41.0 s."
@@ -514,22 +514,22 @@ def test_other_step_times_are_not_reported(tmp_path: Path, times: list[float]) -
 
 def test_traced_steps_never_count_as_long_steps(tmp_path: Path) -> None:
     spans = runs([20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)])
-    for one in spans:
-        one["flags"] = layout.FLAG_TRACED if one["ordinal"] % 25 == 0 else 0
+    for row in spans:
+        row["flags"] = layout.FLAG_TRACED if row["ordinal"] % 25 == 0 else 0
     assert report_texts(job_of(tmp_path, spans=spans), "uneven") == []
 
 
 OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
 
 
-def on_host(store: Path, cores: float, own: float, times: Iterable[float]) -> LocalJob:
+def on_host(store: Path, cores: float, own_cores: float, times: Iterable[float]) -> LocalJob:
     """Return a job on a host with two CPUs, of which ``cores`` are busy.
 
-    The job itself uses ``own`` of them, and has runs of ``times`` (ms).
+    The job itself uses ``own_cores`` of them, and has runs of ``times`` (ms).
     """
-    at = [START_NS + SECOND * (second - 1) for second in range(10)]
-    write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(at)])
-    samples = [{"t_ns": t_ns, "cpu_user_s": own * second, "rss_bytes": 1} for second, t_ns in enumerate(at)]
+    times_ns = [START_NS + SECOND * (second - 1) for second in range(10)]
+    write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(times_ns)])
+    samples = [{"t_ns": t_ns, "cpu_user_s": own_cores * second, "rss_bytes": 1} for second, t_ns in enumerate(times_ns)]
     return job_of(store, spans=runs(times), samples=samples)
 
 
@@ -544,10 +544,10 @@ def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("cores", "own"), [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)], ids=["a CPU is free", "the job has them", "no load"]
+    ("cores", "own_cores"), [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)], ids=["a CPU is free", "the job uses them", "no load"]
 )
-def test_a_host_that_is_not_busy_is_not_named_as_the_reason(tmp_path: Path, cores: float, own: float) -> None:
-    (report,) = reports(on_host(tmp_path, cores, own, OUTLIERS), "uneven")
+def test_a_host_that_is_not_busy_is_not_named_as_the_reason(tmp_path: Path, cores: float, own_cores: float) -> None:
+    (report,) = reports(on_host(tmp_path, cores, own_cores, OUTLIERS), "uneven")
     assert "host, not the job" not in report.text
     assert "shapes" in report.todo
 
@@ -560,6 +560,6 @@ def test_regular_long_steps_are_due_to_the_job_even_on_a_busy_host(tmp_path: Pat
 
 def test_steps_are_compared_with_steps_of_the_same_call(tmp_path: Path) -> None:
     spans = runs([20.0 if at % 9 == 0 else 1.0 for at in range(1, 201)])
-    for one in spans:
-        one["key"] = int(one["total_ns"] > MS)
+    for row in spans:
+        row["key"] = int(row["total_ns"] > MS)
     assert report_texts(job_of(tmp_path, spans=spans), "uneven") == []

@@ -26,12 +26,12 @@ def store(tmp_path):
     return tmp_path / "store"
 
 
-def job(store, *found, steps=None):
+def job(store, *alert_rows, steps=None):
     return made_job(
         store,
         [step(us) for us in steps or [500, 510, 490, 1500, 1600, 1550]],
         GRAPH,
-        alerts=rows("alerts", found),
+        alerts=rows("alerts", alert_rows),
     )
 
 
@@ -42,17 +42,17 @@ def run(store, *arguments):
 
 
 def test_a_slow_down_names_the_op_that_takes_longer(store):
-    [found] = alerts_of([job(store, alert(SLOWER, 4))])
-    assert (found.traced_before, found.traced_since) == (3, 3)
-    [op] = found.ops
+    [job_alert] = alerts_of([job(store, alert(SLOWER, 4))])
+    assert (job_alert.traced_before, job_alert.traced_since) == (3, 3)
+    [op] = job_alert.ops
     assert (op.op, op.device, op.before_us, op.now_us) == ("Conv2D", "CPU:0", 500, 1550)
     assert "Conv2D on CPU:0: 1.55 ms a step, before 500 µs" in run(store)
 
 
-@pytest.mark.parametrize(("step", "why"), [(1, "traced before"), (9, "traced since")])
-def test_without_traced_steps_on_both_sides_the_reason_is_given(store, step, why):
+@pytest.mark.parametrize(("step", "when"), [(1, "traced before"), (9, "traced since")])
+def test_without_traced_steps_on_both_sides_the_reason_is_given(store, step, when):
     job(store, alert(SLOWER, step))
-    assert f"No step was {why}" in run(store)
+    assert f"No step was {when}" in run(store)
 
 
 def test_if_no_op_takes_longer_the_alert_names_none(store):
@@ -71,16 +71,16 @@ def test_alerts_are_in_order_of_detection_and_last_limits_them(store):
 
 def test_the_document_has_numbers_and_the_text(store):
     job(store, alert(SLOWER, 4))
-    [found] = json.loads(run(store, "--json"))["alerts"]
-    assert (found["slug"], found["kind"], found["step"], found["before"], found["now"]) == (
+    [document] = json.loads(run(store, "--json"))["alerts"]
+    assert (document["slug"], document["kind"], document["step"], document["before"], document["now"]) == (
         "slower",
         "run",
         4,
         1e6,
         3e6,
     )
-    assert found["text"] == "steps are slower from run 4 on: 3.00 ms, 3x the usual 1.00 ms"
-    assert found["ops"][0]["op"] == "Conv2D"
+    assert document["text"] == "steps are slower from run 4 on: 3.00 ms, 3x the usual 1.00 ms"
+    assert document["ops"][0]["op"] == "Conv2D"
 
 
 def test_a_store_without_alerts_says_so(store):

@@ -1,4 +1,4 @@
-"""Notes beside a code view: how to show only the user's lines, and gradients without a call."""
+"""Notes beside a code view: how to show only the user's lines, and gradients without a stack."""
 
 from fakes.nodes import node, with_stack
 from tfprof.collector.query.engine import VIEWS, Answer, Selection
@@ -8,14 +8,17 @@ from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.nodes import Frame, Node
 from tfprof.collector.tfviews.options import Options
 
-OWN, FOREIGN = Frame("/ada/my.model.py", 9, "main"), Frame("/usr/lib/python3.11/site-packages/ops.py", 3, "call")
-NODES = [with_stack(node("a", "Add", micros=1), OWN, FOREIGN)]
+OWN_FRAME, LIBRARY_FRAME = (
+    Frame("/ada/my.model.py", 9, "main"),
+    Frame("/usr/lib/python3.11/site-packages/ops.py", 3, "call"),
+)
+NODES = [with_stack(node("a", "Add", micros=1), OWN_FRAME, LIBRARY_FRAME)]
 
 
 def answer(nodes: list[Node], **options: object) -> Answer:
     """Return the code view of ``nodes``."""
-    asked = Options(**options)  # type: ignore[arg-type]
-    return Answer(Selection(()), VIEWS["code"], asked, Profile(nodes, 1), code_view(nodes, asked))
+    view_options = Options(**options)  # type: ignore[arg-type]
+    return Answer(Selection(()), VIEWS["code"], view_options, Profile(nodes, 1), code_view(nodes, view_options))
 
 
 def test_the_users_files_are_suggested_as_patterns() -> None:
@@ -35,13 +38,13 @@ def test_a_name_with_a_comma_is_left_out() -> None:
 
 def test_there_is_no_hint_if_lines_are_selected_or_none_is_the_users() -> None:
     assert hint(answer(NODES, show_name_regexes=("my.*",))) is None
-    assert hint(answer([with_stack(node("a", "Add"), FOREIGN)])) is None
+    assert hint(answer([with_stack(node("a", "Add"), LIBRARY_FRAME)])) is None
 
 
 def test_gradients_without_a_forward_stack_are_counted() -> None:
-    lost = with_stack(node("gradients/b_grad/x", "Add"), OWN)
+    gradient = with_stack(node("gradients/b_grad/x", "Add"), OWN_FRAME)
     assert why(answer(NODES)) is None
-    assert why(answer([*NODES, lost])) == ("1 gradient nodes not accounted: their forward ops have no stack")
+    assert why(answer([*NODES, gradient])) == ("1 gradient nodes not accounted: their forward ops have no stack")
 
 
 def test_without_a_stack_there_is_no_code_trace() -> None:

@@ -31,19 +31,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The reads of the store, each as (step, needs)."""
-    read: list[Any] = []
-    real = engine.profile
+    calls: list[Any] = []
+    real_profile = engine.profile
 
-    def profile(jobs: Any, step: int = -1, **how: Any) -> Any:
-        read.append((step, how["needs"]))
-        return real(jobs, step, **how)
+    def profile(jobs: Any, step: int = -1, **options: Any) -> Any:
+        calls.append((step, options["needs"]))
+        return real_profile(jobs, step, **options)
 
     monkeypatch.setattr(engine, "profile", profile)
-    return read
+    return calls
 
 
 @pytest.mark.parametrize(
-    ("view", "texts", "wanted"),
+    ("view", "texts", "expected"),
     [
         ("scope", {}, set()),
         ("op", {"select": "bytes,micros,occurrence,device", "order_by": "peak_bytes"}, set()),
@@ -59,8 +59,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         ("code", {}, {STACKS}),
     ],
 )
-def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[str, str], wanted: set[str]) -> None:
-    assert needs(VIEWS[view], from_texts(texts), for_message=False) == wanted
+def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[str, str], expected: set[str]) -> None:
+    assert needs(VIEWS[view], from_texts(texts), for_message=False) == expected
 
 
 def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None:
@@ -71,8 +71,8 @@ def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None
 def test_an_ended_job_is_read_once_for_repeated_queries(store: LocalStore, reads: list[Any]) -> None:
     engine, selection = QueryEngine(), Selection((store.job("aa10"),))
     first = engine.ask(selection, "op", from_texts({"select": "params"}))
-    again = engine.ask(Selection((store.job("aa10"),)), "scope", from_texts({}))
-    assert first.profile is again.profile
+    second = engine.ask(Selection((store.job("aa10"),)), "scope", from_texts({}))
+    assert first.profile is second.profile
     engine.ask(selection, "graph", from_texts({}))
     assert reads == [(-1, {GRAPH})]
     engine.ask(selection, "op", from_texts({"select": "float_ops"}))
@@ -111,7 +111,7 @@ def test_every_view_in_the_table_can_be_loaded_with_its_message(name: str) -> No
 
 @pytest.mark.parametrize("name", ["scope", "graph", "op", "code"])
 def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
-    (option,) = [one for one in TABLE if one.name == "output"]
+    (option,) = [option for option in TABLE if option.name == "output"]
     assert {kind for kind in TYPES if re.search(rf"\b{kind}\b", option.help_for(name))} == outputs(name)
     docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()
     assert all(f"`{kind}:outfile=F`" in docs for kind in EXPORTERS)
@@ -123,8 +123,8 @@ def test_every_exporter_is_one_module_and_one_row() -> None:
     from tfprof.collector.exporters.job_files import JOB_FILES
 
     folder = Path(exporters.__file__).parent
-    made = {path.stem for path in folder.glob("*.py")} - {"__init__", "table", "job_files"}
-    assert made == {*EXPORTERS, *(row.name for row in JOB_FILES)}
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "table", "job_files"}
+    assert modules == {*EXPORTERS, *(row.name for row in JOB_FILES)}
     assert all(callable(load(f"tfprof.collector.exporters.{name}:files")) for name in EXPORTERS)
     assert all(callable(row.data) for row in JOB_FILES)
     docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()

@@ -10,7 +10,7 @@ from tfprof.collector.query.explanations import missed, untraced
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
-def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) -> LocalJob:
+def ended_job(folder: Path, policy: str = "", tables: Any = None, **counters: Any) -> LocalJob:
     """Return a job that ended with these counters."""
     write_job(folder, 1, tables or {}, identity={"trace": policy}, counters=counters)
     return LocalStore(folder).job("last")
@@ -63,16 +63,16 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
 def test_the_explanation_names_the_actual_reason(
     tmp_path: Path, policy: str, counters: dict[str, Any], message: str
 ) -> None:
-    assert untraced(made(tmp_path, policy, **counters)).startswith(f"no traced steps: {message}")
+    assert untraced(ended_job(tmp_path, policy, **counters)).startswith(f"no traced steps: {message}")
 
 
 def test_traced_steps_without_ops_in_the_process_are_not_lost(tmp_path: Path) -> None:
     tables = {"traces": rows("traces", [trace(number, number + 1, 0, 1) for number in range(2)])}
-    there = untraced(made(tmp_path, "all", tables, traced=2))
-    assert there == "no traced steps: 2 were recorded, and no op ran in this process: XLA or a remote server ran them"
-    assert "did not reach the store" in untraced(made(tmp_path / "other", "all", traced=2))
+    message = untraced(ended_job(tmp_path, "all", tables, traced=2))
+    assert message == "no traced steps: 2 were recorded, and no op ran in this process: XLA or a remote server ran them"
+    assert "did not reach the store" in untraced(ended_job(tmp_path / "other", "all", traced=2))
 
 
 def test_missed_steps_are_counted(tmp_path: Path) -> None:
-    assert missed(made(tmp_path)) is None
-    assert str(missed(made(tmp_path / "other", missed=112))).startswith("112 selected steps were not traced")
+    assert missed(ended_job(tmp_path)) is None
+    assert str(missed(ended_job(tmp_path / "other", missed=112))).startswith("112 selected steps were not traced")

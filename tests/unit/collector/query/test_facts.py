@@ -31,29 +31,29 @@ GRAPH_NODES = (
     node("user", "Neg", ["two:1", "^z"], (-1, 4)),
 )
 #: Operations of a matrix product of one row with w.
-ROW = 2 * 5 * 7
+ROW_OPERATIONS = 2 * 5 * 7
 
 
 def definition() -> bytes:
-    """Return the graph; variables and placeholders have the attribute that defines parameters."""
+    """Return the graph. Variables and placeholders have the attribute that defines parameters."""
     graph = graph_pb2.GraphDef(node=GRAPH_NODES)
-    for each in graph.node:
-        if each.op in {"Placeholder", "VariableV2"}:
-            each.attr["shape"].shape.CopyFrom(each.attr["_output_shapes"].list.shape[0])
+    for node_def in graph.node:
+        if node_def.op in {"Placeholder", "VariableV2"}:
+            node_def.attr["shape"].shape.CopyFrom(node_def.attr["_output_shapes"].list.shape[0])
     return graph.SerializeToString()
 
 
-def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, also: str = "") -> bytes:
+def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, extra: str = "") -> bytes:
     """Return the RunMetadata of a step with a batch of size ``batch``.
 
-    z runs ``loop`` times; ``also`` runs once and is as large as w.
+    z runs ``loop`` times; ``extra`` runs once and is as large as w.
     """
     message = RunMetadata()
     stats = message.step_stats.dev_stats.add(device=device)
-    once = {"_arg_x_0_0": (batch, 5), "w": (5, 7), "y": (batch, 7), "two": (batch, 3, batch, 4), "user": (batch, 4)}
-    if also:
-        once[also] = (5, 7)
-    for name, dims in [*once.items(), *[("z", (batch, 7))] * loop]:
+    sizes = {"_arg_x_0_0": (batch, 5), "w": (5, 7), "y": (batch, 7), "two": (batch, 3, batch, 4), "user": (batch, 4)}
+    if extra:
+        sizes[extra] = (5, 7)
+    for name, dims in [*sizes.items(), *[("z", (batch, 7))] * loop]:
         execution = stats.node_stats.add(node_name=name.encode(), all_start_micros=10, op_end_rel_micros=3)
         if label.startswith(f"{name} = "):
             execution.timeline_label = label.encode()
@@ -71,70 +71,74 @@ def job(folder: Path, steps: Sequence[bytes], *, log: Sequence[dict[str, Any]] =
     """Write a job with these steps and op log, and return it."""
     state = identity.pop("state", "exited")
     tables: dict[str, Any] = trace_tables(definition(), steps) | {"op_log": rows("op_log", log)}
-    full = {name: table for name, table in tables.items() if table.num_rows}
-    write_job(folder / "store", 1, full, identity=identity, state=state)
+    filled_tables = {name: table for name, table in tables.items() if table.num_rows}
+    write_job(folder / "store", 1, filled_tables, identity=identity, state=state)
     return LocalStore(folder / "store").job("last")
 
 
-def nodes(found: Profile | None) -> dict[str, Node]:
+def nodes(job_profile: Profile | None) -> dict[str, Node]:
     """Return nodes by name."""
-    assert found is not None
-    return {each.name: each for each in found.nodes}
+    assert job_profile is not None
+    return {entry.name: entry for entry in job_profile.nodes}
 
 
-def counts(of: LocalJob, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True) -> dict[str, int]:
+def counts(
+    stored_job: LocalJob, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True
+) -> dict[str, int]:
     """Return the operations of each node with any."""
-    found = nodes(profile(of, number, needs={FLOAT_OPS}, parity=parity, averaged=averaged))
-    return {name: each.stats.float_ops for name, each in found.items() if each.stats.float_ops}
+    by_name = nodes(profile(stored_job, number, needs={FLOAT_OPS}, parity=parity, averaged=averaged))
+    return {name: entry.stats.float_ops for name, entry in by_name.items() if entry.stats.float_ops}
 
 
 def test_operations_are_counted_from_the_shapes_of_each_step(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2), step(2), step(8, loop=3)])
-    assert counts(mine, 0) == {"y": 2 * ROW, "z": 14, "user": 8}
-    assert counts(mine, 2) == {"y": 8 * ROW, "z": 3 * 56, "user": 32}
-    assert counts(mine) == {"y": 4 * ROW, "z": (14 + 14 + 168) // 3, "user": 16}
-    assert counts(mine, averaged=False) == {"y": 12 * ROW, "z": 196, "user": 48}
+    stored_job = job(tmp_path, [step(2), step(2), step(8, loop=3)])
+    assert counts(stored_job, 0) == {"y": 2 * ROW_OPERATIONS, "z": 14, "user": 8}
+    assert counts(stored_job, 2) == {"y": 8 * ROW_OPERATIONS, "z": 3 * 56, "user": 32}
+    assert counts(stored_job) == {"y": 4 * ROW_OPERATIONS, "z": (14 + 14 + 168) // 3, "user": 16}
+    assert counts(stored_job, averaged=False) == {"y": 12 * ROW_OPERATIONS, "z": 196, "user": 48}
 
 
 def test_a_range_of_steps_counts_only_its_steps(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2), step(8), step(4)])
-    found = nodes(profile(mine, steps=(1, 2), needs={FLOAT_OPS}, averaged=False))
-    assert found["y"].stats.float_ops == 12 * ROW
-    assert found["y"].facts.float_ops == 8 * ROW, "of one execution, the most"
+    stored_job = job(tmp_path, [step(2), step(8), step(4)])
+    by_name = nodes(profile(stored_job, steps=(1, 2), needs={FLOAT_OPS}, averaged=False))
+    assert by_name["y"].stats.float_ops == 12 * ROW_OPERATIONS
+    assert by_name["y"].facts.float_ops == 8 * ROW_OPERATIONS, "of one execution, the most"
 
 
 def test_operations_of_several_jobs_add_up(tmp_path: Path) -> None:
     both = [job(tmp_path / "a", [step(2)]), job(tmp_path / "b", [step(8), step(8)])]
-    found = nodes(profile(both, needs={FLOAT_OPS}, averaged=False))
-    assert found["y"].stats.float_ops == 18 * ROW
+    by_name = nodes(profile(both, needs={FLOAT_OPS}, averaged=False))
+    assert by_name["y"].stats.float_ops == 18 * ROW_OPERATIONS
 
 
 def test_with_exact_parity_the_first_step_counts_for_all_and_placeholders_hide_shapes(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2), step(8, loop=3)])
-    assert counts(mine, 0, parity=EXACT) == {"z": 14, "user": 8, "never": 35}
-    assert counts(mine, 1, parity=EXACT) == {"z": 42, "user": 8, "never": 35}
-    assert counts(mine, parity=EXACT) == {"z": 14 * 2, "user": 8, "never": 35}, "4 turns in 2 steps are 2 a step"
+    stored_job = job(tmp_path, [step(2), step(8, loop=3)])
+    assert counts(stored_job, 0, parity=EXACT) == {"z": 14, "user": 8, "never": 35}
+    assert counts(stored_job, 1, parity=EXACT) == {"z": 42, "user": 8, "never": 35}
+    assert counts(stored_job, parity=EXACT) == {"z": 14 * 2, "user": 8, "never": 35}, (
+        "4 iterations in 2 steps are 2 a step"
+    )
 
 
 def test_with_exact_parity_the_first_iteration_of_a_loop_counts_for_all(tmp_path: Path) -> None:
-    turns = RunMetadata.FromString(step(2))
-    for made in (6, 2, 4, 2):
-        turn = turns.step_stats.dev_stats[0].node_stats.add(node_name=b"grown", all_start_micros=10)
-        dims = [graph_pb2.TensorShapeProto.Dim(size=size) for size in (made, 7)]
-        turn.output.add().tensor_description.shape = graph_pb2.TensorShapeProto(dim=dims).SerializeToString()
-    mine = job(tmp_path, [step(2), turns.SerializeToString(), step(2)])
-    assert counts(mine, 1, parity=EXACT)["grown"] == 4 * 6 * 7
-    assert counts(mine, 1)["grown"] == (6 + 2 + 4 + 2) * 7
+    loop_step = RunMetadata.FromString(step(2))
+    for row_count in (6, 2, 4, 2):
+        execution = loop_step.step_stats.dev_stats[0].node_stats.add(node_name=b"grown", all_start_micros=10)
+        dims = [graph_pb2.TensorShapeProto.Dim(size=size) for size in (row_count, 7)]
+        execution.output.add().tensor_description.shape = graph_pb2.TensorShapeProto(dim=dims).SerializeToString()
+    stored_job = job(tmp_path, [step(2), loop_step.SerializeToString(), step(2)])
+    assert counts(stored_job, 1, parity=EXACT)["grown"] == 4 * 6 * 7
+    assert counts(stored_job, 1)["grown"] == (6 + 2 + 4 + 2) * 7
 
 
 def test_executions_on_streams_and_host_devices_do_not_count(tmp_path: Path) -> None:
     both = step(2) + step(2, device=b"/host:CPU") + step(2, device=b"/device:GPU:0/stream:all")
-    assert counts(job(tmp_path, [both])) == {"y": 2 * ROW, "z": 14, "user": 8}
+    assert counts(job(tmp_path, [both])) == {"y": 2 * ROW_OPERATIONS, "z": 14, "user": 8}
 
 
 def test_steps_with_one_batch_size_count_their_own_iterations(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2), step(2, loop=3), step(8)])
-    assert counts(mine, averaged=False)["z"] == (2 + 3 * 2 + 8) * 7
+    stored_job = job(tmp_path, [step(2), step(2, loop=3), step(8)])
+    assert counts(stored_job, averaged=False)["z"] == (2 + 3 * 2 + 8) * 7
 
 
 def test_copies_on_streams_do_not_count_in_steps_of_several_batch_sizes(tmp_path: Path) -> None:
@@ -143,64 +147,64 @@ def test_copies_on_streams_do_not_count_in_steps_of_several_batch_sizes(tmp_path
 
 
 def test_a_node_that_runs_in_a_later_step_of_the_same_kind_is_counted(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2), step(2, also="never")])
-    assert counts(mine)["never"] == 35
-    assert "never" not in counts(mine, 0)
+    stored_job = job(tmp_path, [step(2), step(2, extra="never")])
+    assert counts(stored_job)["never"] == 35
+    assert "never" not in counts(stored_job, 0)
 
 
 def test_with_exact_parity_the_first_shape_may_be_in_a_late_step(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2)] * 70 + [step(2, also="grown")])
-    assert counts(mine, 70, parity=EXACT)["grown"] == 35
+    stored_job = job(tmp_path, [step(2)] * 70 + [step(2, extra="grown")])
+    assert counts(stored_job, 70, parity=EXACT)["grown"] == 35
 
 
 def test_an_op_log_takes_precedence(tmp_path: Path) -> None:
     log = [{"name": "z", "float_ops": 1000}, {"name": "never", "float_ops": 7}, {"name": "gone", "float_ops": 9}]
-    mine = job(tmp_path, [step(2, loop=3)], log=log)
-    assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
-    assert counts(mine, parity=EXACT) == {"z": 3000, "user": 8, "never": 7}
+    stored_job = job(tmp_path, [step(2, loop=3)], log=log)
+    assert counts(stored_job) == {"y": 2 * ROW_OPERATIONS, "z": 3000, "user": 8}
+    assert counts(stored_job, parity=EXACT) == {"z": 3000, "user": 8, "never": 7}
 
 
 def test_with_exact_parity_an_imported_op_log_is_the_only_source(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2, loop=3)], log=[{"name": "z", "float_ops": 1000}], op_log=True, state=IMPORTED)
-    assert counts(mine, parity=EXACT) == {"z": 3000}
-    assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
+    stored_job = job(tmp_path, [step(2, loop=3)], log=[{"name": "z", "float_ops": 1000}], op_log=True, state=IMPORTED)
+    assert counts(stored_job, parity=EXACT) == {"z": 3000}
+    assert counts(stored_job) == {"y": 2 * ROW_OPERATIONS, "z": 3000, "user": 8}
 
 
 def test_in_a_graph_without_steps_each_node_counts_once(tmp_path: Path) -> None:
-    mine = job(tmp_path, [], log=[{"name": "y", "float_ops": 7}], state=IMPORTED)
-    assert counts(mine) == counts(mine, parity=EXACT) == {"never": 35, "y": 7}
+    stored_job = job(tmp_path, [], log=[{"name": "y", "float_ops": 7}], state=IMPORTED)
+    assert counts(stored_job) == counts(stored_job, parity=EXACT) == {"never": 35, "y": 7}
 
 
 def test_types_are_read_without_counting_and_without_duplicates(tmp_path: Path) -> None:
     log = [{"name": "w", "types": ["_trainable_variables", "mine"]}, {"name": "w", "types": ["mine"]}]
-    found = nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))
-    assert found["w"].op_types == (CPU.decode().lower(), "VariableV2", "_trainable_variables", "mine")
-    assert found["w"].facts.types == ("_trainable_variables", "mine")
+    by_name = nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))
+    assert by_name["w"].op_types == (CPU.decode().lower(), "VariableV2", "_trainable_variables", "mine")
+    assert by_name["w"].facts.types == ("_trainable_variables", "mine")
 
 
 def test_placeholders_have_parameters_only_if_they_stand_for_a_variable(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2)], log=[{"name": "x", "shape": [3, 3], "types": ["_trainable_variables"]}])
-    found = nodes(profile(mine, needs={GRAPH}))
-    assert {name: found[name].stats.params for name in ("x", "known", "w")} == {"x": 9, "known": 0, "w": 35}
-    exactly = nodes(profile(mine, needs={GRAPH}, parity=EXACT))
-    assert {name: exactly[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
+    stored_job = job(tmp_path, [step(2)], log=[{"name": "x", "shape": [3, 3], "types": ["_trainable_variables"]}])
+    by_name = nodes(profile(stored_job, needs={GRAPH}))
+    assert {name: by_name[name].stats.params for name in ("x", "known", "w")} == {"x": 9, "known": 0, "w": 35}
+    exact_nodes = nodes(profile(stored_job, needs={GRAPH}, parity=EXACT))
+    assert {name: exact_nodes[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
 
 
 def test_variables_outside_of_models_have_no_parameters_and_untrained_ones_are_not_trainable(tmp_path: Path) -> None:
-    log = [{"name": "w", "types": [each]} for each in ("_trainable_variables", "_tfprof_untrained")]
+    log = [{"name": "w", "types": [type_name]} for type_name in ("_trainable_variables", "_tfprof_untrained")]
     frozen = job(tmp_path / "frozen", [step(2)], log=log)
-    made = job(tmp_path / "made", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
+    outside = job(tmp_path / "outside", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
     shown = {
-        (mine, parity): nodes(profile(mine, needs={GRAPH}, parity=parity))["w"]
-        for mine in (frozen, made)
+        (stored_job, parity): nodes(profile(stored_job, needs={GRAPH}, parity=parity))["w"]
+        for stored_job in (frozen, outside)
         for parity in (DEFAULT, EXACT)
     }
     assert [node.stats.params for node in shown.values()] == [35, 35, 0, 35]
     assert [node.facts.types for node in shown.values()] == [(), ("_trainable_variables",), (), ()]
 
 
-def test_a_variable_is_trainable_as_it_was_last(tmp_path: Path) -> None:
-    log = [{"name": "w", "types": [each]} for each in ("_tfprof_untrained", "_trainable_variables")]
+def test_the_last_op_log_entry_decides_whether_a_variable_is_trainable(tmp_path: Path) -> None:
+    log = [{"name": "w", "types": [type_name]} for type_name in ("_tfprof_untrained", "_trainable_variables")]
     assert nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))["w"].facts.types == (
         "_trainable_variables",
     )
@@ -211,35 +215,37 @@ def test_only_variables_have_parameters(tmp_path: Path) -> None:
     summed.attr["shape"].shape.CopyFrom(summed.attr["_output_shapes"].list.shape[0])
     tables = trace_tables(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
     write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
-    mine = LocalStore(tmp_path / "store").job("last")
-    shown = [nodes(profile(mine, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)]
+    stored_job = LocalStore(tmp_path / "store").job("last")
+    shown = [
+        nodes(profile(stored_job, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)
+    ]
     assert shown == [0, 35]
 
 
 def test_input_shapes_are_the_recorded_shapes_of_the_right_output(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2), step(8)])
-    one = nodes(profile(mine, 0, needs={GRAPH, SHAPES}))
-    assert one["y"].facts.input_shapes == ((2, 5), (5, 7))
-    assert one["user"].facts.input_shapes == ((2, 4), (2, 7))
-    both = nodes(profile(mine, needs={GRAPH, SHAPES}))
-    assert both["y"].facts.input_shapes == ((-1, 5), (5, 7))
-    exactly = nodes(profile(mine, needs={GRAPH, SHAPES}, parity=EXACT))
-    assert exactly["user"].facts.input_shapes == ((-1, 3), (-1, 7))
+    stored_job = job(tmp_path, [step(2), step(8)])
+    first_step = nodes(profile(stored_job, 0, needs={GRAPH, SHAPES}))
+    assert first_step["y"].facts.input_shapes == ((2, 5), (5, 7))
+    assert first_step["user"].facts.input_shapes == ((2, 4), (2, 7))
+    both_steps = nodes(profile(stored_job, needs={GRAPH, SHAPES}))
+    assert both_steps["y"].facts.input_shapes == ((-1, 5), (5, 7))
+    exact_nodes = nodes(profile(stored_job, needs={GRAPH, SHAPES}, parity=EXACT))
+    assert exact_nodes["user"].facts.input_shapes == ((-1, 3), (-1, 7))
 
 
 def test_the_number_of_uncounted_nodes_is_known(tmp_path: Path) -> None:
-    mine = job(tmp_path, [step(2, label="y = Einsum(_arg_x_0_0, w)")])
-    found = profile(mine, needs={FLOAT_OPS})
-    assert found is not None
-    assert found.uncounted == 1
-    assert "y" not in counts(mine)
+    stored_job = job(tmp_path, [step(2, label="y = Einsum(_arg_x_0_0, w)")])
+    job_profile = profile(stored_job, needs={FLOAT_OPS})
+    assert job_profile is not None
+    assert job_profile.uncounted == 1
+    assert "y" not in counts(stored_job)
 
 
 def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
     tables: dict[str, Any] = trace_tables(definition(), [step(2)])
     write_job(tmp_path / "store", 1, tables, state=None)
-    mine = LocalStore(tmp_path / "store").job("last")
-    assert counts(mine) == {"y": 2 * ROW, "z": 14, "user": 8}
+    stored_job = LocalStore(tmp_path / "store").job("last")
+    assert counts(stored_job) == {"y": 2 * ROW_OPERATIONS, "z": 14, "user": 8}
 
 
 @pytest.mark.parametrize("parity", [DEFAULT, EXACT])
@@ -247,27 +253,25 @@ def test_a_job_without_a_graph_has_no_facts(tmp_path: Path, parity: Parity) -> N
     tables: dict[str, Any] = trace_tables(definition(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
-    found = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=EVERYTHING, parity=parity))
-    assert found["z"].stats.runs == 1
-    assert all(not each.facts.inputs for each in found.values())
+    by_name = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=EVERYTHING, parity=parity))
+    assert by_name["z"].stats.runs == 1
+    assert all(not entry.facts.inputs for entry in by_name.values())
 
 
 def test_many_kinds_of_steps_are_read_in_batches(tmp_path: Path) -> None:
     batches = range(1, 300)
-    mine = job(tmp_path, [step(batch) for batch in batches])
-    assert counts(mine, averaged=False)["y"] == sum(batches) * ROW
+    stored_job = job(tmp_path, [step(batch) for batch in batches])
+    assert counts(stored_job, averaged=False)["y"] == sum(batches) * ROW_OPERATIONS
 
 
 def test_nodes_stored_after_the_names_were_read_do_no_harm(tmp_path: Path) -> None:
     from tfprof.collector.query.recorded_shapes import read_shapes
 
-    mine = job(tmp_path, [step(2)])
-    names = mine.table("names")
-    few = pa.Table.from_pylist(
-        [each for each in names.to_pylist() if each["text"] in {b"y", b"w"}], schema=names.schema
-    )
+    stored_job = job(tmp_path, [step(2)])
+    names = stored_job.table("names")
+    few = pa.Table.from_pylist([row for row in names.to_pylist() if row["text"] in {b"y", b"w"}], schema=names.schema)
     for ids in (few, names):
-        found = read_shapes(
-            mine, ids, mine.table("traces"), None, lambda reader: list(reader.equivalent_steps(["y"], ()))
+        equivalent_steps = read_shapes(
+            stored_job, ids, stored_job.table("traces"), None, lambda reader: list(reader.equivalent_steps(["y"], ()))
         )
-        assert sum(each.traces for each in found) == 1
+        assert sum(steps.traces for steps in equivalent_steps) == 1

@@ -1,6 +1,6 @@
 """Python stacks of the nodes of a stored job.
 
-The nodes are those that a graph has, and those that ran in the place of a loop.
+The nodes are those of a graph, and those that run in the body of a loop.
 """
 
 from pathlib import Path
@@ -36,18 +36,18 @@ def job(tmp_path: Path) -> LocalJob:
     return LocalStore(tmp_path / "store").job("last")
 
 
-def with_stack(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
+def stacks_of(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
     """Return the stacks of the nodes of ``job``."""
-    found = profile(job, needs=needs, parity=parity)
-    assert found is not None
-    return {node.name: node.facts.stack for node in found.nodes}
+    job_profile = profile(job, needs=needs, parity=parity)
+    assert job_profile is not None
+    return {node.name: node.facts.stack for node in job_profile.nodes}
 
 
 @pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], EVERYTHING])
 def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a_loop(
     job: LocalJob, needs: list[str]
 ) -> None:
-    assert with_stack(job, *needs) == {
+    assert stacks_of(job, *needs) == {
         "a": (HERE,),
         "while/MatMul": (THERE,),
         IN_BODY: (THERE,),
@@ -56,8 +56,8 @@ def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a
 
 
 def test_with_exact_parity_stacks_go_by_the_exact_name(job: LocalJob) -> None:
-    assert with_stack(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
+    assert stacks_of(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
 
 
 def test_stacks_are_read_only_where_they_are_needed(job: LocalJob) -> None:
-    assert set(with_stack(job, GRAPH).values()) == {None}
+    assert set(stacks_of(job, GRAPH).values()) == {None}

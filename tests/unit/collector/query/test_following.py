@@ -21,25 +21,28 @@ NOW = START_NS + 1000 * SECOND
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
-    made = LocalStoreWriter(tmp_path / "store", HOST)
-    yield made
-    made.close()
+    store_writer = LocalStoreWriter(tmp_path / "store", HOST)
+    yield store_writer
+    store_writer.close()
 
 
 def job(writer: LocalStoreWriter, uid: int, name: str = "train.py", launch: str = "") -> LocalJobWriter:
-    made = writer.job(uid)
-    made.identity({**IDENTITY, "name": name, "host": HOST, "launch": launch})
-    return made
+    job_writer = writer.job(uid)
+    job_writer.identity({**IDENTITY, "name": name, "host": HOST, "launch": launch})
+    return job_writer
 
 
-def step(made: LocalJobWriter, first: int, number: int = 1) -> None:
+def step(job_writer: LocalJobWriter, first: int, number: int = 1) -> None:
     """Append steps of 0.9 s each, one a second."""
     entries = [span(layout.BATCH, n, n * 1000, 900) for n in range(first, first + number)]
-    made.append({"spans": rows("spans", entries)})
+    job_writer.append({"spans": rows("spans", entries)})
 
 
-def brief(found: list[JobChange]) -> list[tuple[Any, ...]]:
-    return [(one.kind, one.row.id, one.line.first) if one.line else (one.kind, one.row.id) for one in found]
+def brief(changes: list[JobChange]) -> list[tuple[Any, ...]]:
+    return [
+        (change.kind, change.row.id, change.line.first) if change.line else (change.kind, change.row.id)
+        for change in changes
+    ]
 
 
 def following(writer: LocalStoreWriter, *selectors: str, past: int | None = None) -> JobFollower:
@@ -47,15 +50,15 @@ def following(writer: LocalStoreWriter, *selectors: str, past: int | None = None
 
 
 def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreWriter) -> None:
-    one = job(writer, 0xA << 60)
-    step(one, 1, 2)
+    job_writer = job(writer, 0xA << 60)
+    step(job_writer, 1, 2)
     follow = following(writer, "train.py")
     assert brief(follow.update(NOW)) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
     assert follow.update(NOW + SECOND) == []
-    step(one, 3)
+    step(job_writer, 3)
     assert brief(follow.update(NOW + 2 * SECOND)) == [("steps", "a000", 3)]
-    step(one, 4)
-    one.close("exited", {"status": 3, "counts": {"batch": 4}, "times": {"batch": SECOND}})
+    step(job_writer, 4)
+    job_writer.close("exited", {"status": 3, "counts": {"batch": 4}, "times": {"batch": SECOND}})
     *steps, end = follow.update(NOW + 3 * SECOND)
     assert brief(steps) == [("steps", "a000", 4)]
     assert (end.kind, end.row.status, end.median_ns, follow.is_over) == ("end", 3, 900 * 10**6, True)
@@ -63,7 +66,7 @@ def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreW
 
 def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
     step(job(writer, 1), 1, 30)
-    assert [one.line.first for one in following(writer, "last", past=2).update(NOW)[1:]] == [29, 30]
+    assert [change.line.first for change in following(writer, "last", past=2).update(NOW)[1:]] == [29, 30]
     assert following(writer, "last", past=0).update(NOW)[1:] == []
     assert len(following(writer, "last").update(NOW)[1:]) == 30
 
@@ -114,21 +117,21 @@ def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreW
 
 
 def test_a_removed_job_is_an_error(writer: LocalStoreWriter) -> None:
-    one = job(writer, 0xA << 60)
+    job_writer = job(writer, 0xA << 60)
     follow = following(writer, "last")
     follow.update(NOW)
     remove(writer.path, 0xA << 60)
-    writer.forget(one)
+    writer.forget(job_writer)
     with pytest.raises(NoSuchJobError):
         follow.update(NOW + SECOND)
 
 
 def test_only_unusual_events_are_reported(writer: LocalStoreWriter) -> None:
-    one = job(writer, 0xA << 60)
+    job_writer = job(writer, 0xA << 60)
     follow = following(writer, "last")
     follow.update(NOW)
     events = [{"t_ns": NOW, "slug": slug, "text": "it", "count": 1} for slug in ("gap", "outside-steps")]
-    one.append({"events": rows("events", events)})
+    job_writer.append({"events": rows("events", events)})
     (shown,) = follow.update(NOW + SECOND)
     assert (shown.kind, shown.event.slug) == ("warning", "gap")
     assert change_document(shown)["slug"] == "gap"

@@ -15,7 +15,7 @@ from tfprof.collector.store.writer import LocalStoreWriter
 HERE = socket.gethostname()
 
 
-def left_behind(path: Path, *identities: dict[str, Any]) -> LocalStore:
+def stale_store(path: Path, *identities: dict[str, Any]) -> LocalStore:
     """Return a store of this host with jobs that a collector left behind when it was killed."""
     writer = LocalStoreWriter(path, HERE)
     for uid, identity in enumerate(identities, 1):
@@ -24,15 +24,15 @@ def left_behind(path: Path, *identities: dict[str, Any]) -> LocalStore:
     return LocalStore(path)
 
 
-def mine() -> dict[str, int]:
+def own_identity() -> dict[str, int]:
     """Return the identity of this process."""
     stat = Path("/proc/self/stat").read_text()
     return {"pid": os.getpid(), "started": int(stat.rpartition(")")[2].split()[19])}
 
 
 def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
-    earlier = mine() | {"started": mine()["started"] - 1}
-    store = left_behind(tmp_path, mine(), earlier, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
+    earlier = own_identity() | {"started": own_identity()["started"] - 1}
+    store = stale_store(tmp_path, own_identity(), earlier, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
     assert {job.info.state for job in store.jobs()} == {"stale"}
     assert [(job.info.uid, job.runs) for job in jobs_for_order(store, (), everything=True)] == [(1, True)]
     assert [job.runs for job in jobs_for_order(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [
@@ -43,7 +43,7 @@ def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
     ]
 
 
-def test_without_a_running_job_there_is_nobody_to_order(tmp_path: Path) -> None:
-    store = left_behind(tmp_path, {"pid": 2**22 + 1, "started": 5})
+def test_an_order_without_a_running_job_is_refused(tmp_path: Path) -> None:
+    store = stale_store(tmp_path, {"pid": 2**22 + 1, "started": 5})
     with pytest.raises(NoSuchJobError, match="no such job is running"):
         jobs_for_order(store, (), everything=True)

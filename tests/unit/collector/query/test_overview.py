@@ -32,25 +32,25 @@ def job(tmp_path: Path) -> Iterator[LocalJobWriter]:
 
 
 def test_counts_include_the_stored_steps_of_a_running_job(tmp_path: Path, job: LocalJobWriter) -> None:
-    found = overview(LocalStore(tmp_path, HOST), "abcd")
-    assert (found.row.id, found.row.steps, found.row.step_kind, found.row.epochs) == ("abcd", 10, "batch", 3)
-    assert (found.row.traced, found.row.step_ns, found.steps[0].count) == (2, 9e6, 10)
+    summary = overview(LocalStore(tmp_path, HOST), "abcd")
+    assert (summary.row.id, summary.row.steps, summary.row.step_kind, summary.row.epochs) == ("abcd", 10, "batch", 3)
+    assert (summary.row.traced, summary.row.step_ns, summary.steps[0].count) == (2, 9e6, 10)
 
 
 def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     span_tree = module.span_tree
 
-    def later(*given: Any, **more: Any) -> Any:
+    def append_before(*arguments: Any, **options: Any) -> Any:
         job.append({"spans": rows("spans", [span(layout.BATCH, 11, 110, 9)])})
         job.append({"traces": rows("traces", [trace(2, 11, 1, START_NS)])})
         job.append({"events": rows("events", [{"t_ns": 1, "slug": "gap", "text": "late", "count": 1}])})
         job.seal()
-        return span_tree(*given, **more)
+        return span_tree(*arguments, **options)
 
-    monkeypatch.setattr(module, "span_tree", later)
-    found = overview(LocalStore(tmp_path, HOST), "abcd")
-    assert (found.row.steps, found.row.traced, found.steps[0].count, found.warnings) == (10, 2, 10, [])
+    monkeypatch.setattr(module, "span_tree", append_before)
+    summary = overview(LocalStore(tmp_path, HOST), "abcd")
+    assert (summary.row.steps, summary.row.traced, summary.steps[0].count, summary.warnings) == (10, 2, 10, [])
     monkeypatch.undo()
-    found = overview(LocalStore(tmp_path, HOST), "abcd")
-    assert (found.row.steps, found.row.traced, found.steps[0].count) == (11, 3, 11)
-    assert [one.slug for one in found.warnings] == ["gap"]
+    summary = overview(LocalStore(tmp_path, HOST), "abcd")
+    assert (summary.row.steps, summary.row.traced, summary.steps[0].count) == (11, 3, 11)
+    assert [warning.slug for warning in summary.warnings] == ["gap"]

@@ -32,10 +32,10 @@ def jobs(tmp_path: Path) -> list[LocalJob]:
     return LocalStore(tmp_path / "store").jobs()
 
 
-def numbers(found: Profile | None) -> dict[str, tuple[int, int]]:
+def numbers(result: Profile | None) -> dict[str, tuple[int, int]]:
     """Return runs and time of each node."""
-    assert found is not None
-    return {node.name: (node.stats.runs, node.stats.micros) for node in found.nodes}
+    assert result is not None
+    return {node.name: (node.stats.runs, node.stats.micros) for node in result.nodes}
 
 
 def test_averages_cover_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> None:
@@ -44,18 +44,18 @@ def test_averages_cover_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> N
 
 
 def test_one_step_contains_all_nodes_also_those_that_did_not_run(jobs: list[LocalJob]) -> None:
-    found = profile(jobs[0], 2)
-    assert numbers(found) == {"a": (2, 20), "b": (0, 0)}
-    assert found is not None
-    assert found.traces == 1
-    assert [node.devices for node in found.nodes] == [("/job:localhost/replica:0/task:0/device:cpu:0",)] * 2
+    result = profile(jobs[0], 2)
+    assert numbers(result) == {"a": (2, 20), "b": (0, 0)}
+    assert result is not None
+    assert result.traces == 1
+    assert [node.devices for node in result.nodes] == [("/job:localhost/replica:0/task:0/device:cpu:0",)] * 2
 
 
 def test_a_range_of_steps(jobs: list[LocalJob]) -> None:
-    found = profile(jobs[0], steps=(1, 3), averaged=False)
-    assert numbers(found) == {"a": (4, 40), "b": (0, 0)}
-    assert found is not None
-    assert found.traces == 3
+    result = profile(jobs[0], steps=(1, 3), averaged=False)
+    assert numbers(result) == {"a": (4, 40), "b": (0, 0)}
+    assert result is not None
+    assert result.traces == 3
 
 
 def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJob]) -> None:
@@ -68,26 +68,26 @@ def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJo
 
 
 def test_the_steps_of_several_jobs_add_up(jobs: list[LocalJob]) -> None:
-    found = profile(jobs, averaged=False)
-    assert numbers(found) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
-    assert found is not None
-    assert found.traces == 6
+    result = profile(jobs, averaged=False)
+    assert numbers(result) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
+    assert result is not None
+    assert result.traces == 6
     assert numbers(profile(jobs)) == {"a": (1, 13), "b": (1, 10), "only": (1, 10)}
-    assert len(found.nodes[0].devices) == 2
+    assert len(result.nodes[0].devices) == 2
 
 
 def test_a_step_covers_only_the_jobs_that_have_it(jobs: list[LocalJob]) -> None:
-    found = profile(jobs, 4)
-    assert found is not None
-    assert found.traces == 1
-    assert numbers(found)["a"] == (1, 10)
+    result = profile(jobs, 4)
+    assert result is not None
+    assert result.traces == 1
+    assert numbers(result)["a"] == (1, 10)
 
 
 @pytest.mark.parametrize("pattern", ["gpu:0", "GPU:0", "*gpu:?", "/device:gpu:0/stream:all"])
 def test_a_device_selects_the_nodes_that_ran_there(jobs: list[LocalJob], pattern: str) -> None:
-    found = numbers(profile(jobs, device=pattern))
-    assert found["a"][1] == (10 if "stream" in pattern else 10 if pattern == "*gpu:?" else 20)
-    assert "b" not in found
+    node_numbers = numbers(profile(jobs, device=pattern))
+    assert node_numbers["a"][1] == (10 if "stream" in pattern else 10 if pattern == "*gpu:?" else 20)
+    assert "b" not in node_numbers
 
 
 def test_the_error_about_a_device_lists_the_known_devices(jobs: list[LocalJob]) -> None:
@@ -112,15 +112,15 @@ def test_steps_that_are_stored_during_a_query_are_not_part_of_it(
     writer = LocalStoreWriter(tmp_path / "running", "here")
     job = writer.job(3)
     job.append(early)
-    real = query_profile._select_jobs
+    real_choice = query_profile._select_jobs
 
-    def select_then_store(*arguments: Any, **options: Any) -> Any:
-        selected = real(*arguments, **options)
+    def choose_and_append(*arguments: Any, **options: Any) -> Any:
+        choice = real_choice(*arguments, **options)
         job.append(late)
-        return selected
+        return choice
 
-    monkeypatch.setattr(query_profile, "_select_jobs", select_then_store)
-    found = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
+    monkeypatch.setattr(query_profile, "_select_jobs", choose_and_append)
+    result = profile(LocalStore(tmp_path / "running").jobs()[0], averaged=False)
     writer.close()
-    assert found is not None
-    assert (found.traces, numbers(found)["a"]) == (2, (2, 20))
+    assert result is not None
+    assert (result.traces, numbers(result)["a"]) == (2, (2, 20))

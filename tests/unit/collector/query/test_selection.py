@@ -29,26 +29,26 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
     return LocalStore(path)
 
 
-def chosen(
+def chosen_uids(
     store: LocalStore, selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()
 ) -> list[int]:
     return [job.info.uid for job in choose(store, selectors, hosts, pids)]
 
 
 def test_each_selector_names_one_job_and_jobs_are_not_repeated(store: LocalStore) -> None:
-    assert chosen(store, ["last", "a.py", "aa", "bb00000000000002"]) == [D, A, B]
+    assert chosen_uids(store, ["last", "a.py", "aa", "bb00000000000002"]) == [D, A, B]
 
 
 def test_without_a_selector_all_jobs_of_hosts_and_processes_are_selected(store: LocalStore) -> None:
-    assert chosen(store, [], ["node7"]) == [A, B]
-    assert chosen(store, [], ["NODE8"]) == [C, D]
-    assert chosen(store, [], ["*7", "node8"], [1]) == [A, D]
-    assert chosen(store, [], [], [2, 3]) == [B, C]
+    assert chosen_uids(store, [], ["node7"]) == [A, B]
+    assert chosen_uids(store, [], ["NODE8"]) == [C, D]
+    assert chosen_uids(store, [], ["*7", "node8"], [1]) == [A, D]
+    assert chosen_uids(store, [], [], [2, 3]) == [B, C]
 
 
 def test_selectors_apply_only_to_jobs_of_hosts_and_processes(store: LocalStore) -> None:
-    assert chosen(store, ["b.py"], ["node7"]) == [B]
-    assert chosen(store, ["last"], [], [1]) == [D]
+    assert chosen_uids(store, ["b.py"], ["node7"]) == [B]
+    assert chosen_uids(store, ["last"], [], [1]) == [D]
     with pytest.raises(NoSuchJobError, match=r"'b\.py' means 2 jobs"):
         choose(store, ["b.py"])
     with pytest.raises(NoSuchJobError, match=r"no job 'a\.py'"):

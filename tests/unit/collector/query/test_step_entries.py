@@ -15,10 +15,10 @@ from tfprof.collector.tfviews.entries import Entry
 from tfprof.formats import layout
 
 CPU, GPU = (random_rows.DEVICES[number].decode().lower() for number in (random_rows.CPU, random_rows.GPU))
-#: The step of each trace; trace OTHER is of another kind. Generations are sealed after the traces
-#: 1, 3 and 5.
+#: The step of each trace; OTHER_KIND_TRACE is of another kind. Generations are sealed after the
+#: traces 1, 3 and 5.
 STEPS = (0, 10, 20, 20, 3, 40, 50, 20)
-OTHER = 6
+OTHER_KIND_TRACE = 6
 SEALED_AFTER = (1, 3, 5)
 NODES = 3
 
@@ -29,10 +29,10 @@ def ops(trace: int) -> list[dict[str, int]]:
     The first one of node 1 keeps more bytes from trace to trace. The second one has no start, so
     its bytes do not count.
     """
-    kept = {"persistent_bytes": trace, "start_ns": 7}
+    columns = {"persistent_bytes": trace, "start_ns": 7}
     return [
         random_rows.op(trace, 0, op_end_ns=1000 * (trace + 1), persistent_bytes=5),
-        random_rows.op(trace, 1, random_rows.GPU, **kept),
+        random_rows.op(trace, 1, random_rows.GPU, **columns),
         random_rows.op(trace, 1, random_rows.GPU, start_ns=-random_rows.BASE_NS, persistent_bytes=10**6),
         random_rows.op(trace, 0, op_end_ns=2000),
     ]
@@ -47,7 +47,7 @@ def job(tmp_path: Path) -> Iterator[LocalJob]:
     job.identity({"name": "train.py"})
     job.append({"names": pa.concat_tables([random_rows.device_names(), random_rows.table("names", names)])})
     for trace, step in enumerate(STEPS):
-        kind = layout.STEP_KINDS[1] if trace == OTHER else layout.STEP_KINDS[0]
+        kind = layout.STEP_KINDS[1] if trace == OTHER_KIND_TRACE else layout.STEP_KINDS[0]
         row = {"trace": trace, "step": step, "kind": kind, "base_ns": random_rows.BASE_NS, "rows": 4}
         allocation = {"trace": trace, "node": 1, "device": random_rows.GPU, "t_us": trace, "bytes": 1}
         tables = {"traces": [row], "ops": ops(trace), "allocations": [allocation]}
@@ -58,9 +58,9 @@ def job(tmp_path: Path) -> Iterator[LocalJob]:
     writer.close()
 
 
-def lasted(entry: Entry) -> list[int]:
+def durations(entry: Entry) -> list[int]:
     """Return the durations of an entry's executions (µs)."""
-    return [lasted for pairs in (*entry.cpu.values(), *entry.accelerator.values()) for _, lasted in pairs]
+    return [duration for pairs in (*entry.cpu.values(), *entry.accelerator.values()) for _, duration in pairs]
 
 
 def test_steps_of_the_main_kind_have_their_traces(job: LocalJob) -> None:
@@ -69,30 +69,30 @@ def test_steps_of_the_main_kind_have_their_traces(job: LocalJob) -> None:
 
 @pytest.mark.parametrize("trace", range(len(STEPS)))
 def test_one_trace_has_its_own_executions(job: LocalJob, trace: int) -> None:
-    found = read(job, [trace])
-    assert set(found) == {"n0", "n1"}
-    (entry,) = found["n0"].values()
-    assert set(found["n0"]) == {STEPS[trace]}
-    assert lasted(entry) == [trace + 1, 2]
-    assert (entry.device, found["n1"][STEPS[trace]].device) == (CPU, GPU)
-    assert found["n1"][STEPS[trace]].allocations == [(trace, 1)]
+    entries_by_node = read(job, [trace])
+    assert set(entries_by_node) == {"n0", "n1"}
+    (entry,) = entries_by_node["n0"].values()
+    assert set(entries_by_node["n0"]) == {STEPS[trace]}
+    assert durations(entry) == [trace + 1, 2]
+    assert (entry.device, entries_by_node["n1"][STEPS[trace]].device) == (CPU, GPU)
+    assert entries_by_node["n1"][STEPS[trace]].allocations == [(trace, 1)]
 
 
 def test_traces_of_a_step_add_up_over_generations(job: LocalJob) -> None:
-    assert lasted(read(job, [7, 2, 3])["n0"][20]) == [3, 2, 4, 2, 8, 2]
+    assert durations(read(job, [7, 2, 3])["n0"][20]) == [3, 2, 4, 2, 8, 2]
 
 
 def test_only_the_generations_of_the_traces_are_read(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
-    plain = segment.groups
+    reads = []
+    real_groups = segment.groups
 
-    def noted(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-        opened.append((path.name, traces))
-        return plain(path, name, traces, columns)
+    def record_and_read(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
+        reads.append((path.name, traces))
+        return real_groups(path, name, traces, columns)
 
-    monkeypatch.setattr(segment, "groups", noted)
+    monkeypatch.setattr(segment, "groups", record_and_read)
     read(job, [3])
-    assert sorted(opened) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
+    assert sorted(reads) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
 
 
 def test_without_traces_nothing_is_read(job: LocalJob) -> None:
@@ -103,9 +103,9 @@ def test_without_traces_nothing_is_read(job: LocalJob) -> None:
 @pytest.mark.parametrize("rows", [1, 9, 200_000])
 def test_steps_are_in_order_whatever_the_batch_size(job: LocalJob, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_entries, "BATCH_ROWS", rows)
-    found = list(by_step(job))
-    assert [step for step, _ in found] == [0, 3, 10, 20, 40]
-    assert [len(lasted(entries["n0"])) for _, entries in found] == [2, 2, 2, 6, 2]
+    steps = list(by_step(job))
+    assert [step for step, _ in steps] == [0, 3, 10, 20, 40]
+    assert [len(durations(entries["n0"])) for _, entries in steps] == [2, 2, 2, 6, 2]
     assert [step for step, _ in by_step(job, [40, 7, 3, 50])] == [3, 40]
 
 

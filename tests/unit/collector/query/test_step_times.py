@@ -17,40 +17,40 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 
 
 def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: LocalStore) -> None:
-    found = profile([store.job("aa10"), store.job("bb10")], averaged=False, needs=())
-    assert found is not None
-    times = step_times(found)
+    job_profile = profile([store.job("aa10"), store.job("bb10")], averaged=False, needs=())
+    assert job_profile is not None
+    times = step_times(job_profile)
     assert times.steps == 3
     assert times.nodes == {"net/weights": [10, 0, 0], "net/MatMul": [10, 10, 10], "loss": [10, 10, 0]}
-    assert {node.name: node.stats.micros for node in found.nodes if node.stats.micros} == {
-        name: sum(each) for name, each in times.nodes.items()
+    assert {node.name: node.stats.micros for node in job_profile.nodes if node.stats.micros} == {
+        name: sum(node_times) for name, node_times in times.nodes.items()
     }
 
 
 def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) -> None:
     jobs = [store.job("aa10"), store.job("bb10")]
-    one = profile(jobs[0], 1, averaged=False, needs=())
+    one_step = profile(jobs[0], 1, averaged=False, needs=())
     on_gpu = profile(jobs, device="GPU", averaged=False, needs=())
-    assert one is not None
+    assert one_step is not None
     assert on_gpu is not None
-    assert step_times(one) == (1, {"net/MatMul": [10], "loss": [10]})
+    assert step_times(one_step) == (1, {"net/MatMul": [10], "loss": [10]})
     assert step_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10]})
 
 
 def test_of_many_steps_an_evenly_spaced_selection_is_read(tmp_path: Path) -> None:
     assert evenly_spaced(range(STEPS_MAX)) == range(STEPS_MAX)
-    some = evenly_spaced(range(1000))
-    assert (len(some), some[0], some[-1]) == (STEPS_MAX, 0, 999)
-    assert len(set(some)) == STEPS_MAX
+    selection = evenly_spaced(range(1000))
+    assert (len(selection), selection[0], selection[-1]) == (STEPS_MAX, 0, 999)
+    assert len(set(selection)) == STEPS_MAX
     graph = small_store.GRAPH.SerializeToString()
     write_job(tmp_path, 1, trace_tables(graph, [run_metadata([b"loss"])] * (STEPS_MAX + 5)))
-    found = profile(LocalStore(tmp_path).job("last"), averaged=False, needs=())
-    assert found is not None
-    assert step_times(found) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})
+    job_profile = profile(LocalStore(tmp_path).job("last"), averaged=False, needs=())
+    assert job_profile is not None
+    assert step_times(job_profile) == (STEPS_MAX, {"loss": [10] * STEPS_MAX})
 
 
 def test_times_of_nodes_that_get_the_same_name_add_up(store: LocalStore) -> None:
-    found = profile(store.job("aa10"), averaged=False, needs=())
-    assert found is not None
-    renamed = step_times(found).renamed({"loss": "all", "net/weights": "all"})
+    job_profile = profile(store.job("aa10"), averaged=False, needs=())
+    assert job_profile is not None
+    renamed = step_times(job_profile).renamed({"loss": "all", "net/weights": "all"})
     assert renamed == (2, {"all": [20, 10], "net/MatMul": [10, 10]})

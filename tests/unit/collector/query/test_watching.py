@@ -20,9 +20,9 @@ NOW = START_NS + 300 * SECOND
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
-    made = LocalStoreWriter(tmp_path / "store", HOST)
-    yield made
-    made.close()
+    store_writer = LocalStoreWriter(tmp_path / "store", HOST)
+    yield store_writer
+    store_writer.close()
 
 
 def run(
@@ -34,26 +34,28 @@ def run(
     """
     job = writer.job(uid)
     job.identity({**IDENTITY, "name": name, "host": HOST})
-    at = 300_000 - sum(number * ms for number, ms in stretches)
+    start_ms = 300_000 - sum(number * ms for number, ms in stretches)
     entries = []
     for number, ms in stretches:
-        entries += [span(layout.BATCH, len(entries) + n, at + n * ms, ms) for n in range(number)]
-        at += number * ms
-    taken = [NOW - n * SECOND for n in range(samples)][::-1]
-    used = [{"t_ns": t, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9, "read_bytes": n * 5000} for n, t in enumerate(taken)]
-    job.append({"spans": rows("spans", entries), "samples": rows("samples", used)})
+        entries += [span(layout.BATCH, len(entries) + n, start_ms + n * ms, ms) for n in range(number)]
+        start_ms += number * ms
+    sample_rows = [
+        {"t_ns": NOW - (samples - 1 - n) * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9, "read_bytes": n * 5000}
+        for n in range(samples)
+    ]
+    job.append({"spans": rows("spans", entries), "samples": rows("samples", sample_rows)})
 
 
 def watched(watch: Watch, now_ns: int = NOW) -> dict[str, WatchedJob]:
-    return {one.row.id: one for one in watch.update(now_ns).jobs}
+    return {job.row.id: job for job in watch.update(now_ns).jobs}
 
 
 def test_a_job_has_its_pace_and_its_resource_use(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (1000, 100))
-    one = watched(Watch(LocalStore(writer.path)))["a000"]
-    assert (one.row.phase, one.row.step_kind, one.row.steps) == ("running", "batch", 1000)
-    assert (one.pace.step_ns, one.pace.change, one.is_slow) == (100 * MS, 1.0, False)
-    assert (one.usage.cpu_cores, one.usage.memory_bytes, one.usage.io_bytes_per_s) == (2.0, 10**9, 5000.0)
+    job = watched(Watch(LocalStore(writer.path)))["a000"]
+    assert (job.row.phase, job.row.step_kind, job.row.steps) == ("running", "batch", 1000)
+    assert (job.pace.step_ns, job.pace.change, job.is_slow) == (100 * MS, 1.0, False)
+    assert (job.usage.cpu_cores, job.usage.memory_bytes, job.usage.io_bytes_per_s) == (2.0, 10**9, 5000.0)
 
 
 def test_all_steps_of_a_job_with_many_functions_are_counted_for_the_watched_ones(writer: LocalStoreWriter) -> None:
@@ -78,24 +80,24 @@ def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
         writer.job(uid).append(
             {"spans": rows("spans", [span(layout.BATCH, 9999, 314_000, 300 if uid >> 60 == 0xB else 100)])}
         )
-    found = watch.update(later).jobs
-    assert [one.row.id for one in sorted_jobs(found, "slow")][:2] == ["c000", "b000"]
-    by_id = {one.row.id: one for one in found}
+    jobs = watch.update(later).jobs
+    assert [job.row.id for job in sorted_jobs(jobs, "slow")][:2] == ["c000", "b000"]
+    by_id = {job.row.id: job for job in jobs}
     assert by_id["c000"].idle_ns == 15 * SECOND
     assert by_id["b000"].pace.change == pytest.approx(3.0)
     assert by_id["d000"].row.phase == "starting"
-    assert [one.row.id for one in found if one.is_slow] == ["b000", "c000"]
+    assert [job.row.id for job in jobs if job.is_slow] == ["b000", "c000"]
 
 
 def test_a_recent_alert_is_shown_and_brings_its_job_forward(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (1000, 100))
     run(writer, 0xB << 60, (1000, 100))
     watch = Watch(LocalStore(writer.path))
-    assert [one.alert for one in watched(watch).values()] == [None, None]
-    found = [Alert(NOW - SECOND, NOW, "spike"), Alert(NOW, NOW, "memory-growth", before=1e9, now=2e9)]
-    writer.job(0xB << 60).append({"alerts": rows("alerts", [one._asdict() for one in found])})
+    assert [job.alert for job in watched(watch).values()] == [None, None]
+    alerts = [Alert(NOW - SECOND, NOW, "spike"), Alert(NOW, NOW, "memory-growth", before=1e9, now=2e9)]
+    writer.job(0xB << 60).append({"alerts": rows("alerts", [alert._asdict() for alert in alerts])})
     jobs = watch.update(NOW + SECOND).jobs
-    assert [(one.row.id, one.alert) for one in sorted_jobs(jobs, "slow")] == [("b000", "memory-growth"), ("a000", None)]
+    assert [(job.row.id, job.alert) for job in sorted_jobs(jobs, "slow")] == [("b000", "memory-growth"), ("a000", None)]
     assert watched(watch, NOW + 601 * SECOND)["b000"].alert is None
 
 
@@ -104,11 +106,11 @@ def test_each_update_reads_only_new_rows(writer: LocalStoreWriter) -> None:
     watch = Watch(LocalStore(writer.path))
     watched(watch)
     for number in range(20):
-        at = 300_000 + number * 1000
-        writer.job(0xA << 60).append({"spans": rows("spans", [span(layout.BATCH, number, at, 900)])})
-        one = watched(watch, NOW + number * SECOND)["a000"]
-    assert one.pace.change == 9.0
-    assert one.usage.cpu_cores is None, "the last sample is old"
+        start_ms = 300_000 + number * 1000
+        writer.job(0xA << 60).append({"spans": rows("spans", [span(layout.BATCH, number, start_ms, 900)])})
+        job = watched(watch, NOW + number * SECOND)["a000"]
+    assert job.pace.change == 9.0
+    assert job.usage.cpu_cores is None, "the last sample is old"
 
 
 def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_requested(writer: LocalStoreWriter) -> None:
@@ -131,9 +133,9 @@ def test_a_removed_or_damaged_job_does_not_affect_others(writer: LocalStoreWrite
     writer.forget(gone)
     shutil.rmtree(gone.folder)
     (writer.job(0xB << 60).folder / "job.json").write_text("{")
-    found = watch.update(NOW + SECOND)
-    assert [one.row.id for one in found.jobs] == ["c000"]
-    assert found.damaged == 1
+    state = watch.update(NOW + SECOND)
+    assert [job.row.id for job in state.jobs] == ["c000"]
+    assert state.damaged == 1
 
 
 def test_a_job_without_a_collector_is_stale(writer: LocalStoreWriter) -> None:
@@ -162,9 +164,9 @@ def test_every_order_sorts_all_jobs_and_puts_ended_ones_last(writer: LocalStoreW
     job = writer.job(0xC << 60)
     job.identity({**IDENTITY, "host": HOST})
     job.close("exited", {"t_ns": NOW})
-    found = watch_all(writer)
+    jobs = watch_all(writer)
     for backwards in (False, True):
-        assert [one.row.id for one in sorted_jobs(found, order, backwards=backwards)][-1] == "c000"
+        assert [job.row.id for job in sorted_jobs(jobs, order, backwards=backwards)][-1] == "c000"
 
 
 def watch_all(writer: LocalStoreWriter) -> list[WatchedJob]:
@@ -175,7 +177,7 @@ def test_jobs_are_found_by_name_user_host_id_and_state(writer: LocalStoreWriter)
     run(writer, 0xA << 60, (10, 100), name="bert_large.py")
     run(writer, 0xB << 60, name="mnist.py")
     jobs = watch_all(writer)
-    for text, found in {"BERT": "a", "b*ge": "a", "ada": "ab", "starting": "b", "b000": "b", "": "ab", "x": ""}.items():
-        assert "".join(one.row.id[0] for one in filtered_jobs(jobs, text)) == found, text
+    for text, ids in {"BERT": "a", "b*ge": "a", "ada": "ab", "starting": "b", "b000": "b", "": "ab", "x": ""}.items():
+        assert "".join(job.row.id[0] for job in filtered_jobs(jobs, text)) == ids, text
     odd = replace(jobs[0], row=replace(jobs[0].row, name="[x]"))
     assert filtered_jobs([odd], "[") == [odd]
