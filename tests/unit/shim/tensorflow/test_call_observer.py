@@ -169,7 +169,7 @@ def endings(reported):
 
 @pytest.mark.parametrize(("name", "failed"), [("method", False), ("captured", False), ("failing", True)])
 def test_the_end_is_reported_before_the_caller_continues(reported, name, failed):
-    call_observer.observe(Thing, name, endings(reported), ends=True)
+    call_observer.observe(Thing, name, endings(reported), observes_end=True)
     thing = Thing()
     try:
         getattr(thing, name)(*([] if failed else [1]))
@@ -184,7 +184,7 @@ def test_the_end_of_a_builtin_is_reported(reported):
 
         pop = collections.Counter.pop
 
-    call_observer.observe(Counter, "pop", endings(reported), ends=True)
+    call_observer.observe(Counter, "pop", endings(reported), observes_end=True)
     counter = Counter(a=1)
     assert counter.pop("a") == 1
     with pytest.raises(KeyError):
@@ -194,6 +194,6 @@ def test_the_end_of_a_builtin_is_reported(reported):
 
 def test_a_failing_callback_reports_no_end(reported, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
-    call_observer.observe(Thing, "method", lambda _thing: reported.append(1 / 0), ends=True)
+    call_observer.observe(Thing, "method", lambda _thing: reported.append(1 / 0), observes_end=True)
     assert Thing().method(1)[0] == 1
     assert reported == []

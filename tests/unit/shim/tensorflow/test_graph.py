@@ -221,7 +221,7 @@ def test_untrained_weights_of_a_running_model_are_sent(sent, reader):
     assert (record["variables"], "others" in record) == ({"frozen": None}, False)
     del model
     gc.collect()
-    assert models.ran() == []
+    assert models.remembered_models() == []
 
 
 def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):

@@ -20,7 +20,7 @@ def kit(monkeypatch, armed):
     function.patch(functions)
     yield profiler, functions, module
     window.drop_current()
-    assert not keras._open
+    assert not keras._open_calls
     assert not function.local.thread_state.keras_calls
 
 

@@ -37,7 +37,7 @@ def model(monkeypatch, armed):
     module.Model = Model
     keras_batches.patch(module)
     yield Model()
-    assert not function.inside
+    assert not function.busy_threads
 
 
 def counted(reader, kind, flag=0):

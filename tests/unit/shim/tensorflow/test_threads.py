@@ -22,7 +22,7 @@ def test_a_thread_has_the_line_id_that_tensorflow_gives_it(ident: int, line: int
 
 def test_other_threads_in_calls_set_the_lowest_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     here, other = function.local.thread_state, function.ThreadState()
-    monkeypatch.setattr(function, "inside", {here, other})
+    monkeypatch.setattr(function, "busy_threads", {here, other})
     assert not threads.head_word(1) & layout.XSPACE_OTHER_THREADS
     call: Any = object()
     other.keras_calls.append(call)

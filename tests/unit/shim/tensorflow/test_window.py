@@ -36,11 +36,11 @@ def fake(monkeypatch, armed):
     window.patch(importlib.import_module(profiler.MODULE))
     initial: dict[str, object] = {
         "current": None,
-        "_refused_slugs": set(),
+        "_reported_slugs": set(),
         "_failed_windows": {},
         "_max_growth": 0.0,
         "_server_started": False,
-        "_ending": False,
+        "_is_ending": False,
     }
     for name, value in initial.items():
         monkeypatch.setattr(window, name, value)
