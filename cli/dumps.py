@@ -9,7 +9,7 @@ from pathlib import Path
 from ..collector.errors import TfprofError
 from ..collector.export import files
 from ..collector.query.explanations import untraced
-from ..collector.query.kinds import of_job
+from ..collector.query.kinds import traces_of_job
 from ..collector.store.columns import column_list
 from ..collector.store.protocols import JobReader
 from ..collector.summaries.jobs import JobRow
@@ -48,7 +48,7 @@ def dump(
 
 def _traced(job: JobReader) -> tuple[str, list[int]]:
     """Return the main kind of step of ``job``, and its traced steps in order."""
-    traces, kinds = of_job(job, ["step"], separate_functions=False)
+    traces, kinds = traces_of_job(job, ["step"], separate_functions=False)
     return kind_name(kinds[0]) if kinds else "", sorted(set(column_list(traces, "step")))
 
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from ..collector.errors import TfprofError
-from ..collector.query.kinds import of_job, traces_by_kind
+from ..collector.query.kinds import traces_of_job, traces_by_kind
 from ..collector.store.protocols import JobReader
 from ..collector.store.schema import DEVICE, NODE
 from ..collector.summaries.jobs import functions_of
@@ -62,7 +62,7 @@ class JobNames:
 
     @staticmethod
     def _steps(job: JobReader) -> Iterable[int]:
-        steps: list[Any] = of_job(job, ["step"])[0]["step"].to_pylist()
+        steps: list[Any] = traces_of_job(job, ["step"])[0]["step"].to_pylist()
         return steps
 
     @staticmethod

@@ -132,7 +132,7 @@ def rows_of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
     return rows.filter(reduce(pc.or_, taken))
 
 
-def of_job(
+def traces_of_job(
     job: JobReader, columns: Sequence[str], wanted: Sequence[int] | None = None, *, separate_functions: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
     """Return the selected traces of one job, and their kinds (`resolved`).

@@ -8,7 +8,7 @@ from ..store.protocols import JobReader
 from ..store.schema import DEVICE, NODE
 from ..tfviews.entries import COLUMNS, EntriesByStep, Entry, entries
 from ..tfviews.nodes import texts
-from .kinds import of_job
+from .kinds import traces_of_job
 
 #: Approximate number of executions in memory while steps are read one after the other.
 BATCH_ROWS: Final = 200_000
@@ -66,7 +66,7 @@ def persistent_bytes(
 
 def _steps(job: JobReader, kinds: Sequence[int] | None, separate_functions: bool) -> dict[int, list[tuple[int, int]]]:
     """Return (trace, rows) of each step."""
-    traces, _ = of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
+    traces, _ = traces_of_job(job, ["trace", "step", "rows"], kinds, separate_functions=separate_functions)
     found: dict[int, list[tuple[int, int]]] = {}
     for number, step, rows in sorted(row_tuples(traces, "trace", "step", "rows")):
         found.setdefault(step, []).append((number, rows))
