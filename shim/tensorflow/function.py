@@ -105,13 +105,14 @@ local = ThreadLocal()
 def patch(module: ModuleType) -> None:
     """Observe calls of functions; ``module`` defines them.
 
-    In versions without the annotation, the class of functions is patched.
+    In versions without the annotation, the class of functions is patched with the module that
+    defines it.
     """
     in_child(_forked)
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
         core.replace(module, "trace", _observed_trace)
-    elif getattr(vars(module).get("Function"), "__module__", None) == module.__name__:  # others: by their module
+    elif getattr(vars(module).get("Function"), "__module__", None) == module.__name__:
         from . import eager_steps
 
         eager_steps.patch_old_functions(vars(module)["Function"])
