@@ -97,7 +97,7 @@ def test_no_library_is_loaded_for_the_switch(monkeypatch):
     assert tf_library.library() is None
 
 
-def test_a_process_with_a_device_is_accelerated(monkeypatch):
+def test_a_process_with_a_gpu_has_an_accelerator(monkeypatch):
     devices = [SimpleNamespace(device_type="CPU"), SimpleNamespace(device_type="GPU")]
     context = SimpleNamespace(context=lambda: SimpleNamespace(_logical_devices=devices))
     monkeypatch.setitem(sys.modules, allocations._CONTEXT, context)

@@ -116,8 +116,8 @@ def test_a_counted_call_that_fails_is_recorded_as_failed(functions, read):
     for _ in range(3):
         with pytest.raises(ValueError):
             step()
-    found = read().of_kind(layout.FUNCTION)
-    assert sum(span.count for span in found if span.flags & layout.FLAG_FAILED) == 3
+    steps = read().of_kind(layout.FUNCTION)
+    assert sum(span.count for span in steps if span.flags & layout.FLAG_FAILED) == 3
 
 
 def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):

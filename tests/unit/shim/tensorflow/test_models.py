@@ -39,15 +39,15 @@ class Trainer:
 MODEL = Model()
 
 
-def on_global():
+def uses_global():
     def inner():
         return MODEL
 
     return inner()
 
 
-def through_another():
-    return on_global()
+def calls_another():
+    return uses_global()
 
 
 def closure(model):
@@ -61,8 +61,8 @@ def function(python):
 def test_models_of_a_function_are_found_by_every_kind_of_reference():
     mine = Model()
     for python, model in (
-        (on_global, MODEL),
-        (through_another, MODEL),
+        (uses_global, MODEL),
+        (calls_another, MODEL),
         (closure(mine), mine),
         (closure([{"a": mine}]), mine),
         (Trainer(mine).step, mine),
