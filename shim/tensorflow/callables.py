@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
-    from .runs import Runs
+    from .runs import RunSignatures
 
     Original = Callable[..., Any]
 
@@ -37,11 +37,11 @@ _UNTRACEABLE = "a callable was made before tfprof was attached: its steps are ti
 _callables = WeakTable()
 
 
-def patch(cls: Any, runs: Runs, tf_session: Any) -> None:
+def patch(cls: Any, signatures: RunSignatures, tf_session: Any) -> None:
     """Measure and trace the callables of class ``cls``."""
     core.at_disarm(lambda: _forget_all(tf_session))
-    core.replace(cls, "__init__", lambda original: _init(original, runs))
-    core.replace(cls, "__call__", lambda original: _call(original, runs, tf_session))
+    core.replace(cls, "__init__", lambda original: _init(original, signatures))
+    core.replace(cls, "__call__", lambda original: _call(original, signatures, tf_session))
     core.replace(cls, "__del__", lambda original: _del(original, tf_session))
 
 
@@ -113,22 +113,22 @@ class _BytesSink(object):
         self.raw = raw
 
 
-def _init(original: Original, runs: Runs) -> Original:
+def _init(original: Original, signatures: RunSignatures) -> Original:
     def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces one
         try:
             original(self, session, callable_options)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
-        _remember(self, session, callable_options, runs)
+        _remember(self, session, callable_options, signatures)
 
     return mimic(__init__, original, "TF_SessionMakeCallable")
 
 
 @guarded
-def _remember(tf_callable: Any, session: Any, callable_options: Any, runs: Runs) -> _TracedVariants:
+def _remember(tf_callable: Any, session: Any, callable_options: Any, signatures: RunSignatures) -> _TracedVariants:
     """Make the variants of a callable with these options, store them in it, and return them."""
-    signature = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
+    signature = signatures.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
     key = with_feeds(signature.key, len(callable_options.feed))
     variants = _TracedVariants(signature.tracker, key, callable_options.SerializeToString())
     return _store(tf_callable, variants)
@@ -143,22 +143,22 @@ def _store(tf_callable: Any, variants: _TracedVariants) -> _TracedVariants:
     return stored
 
 
-def _find(tf_callable: Any, caller: FrameType, runs: Runs, unknown: _TracedVariants) -> _TracedVariants:
+def _find(tf_callable: Any, caller: FrameType, signatures: RunSignatures, unknown: _TracedVariants) -> _TracedVariants:
     """Return the variants of a callable that was made before the patch; ``caller`` calls it."""
     options = options_of(tf_callable, caller)
-    variants = None if options is None else _remember(tf_callable, tf_callable._session, options, runs)
+    variants = None if options is None else _remember(tf_callable, tf_callable._session, options, signatures)
     return variants or _store(tf_callable, unknown)
 
 
-def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
+def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
     slow_path, unknown = (
         _slow_path(original, tf_session),
-        _TracedVariants(runs.unknown.tracker, 0, b"", is_traceable=False),
+        _TracedVariants(signatures.unknown.tracker, 0, b"", is_traceable=False),
     )
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
-        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), runs, unknown)
+        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown)
         tracker = variants.tracker
         untimed = tracker.untimed
         if not variants.requested_level:

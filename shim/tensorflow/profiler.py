@@ -230,7 +230,7 @@ class StepSession(object):
         return taken
 
     def _disarm(self) -> bool:
-        """Keep the second thread from stopping the session; return False if it was too late."""
+        """Keep the second thread from stopping the session; return False if that is too late."""
         if self._stop_token.pop(0, True):
             return False
         self._watch_lock.release()

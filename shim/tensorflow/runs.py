@@ -31,7 +31,7 @@ class RunSignature(object):
         self.tracker = tracker
 
 
-class Runs(object):
+class RunSignatures(object):
     """The signatures of this process's session runs."""
 
     def __init__(self, tf_session: Any) -> None:

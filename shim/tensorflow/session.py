@@ -10,7 +10,7 @@ from ..pacing.current_policy import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from . import callables, tf_buffer
 from .run_kinds import with_feeds
-from .runs import Runs, RunSignature
+from .runs import RunSignature, RunSignatures
 from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 
 TYPE_CHECKING = False
@@ -27,15 +27,15 @@ _PARTIAL, _FAILED = layout.PARTIAL_RUN, layout.FLAG_FAILED
 def patch(module: Any) -> None:
     """Measure and trace the sessions of ``tensorflow.python.client.session``."""
     base, tf_session = module.BaseSession, module.tf_session
-    runs = Runs(tf_session)
-    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, runs, tf_session))
+    signatures = RunSignatures(tf_session)
+    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, signatures, tf_session))
     core.replace(base, "_call_tf_sessionprun", lambda original: _partial_run(original, core.tracker(_PARTIAL, False)))
-    callables.patch(base._Callable, runs, tf_session)
+    callables.patch(base._Callable, signatures, tf_session)
 
 
-def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
+def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``; it runs at every step."""
-    slow_path, find, unknown = _slow_path(original, tf_session), runs.find, runs.unknown
+    slow_path, find, unknown = _slow_path(original, tf_session), signatures.find, signatures.unknown
 
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any

@@ -63,9 +63,9 @@ def of_graph(graph: Any, ops: list[Any], known_keys: dict[str, list[str]]) -> di
     cannot be examined is left out; it affects neither other variables nor the frames of nodes.
     """
     changed: dict[str, dict[str, Sizes]] = {}
-    roles = _collected_roles(graph)
-    collected = {name for key, name in roles if key != STATE}
-    roles += [(STATE, name) for name in _auxiliary_nodes(ops) or () if name not in collected]
+    roles = _collection_roles(graph)
+    parameter_nodes = {name for key, name in roles if key != STATE}
+    roles += [(STATE, name) for name in _auxiliary_nodes(ops) or () if name not in parameter_nodes]
     keys: dict[str, list[str]] = {}
     for key, name in roles:
         keys.setdefault(name, []).append(key)
@@ -77,9 +77,9 @@ def of_graph(graph: Any, ops: list[Any], known_keys: dict[str, list[str]]) -> di
     return changed
 
 
-def _collected_roles(graph: Any) -> list[tuple[str, str]]:
+def _collection_roles(graph: Any) -> list[tuple[str, str]]:
     """Return keys and nodes of the variables in the graph's collections."""
-    trainable, global_variables, local = (_collected(graph, name) or [] for name in (_TRAINABLE, _GLOBAL, _LOCAL))
+    trainable, global_variables, local = (_collection(graph, name) or [] for name in (_TRAINABLE, _GLOBAL, _LOCAL))
     trainable_ids, local_ids = set(map(id, trainable)), set(map(id, local))
     entries = [(id(each), _variable(each, graph)) for each in [*trainable, *global_variables, *local]]
     variables = {number: variable for number, variable in entries if variable is not None}
@@ -134,7 +134,7 @@ def captured_parameters(graph: Any, known: dict[str, tuple[str, str]], weights: 
 
 
 @guarded
-def _collected(graph: Any, name: str) -> list[Any]:
+def _collection(graph: Any, name: str) -> list[Any]:
     return list(graph.get_collection(name))
 
 
