@@ -108,9 +108,9 @@ def write_hello(channel: Channel, state: State) -> None:
         text[longest] = text[longest][: len(text[longest]) // 2]
         data = json.dumps(text).encode()
     if channel.names:
-        from ..tensorflow.names import fitting
+        from ..tensorflow.names import names_that_fit
 
-        text["functions"] = fitting(channel.names, layout.HELLO_MAX - len(data) - _FUNCTIONS)
+        text["functions"] = names_that_fit(channel.names, layout.HELLO_MAX - len(data) - _FUNCTIONS)
         data = json.dumps(text).encode()
     channel.hello(data)
 

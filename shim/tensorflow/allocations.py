@@ -30,7 +30,7 @@ _SWITCHES = (
         "_ZN10tensorflow24DisableCPUAllocatorStatsEv",
     ),
 )
-_off: Callable[[], object] | None = None  # function that turns the switch off, while tfprof has it on
+_turn_off: Callable[[], object] | None = None  # function that turns the switch off, while tfprof has it on
 
 
 def enable() -> None:
@@ -40,8 +40,8 @@ def enable() -> None:
     itself. In a forked child the switch is turned off: the allocator takes a lock for its
     statistics, and the child could find it locked for ever.
     """
-    global _off
-    library = None if accelerated() else tf_library.library()
+    global _turn_off
+    library = None if has_accelerator() else tf_library.library()
     names = next((names for names in _SWITCHES if all(hasattr(library, name) for name in names)), None)
     if names is None:
         return
@@ -50,19 +50,19 @@ def enable() -> None:
     if is_on():
         return
     in_child(disable)
-    _off = turn_off
+    _turn_off = turn_off
     turn_on()
 
 
 def disable() -> None:
     """Turn off what ``enable`` turned on."""
-    global _off
-    if _off is not None:
-        _off()  # cleared only afterwards: a child forked meanwhile must turn it off, too
-        _off = None
+    global _turn_off
+    if _turn_off is not None:
+        _turn_off()  # cleared only afterwards: a child forked meanwhile must turn it off, too
+        _turn_off = None
 
 
-def accelerated() -> bool:
+def has_accelerator() -> bool:
     """Return whether TensorFlow uses any device other than a CPU."""
     devices = sys.modules[_CONTEXT].context()._logical_devices
     return any(device.device_type not in _CPUS for device in devices or ())

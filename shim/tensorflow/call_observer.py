@@ -18,13 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-#: Whether a returning frame is already gone when its kept value is released.
+#: Whether the frame of a returning function is already gone when its kept value is released.
 FRAME_GONE_FIRST = sys.version_info >= (3, 11)
-#: Before 3.11: instructions that release the kept value when a function returns. In 3.7 the last
-#: one may also raise.
-_RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
-_returns: set[int] = set()  # their numbers, looked up at the first use
-FUNCTION = 3  # frames from an EndCallback to the function, with the callback and its guard between
+#: Before 3.11: instructions that release the kept value when a function returns. In 3.7,
+#: END_FINALLY may also raise.
+_RETURN_OPNAMES = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
+_return_opcodes: set[int] = set()  # the numbers of these instructions, looked up at the first use
+END_FRAMES = 3  # frames from an EndCallback to the function, with the callback and its guard between
 
 
 class EndCallback(object):
@@ -35,31 +35,31 @@ class EndCallback(object):
 
     __slots__ = ("_frame", "_then", "failed")
 
-    def __init__(self, then: Callable[[bool], object], frames: int = FUNCTION) -> None:
+    def __init__(self, then: Callable[[bool], object], frames: int = END_FRAMES) -> None:
         self._then = then
         self._frame = id(sys._getframe(frames)) if FRAME_GONE_FIRST else 0
         self.failed: bool | None = None  # None if unknown
 
     @called_back
     def __del__(self) -> None:
-        self._then(_raises(self._frame) if self.failed is None else self.failed)
+        self._then(_has_failed(self._frame) if self.failed is None else self.failed)
 
 
-def _raises(number: int) -> bool:
-    """Return whether a function ends by an exception; ``number`` is the id of its frame."""
-    frame = sys._getframe(FUNCTION)
+def _has_failed(frame_id: int) -> bool:
+    """Return whether a function ends by an exception; ``frame_id`` is the id of its frame."""
+    frame = sys._getframe(END_FRAMES)
     if FRAME_GONE_FIRST:
-        return id(frame) == number
-    return frame.f_code.co_code[frame.f_lasti] not in returns()
+        return id(frame) == frame_id
+    return frame.f_code.co_code[frame.f_lasti] not in return_opcodes()
 
 
-def returns() -> set[int]:
+def return_opcodes() -> set[int]:
     """Return the numbers of the instructions that release the kept value at a function's return."""
-    if not _returns:
+    if not _return_opcodes:
         import opcode
 
-        _returns.update({opcode.opmap[name] for name in _RETURNS if name in opcode.opmap})
-    return _returns
+        _return_opcodes.update({opcode.opmap[name] for name in _RETURN_OPNAMES if name in opcode.opmap})
+    return _return_opcodes
 
 
 def observe(
@@ -67,22 +67,25 @@ def observe(
     name: str,
     callback: Callable[..., object],
     count: int = 1,
-    ends: bool = False,
-    fast: Callable[..., object] | None = None,
+    observes_end: bool = False,
+    fast_callback: Callable[..., object] | None = None,
 ) -> None:
     """Call ``callback`` with the first ``count`` arguments of each call of ``owner.name``.
 
     This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens if
-    ``owner`` itself has no such function. ``ends``: the callback may return an ``EndCallback``.
-    ``fast`` is called instead where the code can be changed. It contains its own errors, and may
-    return any object with a ``__del__``.
+    ``owner`` itself has no such function. ``observes_end``: the callback may return an
+    ``EndCallback``. ``fast_callback`` is called instead where the code can be changed. It contains
+    its own errors, and may return any object with a ``__del__``.
     """
     guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
-    inserted = fast or guarded_callback
-    if isinstance(function, types.FunctionType) and with_call(function.__code__, inserted, count, ends) is not None:
-        core.replace(function, "__code__", lambda code: with_call(code, inserted, count, ends))
+    inserted = fast_callback or guarded_callback
+    if (
+        isinstance(function, types.FunctionType)
+        and with_call(function.__code__, inserted, count, observes_end) is not None
+    ):
+        core.replace(function, "__code__", lambda code: with_call(code, inserted, count, observes_end))
     else:
-        core.replace(owner, name, lambda original: _calling(original, guarded_callback, count))
+        core.replace(owner, name, lambda original: _wrapper(original, guarded_callback, count))
 
 
 def _innermost(function: Any) -> Any:
@@ -94,21 +97,21 @@ def _innermost(function: Any) -> Any:
     return function
 
 
-def _calling(original: Any, guarded_callback: Callable[..., object], count: int) -> Callable[..., Any]:
+def _wrapper(original: Any, guarded_callback: Callable[..., object], count: int) -> Callable[..., Any]:
     """Return a function that calls the callback, then ``original``."""
 
-    def call(*arguments: Any, **named: Any) -> Any:
-        kept: Any = guarded_callback(*arguments[:count])
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        end_callback: Any = guarded_callback(*arguments[:count])
         try:
-            result = original(*arguments, **named)
+            result = original(*arguments, **keywords)
         except BaseException as error:
-            if kept is not None:
-                kept.failed = True
-                kept = None
+            if end_callback is not None:
+                end_callback.failed = True
+                end_callback = None
             strip_our_frames(error, original)
             raise
-        if kept is not None:
-            kept.failed = False
+        if end_callback is not None:
+            end_callback.failed = False
         return result
 
     copy_metadata(call, original)

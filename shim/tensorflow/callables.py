@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
-    from .runs import Runs
+    from .runs import RunSignatures
 
     Original = Callable[..., Any]
 
@@ -34,32 +34,41 @@ _VARIANTS = "_tfprof_variants"
 _UNTRACEABLE = "a callable was made before tfprof was attached: its steps are timed but not traced"
 
 #: Callables that have an attribute of ours.
-_made = WeakTable()
+_callables = WeakTable()
 
 
-def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
-    """Measure and trace the callables of class ``kind``."""
+def patch(cls: Any, signatures: RunSignatures, tf_session: Any) -> None:
+    """Measure and trace the callables of class ``cls``."""
     core.at_disarm(lambda: _forget_all(tf_session))
-    core.replace(kind, "__init__", lambda original: _init(original, runs))
-    core.replace(kind, "__call__", lambda original: _call(original, runs, tf_session))
-    core.replace(kind, "__del__", lambda original: _del(original, tf_session))
+    core.replace(cls, "__init__", lambda original: _init(original, signatures))
+    core.replace(cls, "__call__", lambda original: _call(original, signatures, tf_session))
+    core.replace(cls, "__del__", lambda original: _del(original, tf_session))
 
 
 class _TracedVariants(object):
-    """The options (bytes), span key and kind of one callable, and its variants by trace level.
+    """The options (bytes), span key and tracker of one callable, and its variants by trace level.
 
-    ``is_traceable``: the options are known.
+    ``is_traceable``: the options are known. ``run_options``: the job's RunOptions in them (bytes).
     """
 
-    __slots__ = ("given", "handles", "is_reported", "is_traceable", "key", "options", "requested_level", "tracker")
+    __slots__ = (
+        "handles",
+        "is_reported",
+        "is_traceable",
+        "key",
+        "options",
+        "requested_level",
+        "run_options",
+        "tracker",
+    )
 
     def __init__(self, tracker: Tracker, key: int, options: bytes, is_traceable: bool = True) -> None:
         self.options = options
         self.is_traceable = is_traceable
         self.key = key
         self.tracker = tracker
-        self.given = b"".join(pb_wire.parts(options, _OPTIONS))
-        self.requested_level = pb_wire.last(self.given, TRACE_LEVEL)
+        self.run_options = b"".join(pb_wire.parts(options, _OPTIONS))
+        self.requested_level = pb_wire.last(self.run_options, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
         self.is_reported = False  # whether `unknown-callable` was reported
 
@@ -68,13 +77,13 @@ class _TracedVariants(object):
         handle = self.handles.get(level)
         if handle is not None:
             return handle, 0
-        run_options = with_level(b"", level)
-        options = self.options + b"\x22" + pb_wire.encoded(len(run_options)) + run_options
-        made = tf_session.TF_NewBufferFromString(options)
+        traced_options = with_level(b"", level)
+        options = self.options + b"\x22" + pb_wire.encoded(len(traced_options)) + traced_options
+        buffer = tf_session.TF_NewBufferFromString(options)
         try:
-            handle = tf_session.TF_SessionMakeCallable(session._session, made)
+            handle = tf_session.TF_SessionMakeCallable(session._session, buffer)
         finally:
-            tf_session.TF_DeleteBuffer(made)
+            tf_session.TF_DeleteBuffer(buffer)
         first = self.handles.setdefault(level, handle)
         if first is not handle:  # another thread was faster
             tf_session.TF_SessionReleaseCallable(session._session, handle)
@@ -104,52 +113,52 @@ class _BytesSink(object):
         self.raw = raw
 
 
-def _init(original: Original, runs: Runs) -> Original:
+def _init(original: Original, signatures: RunSignatures) -> Original:
     def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces one
         try:
             original(self, session, callable_options)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
-        _remember(self, session, callable_options, runs)
+        _remember(self, session, callable_options, signatures)
 
     return mimic(__init__, original, "TF_SessionMakeCallable")
 
 
 @guarded
-def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> _TracedVariants:
-    """Make variants for a callable with these options, store them in it, and return them."""
-    signature = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
+def _remember(tf_callable: Any, session: Any, callable_options: Any, signatures: RunSignatures) -> _TracedVariants:
+    """Make the variants of a callable with these options, store them in it, and return them."""
+    signature = signatures.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
     key = with_feeds(signature.key, len(callable_options.feed))
     variants = _TracedVariants(signature.tracker, key, callable_options.SerializeToString())
-    return _keep(made, variants)
+    return _store(tf_callable, variants)
 
 
-def _keep(made: Any, variants: _TracedVariants) -> _TracedVariants:
-    """Return the variants of ``made``: these, or those that another thread found first."""
+def _store(tf_callable: Any, variants: _TracedVariants) -> _TracedVariants:
+    """Store ``variants`` unless another thread was faster; return the stored ones."""
     if core.state() is None:  # disarmed
         return variants
-    _made.set(made)
-    kept: _TracedVariants = vars(made).setdefault(_VARIANTS, variants)
-    return kept
+    _callables.set(tf_callable)
+    stored: _TracedVariants = vars(tf_callable).setdefault(_VARIANTS, variants)
+    return stored
 
 
-def _find(made: Any, caller: FrameType, runs: Runs, unknown: _TracedVariants) -> _TracedVariants:
+def _find(tf_callable: Any, caller: FrameType, signatures: RunSignatures, unknown: _TracedVariants) -> _TracedVariants:
     """Return the variants of a callable that was made before the patch; ``caller`` calls it."""
-    options = options_of(made, caller)
-    variants = None if options is None else _remember(made, made._session, options, runs)
-    return variants or _keep(made, unknown)
+    options = options_of(tf_callable, caller)
+    variants = None if options is None else _remember(tf_callable, tf_callable._session, options, signatures)
+    return variants or _store(tf_callable, unknown)
 
 
-def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
+def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
-    measured, unknown = (
-        _measured(original, tf_session),
-        _TracedVariants(runs.unknown.tracker, 0, b"", is_traceable=False),
+    slow_path, unknown = (
+        _slow_path(original, tf_session),
+        _TracedVariants(signatures.unknown.tracker, 0, b"", is_traceable=False),
     )
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
-        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), runs, unknown)
+        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown)
         tracker = variants.tracker
         untimed = tracker.untimed
         if not variants.requested_level:
@@ -179,7 +188,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
             tracker.put_timed(start, mono() - start, ordinal, key, untimed)
             return result
         try:
-            return measured(self, ordinal, variants, args, kwargs)
+            return slow_path(self, ordinal, variants, args, kwargs)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
@@ -187,32 +196,32 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
     return mimic(__call__, original, "TF_SessionRunCallable")
 
 
-def _measured(original: Original, tf_session: Any) -> Original:
+def _slow_path(original: Original, tf_session: Any) -> Original:
     """Return the slow path of a call: it may be traced."""
 
-    def measured(
-        made: Any, ordinal: int, variants: _TracedVariants, args: tuple[Any, ...], kwargs: dict[str, Any]
+    def slow_path(
+        tf_callable: Any, ordinal: int, variants: _TracedVariants, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         metadata = kwargs.get("run_metadata") or None
-        record, on = _begin(tf_session, made, ordinal, variants, metadata) or (None, None)
-        if record is None:
-            return untraced(made, variants.tracker, ordinal, variants.key, args, kwargs)
+        traced_run, receiver = _begin(tf_session, tf_callable, ordinal, variants, metadata) or (None, None)
+        if traced_run is None:
+            return untraced(tf_callable, variants.tracker, ordinal, variants.key, args, kwargs)
         sink, flags = _BytesSink(), _FAILED
-        record.mark_start()
+        traced_run.mark_start()
         try:
-            result = original(on, *args, run_metadata=sink)
+            result = original(receiver, *args, run_metadata=sink)
             flags = 0
             return result
         finally:
-            record.mark_end(flags)
-            _finish(record, made._session, sink.raw, metadata)
+            traced_run.mark_end(flags)
+            _finish(traced_run, tf_callable._session, sink.raw, metadata)
 
     def untraced(
-        made: Any, tracker: Tracker, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+        tf_callable: Any, tracker: Tracker, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         flags, start = _FAILED, mono()
         try:
-            result = original(made, *args, **kwargs)
+            result = original(tf_callable, *args, **kwargs)
             flags = 0
             return result
         finally:
@@ -221,45 +230,45 @@ def _measured(original: Original, tf_session: Any) -> Original:
             if not flags:
                 tracker.note_untraced(key, duration)
 
-    return measured
+    return slow_path
 
 
 @guarded
 def _begin(
-    tf_session: Any, made: Any, ordinal: int, variants: _TracedVariants, metadata: Any
+    tf_session: Any, tf_callable: Any, ordinal: int, variants: _TracedVariants, metadata: Any
 ) -> tuple[TracedRun, Any] | None:
-    """Return (record, ``self`` for the original), None when the call is not traced."""
-    begun, tracker, key = mono(), variants.tracker, variants.key
+    """Return (traced run, ``self`` for the original), None when the call is not traced."""
+    work_start, tracker, key = mono(), variants.tracker, variants.key
     level = tracker.level(ordinal, key)
     if variants.requested_level:
-        return TracedRun(tracker, ordinal, key, variants.requested_level, True, begun), made
+        return TracedRun(tracker, ordinal, key, variants.requested_level, True, work_start), tf_callable
     if level is None:
         return None
     if not variants.is_traceable:
         _report(variants)
         return None
-    session = made._session
-    if metadata is not None and shows_statistics(session, variants.given):
+    session = tf_callable._session
+    if metadata is not None and shows_statistics(session, variants.run_options):
         return None
     level, hold = chosen_level(level, tf_session)
-    record = TracedRun(tracker, ordinal, key, level, False, begun, hold)
+    traced_run = TracedRun(tracker, ordinal, key, level, False, work_start, hold)
     try:
         handle, flag = variants.handle(session, level, tf_session)
     except BaseException:
-        record.mark_end()
+        traced_run.mark_end()
         raise
-    record.flags |= flag
-    return record, _CallProxy(session, handle)
+    traced_run.flags |= flag
+    return traced_run, _CallProxy(session, handle)
 
 
 @guarded
-def _finish(record: TracedRun, session: Any, raw: bytes | None, metadata: Any) -> None:
+def _finish(traced_run: TracedRun, session: Any, raw: bytes | None, metadata: Any) -> None:
     """Give the job the metadata that it expects; put the whole metadata into the channel."""
     try:
         if raw is not None and metadata is not None:
-            metadata.ParseFromString(raw if record.requested_by_job else pb_wire.without(raw, STEP_STATS))
+            metadata.ParseFromString(raw if traced_run.requested_by_job else pb_wire.without(raw, STEP_STATS))
     finally:
-        record.keep(session, raw)
+        traced_run.put(session, raw)
 
 
 def _report(variants: _TracedVariants) -> None:
@@ -281,17 +290,17 @@ def _del(original: Original, tf_session: Any) -> Original:
 
 def _forget_all(tf_session: Any) -> None:
     """Forget all callables."""
-    for made in _made.existing():
-        _forget(made, tf_session)
+    for tf_callable in _callables.existing():
+        _forget(tf_callable, tf_session)
 
 
 @guarded
-def _forget(made: Any, tf_session: Any) -> None:
+def _forget(tf_callable: Any, tf_session: Any) -> None:
     """Remove our attribute from a callable, and release its variants."""
-    variants = vars(made).pop(_VARIANTS, None)
+    variants = vars(tf_callable).pop(_VARIANTS, None)
     if variants is None or not variants.handles:
         return
-    session = made._session
+    session = tf_callable._session
     if session._session is None or session._closed:
         return
     for handle in variants.handles.values():

@@ -2,8 +2,8 @@
 
 These are training steps of eager ops, and direct calls of models and concrete functions. A training
 step begins when a gradient tape is entered and ends when an optimizer has applied the gradients.
-Calls in between belong to it. If no optimizer applies the gradients, the step ends when they are
-computed.
+Calls in between belong to the step. If no optimizer applies the gradients, the step ends when they
+are computed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..clock import mono
 from ..guard import contain_in_callback, guarded, uninterrupted_start
 from ..process_events import at_end
 from . import call_observer, window
-from .function import OPS, inside, key_of, local, no_call, pending_kinds, take_pending_kind
+from .function import OPS, busy_threads, key_of, local, no_call, pending_kinds, take_pending_kind
 from .step import begin
 
 TYPE_CHECKING = False
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _FAILED = layout.FLAG_FAILED
-_INITIALIZER = "initialize_variables"  # TensorFlow's own function, which runs before the first call of others
-_MODEL = "predict_on_batch"  # a method of models, but not of other layers
-_SYMBOLIC = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
-_OF_KERAS = "KerasTensor"  # end of the class names of Keras's symbolic inputs
-_FROM_END = 4  # frames from an EndCallback to the observed function, if a fast callback called its creator
-_RETURNS = call_observer.returns()
+_INITIALIZER = "initialize_variables"  # TensorFlow's own function, which runs before the first call of another
+_MODEL_METHOD = "predict_on_batch"  # a method of models, but not of other layers
+_SYMBOLIC_CLASSES = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
+_KERAS_TENSOR = "KerasTensor"  # end of the class names of Keras's symbolic inputs
+_FAST_END_FRAMES = 4  # frames from an EndCallback to the observed function, if a fast callback called its creator
+_RETURN_OPCODES = call_observer.return_opcodes()
 
 
 class OutermostStep(object):
-    """A running step of a thread, timed or only counted; no other step begins inside of it."""
+    """A thread's running step, timed or only counted; no other step begins within it."""
 
-    __slots__ = ("__weakref__", "here", "step")
+    __slots__ = ("__weakref__", "step", "thread_state")
 
-    def __init__(self, here: ThreadState, kind: int, name: object = None, windows: bool = True) -> None:
-        self.here = here
+    def __init__(self, state: ThreadState, kind: int, name: object = None, needs_window: bool = True) -> None:
+        self.thread_state = state
         self.step: Step | CountedStep | None = None
-        tracker = core.tracker(kind, windows)
-        here.outermost = weakref.ref(self)
-        here.changed()
-        self.step = begin(tracker, 0 if name is None else key_of(name), name, windows)
+        tracker = core.tracker(kind, needs_window)
+        state.outermost_call = weakref.ref(self)
+        state.update_busy_threads()
+        self.step = begin(tracker, 0 if name is None else key_of(name), name, needs_window)
 
     def cancel(self) -> None:
         """Let the end of this step do nothing."""
@@ -58,9 +58,9 @@ class OutermostStep(object):
 
     def leave(self) -> None:
         """Let other steps begin in the thread, even if this one has not ended; idempotent."""
-        if self.here.outermost() is self:
-            self.here.outermost = no_call
-            self.here.changed()
+        if self.thread_state.outermost_call() is self:
+            self.thread_state.outermost_call = no_call
+            self.thread_state.update_busy_threads()
 
     def end(self, failed: bool, ended: int = 0) -> None:
         """End the step, now or at ``ended``."""
@@ -70,18 +70,22 @@ class OutermostStep(object):
 
 
 def _observe(
-    cls: Any, name: str, callback: Callable[..., object], count: int = 1, fast: Callable[..., object] | None = None
+    cls: Any,
+    name: str,
+    callback: Callable[..., object],
+    count: int = 1,
+    fast_callback: Callable[..., object] | None = None,
 ) -> None:
     if isinstance(cls, type) and name in vars(cls):
-        call_observer.observe(cls, name, callback, count, ends=True, fast=fast)
+        call_observer.observe(cls, name, callback, count, observes_end=True, fast_callback=fast_callback)
 
 
-def _idle() -> ThreadState | None:
-    """Return the thread's state if a step can begin: eager execution, outside of other steps."""
-    here: ThreadState = local.thread_state
-    if here.calling or here.keras_calls or not sys.modules[_CONTEXT].executing_eagerly():
+def _idle_state() -> ThreadState | None:
+    """Return the thread's state; None where no step can begin: in another step or in graph mode."""
+    state: ThreadState = local.thread_state
+    if state.is_in_call or state.keras_calls or not sys.modules[_CONTEXT].executing_eagerly():
         return None
-    return here
+    return state
 
 
 # -- direct calls of models and concrete functions -----------------------------------------------
@@ -93,31 +97,37 @@ def patch_layers(module: ModuleType) -> None:
 
 
 def _model_called(model: Any, inputs: Any) -> call_observer.EndCallback | None:
-    here: ThreadState = local.thread_state
-    if here.calling or here.keras_calls or not hasattr(type(model), _MODEL) or _idle() is None or _symbolic(inputs):
+    state: ThreadState = local.thread_state
+    if (
+        state.is_in_call
+        or state.keras_calls
+        or not hasattr(type(model), _MODEL_METHOD)
+        or _idle_state() is None
+        or _is_symbolic(inputs)
+    ):
         return None
-    return call_observer.EndCallback(OutermostStep(here, layout.CALL, getattr(model, "name", "")).end)
+    return call_observer.EndCallback(OutermostStep(state, layout.CALL, getattr(model, "name", "")).end)
 
 
-def _symbolic(inputs: Any) -> bool:
+def _is_symbolic(inputs: Any) -> bool:
     """Return whether a model's inputs are symbolic."""
     if isinstance(inputs, dict):
         inputs = list(inputs.values())
     if isinstance(inputs, (list, tuple)):
-        return any(_symbolic(each) for each in inputs)
+        return any(_is_symbolic(each) for each in inputs)
     name = type(inputs).__name__
-    return name in _SYMBOLIC or name.endswith(_OF_KERAS)
+    return name in _SYMBOLIC_CLASSES or name.endswith(_KERAS_TENSOR)
 
 
 def patch_concrete(module: ModuleType) -> None:
     """Observe direct calls of concrete functions, which ``module`` defines."""
-    graphs = _graphs()
-    fast = None if graphs is None else _counting(guarded(_function_called), graphs)
+    graphs = _graph_stack()
+    fast_callback = None if graphs is None else _call_counter(guarded(_function_called), graphs)
     # In some versions the coordinator of parameter servers bypasses ``__call__``.
-    _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called, fast=fast)
+    _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called, fast_callback=fast_callback)
 
 
-def _graphs() -> Any:
+def _graph_stack() -> Any:
     """Return TensorFlow's stack of the graphs that the calling thread builds, None if unknown.
 
     As in `function.py`, an empty stack means eager execution.
@@ -137,12 +147,12 @@ class _CountedCall(object):
     def __del__(
         self,
         getframe: Callable[[int], FrameType] = sys._getframe,
-        returns: Container[int] = _RETURNS,
-        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
+        return_opcodes: Container[int] = _RETURN_OPCODES,
+        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
     ) -> None:
         try:
             frame = getframe(1)
-            if id(frame) == self.frame if is_gone_first else frame.f_code.co_code[frame.f_lasti] not in returns:
+            if id(frame) == self.frame if is_frame_gone else frame.f_code.co_code[frame.f_lasti] not in return_opcodes:
                 key = key_of(_name_of(frame.f_locals.get("self")))
                 core.tracker(layout.FUNCTION).put_failed(self.ordinal, key)
         except BaseException:
@@ -152,35 +162,35 @@ class _CountedCall(object):
 uninterrupted_start(_CountedCall.__del__)
 
 
-def _counting(begin: Callable[[Any, int], object], graphs: Any) -> Callable[[Any], object]:
+def _call_counter(begin: Callable[[Any, int], object], graphs: Any) -> Callable[[Any], object]:
     """Return a callback that counts a call, or calls ``begin`` if the call is to be timed."""
     tracker = core.tracker(layout.FUNCTION)
 
     # Each call pays for this function, and finds cold caches. So all that it reads lies in one
-    # tuple.
+    # tuple, the default arguments.
     def callback(
         function: Any,
-        inside: set[ThreadState] = inside,
+        busy_threads: set[ThreadState] = busy_threads,
         pending_kinds: dict[int, Any] = pending_kinds,
         graphs: Any = graphs,
         tracker: Tracker = tracker,
         count_at: int = tracker.count_at,
-        name_of: Callable[[Any, str, None], Any] = getattr,
+        get_attribute: Callable[[Any, str, None], Any] = getattr,
         initializer: str = _INITIALIZER,
-        counted: Any = _CountedCall,
-        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
+        call_class: Any = _CountedCall,
+        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
         begin: Callable[[Any, int], object] = begin,
     ) -> object:
-        if inside or pending_kinds or graphs.stack:
-            return begin(function, _FROM_END)
-        if name_of(name_of(function, "_func_graph", None), "name", None) != initializer:
+        if busy_threads or pending_kinds or graphs.stack:
+            return begin(function, _FAST_END_FRAMES)
+        if get_attribute(get_attribute(function, "_func_graph", None), "name", None) != initializer:
             for ordinal in tracker.untimed:
                 tracker.words[count_at] = ordinal
-                call = counted()
+                call = call_class()
                 call.ordinal = ordinal
-                call.frame = id(sys._getframe(1)) if is_gone_first else 0
+                call.frame = id(sys._getframe(1)) if is_frame_gone else 0
                 return call
-        return begin(function, _FROM_END)
+        return begin(function, _FAST_END_FRAMES)
 
     return callback
 
@@ -194,15 +204,15 @@ def _name_of(function: Any) -> object:
     return getattr(getattr(function, "_func_graph", None), "name", None) or getattr(function, "_name", "")
 
 
-def _function_called(function: Any, frames: int = call_observer.FUNCTION) -> call_observer.EndCallback | None:
-    here: ThreadState = local.thread_state
-    if here.calling or here.keras_calls:
+def _function_called(function: Any, frames: int = call_observer.END_FRAMES) -> call_observer.EndCallback | None:
+    state: ThreadState = local.thread_state
+    if state.is_in_call or state.keras_calls:
         window.add_function({"self": function})
         return None
     name = _name_of(function)
-    if name == _INITIALIZER or _idle() is None:
+    if name == _INITIALIZER or _idle_state() is None:
         return None
-    call = OutermostStep(here, take_pending_kind(), name)
+    call = OutermostStep(state, take_pending_kind(), name)
     window.add_function({"self": function})
     return call_observer.EndCallback(call.end, frames)
 
@@ -211,32 +221,32 @@ def _function_called(function: Any, frames: int = call_observer.FUNCTION) -> cal
 
 
 class TapeStep(OutermostStep):
-    """A training step; ``recording`` is true until ``tape`` is left.
+    """A training step; ``is_recording`` is true until ``tape`` is left.
 
     ``ended`` is the time when the tape was left or, later, when the gradients were computed (ns).
     """
 
-    __slots__ = ("ended", "recording", "tape")
+    __slots__ = ("ended", "is_recording", "tape")
 
-    def __init__(self, here: ThreadState, kind: int, tape: Any) -> None:
+    def __init__(self, state: ThreadState, kind: int, tape: Any) -> None:
         self.tape = weakref.ref(tape)
-        self.recording = True
+        self.is_recording = True
         self.ended = 0
-        super().__init__(here, kind)
+        super().__init__(state, kind)
         at_end(_at_exit)
 
     def has_stopped(self) -> bool:
         """Return whether the tape has stopped recording."""
-        return not self.recording or self.tape() is None
+        return not self.is_recording or self.tape() is None
 
-    def differentiated(self, _failed: bool) -> None:
+    def note_gradients(self, _failed: bool) -> None:
         """Record the time at which the gradients were computed."""
         self.ended = mono()
 
     def end(self, failed: bool, ended: int = 0) -> None:
         """End the step, now or at ``ended``."""
-        if self.here.taped is self:
-            self.here.taped = None
+        if self.thread_state.tape_step is self:
+            self.thread_state.tape_step = None
         super().end(failed, ended)
 
 
@@ -248,14 +258,14 @@ class CountedTapeStep(TapeStep):
     ended = 0
     step = None
 
-    def __init__(self, here: ThreadState, tracker: Tracker, ordinal: int, tape: Any) -> None:
-        self.here = here
+    def __init__(self, state: ThreadState, tracker: Tracker, ordinal: int, tape: Any) -> None:
+        self.thread_state = state
         self.tracker: Tracker | None = tracker
         self.ordinal = ordinal
         self.tape = weakref.ref(tape)
-        self.recording = True
-        inside.add(here)
-        here.outermost = weakref.ref(self)
+        self.is_recording = True
+        busy_threads.add(state)
+        state.outermost_call = weakref.ref(self)
 
     def cancel(self) -> None:
         """Let the end of this step do nothing."""
@@ -264,8 +274,8 @@ class CountedTapeStep(TapeStep):
     def end(self, failed: bool, ended: int = 0) -> None:
         """End the step; its time does not matter."""
         del ended
-        if self.here.taped is self:
-            self.here.taped = None
+        if self.thread_state.tape_step is self:
+            self.thread_state.tape_step = None
         self.leave()
         if failed and self.tracker is not None:
             self.tracker.put_failed(self.ordinal, 0)
@@ -273,18 +283,18 @@ class CountedTapeStep(TapeStep):
 
 def patch_tape(module: ModuleType) -> None:
     """Observe gradient tapes, which ``module`` defines."""
-    tape, graphs = vars(module).get("GradientTape"), _graphs()
-    _observe(tape, "__enter__", _entered, fast=None if graphs is None else _counting_tapes(graphs))
-    _observe(tape, "__exit__", _left, 2, fast=_counted_exits(guarded(_left)))
-    _observe(tape, "gradient", _differentiated, fast=_counted_gradients(guarded(_differentiated)))
+    tape, graphs = vars(module).get("GradientTape"), _graph_stack()
+    _observe(tape, "__enter__", _tape_entered, fast_callback=None if graphs is None else _tape_entry_callback(graphs))
+    _observe(tape, "__exit__", _tape_left, 2, fast_callback=_tape_exit_callback(guarded(_tape_left)))
+    _observe(tape, "gradient", _gradient_called, fast_callback=_gradient_callback(guarded(_gradient_called)))
 
 
-# Each counted step pays for the next three functions, and finds cold caches. So they call as little
-# as possible, and all that they read lies in one tuple.
+# Each counted step pays for the callbacks that the next three functions return, and finds cold
+# caches. So the callbacks call as little as possible, and all that they read lies in one tuple.
 
 
-def _counting_tapes(graphs: Any) -> Callable[[Any], object]:
-    """Return a callback that counts the step of a tape, or calls `_entered` if it is timed."""
+def _tape_entry_callback(graphs: Any) -> Callable[[Any], object]:
+    """Return a callback that counts the step of a tape, or calls `_tape_entered` to time it."""
     tracker = core.tracker(layout.EAGER)
 
     def callback(
@@ -294,102 +304,102 @@ def _counting_tapes(graphs: Any) -> Callable[[Any], object]:
         graphs: Any = graphs,
         tracker: Tracker = tracker,
         count_at: int = tracker.count_at,
-        counted: type[CountedTapeStep] = CountedTapeStep,
-        begin: Callable[[Any], object] = guarded(_entered),
+        step_class: type[CountedTapeStep] = CountedTapeStep,
+        begin: Callable[[Any], object] = guarded(_tape_entered),
     ) -> object:
-        here = local.thread_state
-        before = here.taped
+        state = local.thread_state
+        previous = state.tape_step
         if (
-            here.outermost() in (None, before)
-            and (before is None or (type(before) is counted and not before.recording))
-            and not (here.keras_calls or pending_kinds or graphs.stack)
+            state.outermost_call() in (None, previous)
+            and (previous is None or (type(previous) is step_class and not previous.is_recording))
+            and not (state.keras_calls or pending_kinds or graphs.stack)
         ):
             for ordinal in tracker.untimed:
                 tracker.words[count_at] = ordinal
-                if before is not None:
-                    here.applies = False  # no optimizer applied its gradients
-                here.taped = counted(here, tracker, ordinal, tape)
+                if previous is not None:
+                    state.gradients_applied = False  # no optimizer ended the previous step
+                state.tape_step = step_class(state, tracker, ordinal, tape)
                 return None
         return begin(tape)
 
     return callback
 
 
-def _counted_exits(leave: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
-    """Return a callback for the end of tapes; ``leave`` handles those of timed and failed steps."""
+def _tape_exit_callback(leave: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
+    """Return a callback for exits of tapes; ``leave`` handles those of timed and failed steps."""
 
     def callback(
         tape: Any,
         error: Any,
         local: Any = local,
-        inside: set[ThreadState] = inside,
-        counted: type[CountedTapeStep] = CountedTapeStep,
+        busy_threads: set[ThreadState] = busy_threads,
+        step_class: type[CountedTapeStep] = CountedTapeStep,
         no_call: Any = no_call,
         leave: Callable[[Any, Any], object] = leave,
     ) -> object:
-        here = local.thread_state
-        taped = here.taped
-        if type(taped) is not counted or error is not None or taped.tape() is not tape:
+        state = local.thread_state
+        tape_step = state.tape_step
+        if type(tape_step) is not step_class or error is not None or tape_step.tape() is not tape:
             return leave(tape, error)
-        taped.recording = False
-        if not here.applies and here.outermost() is taped:
-            here.outermost = no_call
-            if not here.keras_calls:
-                inside.discard(here)
+        tape_step.is_recording = False
+        if not state.gradients_applied and state.outermost_call() is tape_step:
+            state.outermost_call = no_call
+            if not state.keras_calls:
+                busy_threads.discard(state)
         return None
 
     return callback
 
 
-def _counted_gradients(differentiated: Callable[[Any, int], object]) -> Callable[[Any], object]:
-    """Return a callback for gradients of tapes; ``differentiated`` handles those of timed steps."""
+def _gradient_callback(gradient_called: Callable[[Any, int], object]) -> Callable[[Any], object]:
+    """Return a callback for gradients of tapes; ``gradient_called`` handles timed steps."""
 
     def callback(
         tape: Any,
         local: Any = local,
-        untimed: tuple[Any, ...] = (CountedTapeStep, type(None)),
-        differentiated: Callable[[Any, int], object] = differentiated,
+        untimed_types: tuple[Any, ...] = (CountedTapeStep, type(None)),
+        gradient_called: Callable[[Any, int], object] = gradient_called,
     ) -> object:
-        return None if type(local.thread_state.taped) in untimed else differentiated(tape, _FROM_END)
+        return None if type(local.thread_state.tape_step) in untimed_types else gradient_called(tape, _FAST_END_FRAMES)
 
     return callback
 
 
-def _entered(tape: Any) -> None:
-    here: ThreadState = local.thread_state
-    taped = here.taped
-    if taped is not None and taped.has_stopped() and here.outermost() in (None, taped):
-        here.applies = False  # no optimizer applied its gradients
-        taped.end(False, taped.ended)
-    if here.taped is None and _idle() is not None:
+def _tape_entered(tape: Any) -> None:
+    state: ThreadState = local.thread_state
+    tape_step = state.tape_step
+    if tape_step is not None and tape_step.has_stopped() and state.outermost_call() in (None, tape_step):
+        state.gradients_applied = False  # no optimizer ended this step
+        tape_step.end(False, tape_step.ended)
+    if state.tape_step is None and _idle_state() is not None:
         kind = take_pending_kind(layout.EAGER)
         tracker = core.tracker(kind)
         for ordinal in tracker.untimed:
             tracker.words[tracker.count_at] = ordinal
-            here.taped = CountedTapeStep(here, tracker, ordinal, tape)
+            state.tape_step = CountedTapeStep(state, tracker, ordinal, tape)
             return
-        here.taped = TapeStep(here, kind, tape)
+        state.tape_step = TapeStep(state, kind, tape)
 
 
-def _left(tape: Any, error: Any) -> None:
-    here: ThreadState = local.thread_state
-    taped = here.taped
-    if taped is None or taped.tape() is not tape:
+def _tape_left(tape: Any, error: Any) -> None:
+    state: ThreadState = local.thread_state
+    tape_step = state.tape_step
+    if tape_step is None or tape_step.tape() is not tape:
         return
     if error is not None:
-        taped.end(True)
+        tape_step.end(True)
         return
-    taped.recording, taped.ended = False, mono()
-    if not here.applies:
-        taped.leave()
+    tape_step.is_recording, tape_step.ended = False, mono()
+    if not state.gradients_applied:
+        tape_step.leave()
 
 
-def _differentiated(_tape: Any, frames: int = call_observer.FUNCTION) -> call_observer.EndCallback | None:
-    here: ThreadState = local.thread_state
-    taped = here.taped
-    if taped is None or not taped.has_stopped() or here.applies:
+def _gradient_called(_tape: Any, frames: int = call_observer.END_FRAMES) -> call_observer.EndCallback | None:
+    state: ThreadState = local.thread_state
+    tape_step = state.tape_step
+    if tape_step is None or not tape_step.has_stopped() or state.gradients_applied:
         return None
-    return call_observer.EndCallback(taped.differentiated, frames)
+    return call_observer.EndCallback(tape_step.note_gradients, frames)
 
 
 def patch_optimizer(module: ModuleType) -> None:
@@ -397,55 +407,56 @@ def patch_optimizer(module: ModuleType) -> None:
     for cls in list(vars(module).values()):
         if isinstance(cls, type) and cls.__module__ == module.__name__:
             for name in ("apply_gradients", "apply"):
-                _observe(cls, name, _applying)
+                _observe(cls, name, _optimizer_called)
 
 
-def _applying(optimizer: Any) -> call_observer.EndCallback | None:
-    here: ThreadState = local.thread_state
-    taped = here.taped
-    if here.applying or here.keras_calls or here.outermost() not in (None, taped):
+def _optimizer_called(optimizer: Any) -> call_observer.EndCallback | None:
+    state: ThreadState = local.thread_state
+    tape_step = state.tape_step
+    if state.is_applying or state.keras_calls or state.outermost_call() not in (None, tape_step):
         return None
     if not sys.modules[_CONTEXT].executing_eagerly():
         return None
-    step = _begin_without_tape(here, id(optimizer)) if taped is None else taped
-    if step is taped:
-        here.optimizers = (_functions(), [id(optimizer)])
-    end = call_observer.EndCallback(lambda failed: _applied(here, step, failed))
-    here.applying = True
+    step = _begin_without_tape(state, id(optimizer)) if tape_step is None else tape_step
+    if step is tape_step:
+        state.optimizers = (_function_calls(), [id(optimizer)])
+    end = call_observer.EndCallback(lambda failed: _optimizer_ended(state, step, failed))
+    state.is_applying = True
     return end
 
 
-def _begin_without_tape(here: ThreadState, optimizer: int) -> OutermostStep | None:
+def _begin_without_tape(state: ThreadState, optimizer: int) -> OutermostStep | None:
     """Begin a step of an optimizer that applies gradients without a tape, and return it.
 
-    None if the gradients came from a function call, or if another optimizer ended the step.
+    Return None if the gradients came from a function call, or if they belong to a step that another
+    optimizer has ended.
     """
-    functions, known = here.optimizers
-    if functions != _functions():
-        here.optimizers = (_functions(), [])
+    function_calls, optimizers = state.optimizers
+    if function_calls != _function_calls():
+        state.optimizers = (_function_calls(), [])
         return None
-    if known and optimizer not in known:
-        known.append(optimizer)
+    if optimizers and optimizer not in optimizers:
+        optimizers.append(optimizer)
         return None
-    here.optimizers = (functions, [optimizer])
-    return OutermostStep(here, layout.EAGER)
+    state.optimizers = (function_calls, [optimizer])
+    return OutermostStep(state, layout.EAGER)
 
 
-def _functions() -> int:
+def _function_calls() -> int:
     """Return the number of function calls that were steps so far."""
     tracker = core.tracker(layout.FUNCTION)
     return tracker.words[tracker.count_at]
 
 
-def _applied(here: ThreadState, step: OutermostStep | None, failed: bool) -> None:
-    here.applying = False
+def _optimizer_ended(state: ThreadState, step: OutermostStep | None, failed: bool) -> None:
+    state.is_applying = False
     if step is not None:
-        here.applies = True
+        state.gradients_applied = True
         step.end(failed)
 
 
 def _at_exit() -> None:
     """At the end of the process, end a training step whose gradients were never applied."""
-    taped = local.thread_state.taped
-    if taped is not None and taped.has_stopped():
-        taped.end(False, taped.ended)
+    tape_step = local.thread_state.tape_step
+    if tape_step is not None and tape_step.has_stopped():
+        tape_step.end(False, tape_step.ended)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 OPS = "tensorflow.python.framework.ops"
-#: Names that TensorFlow's annotation uses at its creation and exit when it does nothing else.
-_BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
+#: Names that ``__init__`` and ``__exit__`` of TensorFlow's annotation use in known versions.
+_INIT_NAMES, _EXIT_NAMES = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEPTH_MAX = 32  # maximum frames between a function and the Keras method whose batch it runs
 
 
@@ -41,54 +41,54 @@ class _NoCall(object):
     """An object that is deleted at once."""
 
 
-#: The reference to no call: a dead one.
+#: The reference to no call: a dead weak reference.
 no_call: Callable[[], object] = weakref.ref(_NoCall())
 
 
 class ThreadState(object):
-    """One thread's open ``keras_calls``, outermost first, and its ``outermost`` measured call."""
+    """A thread's open Keras calls (outermost first), outermost measured call and training step."""
 
-    __slots__ = ("applies", "applying", "keras_calls", "optimizers", "outermost", "taped")
+    __slots__ = ("gradients_applied", "is_applying", "keras_calls", "optimizers", "outermost_call", "tape_step")
 
     def __init__(self) -> None:
         self.keras_calls: list[KerasCall] = []
-        #: a weak reference, so that a call whose annotation is never entered does not count
-        self.outermost: Callable[[], object] = no_call
-        self.taped: TapeStep | None = None  # the current training step
-        self.applies = False  # whether an optimizer applied the last gradients that a tape recorded
-        self.applying = False  # whether an optimizer is applying gradients now
+        #: a weak reference: a call whose annotation is deleted without being left counts as ended
+        self.outermost_call: Callable[[], object] = no_call
+        self.tape_step: TapeStep | None = None  # the current training step
+        self.gradients_applied = False  # whether an optimizer applied the last gradients that a tape recorded
+        self.is_applying = False  # whether an optimizer is applying gradients now
         #: the number of function calls at the last training step, and the ids of the optimizers
         #: that have applied gradients since
         self.optimizers: tuple[int, list[int]] = (0, [])
 
     @property
-    def calling(self) -> bool:
+    def is_in_call(self) -> bool:
         """Whether the thread is in a measured call."""
-        return self.outermost() is not None
+        return self.outermost_call() is not None
 
     def forget(self) -> None:
         """Forget the parent's steps in a forked child: the parent counts them."""
-        for step in (self.outermost(), self.taped):
+        for step in (self.outermost_call(), self.tape_step):
             cancel = getattr(step, "cancel", None)
             if cancel is not None:
                 cancel()
         self.keras_calls = []
-        self.outermost, self.taped = no_call, None
-        self.applies = self.applying = False
+        self.outermost_call, self.tape_step = no_call, None
+        self.gradients_applied = self.is_applying = False
 
-    def changed(self) -> None:
-        """Update ``inside``: it holds the threads in which a call may be part of another step."""
-        if self.keras_calls or self.calling:
-            inside.add(self)
+    def update_busy_threads(self) -> None:
+        """Add this thread to ``busy_threads`` or remove it."""
+        if self.keras_calls or self.is_in_call:
+            busy_threads.add(self)
         else:
-            inside.discard(self)
+            busy_threads.discard(self)
 
 
-#: Threads within a measured call or a Keras call. While there are any, each call checks its own
-#: thread's state.
-inside: set[ThreadState] = set()
-#: By thread, (kind, code): span kind of the next outermost call if ``code``, a method of Keras, is
-#: among its callers.
+#: Threads in a measured call or a Keras call, where a call may be part of another step. While there
+#: are any, each call checks its own thread's state.
+busy_threads: set[ThreadState] = set()
+#: Thread id -> (kind, code): span kind of the thread's next outermost call, if ``code``, a method
+#: of Keras, is among the callers.
 pending_kinds: dict[int, tuple[int, types.CodeType]] = {}
 
 
@@ -105,31 +105,32 @@ local = ThreadLocal()
 def patch(module: ModuleType) -> None:
     """Observe calls of functions; ``module`` defines them.
 
-    In versions without the annotation the functions themselves are patched.
+    In versions without the annotation, the class of functions is patched with the module that
+    defines it.
     """
     in_child(_forked)
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
-        core.replace(module, "trace", _annotating)
-    elif (
-        getattr(vars(module).get("Function"), "__module__", None) == module.__name__
-    ):  # another module's own annotation is not replaced
+        core.replace(module, "trace", _observed_trace)
+    elif getattr(vars(module).get("Function"), "__module__", None) == module.__name__:
         from . import eager_steps
 
         eager_steps.patch_old_functions(vars(module)["Function"])
 
 
-def _annotating(original: ModuleType) -> ModuleType:
-    """Return a copy of the module ``original`` with an annotation that reports its calls."""
-    ours = types.ModuleType(original.__name__, original.__doc__)
-    ours.__dict__.update(original.__dict__)
+def _observed_trace(original: ModuleType) -> ModuleType:
+    """Return a copy of the module ``original`` whose annotation reports function calls to us."""
+    module_copy = types.ModuleType(original.__name__, original.__doc__)
+    module_copy.__dict__.update(original.__dict__)
     tracker = core.tracker(layout.FUNCTION)
     base = vars(original)["Trace"]
-    measured = _measured(base, tracker)
+    measured = _measured_class(base, tracker)
     graphs = getattr(sys.modules.get(OPS), "_default_graph_stack", None)
-    known = hasattr(graphs, "stack") and _names(base.__init__) >= _BEGINS and _names(base.__exit__) == _ENDS
-    vars(ours)["Trace"] = _counting(original, tracker, measured, graphs) if known else measured
-    return ours
+    is_known = (
+        hasattr(graphs, "stack") and _names(base.__init__) >= _INIT_NAMES and _names(base.__exit__) == _EXIT_NAMES
+    )
+    vars(module_copy)["Trace"] = _annotation_factory(original, tracker, measured, graphs) if is_known else measured
+    return module_copy
 
 
 def _names(function: Any) -> set[str]:
@@ -138,8 +139,10 @@ def _names(function: Any) -> set[str]:
     return set() if code is None else set(code.co_names)
 
 
-def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], graphs: Any) -> Callable[..., object]:
-    """Return the factory of annotations; calls that are only counted share one.
+def _annotation_factory(
+    original: Any, tracker: Tracker, measured: Callable[..., object], graphs: Any
+) -> Callable[..., object]:
+    """Return the factory of annotations; calls that are only counted share one annotation.
 
     ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds; a call within one
     is not a step.
@@ -147,27 +150,27 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
     # ``enabled`` is a function or, in other versions, a variable.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
 
-    inert = _inert(original.Trace, tracker)
-    counted = _counted(inert)
+    inert = _inert_annotation(original.Trace, tracker)
+    count_call = _call_counter(inert)
 
     # Every call pays for this function, so it creates and keeps nothing. TensorFlow evicts the
     # caches between two calls, so each object that is read costs as much as ten instructions. All
-    # of them lie in one tuple, the defaults. ``untimed`` is filled only after an eager call, so an
-    # empty stack of graphs means eager execution.
+    # these objects lie in one tuple, the default arguments. ``untimed`` is filled only after an
+    # eager call, so an empty stack of graphs means eager execution.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
-        inside: set[ThreadState] = inside,
+        busy_threads: set[ThreadState] = busy_threads,
         graphs: Any = graphs,
-        recorded: Callable[[], bool] = enabled,
+        is_recording: Callable[[], bool] = enabled,
         tracker: Tracker = tracker,
         count_at: int = tracker.count_at,
         inert: object = inert,
         pending_kinds: dict[int, Any] = pending_kinds,
         **kwargs: Any,
     ) -> object:
-        if not inside and not kwargs and not graphs.stack and not recorded():
+        if not busy_threads and not kwargs and not graphs.stack and not is_recording():
             if pending_kinds:
-                annotation = counted()
+                annotation = count_call()
                 if annotation is not None:
                     return annotation
             else:
@@ -179,24 +182,24 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
     return Trace
 
 
-def _counted(inert: Any) -> Callable[[], object]:
-    """Return a function that counts a call, which may be that of a batch's function.
+def _call_counter(inert: Any) -> Callable[[], object]:
+    """Return a function that counts a call, which may be a batch.
 
-    It returns the call's annotation, which is ``inert`` if the call is not a batch, or None if the
-    call is to be timed.
+    That function returns the call's annotation: ``inert`` if the call is not a batch, None if it is
+    to be timed.
     """
     annotations: dict[int, Any] = {layout.FUNCTION: inert}
 
     @guarded
     def annotate(kind: int) -> object:
-        return annotations.setdefault(kind, _inert(type(inert).__base__, core.tracker(kind)))
+        return annotations.setdefault(kind, _inert_annotation(type(inert).__base__, core.tracker(kind)))
 
     def count(
         pending_kinds: dict[int, Any] = pending_kinds,
-        thread: Callable[[], int] = _thread.get_ident,
+        get_ident: Callable[[], int] = _thread.get_ident,
         annotations: dict[int, Any] = annotations,
     ) -> object:
-        kind, code = pending_kinds.get(thread()) or (layout.FUNCTION, None)
+        kind, code = pending_kinds.get(get_ident()) or (layout.FUNCTION, None)
         if code is not None and not _is_called_by(sys._getframe(2), code):
             kind = layout.FUNCTION
         annotation: Any = annotations.get(kind) or annotate(kind)
@@ -204,15 +207,15 @@ def _counted(inert: Any) -> Callable[[], object]:
             tracker = annotation.tracker
             for ordinal in tracker.untimed:
                 tracker.words[tracker.count_at] = ordinal
-                pending_kinds.pop(thread(), None)
+                pending_kinds.pop(get_ident(), None)
                 return annotation
         return None
 
     return count
 
 
-def _inert(base: Any, tracker: Tracker) -> object:
-    """Return an annotation that is not recorded and can be used by any number of calls at once.
+def _inert_annotation(base: Any, tracker: Tracker) -> object:
+    """Return an annotation that is not recorded and serves any number of calls at once.
 
     No profiler session is active when such a call begins, so no window needs its function.
     """
@@ -222,63 +225,63 @@ def _inert(base: Any, tracker: Tracker) -> object:
 
         _traceme = None
 
-        def __exit__(self, kind: object, value: object, trace: object) -> None:
-            if kind is not None:
-                _last_failed(tracker, sys._getframe(1).f_locals.get("self"))
+        def __exit__(self, exc_type: object, value: object, trace: object) -> None:
+            if exc_type is not None:
+                _put_last_failed(tracker, sys._getframe(1).f_locals.get("self"))
 
     Inert.tracker = tracker
-    return object.__new__(_named(Inert, base))
+    return object.__new__(_named_like(Inert, base))
 
 
-def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C901 - one class, for its cost
-    enter, leave = base.__init__, base.__exit__
+def _measured_class(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C901 - one class, for its cost
+    base_init, base_exit = base.__init__, base.__exit__
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
 
     class Measured(base):  # type: ignore[misc]  # known at run time only
-        """TensorFlow's own annotation, which reports to us when it is entered and left."""
+        """TensorFlow's own annotation, which reports to us when it is created and left."""
 
-        _call: Any = None  # the step, or the ordinal of a counted one; None if the call is not a step
+        _step: Any = None  # the step, or its ordinal if it is only counted; None if the call is not a step
 
         def __init__(self, name: str, **kwargs: Any) -> None:
-            enter(self, name, **kwargs)
-            here: ThreadState = local.thread_state
-            if here.calling:
+            base_init(self, name, **kwargs)
+            state: ThreadState = local.thread_state
+            if state.is_in_call:
                 return
-            here.outermost = weakref.ref(self)
-            inside.add(here)
-            if not here.keras_calls and executing_eagerly():
+            state.outermost_call = weakref.ref(self)
+            busy_threads.add(state)
+            if not state.keras_calls and executing_eagerly():
                 if _thread.get_ident() not in pending_kinds:
                     for ordinal in tracker.untimed:
-                        tracker.words[tracker.count_at] = self._call = ordinal
+                        tracker.words[tracker.count_at] = self._step = ordinal
                         return
-                self._call = _begin(name)
+                self._step = _begin(name)
 
-        def __exit__(self, kind: object, value: object, trace: object) -> object:
-            done = leave(self, kind, value, trace)
-            here: ThreadState = local.thread_state
-            if here.outermost() is self:
-                here.outermost = no_call
-                here.changed()
+        def __exit__(self, exc_type: object, value: object, trace: object) -> object:
+            result = base_exit(self, exc_type, value, trace)
+            state: ThreadState = local.thread_state
+            if state.outermost_call() is self:
+                state.outermost_call = no_call
+                state.update_busy_threads()
                 if window.current is not None:
                     window.add_function(sys._getframe(1).f_locals)
-                call = self._call
-                if type(call) is int:
-                    if kind is not None:
-                        _failed(tracker, call, sys._getframe(1).f_locals.get("self"))
-                elif call is not None:
-                    _end(call, kind)
-            elif window.current is not None and not isinstance(here.outermost(), base):
+                step = self._step
+                if type(step) is int:
+                    if exc_type is not None:
+                        _put_failed(tracker, step, sys._getframe(1).f_locals.get("self"))
+                elif step is not None:
+                    _end(step, exc_type)
+            elif window.current is not None and not isinstance(state.outermost_call(), base):
                 window.add_function(sys._getframe(1).f_locals)
-            return done
+            return result
 
-    made: Callable[..., object] = _named(Measured, base)
-    return made
+    cls: Callable[..., object] = _named_like(Measured, base)
+    return cls
 
 
-def _named(ours: Any, base: Any) -> Any:
-    """Return the class ``ours`` with the names of ``base``."""
-    ours.__name__, ours.__qualname__, ours.__module__ = base.__name__, base.__qualname__, base.__module__
-    return ours
+def _named_like(cls: Any, base: Any) -> Any:
+    """Return the class ``cls`` with the names of ``base``."""
+    cls.__name__, cls.__qualname__, cls.__module__ = base.__name__, base.__qualname__, base.__module__
+    return cls
 
 
 def key_of(name: object) -> int:
@@ -287,12 +290,12 @@ def key_of(name: object) -> int:
 
 
 @guarded
-def _last_failed(tracker: Tracker, function: object) -> None:
-    _failed(tracker, tracker.words[tracker.count_at], function)
+def _put_last_failed(tracker: Tracker, function: object) -> None:
+    _put_failed(tracker, tracker.words[tracker.count_at], function)
 
 
 @guarded
-def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
+def _put_failed(tracker: Tracker, ordinal: int, function: object) -> None:
     tracker.put_failed(ordinal, key_of(getattr(function, "_name", "")) if tracker.kind == layout.FUNCTION else 0)
 
 
@@ -303,16 +306,16 @@ def _begin(name: object) -> Step | CountedStep:
     return begin(tracker, key_of(name), name) if kind == layout.FUNCTION else begin(tracker)
 
 
-def take_pending_kind(otherwise: int = layout.FUNCTION) -> int:
+def take_pending_kind(default: int = layout.FUNCTION) -> int:
     """Return the kind set for the calling thread's next call and clear it.
 
-    Return ``otherwise`` if no kind was set, or for another call.
+    Return ``default`` if no kind was set, or if it was set for another call.
     """
     pending = pending_kinds.pop(_thread.get_ident(), None)
     if pending is None:
-        return otherwise
+        return default
     kind, code = pending
-    return kind if _is_called_by(sys._getframe(1), code) else otherwise
+    return kind if _is_called_by(sys._getframe(1), code) else default
 
 
 def _is_called_by(frame: Any, code: types.CodeType) -> bool:
@@ -333,6 +336,6 @@ def _end(step: Step | CountedStep, error: object) -> None:
 
 def _forked() -> None:
     """Forget all threads' steps in a forked child, where only the calling thread goes on."""
-    inside.clear()
+    busy_threads.clear()
     pending_kinds.clear()
     local.thread_state.forget()

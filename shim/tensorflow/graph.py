@@ -37,21 +37,21 @@ _sent: _SentGraphs | None = None
 class _GraphState(object):
     """The sent parts of one graph."""
 
-    __slots__ = ("library", "nodes", "number", "pending", "refused", "seen", "variables", "version")
+    __slots__ = ("is_refused", "known_keys", "library_size", "node_count", "number", "pending", "variables", "version")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.version = -1
-        self.nodes = 0
-        self.library = -1
-        self.refused = False
+        self.node_count = 0
+        self.library_size = -1
+        self.is_refused = False
         self.pending: bytes | None = None  # frames that did not fit into the ring yet
         self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of unsent variables, by key in the frames record
-        self.seen: dict[str, list[str]] = {}  # nodes that were found -> their keys
+        self.known_keys: dict[str, list[str]] = {}  # nodes of the variables found so far -> their keys
 
-    def add(self, found: dict[str, dict[str, Sizes]]) -> None:
-        """Add variables that were found."""
-        for key, nodes in found.items():
+    def add(self, nodes_by_key: dict[str, dict[str, Sizes]]) -> None:
+        """Add nodes of unsent variables."""
+        for key, nodes in nodes_by_key.items():
             self.variables.setdefault(key, {}).update(nodes)
 
 
@@ -78,7 +78,7 @@ class _SentGraphs(object):
 def ensure_sent(graph: Any, channel: Channel) -> int:
     """Send the new parts of ``graph`` into ``channel``; return the ns spent, 0 if there were none.
 
-    It never waits. If another thread holds the graph, or if the ring is full, a later call tries
+    This never waits. If another thread holds the graph, or if the ring is full, a later call tries
     again.
     """
     sent = _sent_into(channel)
@@ -86,7 +86,7 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
     if hold is None:
         return 0
     try:
-        return _ensure(graph, sent)
+        return _ensure_graph_sent(graph, sent)
     finally:
         del hold
 
@@ -103,12 +103,12 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
     try:
         start = clock.mono()
         graphs = _reachable(graph)
-        entries = [(each, sent.state_of(each)) for each in graphs]
-        new = [(each, state) for each, state in entries if state.version < 0]
-        weights = models.Weights(models.of(call) if new else [])
-        for each, state in reversed(new):  # innermost first: there the names of placeholders are most specific
-            state.add(variables.captured(each, sent.variables, weights))
-        return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
+        states = [(each, sent.state_of(each)) for each in graphs]
+        new = [(each, state) for each, state in states if state.version < 0]
+        weights = models.Weights(models.referred_by(call) if new else [])
+        for inner, state in reversed(new):  # innermost first: there the names of placeholders are most specific
+            state.add(variables.captured_parameters(inner, sent.variables, weights))
+        return clock.mono() - start + sum(_ensure_graph_sent(each, sent) for each in graphs)
     finally:
         del hold
 
@@ -123,25 +123,25 @@ def _sent_into(channel: Channel) -> _SentGraphs:
 
 def _reachable(graph: Any) -> list[Any]:
     """Return ``graph`` and the graphs of its callees, callers first."""
-    found: dict[int, Any] = {}
+    graphs: dict[int, Any] = {}
     waiting = [graph]
     while waiting:
-        each = waiting.pop()
-        if id(each) in found:
+        current = waiting.pop()
+        if id(current) in graphs:
             continue
-        found[id(each)] = each
-        for function in list(getattr(each, "_functions", {}).values()):
+        graphs[id(current)] = current
+        for function in list(getattr(current, "_functions", {}).values()):
             # In newer versions the attribute ``graph`` would make a graph from a definition.
             inner = getattr(function, "_cached_graph" if hasattr(function, "_cached_graph") else "graph", None)
             if hasattr(inner, "_lock"):
                 waiting.append(inner)
-    return list(found.values())
+    return list(graphs.values())
 
 
-def _ensure(graph: Any, sent: _SentGraphs) -> int:
+def _ensure_graph_sent(graph: Any, sent: _SentGraphs) -> int:
     """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
     state, lock = sent.state_of(graph), graph._lock
-    if state.refused or lock._is_owned():
+    if state.is_refused or lock._is_owned():
         return 0
     try:
         if not lock.acquire(False):
@@ -160,16 +160,16 @@ def _ensure(graph: Any, sent: _SentGraphs) -> int:
 def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> None:
     """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
     if version != state.version and state.pending is None:
-        ops = graph.get_operations()[state.nodes :]
+        ops = graph.get_operations()[state.node_count :]
         raw = serialized(graph)
-        library = library_size(raw)
-        data = b"".join(with_shapes(raw, state.nodes, shapes(ops), library != state.library))
+        size = library_size(raw)
+        data = b"".join(with_shapes(raw, state.node_count, shapes(ops), size != state.library_size))
         if not _put(channel, state, layout.GRAPH, data):
             return
-        state.version, state.library = version, library
-        state.nodes += len(ops)
+        state.version, state.library_size = version, size
+        state.node_count += len(ops)
         record = frames(ops)
-        state.add(variables.of_graph(graph, ops, state.seen))
+        state.add(variables.of_graph(graph, ops, state.known_keys))
         record.update(state.variables)
         state.variables = {}
         state.pending = json.dumps(record, separators=(",", ":")).encode()
@@ -180,7 +180,7 @@ def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> Non
 def _put(channel: Channel, state: _GraphState, kind: int, data: bytes) -> bool:
     """Put one record of a graph; a graph with a record that is too large is refused for good."""
     if len(data) > channel.data_max:
-        state.refused, state.pending = True, None
+        state.is_refused, state.pending = True, None
         text = "graph %d: a record of %d bytes, and the ring has room for %d" % (
             state.number,
             len(data),
@@ -220,10 +220,10 @@ def library_size(raw: bytes) -> int:
     return sum(end - start for number, start, _, end in fields(raw) if number == _LIBRARY)
 
 
-def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], library: bool) -> Iterator[bytes]:
+def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], with_library: bool) -> Iterator[bytes]:
     """Yield the pieces of a GraphDef: nodes from ``first`` on with shapes, library, rest.
 
-    The library is left out unless ``library`` is set.
+    The library is left out unless ``with_library`` is set.
     """
     index = 0
     for number, start, content, end in fields(raw):
@@ -234,7 +234,7 @@ def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], librar
                     node = without_weights(node)
                 yield _field(_NODE_TAG, node + known_shapes.get(_name(node), b""))
             index += 1
-        elif number != _LIBRARY or library:
+        elif number != _LIBRARY or with_library:
             yield raw[start:end]
 
 
@@ -255,7 +255,7 @@ def shapes(ops: list[Any]) -> dict[bytes, bytes]:
     """Return node name -> bytes of the attribute `_output_shapes`, for ops that have outputs."""
     dims_bytes: dict[Dims, bytes] = {}
     attributes: dict[tuple[Dims, ...], bytes] = {}
-    found: dict[bytes, bytes] = {}
+    by_node: dict[bytes, bytes] = {}
     for op in ops:
         key = tuple(_dims(output.shape) for output in op.outputs)
         if not key:
@@ -267,8 +267,8 @@ def shapes(ops: list[Any]) -> dict[bytes, bytes]:
                     dims_bytes[dims] = _field(0x3A, shape_bytes(dims))
             value = _field(0x0A, b"".join(dims_bytes[dims] for dims in key))
             data = attributes[key] = _field(_ATTR_TAG, _SHAPES_KEY + encoded(len(value)) + value)
-        found[op.name.encode()] = data
-    return found
+        by_node[op.name.encode()] = data
+    return by_node
 
 
 def _dims(shape: Any) -> Dims:
@@ -295,16 +295,16 @@ def frames(ops: list[Any]) -> dict[str, Any]:
     rows: dict[tuple[int, int, int], int] = {}
     starts: list[int] = []  # the first lines of the rows' functions
     stacks: dict[tuple[int, ...], int] = {}
-    index_of: dict[Any, int] = {}
+    trace_indices: dict[Any, int] = {}
     nodes: dict[str, int] = {}
     for op in ops:
         trace = variables.frames_of(op)
         if trace is None:
             continue  # made by TensorFlow from another op's definition
         # Newer versions hash and compare a trace without making its frames.
-        hashing: Any = type(trace).__hash__
-        cheap = hashing not in (None, object.__hash__)
-        index = index_of.get(trace) if cheap else None
+        hash_method: Any = type(trace).__hash__
+        has_own_hash = hash_method not in (None, object.__hash__)
+        index = trace_indices.get(trace) if has_own_hash else None
         if index is None:
             stack = []
             for frame in trace:
@@ -312,10 +312,10 @@ def frames(ops: list[Any]) -> dict[str, Any]:
                 if len(starts) < len(rows):
                     starts.append(getattr(frame, "func_start_lineno", 0) or -1)  # newer versions lack it
             index = _index(stacks, tuple(stack))
-            if cheap:
-                index_of[trace] = index
+            if has_own_hash:
+                trace_indices[trace] = index
         nodes[op.name] = index
-    seen = {
+    record = {
         "files": list(files),
         "functions": list(functions),
         "frames": list(rows),
@@ -323,8 +323,8 @@ def frames(ops: list[Any]) -> dict[str, Any]:
         "nodes": nodes,
     }
     if max(starts, default=-1) > 0:
-        seen["starts"] = starts
-    return seen
+        record["starts"] = starts
+    return record
 
 
 def _index(table: dict[K, int], key: K) -> int:

@@ -36,16 +36,17 @@ _MODES = {
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
 _DEPTH_MAX = 64  # maximum frames searched for those of an outer Keras call
-_CALLER = 3  # frames from a callback to the caller of the observed function, with the guard between
+_CALLER_FRAMES = 3  # frames from a callback to the caller of the observed function, with the guard between
 
-_FRAMES = 2  # number of frames that identify a Keras call; one of them is that of Keras's loop
+_IDENTIFYING_FRAMES = 2  # number of frames that identify a Keras call; one of them is that of Keras's loop
 _GENERATOR = 0x20  # flag of a generator's code
 
 #: Where a model has the number of batches of its validation: in Keras 2 and in Keras 3.
-_VALIDATION = (("_eval_data_handler", "inferred_steps"), ("_eval_epoch_iterator", "num_batches"))
+_VALIDATION_BATCHES = (("_eval_data_handler", "inferred_steps"), ("_eval_epoch_iterator", "num_batches"))
 
-_open: set[KerasCall] = set()  # all open Keras calls of this process
-_spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
+_open_calls: set[KerasCall] = set()  # all open Keras calls of this process
+#: Batch kind -> (channel, ordinal) of a batch that began and found no data.
+_unused_ordinals: dict[int, tuple[Channel, int]] = {}
 
 
 class KerasCall(object):
@@ -56,12 +57,12 @@ class KerasCall(object):
         self.thread_state = local.thread_state
         outer = self.thread_state.keras_calls[-1] if self.thread_state.keras_calls else None
         self.frames = _lasting_frames(frame)
-        self.eager = _eager()
+        self.is_eager = _is_eager()
         self.tracker = _tracker(kind, False)
         self.ordinal = self.tracker.next()
-        self.batches = core.tracker(batch_kind, self.eager)
+        self.batch_tracker = core.tracker(batch_kind, self.is_eager)
         self.parent: int = outer.epoch if outer is not None else 0
-        self.epoch: int = self.parent  # span that encloses the batches
+        self.epoch: int = self.parent  # ordinal of the span that encloses the batches
         self.epoch_start = 0
         self.batch: Step | None = None
         self.has_batch_methods = False  # whether batches have separate callback methods
@@ -71,16 +72,16 @@ class KerasCall(object):
         #: remaining batches of the epoch, evaluation or prediction, if known
         self.batches_left: int | None = None
         if kind != layout.FIT and self.steps_per_execution > 1:
-            self.batches_left = _batches(callbacks, outer)
+            self.batches_left = _batch_count(callbacks, outer)
         self.start = clock.mono()
-        self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
+        self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._callbacks_deleted)
         self.thread_state.keras_calls.append(self)
-        self.thread_state.changed()
-        _open.add(self)
+        self.thread_state.update_busy_threads()
+        _open_calls.add(self)
         at_end(_at_exit)
 
     def begin_epoch(self, callbacks: object) -> None:
-        """Begin an epoch; drop a batch that found no data in the one before."""
+        """Begin an epoch; drop a batch that found no data in the epoch before."""
         self.drop_batch()
         self.epoch = _tracker(layout.EPOCH, False).next()
         self.epoch_start = clock.mono()
@@ -97,11 +98,11 @@ class KerasCall(object):
     def begin_batch(self) -> None:
         """Begin a batch."""
         self.drop_batch()
-        tracker = self.batches
-        channel, ordinal = _spare.pop(tracker.kind, (None, 0))
+        tracker = self.batch_tracker
+        channel, ordinal = _unused_ordinals.pop(tracker.kind, (None, 0))
         if channel is None or channel is not tracker.channel:
             ordinal = tracker.next()
-        self.batch = Step(tracker, ordinal, 0, self.eager, count=self._batches_at_once())
+        self.batch = Step(tracker, ordinal, 0, self.is_eager, count=self._batches_at_once())
 
     def end_batch(self, flags: int = 0) -> None:
         """End the open batch, if any."""
@@ -124,17 +125,18 @@ class KerasCall(object):
             return
         window.drop(batch)
         if batch.tracker.channel is not None:
-            _spare[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
+            _unused_ordinals[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
 
     def end(self, flags: int = 0) -> None:
         """End the Keras call and everything open in it."""
-        # First, also after an exception of the job's in the constructor: `_begun` relies on it.
+        # If an exception of the job's interrupted the constructor, the call may be in this list
+        # alone. `_begin_call` relies on its removal.
         if self in self.thread_state.keras_calls:
             self.thread_state.keras_calls.remove(self)
-            self.thread_state.changed()
-        if self not in _open:
+            self.thread_state.update_busy_threads()
+        if self not in _open_calls:
             return
-        _open.discard(self)
+        _open_calls.discard(self)
         self.callbacks = no_call  # no weak reference callback after the end
         if flags:
             self.end_batch(flags)
@@ -144,7 +146,7 @@ class KerasCall(object):
         self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
 
     def may_enclose(self, frame: FrameType | None) -> bool:
-        """Return whether code called by ``frame`` may run inside of this Keras call."""
+        """Return whether code called by ``frame`` may run within this Keras call."""
         for _ in range(_DEPTH_MAX):
             frame = frame.f_back if frame is not None else None
             if frame is None:
@@ -154,7 +156,7 @@ class KerasCall(object):
         return True
 
     @called_back
-    def _gone(self, _reference: object) -> None:
+    def _callbacks_deleted(self, _reference: object) -> None:
         """End as failed: the list of callbacks was deleted after an exception."""
         self.end(layout.FLAG_FAILED)
 
@@ -165,32 +167,32 @@ def _lasting_frames(frame: FrameType | None) -> list[tuple[int, CodeType]]:
     TensorFlow 1.15 begins a fit in a context manager that is a generator. The frames of its entry
     do not last.
     """
-    found: list[tuple[int, CodeType]] = []
-    while frame is not None and len(found) < _FRAMES:
+    frames: list[tuple[int, CodeType]] = []
+    while frame is not None and len(frames) < _IDENTIFYING_FRAMES:
         code = frame.f_code
         if not code.co_flags & _GENERATOR and code.co_name != "__enter__":
-            found.append((id(frame), code))
+            frames.append((id(frame), code))
         frame = frame.f_back
-    return found
+    return frames
 
 
-def _begin(mode: str) -> Callback:
+def _begin_callback(mode: str) -> Callback:
     def callback(callbacks: Any) -> None:
-        _begun(callbacks, mode, sys._getframe(_CALLER))
+        _begin_call(callbacks, mode, sys._getframe(_CALLER_FRAMES))
 
     return callback
 
 
-def _begun(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
-    """Return the new Keras call of ``callbacks``, whose method ``frame`` called."""
-    # A Keras call whose frame is gone ended by an exception that is still being handled.
+def _begin_call(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
+    """Begin a Keras call of ``callbacks``, whose method ``frame`` called, and return it."""
+    # An open Keras call whose frame is gone ended by an exception that is still being handled.
     keras_calls = local.thread_state.keras_calls
     while keras_calls and not keras_calls[-1].may_enclose(frame):
         keras_calls[-1].end(layout.FLAG_FAILED)
     return KerasCall(callbacks, *_MODES[mode], frame)
 
 
-def _end(mode: str) -> Callback:
+def _end_callback(mode: str) -> Callback:
     kind = _MODES[mode][0]
 
     def callback(callbacks: Any) -> None:
@@ -202,7 +204,7 @@ def _end(mode: str) -> Callback:
     return callback
 
 
-def _of(callbacks: object) -> KerasCall | None:
+def _innermost_call_of(callbacks: object) -> KerasCall | None:
     """Return the innermost Keras call if it belongs to ``callbacks``."""
     keras_calls = local.thread_state.keras_calls
     if keras_calls and keras_calls[-1].callbacks() is callbacks:
@@ -210,34 +212,34 @@ def _of(callbacks: object) -> KerasCall | None:
     return None
 
 
-def _adopted(callbacks: Any, mode: str, frame: FrameType) -> KerasCall | None:
+def _ensure_call(callbacks: Any, mode: str, frame: FrameType) -> KerasCall | None:
     """Return the Keras call of ``callbacks``; begin it if the shim has not seen its start."""
-    found = _of(callbacks)
-    if found is not None:
-        return found
+    keras_call = _innermost_call_of(callbacks)
+    if keras_call is not None:
+        return keras_call
     state = core.state()
     if state is None or state.saw_start:
         return None
-    if any(keras_call.callbacks() is callbacks for keras_call in local.thread_state.keras_calls):
+    if any(outer.callbacks() is callbacks for outer in local.thread_state.keras_calls):
         return None
-    return _begun(callbacks, mode, frame)
+    return _begin_call(callbacks, mode, frame)
 
 
 def _begin_epoch(callbacks: Any) -> None:
-    keras_call = _adopted(callbacks, "train", sys._getframe(_CALLER))
+    keras_call = _ensure_call(callbacks, "train", sys._getframe(_CALLER_FRAMES))
     if keras_call is not None:
         keras_call.begin_epoch(callbacks)
 
 
 def _end_epoch(callbacks: Any) -> None:
-    keras_call = _of(callbacks)
+    keras_call = _innermost_call_of(callbacks)
     if keras_call is not None:
         keras_call.end_epoch()
 
 
-def _begin_batch(mode: str) -> Callback:
+def _begin_batch_callback(mode: str) -> Callback:
     def callback(callbacks: Any) -> None:
-        keras_call = _adopted(callbacks, mode, sys._getframe(_CALLER))
+        keras_call = _ensure_call(callbacks, mode, sys._getframe(_CALLER_FRAMES))
         if keras_call is not None:
             keras_call.has_batch_methods = True
             keras_call.begin_batch()
@@ -246,7 +248,7 @@ def _begin_batch(mode: str) -> Callback:
 
 
 def _end_batch(callbacks: Any) -> None:
-    keras_call = _of(callbacks)
+    keras_call = _innermost_call_of(callbacks)
     if keras_call is not None:
         keras_call.end_batch()
 
@@ -254,7 +256,9 @@ def _end_batch(callbacks: Any) -> None:
 def _batch_hook(callbacks: Any, mode: str, hook: str) -> None:
     """Begin or end a batch in graph mode, where Keras has one method for both."""
     begins = hook == "begin" and mode in _MODES
-    keras_call = _adopted(callbacks, mode, sys._getframe(_CALLER)) if begins else _of(callbacks)
+    keras_call = (
+        _ensure_call(callbacks, mode, sys._getframe(_CALLER_FRAMES)) if begins else _innermost_call_of(callbacks)
+    )
     if keras_call is None or keras_call.has_batch_methods:
         return
     if hook == "begin":
@@ -269,9 +273,9 @@ _CALLBACKS: dict[str, Callback] = {
     "_call_batch_hook": _batch_hook,
 }
 for _mode in _MODES:
-    _CALLBACKS["on_%s_begin" % _mode] = _begin(_mode)
-    _CALLBACKS["on_%s_end" % _mode] = _end(_mode)
-    _CALLBACKS["on_%s_batch_begin" % _mode] = _begin_batch(_mode)
+    _CALLBACKS["on_%s_begin" % _mode] = _begin_callback(_mode)
+    _CALLBACKS["on_%s_end" % _mode] = _end_callback(_mode)
+    _CALLBACKS["on_%s_batch_begin" % _mode] = _begin_batch_callback(_mode)
     _CALLBACKS["on_%s_batch_end" % _mode] = _end_batch
 
 
@@ -294,8 +298,8 @@ def _tracker(kind: int, budgeted: bool) -> Tracker:
     return tracker
 
 
-def _eager() -> bool:
-    """Return whether steps run eagerly, so that only a profiler session can trace them."""
+def _is_eager() -> bool:
+    """Return whether steps run eagerly: then only a profiler session can trace them."""
     context = sys.modules.get(_CONTEXT)
     return context is not None and bool(context.executing_eagerly())
 
@@ -310,24 +314,24 @@ def _steps_per_execution(model: Any) -> int:
     return value if isinstance(value, int) and value > 0 else 1
 
 
-def _batches(callbacks: Any, outer: KerasCall | None) -> int | None:
+def _batch_count(callbacks: Any, outer: KerasCall | None) -> int | None:
     """Return how many batches an evaluation or prediction has, None if that is unknown."""
     steps = (getattr(callbacks, "params", None) or {}).get("steps")
     if outer is not None and outer.callbacks() is callbacks:  # a validation, with the callbacks of its fit
         model = getattr(callbacks, "model", None)
         steps = None
-        for source, number in _VALIDATION:
-            steps = getattr(getattr(model, source, None), number, steps)
+        for source, attribute in _VALIDATION_BATCHES:
+            steps = getattr(getattr(model, source, None), attribute, steps)
     return steps if isinstance(steps, int) else None
 
 
 def _at_exit() -> None:
     """End open Keras calls as failed at the end of the process."""
-    for keras_call in list(_open):
+    for keras_call in list(_open_calls):
         keras_call.end(layout.FLAG_FAILED)
 
 
 def _forked() -> None:
     """Forget the parent's Keras calls in a forked child, which may go on with one of them."""
-    _open.clear()
-    _spare.clear()
+    _open_calls.clear()
+    _unused_ordinals.clear()

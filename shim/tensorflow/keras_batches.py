@@ -12,7 +12,7 @@ from ..clock import mono
 from ..guard import contain_in_callback, guarded, uninterrupted_start
 from . import call_observer, models
 from .eager_steps import OutermostStep
-from .function import inside, local, pending_kinds
+from .function import busy_threads, local, pending_kinds
 from .step import CountedRuns
 
 TYPE_CHECKING = False
@@ -30,10 +30,10 @@ _KINDS = {
     "test_on_batch": layout.TEST_BATCH,
     "predict_on_batch": layout.PREDICT_BATCH,
 }
-_METHOD = 2  # frames from a callback to the observed method, with the guard between
-_FROM_FAST = 1  # frames from a callback without a guard
-_FROM_END = 4  # frames from an EndCallback to the observed method, if `_counting` called its creator
-_RETURNS = call_observer.returns()
+_GUARDED_FRAMES = 2  # frames from a guarded callback to the observed method
+_FAST_FRAMES = 1  # the same from a callback without a guard
+_FAST_END_FRAMES = 4  # frames from an EndCallback to the observed method, if `_batch_counter` called its creator
+_RETURN_OPCODES = call_observer.return_opcodes()
 
 
 def patch(module: ModuleType) -> None:
@@ -45,10 +45,15 @@ def patch(module: ModuleType) -> None:
         for name, kind in _KINDS.items():
             if runs_sessions:
                 begin = _batch_of_runs(kind)
-                call_observer.observe(cls, name, begin, ends=True, fast=_counting(kind, guarded(begin)))
+                call_observer.observe(
+                    cls, name, begin, observes_end=True, fast_callback=_batch_counter(kind, guarded(begin))
+                )
             else:
                 call_observer.observe(
-                    cls, name, _batch_of_function(kind, _METHOD), fast=_batch_of_function(kind, _FROM_FAST)
+                    cls,
+                    name,
+                    _batch_of_function(kind, _GUARDED_FRAMES),
+                    fast_callback=_batch_of_function(kind, _FAST_FRAMES),
                 )
 
 
@@ -60,16 +65,16 @@ def _batch_of_function(kind: int, frames: int) -> Callable[[object], None]:
 
     def callback(
         _model: object,
-        inside: set[ThreadState] = inside,
+        busy_threads: set[ThreadState] = busy_threads,
         pending_kinds: dict[int, Any] = pending_kinds,
-        thread: Callable[[], int] = _thread.get_ident,
+        get_ident: Callable[[], int] = _thread.get_ident,
         getframe: Callable[[int], FrameType] = sys._getframe,
     ) -> None:
-        if inside:
-            here: ThreadState = local.thread_state
-            if here.keras_calls or here.calling:
+        if busy_threads:
+            state: ThreadState = local.thread_state
+            if state.keras_calls or state.is_in_call:
                 return
-        pending_kinds[thread()] = (kind, getframe(frames).f_code)
+        pending_kinds[get_ident()] = (kind, getframe(frames).f_code)
 
     return callback
 
@@ -79,49 +84,52 @@ def _batch_of_runs(kind: int) -> Callable[[object], call_observer.EndCallback | 
 
     def callback(model: object) -> call_observer.EndCallback | None:
         models.remember(model)
-        here: ThreadState = local.thread_state
-        if here.keras_calls or here.calling:
+        state: ThreadState = local.thread_state
+        if state.keras_calls or state.is_in_call:
             return None
-        return call_observer.EndCallback(OutermostStep(here, kind, windows=False).end, _FROM_END)
+        return call_observer.EndCallback(OutermostStep(state, kind, needs_window=False).end, _FAST_END_FRAMES)
 
     return callback
 
 
 class _CountedBatch(CountedRuns):
-    """A batch that is only counted, and the thread's outermost call; it ends when it is released.
+    """A batch that is only counted.
 
-    `_counting` sets its attributes.
+    It is the thread's outermost call and ends when it is released. `_batch_counter` sets the
+    attributes.
     """
 
-    __slots__ = ("__weakref__", "frame", "here")
+    __slots__ = ("__weakref__", "frame", "thread_state")
 
     frame: int  # id of the method's frame
-    here: ThreadState
+    thread_state: ThreadState
 
     @property
     def step(self) -> _CountedBatch:
-        """The step of this outermost call."""
+        """This batch, as the step of the outermost call."""
         return self
 
     def cancel(self) -> None:
         """Let the end of this batch do nothing."""
-        del self.here
+        del self.thread_state
 
     def __del__(
         self,
-        inside: set[ThreadState] = inside,
+        busy_threads: set[ThreadState] = busy_threads,
         getframe: Callable[[int], FrameType] = sys._getframe,
-        returns: Container[int] = _RETURNS,
-        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
+        return_opcodes: Container[int] = _RETURN_OPCODES,
+        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
     ) -> None:
         try:
-            here = getattr(self, "here", None)
-            if here is not None:  # else cancelled, or interrupted while it was created
-                if not here.keras_calls:
-                    inside.discard(here)
+            state = getattr(self, "thread_state", None)
+            if state is not None:  # else cancelled, or interrupted while it was created
+                if not state.keras_calls:
+                    busy_threads.discard(state)
                 frame = getframe(1)
                 failed = (
-                    id(frame) == self.frame if is_gone_first else frame.f_code.co_code[frame.f_lasti] not in returns
+                    id(frame) == self.frame
+                    if is_frame_gone
+                    else frame.f_code.co_code[frame.f_lasti] not in return_opcodes
                 )
                 if failed or self.has_run:
                     self.end(layout.FLAG_FAILED if failed else 0)
@@ -132,37 +140,37 @@ class _CountedBatch(CountedRuns):
 uninterrupted_start(_CountedBatch.__del__)
 
 
-def _counting(kind: int, begin: Callable[[object], object]) -> Callable[[object], object]:
+def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[object], object]:
     """Return a callback that counts a batch, or calls ``begin`` if the batch is to be timed."""
     tracker = core.tracker(kind, False)
 
-    # As with calls of functions, each batch pays for this function, and finds cold caches. So it
-    # calls no other function of ours, and all that it reads lies in one tuple.
+    # Each batch pays for this function, and finds cold caches. So it calls no other function of
+    # ours, and all that it reads lies in one tuple, the default arguments.
     def callback(
         model: Any,
-        inside: set[ThreadState] = inside,
-        known: set[int] = models.remembered,
+        busy_threads: set[ThreadState] = busy_threads,
+        remembered_ids: set[int] = models.remembered_ids,
         tracker: Tracker = tracker,
         count_at: int = tracker.count_at,
         new: Any = object.__new__,
-        counted: Any = _CountedBatch,
+        batch_class: Any = _CountedBatch,
         local: Any = local,
         ref: Any = weakref.ref,
         mono: Callable[[], int] = mono,
-        is_gone_first: bool = call_observer.FRAME_GONE_FIRST,
+        is_frame_gone: bool = call_observer.FRAME_GONE_FIRST,
     ) -> object:
-        if not inside and id(model) in known:
+        if not busy_threads and id(model) in remembered_ids:
             for ordinal in tracker.untimed:
                 tracker.words[count_at] = ordinal
-                batch = new(counted)
+                batch = new(batch_class)
                 batch.tracker = tracker
                 batch.ordinal = ordinal
                 batch.key = batch.has_run = 0
-                batch.here = here = local.thread_state
-                if is_gone_first:
+                batch.thread_state = state = local.thread_state
+                if is_frame_gone:
                     batch.frame = id(sys._getframe(1))
-                here.outermost = ref(batch)
-                inside.add(here)
+                state.outermost_call = ref(batch)
+                busy_threads.add(state)
                 batch.start = mono()
                 return batch
         return begin(model)

@@ -1,6 +1,6 @@
 """Callables that a graph function of Keras made before the shim was attached.
 
-TensorFlow keeps no record of what a callable runs, but Keras's function can tell.
+TensorFlow does not store what a callable runs, but Keras's function does.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ class _OptionsSink(object):
 
 
 @guarded
-def options_of(made: Any, caller: FrameType) -> Any:
-    """Return the CallableOptions of ``made``, which a method of its graph function calls.
+def options_of(tf_callable: Any, caller: FrameType) -> Any:
+    """Return the CallableOptions of ``tf_callable``, which a method of its graph function calls.
 
-    ``caller`` is the frame of that method. Returns None if the caller is something else.
+    ``caller`` is the frame of that method. Return None if the caller is something else.
     """
     owner: Any = caller.f_locals.get("self")
-    known = getattr(owner, "__dict__", {})
-    if known.get("_callable_fn") is not made or not hasattr(owner, "_make_callable"):
+    attributes = getattr(owner, "__dict__", {})
+    if attributes.get("_callable_fn") is not tf_callable or not hasattr(owner, "_make_callable"):
         return None
-    pairs = list(zip(known["_feed_symbols"], known["_symbol_vals"]))
-    if any(to.dtype != value.dtype for to, value in pairs):
+    pairs = list(zip(attributes["_feed_symbols"], attributes["_symbol_vals"]))
+    if any(symbol.dtype != value.dtype for symbol, value in pairs):
         return None  # Keras would add a cast to the job's graph
     # Keras's own code makes the options. It works on a copy, so that the job's function is
     # unchanged.
-    twin = object.__new__(type(owner))
-    vars(twin).update(known)
+    owner_copy = object.__new__(type(owner))
+    vars(owner_copy).update(attributes)
     sink = _OptionsSink()
-    twin._make_callable(known["_feed_arrays"], known["_feed_symbols"], known["_symbol_vals"], sink)
+    owner_copy._make_callable(attributes["_feed_arrays"], attributes["_feed_symbols"], attributes["_symbol_vals"], sink)
     return sink.options

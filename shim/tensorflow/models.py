@@ -24,12 +24,12 @@ _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
 
 
 #: Types of the attribute `__dict__` of a class, if its instances store their attributes.
-_STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_DICT_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 #: Keras models that ran.
-_ran = WeakTable()
+_remembered = WeakTable()
 #: Ids of models for which ``remember`` was called; another model may get the id of a deleted one.
-remembered: set[int] = set()
+remembered_ids: set[int] = set()
 
 
 class Weights(object):
@@ -49,36 +49,35 @@ class Weights(object):
         names = _properties(type(model))
         if names is None:
             return
-        every, trained = (list(getattr(model, name)) for name in names)
-        for weight, is_trained in [(weight, True) for weight in trained] + [(weight, False) for weight in every]:
-            first, copies = variable_and_copies(weight)
-            self.trained.setdefault(id(first), is_trained)
+        weights, trained = (list(getattr(model, name)) for name in names)
+        for weight, is_trained in [(weight, True) for weight in trained] + [(weight, False) for weight in weights]:
+            variable, copies = variable_and_copies(weight)
+            self.trained.setdefault(id(variable), is_trained)
             self.copies.update(map(id, copies))
 
 
 @guarded
 def remember(model: Any) -> None:
     """Remember a Keras model that runs, by a weak reference."""
-    number = id(model)
-    if len(remembered) < _OBJECTS_MAX:
-        remembered.add(number)
-    if model is not None and model not in _ran and len(_ran) < _OBJECTS_MAX:
-        _ran.set(model)
+    if len(remembered_ids) < _OBJECTS_MAX:
+        remembered_ids.add(id(model))
+    if model is not None and model not in _remembered and len(_remembered) < _OBJECTS_MAX:
+        _remembered.set(model)
 
 
-def ran() -> list[Any]:
+def remembered_models() -> list[Any]:
     """Return the Keras models that ran and still exist."""
-    return _ran.existing()
+    return _remembered.existing()
 
 
-def of(call: Any) -> list[Any]:
-    """Return the models that a call refers to, by closures, globals or bound methods."""
-    return [each for each in _referred(call) if is_model(each)]
+def referred_by(call: Any) -> list[Any]:
+    """Return the models that a call refers to, as through closures, globals and bound methods."""
+    return [value for value in _referred(call) if is_model(value)]
 
 
-def is_model(each: Any) -> bool:
+def is_model(value: Any) -> bool:
     """Return whether the object has weights."""
-    return _properties(type(each)) is not None
+    return _properties(type(value)) is not None
 
 
 def _properties(kind: type) -> tuple[str, str] | None:
@@ -92,61 +91,61 @@ def _properties(kind: type) -> tuple[str, str] | None:
 def _referred(call: Any) -> Iterator[Any]:
     """Yield each object that a call refers to, directly or through functions and plain objects."""
     seen: set[int] = set()
-    kept: list[Any] = []
+    alive: list[Any] = []
     waiting = [(call, 0)]
     while waiting and len(seen) < _OBJECTS_MAX:
-        each, depth = waiting.pop()
-        if issubclass(type(each), weakref.ref):
-            each = each()
-        if each is None or id(each) in seen:
+        value, depth = waiting.pop()
+        if issubclass(type(value), weakref.ref):
+            value = value()
+        if value is None or id(value) in seen:
             continue
-        seen.add(id(each))
-        kept.append(each)  # keep it alive, so that no other object gets its id
-        yield each
+        seen.add(id(value))
+        alive.append(value)  # so that no other object gets its id
+        yield value
         if depth < _DEPTH_MAX:
-            waiting.extend((inner, depth + 1) for inner in _within(each, depth))
+            waiting.extend((inner, depth + 1) for inner in _references(value, depth))
 
 
-def _within(each: Any, depth: int) -> list[Any]:
-    # Nothing here runs code of the job's, as that of a proxy or of a module that is loaded at its
-    # first use.
-    kind = type(each)
+def _references(value: Any, depth: int) -> list[Any]:
+    # Nothing here runs code of the job's, such as that of a proxy, or of a module that is loaded at
+    # its first use.
+    kind = type(value)
     if kind is types.MethodType:
-        return [each.__self__, each.__func__]
+        return [value.__self__, value.__func__]
     if kind is types.FunctionType:
-        return _of_function(each, depth)
+        return _function_references(value, depth)
     if kind in (list, tuple):
-        return list(each[:_OBJECTS_MAX])
+        return list(value[:_OBJECTS_MAX])
     if kind is dict:
-        return list(each.values())[:_OBJECTS_MAX]
-    return [] if issubclass(kind, (type, types.ModuleType)) else _of_object(each, kind)
+        return list(value.values())[:_OBJECTS_MAX]
+    return [] if issubclass(kind, (type, types.ModuleType)) else _object_references(value, kind)
 
 
-def _of_object(each: Any, kind: type) -> list[Any]:
-    attributes = _attributes(each)
+def _object_references(value: Any, kind: type) -> list[Any]:
+    attributes = _attributes(value)
     inner = attributes.get("_python_function")
     if inner is not None:
         return [inner]
     # Objects that hold a model, such as the job's trainer or a checkpoint.
-    return [] if _properties(kind) is not None or _of_package(kind) else list(attributes.values())
+    return [] if _properties(kind) is not None or _is_of_package(kind) else list(attributes.values())
 
 
-def _attributes(each: Any) -> dict[str, Any]:
+def _attributes(value: Any) -> dict[str, Any]:
     """Return the attributes of an object that are stored in it."""
-    for base in type(each).__mro__:
-        found = vars(base).get("__dict__")
-        if found is not None:
-            return found.__get__(each) or {} if type(found) in _STORED else {}
+    for base in type(value).__mro__:
+        descriptor = vars(base).get("__dict__")
+        if descriptor is not None:
+            return descriptor.__get__(value) or {} if type(descriptor) in _DICT_DESCRIPTORS else {}
     return {}
 
 
-def _of_function(function: types.FunctionType, depth: int) -> list[Any]:
-    found = [] if function.__closure__ is None else [_content(cell) for cell in function.__closure__]
+def _function_references(function: types.FunctionType, depth: int) -> list[Any]:
+    references = [] if function.__closure__ is None else [_content(cell) for cell in function.__closure__]
     wrapped = vars(function).get("__wrapped__")
-    if not (depth and _of_package(function)):
+    if not (depth and _is_of_package(function)):
         names = set(_names(function.__code__))
-        found.extend(function.__globals__[name] for name in names if name in function.__globals__)
-    return [*found, wrapped, *(function.__defaults__ or ())]
+        references.extend(function.__globals__[name] for name in names if name in function.__globals__)
+    return [*references, wrapped, *(function.__defaults__ or ())]
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -156,7 +155,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _emptied() -> Any:
+def _empty_cell() -> Any:
     """Return an empty closure cell."""
     value = None
 
@@ -169,15 +168,15 @@ def _emptied() -> Any:
     return cell
 
 
-_EMPTY = _emptied()
+_EMPTY = _empty_cell()
 
 
 def _content(cell: Any) -> Any:
     return None if cell == _EMPTY else cell.cell_contents
 
 
-def _of_package(each: Any) -> bool:
-    return str(getattr(each, "__module__", "")).partition(".")[0] in _PACKAGES
+def _is_of_package(value: Any) -> bool:
+    return str(getattr(value, "__module__", "")).partition(".")[0] in _PACKAGES
 
 
 def variable_and_copies(weight: Any) -> tuple[Any, list[Any]]:

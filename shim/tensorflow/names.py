@@ -47,12 +47,12 @@ class Names(object):
             del hold
 
 
-def fitting(names: dict[int, str], room: int) -> dict[str, str]:
+def names_that_fit(names: dict[int, str], room: int) -> dict[str, str]:
     """Return as many of ``names``, from the first on, as fit into ``room`` bytes of JSON."""
-    found = {}
+    fitting_names = {}
     for key, name in names.items():
         room -= len(json.dumps({str(key): name}))
         if room < 0:
             break
-        found[str(key)] = name
-    return found
+        fitting_names[str(key)] = name
+    return fitting_names

@@ -30,13 +30,13 @@ MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a random name
 _SUFFIX = ".xplane.pb"
 _LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
-BUSY = ("AlreadyExistsError", "UnavailableError")
+BUSY_ERRORS = ("AlreadyExistsError", "UnavailableError")
 BUSY_REASON = ("profiler-busy", "another profiler session is active: steps are not traced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library reserves
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
 _POLL_S = 0.05  # seconds between checks of the process's size
-_Usage = ctypes.c_long * 18  # struct rusage; kept, since the job's garbage collection would have to free the class
-_PEAK = 4  # index of the peak resident size (KiB) in it
+_Usage = ctypes.c_long * 18  # struct rusage; made once: the job's garbage collection would have to free each class
+_PEAK = 4  # index of the peak resident size (KiB) in a `_Usage`
 _DROP_PAUSE = 0.002  # seconds between checks whether the session is dropped
 
 
@@ -68,10 +68,10 @@ class StepSession(object):
     __slots__ = (
         "_folder",
         "_gone",
-        "_held",
         "_log",
-        "_over",
+        "_sessions",
         "_stop_token",
+        "_watch_lock",
         "began",
         "began_real",
         "ended",
@@ -82,12 +82,13 @@ class StepSession(object):
         self.began = self.began_real = self.ended = 0
         self._folder = ""
         self._log: stderr_guard.FilteredStderr | None = None
-        self._held: list[Any] = []
+        self._sessions: list[Any] = []
         #: Has an entry while the session may be stopped; the thread that takes the entry stops it.
         self._stop_token: dict[int, bool] = {}
         self.is_unwanted = False
-        self._over = _thread.allocate_lock()
-        self._over.acquire()
+        #: held while the second thread watches; its release ends that thread
+        self._watch_lock = _thread.allocate_lock()
+        self._watch_lock.acquire()
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
 
     def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
@@ -95,13 +96,13 @@ class StepSession(object):
 
         The session is dropped after ``seconds``, or when the process is larger than ``kib``.
         """
-        made = sys.modules[MODULE].ProfilerSession
+        session_class = sys.modules[MODULE].ProfilerSession
         self._folder = _folder()
         try:
             self._log = stderr_guard.FilteredStderr()
             with self._log:
-                self._held.append(made())  # the only reference, so that `free` ends the session
-                start_of(made)(self._held[0], self._folder, _OPTIONS)
+                self._sessions.append(session_class())  # the only reference, so that `free` ends the session
+                original_start(session_class)(self._sessions[0], self._folder, _OPTIONS)
         except Exception as error:
             self.free()
             if guard.raised_by_job(error):
@@ -117,7 +118,7 @@ class StepSession(object):
             return ("profiler-failed", str(error))
         self.began, self.began_real = clock.mono(), clock.real()
         allocations.enable()
-        if self.is_unwanted:  # another thread wanted to drop it before that was possible
+        if self.is_unwanted:  # another thread called `drop` before the session could be dropped
             self.drop()
             return BUSY_REASON
         return None
@@ -138,8 +139,8 @@ class StepSession(object):
             with descriptors.StandardFdsReserved():
                 try:
                     os.mkdir(self._folder, 0o700)
-                    with self._logged:
-                        self._held[0].export_to_tb()
+                    with self._open_log:
+                        self._sessions[0].export_to_tb()
                     self.ended = clock.mono()
                     return _content(self._folder, size_max)
                 finally:
@@ -150,8 +151,8 @@ class StepSession(object):
     def drop(self) -> None:
         """Stop recording and discard the data.
 
-        A session that another thread is opening is dropped there; its log lines are redirected by
-        one thread at a time.
+        If another thread is opening the session, that thread drops it: only one thread at a time
+        may redirect its log lines.
         """
         self.is_unwanted = True
         taken: bool | None = None
@@ -168,7 +169,7 @@ class StepSession(object):
         try:
             if log is not None:
                 with log:
-                    self._held.clear()
+                    self._sessions.clear()
         finally:
             if log is not None:
                 log.close()
@@ -179,22 +180,22 @@ class StepSession(object):
         """Leak the session in a forked child: its end would log, and stop the parent's devices."""
         if self._log is not None:
             self._log.close()
-        for session in self._held:
+        for session in self._sessions:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
         self._stop_token.clear()
 
     @property
-    def _logged(self) -> stderr_guard.FilteredStderr:
+    def _open_log(self) -> stderr_guard.FilteredStderr:
         assert self._log is not None
         return self._log
 
     def _watch(self, seconds: float, kib: int) -> None:
         """Drop the session after ``seconds`` or above ``kib``, unless it is stopped before."""
-        log = self._logged
+        log = self._open_log
         pause = min(_POLL_S, seconds)
         polls = max(1, round(seconds / pause))
         usage = _Usage()
-        ended = starmap(self._over.acquire, repeat((True, pause), polls))
+        ended = starmap(self._watch_lock.acquire, repeat((True, pause), polls))
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # always 0
         seals = starmap(libc.plain.fcntl, [(log.fd, memory.GET_SEALS)])
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
@@ -205,7 +206,7 @@ class StepSession(object):
             starmap(self._stop_token.pop, [(0, True)]),  # true if another thread ends it, which ends the chain
             # -1, a descriptor that cannot be written, if the job has closed the log.
             map(setattr, [log.fileno], ["value"], map({log.seals: log.fd}.get, seals, [-1])),
-            starmap(self._held.clear, [()]),
+            starmap(self._sessions.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job)]),
             starmap(self._gone.put, [(None,)]),
         )
@@ -220,23 +221,23 @@ class StepSession(object):
     def _take(self) -> bool:
         """Return whether the caller is to stop the session.
 
-        If another thread stops it, wait until that is done.
+        If another thread stops it, wait until it has.
         """
         taken = self._disarm()
-        until = clock.mono() + (0 if taken else _DROP_WAIT)
-        while self._gone.empty() and clock.mono() < until:
+        deadline = clock.mono() + (0 if taken else _DROP_WAIT)
+        while self._gone.empty() and clock.mono() < deadline:
             time.sleep(_DROP_PAUSE)
         return taken
 
     def _disarm(self) -> bool:
-        """Keep the second thread from stopping the session; return False if it was too late."""
+        """Keep the second thread from stopping the session; return False if that is too late."""
         if self._stop_token.pop(0, True):
             return False
-        self._over.release()
+        self._watch_lock.release()
         return True
 
 
-def start_of(cls: type) -> Callable[..., object]:
+def original_start(cls: type) -> Callable[..., object]:
     """Return the unpatched method that starts a session."""
     start: Callable[..., object] = cls.__dict__["start"]
     return getattr(start, "__wrapped__", start)
@@ -244,7 +245,7 @@ def start_of(cls: type) -> Callable[..., object]:
 
 def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of the error that kept a session from starting."""
-    if type(error).__name__ in BUSY:
+    if type(error).__name__ in BUSY_ERRORS:
         return BUSY_REASON
     if isinstance(error, stderr_guard.RedirectError):
         return ("profiler-noisy", "TensorFlow's log lines cannot be kept off standard error: %s" % error)
@@ -259,7 +260,7 @@ def _folder() -> str:
 
 def _content(folder: str, size_max: int) -> bytes:
     """Return the one XSpace below the folder; TooLargeError above ``size_max`` bytes."""
-    for path, is_folder in _below(folder):
+    for path, is_folder in _tree(folder):
         if not is_folder and path.endswith(_SUFFIX):
             size = os.stat(path).st_size
             if size > size_max:
@@ -271,22 +272,22 @@ def _content(folder: str, size_max: int) -> bytes:
 
 def _remove(folder: str) -> None:
     try:
-        found = _below(folder)
+        entries = _tree(folder)
     except FileNotFoundError as error:  # it was not created
         if guard.raised_by_job(error):
             raise
         return
-    for path, is_folder in reversed(found):
+    for path, is_folder in reversed(entries):
         (os.rmdir if is_folder else os.unlink)(path)
 
 
-def _below(folder: str) -> list[tuple[str, bool]]:
-    """Return (path, whether it is a folder) of ``folder`` and all below it, folders first.
+def _tree(folder: str) -> list[tuple[str, bool]]:
+    """Return (path, whether it is a folder) of ``folder`` and all below it, parents first.
 
     ``os.walk`` would drop errors of signal handlers.
     """
-    found = [(folder, True)]
-    for path, is_folder in found:
+    entries = [(folder, True)]
+    for path, is_folder in entries:
         if is_folder:
-            found.extend((each.path, each.is_dir(follow_symlinks=False)) for each in list(os.scandir(path)))
-    return found
+            entries.extend((entry.path, entry.is_dir(follow_symlinks=False)) for entry in list(os.scandir(path)))
+    return entries

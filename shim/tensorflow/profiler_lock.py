@@ -12,7 +12,7 @@ import time
 from .. import clock, guard
 from ..try_lock import Hold, TryLock
 from ..weak_table import WeakTable
-from .profiler import BUSY, MODULE, start_of
+from .profiler import BUSY_ERRORS, MODULE, original_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,26 +27,26 @@ _pid = clock.getpid()
 class Claim(object):
     """Exists while the job starts a profiler session of its own, or traces a run with it."""
 
-    failed: bool | None = None  # set by the observer of the call, like that of a step; not read
+    failed: bool | None = None  # set by `call_observer`, as in an `EndCallback`; not read
 
 
-#: While there are any, we start no session.
+#: The claims in force. While there are any, we start no session.
 claims = WeakTable()
 
 
 def claim(_session: object = None) -> Claim:
-    """Drop our session: the job is about to use its own, as long as the caller keeps the result."""
+    """Drop our session: the job is about to use its own. The claim lasts as long as the result."""
     _renew()
-    made = Claim()
+    new_claim = Claim()
     try:
-        claims.set(made)
+        claims.set(new_claim)
         _drop_window()
-        until = clock.mono() + _WAIT_NS
-        while _lock.is_held_by_another_thread and clock.mono() < until:
+        deadline = clock.mono() + _WAIT_NS
+        while _lock.is_held_by_another_thread and clock.mono() < deadline:
             time.sleep(_PAUSE_S)
-        return made
+        return new_claim
     finally:
-        del made  # a traceback that the job keeps must not keep it
+        del new_claim  # a traceback that the job keeps must not keep it
 
 
 def reserve() -> Hold | None:
@@ -61,7 +61,7 @@ def take(tf_session: Any) -> Hold | None:
     """Return the held profiler session if it is provably free, else None."""
     hold = reserve()
     try:
-        return hold if hold is not None and _free(tf_session) else None
+        return hold if hold is not None and _is_free(tf_session) else None
     finally:
         del hold  # a traceback that the job keeps must not hold it
 
@@ -76,13 +76,13 @@ def _renew() -> None:
 
 def _drop_window() -> None:
     window = sys.modules.get(__package__ + ".window")  # loaded only if windows are possible
-    drop = getattr(window, "drop_current", None)  # another thread may be about to load it
+    drop = getattr(window, "drop_current", None)  # another thread may be about to load the module
     if drop is not None:
         drop()
 
 
 @guard.guarded
-def _free(tf_session: Any) -> bool:
+def _is_free(tf_session: Any) -> bool:
     """Return whether a session can be started, by starting one; None where that fails."""
     if hasattr(tf_session, "TFE_NewProfiler"):
         profiler = tf_session.TFE_NewProfiler()
@@ -93,11 +93,11 @@ def _free(tf_session: Any) -> bool:
     __import__(MODULE)
     session = sys.modules[MODULE].ProfilerSession()
     try:
-        start_of(type(session))(
+        original_start(type(session))(
             session, "", {"host_tracer_level": 0, "python_tracer_level": 0, "device_tracer_level": 0}
         )
     except Exception as error:
-        if type(error).__name__ not in BUSY or guard.raised_by_job(error):
+        if type(error).__name__ not in BUSY_ERRORS or guard.raised_by_job(error):
             raise
         return False
     session.stop()

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Sequence
 
 OPS_MAX = 256  # maximum ops examined of those that a run waits for
-_VALUE = 64  # maximum ops examined of those that an assigned value depends on
-_ASSIGNMENTS = 8  # maximum assignments of a group examined; the others count as equal
-_FETCHES = 64  # maximum fetches and targets examined; the others count as equal
+_VALUE_OPS_MAX = 64  # maximum ops examined of those that an assigned value depends on
+_ASSIGNMENTS_MAX = 8  # maximum assignments of a group examined; the others are assumed to be alike
+_FETCHES_MAX = 64  # maximum fetches and targets examined; the others are assumed to be alike
 
-#: Ops with the purpose of their inputs or control inputs.
+#: Types of ops whose purpose is that of their inputs and control inputs.
 _GROUPS = {"NoOp", "Identity", "IdentityN", "ReadVariableOp"}
 #: Pattern of op types -> purpose of running them. The first match counts.
 _TYPES = [
@@ -40,12 +40,12 @@ _TYPES = [
 _ASSIGN = {"Assign", "AssignVariableOp"}
 _ADD = {"AssignAdd", "AssignAddVariableOp"}
 _RESTORE = {"Restore", "RestoreV2", "RestoreSlice"}
-_known: dict[str, int | None] = {}  # op type -> its purpose by the table
-_STEP = "global_step"  # name of TensorFlow's collection, and of its variable
+_type_purposes: dict[str, int | None] = {}  # op type -> its purpose by the table
+_GLOBAL_STEP = "global_step"  # name of TensorFlow's collection, and of its variable
 
 #: Priority of kinds for a run with several: a run that trains is a training run, whatever it
 #: fetches besides.
-_ORDER = (layout.TRAIN, layout.RUN, layout.CHECKPOINT, layout.SUMMARY, layout.INIT, layout.INPUT)
+_PRIORITY = (layout.TRAIN, layout.RUN, layout.CHECKPOINT, layout.SUMMARY, layout.INIT, layout.INPUT)
 
 
 def with_feeds(key: int, feeds: int) -> int:
@@ -61,73 +61,75 @@ def signature_key(fetches: Sequence[str], targets: Sequence[str]) -> int:
 
 def kind_of(graph: Any, ops: Iterable[Any]) -> int:
     """Return the kind of a run of ``ops`` of ``graph``."""
-    steps = {_STEP}
-    steps.update(getattr(getattr(each, "op", None), "name", "") for each in graph.get_collection(_STEP))
-    plain: list[Any] = []
-    kinds = {_purpose(op, steps, plain) for op in islice(ops, _FETCHES)}
-    if layout.TRAIN not in kinds and any(_of_type(op, steps) == layout.TRAIN for op in _walk(plain, OPS_MAX)):
+    step_counters = {_GLOBAL_STEP}
+    step_counters.update(getattr(getattr(each, "op", None), "name", "") for each in graph.get_collection(_GLOBAL_STEP))
+    unknown_ops: list[Any] = []
+    kinds = {_purpose(op, step_counters, unknown_ops) for op in islice(ops, _FETCHES_MAX)}
+    if layout.TRAIN not in kinds and any(
+        _type_purpose(op, step_counters) == layout.TRAIN for op in _walk(unknown_ops, OPS_MAX)
+    ):
         return layout.TRAIN
-    return _first(kinds)
+    return _highest_priority(kinds)
 
 
-def _first(kinds: set[int]) -> int:
-    return next((kind for kind in _ORDER if kind in kinds), layout.RUN)
+def _highest_priority(kinds: set[int]) -> int:
+    return next((kind for kind in _PRIORITY if kind in kinds), layout.RUN)
 
 
-def _purpose(op: Any, steps: set[str], plain: list[Any]) -> int:
-    """Return the purpose of running ``op``; ops of unknown purpose are added to ``plain``.
+def _purpose(op: Any, step_counters: set[str], unknown_ops: list[Any]) -> int:
+    """Return the purpose of running ``op``; ops of unknown purpose are added to ``unknown_ops``.
 
-    ``steps`` are the names of the variables that count training steps.
+    ``step_counters`` are the names of the variables that count training steps.
     """
-    found: set[int] = set()
-    assigned = 0
-    for each in _walk([op], OPS_MAX, groups=True):
-        if each.type in _ASSIGN:
-            assigned += 1
-            if assigned <= _ASSIGNMENTS:
-                found.add(_of_assignment(each))
-        elif each.type not in _GROUPS:
-            kind = _of_type(each, steps)
+    kinds: set[int] = set()
+    assignments = 0
+    for member in _walk([op], OPS_MAX, groups_only=True):
+        if member.type in _ASSIGN:
+            assignments += 1
+            if assignments <= _ASSIGNMENTS_MAX:
+                kinds.add(_assignment_purpose(member))
+        elif member.type not in _GROUPS:
+            kind = _type_purpose(member, step_counters)
             if kind is None:
-                plain.append(each)
+                unknown_ops.append(member)
             else:
-                found.add(kind)
-        if layout.TRAIN in found:
+                kinds.add(kind)
+        if layout.TRAIN in kinds:
             break
-    return _first(found)
+    return _highest_priority(kinds)
 
 
-def _of_type(op: Any, steps: set[str]) -> int | None:
-    text = op.type
-    if text in _ADD:
-        return layout.TRAIN if op.inputs[0].op.name in steps else None
-    if text not in _known:
-        _known[text] = next((kind for pattern, kind in _TYPES if pattern.match(text)), None)
-    return _known[text]
+def _type_purpose(op: Any, step_counters: set[str]) -> int | None:
+    op_type = op.type
+    if op_type in _ADD:
+        return layout.TRAIN if op.inputs[0].op.name in step_counters else None
+    if op_type not in _type_purposes:
+        _type_purposes[op_type] = next((kind for pattern, kind in _TYPES if pattern.match(op_type)), None)
+    return _type_purposes[op_type]
 
 
-def _of_assignment(op: Any) -> int:
+def _assignment_purpose(op: Any) -> int:
     """Return the purpose of an assignment: training if the value depends on the variable."""
     variable, value = op.inputs[0].op, op.inputs[1].op
-    for each in _walk([value], _VALUE):
-        if each is variable:
+    for dependency in _walk([value], _VALUE_OPS_MAX):
+        if dependency is variable:
             return layout.TRAIN
-        if each.type in _RESTORE:
+        if dependency.type in _RESTORE:
             return layout.CHECKPOINT
     return layout.INIT
 
 
-def _walk(roots: Iterable[Any], limit: int, groups: bool = False) -> Iterator[Any]:
-    """Yield ``roots`` and their dependencies, nearest first; ``groups``: only those of groups."""
+def _walk(roots: Iterable[Any], limit: int, groups_only: bool = False) -> Iterator[Any]:
+    """Yield ``roots`` and their dependencies, nearest first; ``groups_only``: only of groups."""
     waiting = deque(roots)
     seen = {op.name for op in waiting}
     while waiting and limit:
         limit -= 1
         op = waiting.popleft()
         yield op
-        if groups and op.type not in _GROUPS:
+        if groups_only and op.type not in _GROUPS:
             continue
-        for below in list(op.control_inputs) + [each.op for each in op.inputs]:
-            if below.name not in seen:
-                seen.add(below.name)
-                waiting.append(below)
+        for dependency in list(op.control_inputs) + [each.op for each in op.inputs]:
+            if dependency.name not in seen:
+                seen.add(dependency.name)
+                waiting.append(dependency)

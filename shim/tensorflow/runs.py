@@ -20,7 +20,7 @@ _SIGNATURES_MAX = 256  # maximum signatures remembered per session
 
 
 class RunSignature(object):
-    """Runs with the same ``fetches`` and ``targets``: span ``key`` without feeds, ``tracker``."""
+    """Span key (without feeds) and tracker of runs with the same ``fetches`` and ``targets``."""
 
     __slots__ = ("fetches", "key", "targets", "tracker")
 
@@ -31,14 +31,14 @@ class RunSignature(object):
         self.tracker = tracker
 
 
-class Runs(object):
+class RunSignatures(object):
     """The signatures of this process's session runs."""
 
     def __init__(self, tf_session: Any) -> None:
         self.tf_session = tf_session
         self.trackers = {kind: core.tracker(kind) for kind in layout.RUN_KINDS}
         self.unknown = RunSignature(None, [], 0, self.trackers[layout.RUN])  # matches no run
-        self._sessions = WeakTable()  # with our attributes
+        self._sessions = WeakTable()  # sessions that have our attributes
         core.at_disarm(self._forget)
 
     def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
@@ -72,19 +72,19 @@ class Runs(object):
         if signatures is None:
             signatures = vars(session)[_ALL] = {}
             self._sessions.set(session)
-        at = (tuple(map(id, fetches)), tuple(map(id, targets)))
-        signature = signatures.get(at)
+        object_ids = (tuple(map(id, fetches)), tuple(map(id, targets)))
+        signature = signatures.get(object_ids)
         if signature is None:
             signature = self._examine(session.graph, fetches, targets)
             if len(signatures) >= _SIGNATURES_MAX:
                 signatures.clear()
-            signatures[at] = signature
+            signatures[object_ids] = signature
         return signature
 
     def _examine(self, graph: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
-        name = self.tf_session.TF_OperationName
-        outputs = ["%s:%d" % (name(each.oper), each.index) for each in fetches]
-        signature = self.of_names(graph, outputs, list(map(name, targets)))
+        op_name = self.tf_session.TF_OperationName
+        outputs = ["%s:%d" % (op_name(each.oper), each.index) for each in fetches]
+        signature = self.of_names(graph, outputs, list(map(op_name, targets)))
         # The ids of these objects are the key. Keep them alive, so that no other object gets the
         # same id.
         signature.fetches, signature.targets = list(fetches), list(targets)

@@ -10,7 +10,7 @@ from ..pacing.current_policy import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from . import callables, tf_buffer
 from .run_kinds import with_feeds
-from .runs import Runs, RunSignature
+from .runs import RunSignature, RunSignatures
 from .traced_run import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 
 TYPE_CHECKING = False
@@ -27,15 +27,15 @@ _PARTIAL, _FAILED = layout.PARTIAL_RUN, layout.FLAG_FAILED
 def patch(module: Any) -> None:
     """Measure and trace the sessions of ``tensorflow.python.client.session``."""
     base, tf_session = module.BaseSession, module.tf_session
-    runs = Runs(tf_session)
-    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, runs, tf_session))
+    signatures = RunSignatures(tf_session)
+    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, signatures, tf_session))
     core.replace(base, "_call_tf_sessionprun", lambda original: _partial_run(original, core.tracker(_PARTIAL, False)))
-    callables.patch(base._Callable, runs, tf_session)
+    callables.patch(base._Callable, signatures, tf_session)
 
 
-def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
+def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``; it runs at every step."""
-    measured, find, unknown = _measured(original, tf_session), runs.find, runs.unknown
+    slow_path, find, unknown = _slow_path(original, tf_session), signatures.find, signatures.unknown
 
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
@@ -68,7 +68,7 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
                 tracker.put_timed(start, mono() - start, ordinal, key, untimed)
                 return result
         try:
-            return measured(self, signature, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+            return slow_path(self, signature, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
         except BaseException as error:
             strip_our_frames(error, original)
             raise
@@ -76,10 +76,10 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
     return mimic(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
 
 
-def _measured(original: Original, tf_session: Any) -> Original:
+def _slow_path(original: Original, tf_session: Any) -> Original:
     """Return the slow path of a run: it may be traced."""
 
-    def measured(
+    def slow_path(
         session: Any,
         signature: RunSignature,
         ordinal: int,
@@ -90,18 +90,18 @@ def _measured(original: Original, tf_session: Any) -> Original:
         run_metadata: Any,
     ) -> Any:
         tracker, key = signature.tracker, with_feeds(signature.key, len(feed_dict))
-        buffers = _RunBuffers.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
+        buffers = _RunBuffers.for_run(tf_session, tracker, session, ordinal, key, options, run_metadata)
         if buffers is None:
             return untraced(session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
         flags = _FAILED
         try:
-            buffers.record.mark_start()
+            buffers.traced_run.mark_start()
             try:
                 result = original(session, buffers.options, feed_dict, fetch_list, target_list, buffers.metadata)
                 flags = 0
                 return result
             finally:
-                buffers.record.mark_end(flags)
+                buffers.traced_run.mark_end(flags)
                 buffers.finish(session, run_metadata)
         finally:
             buffers.free()
@@ -129,24 +129,24 @@ def _measured(original: Original, tf_session: Any) -> Original:
             if not flags:
                 tracker.note_untraced(key, duration)
 
-    return measured
+    return slow_path
 
 
 class _RunBuffers(object):
-    """The buffers of a traced run that replace the job's."""
+    """The buffers that replace the job's in a traced run."""
 
-    __slots__ = ("buffers", "metadata", "options", "record", "tf_session")
+    __slots__ = ("metadata", "options", "own_buffers", "tf_session", "traced_run")
 
-    def __init__(self, tf_session: Any, record: TracedRun) -> None:
+    def __init__(self, tf_session: Any, traced_run: TracedRun) -> None:
         self.tf_session = tf_session
-        self.record = record
+        self.traced_run = traced_run
         self.options: Any = None
         self.metadata: Any = None
-        self.buffers: list[Any] = []
+        self.own_buffers: list[Any] = []
 
     @classmethod
     @guarded
-    def of(
+    def for_run(
         cls,
         tf_session: Any,
         tracker: Tracker,
@@ -157,56 +157,56 @@ class _RunBuffers(object):
         run_metadata: Any,
     ) -> _RunBuffers | None:
         """Return the buffers for this run, None when it is not traced."""
-        begun = mono()
-        given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
-        requested_level = pb_wire.last(given, TRACE_LEVEL)
+        work_start = mono()
+        job_options = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
+        requested_level = pb_wire.last(job_options, TRACE_LEVEL)
         level, hold = tracker.level(ordinal, key), None
         if requested_level:
             level = requested_level
-        elif level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
+        elif level is None or (run_metadata is not None and not cls._is_separable(tf_session, session, job_options)):
             return None
         else:
             level, hold = chosen_level(level, tf_session)
-        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(requested_level), begun, hold))
+        buffers = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(requested_level), work_start, hold))
         buffers.options, buffers.metadata = options, run_metadata
         try:
             if not requested_level:
-                buffers.options = buffers.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
+                buffers.options = buffers.register(tf_session.TF_NewBufferFromString(with_level(job_options, level)))
             if not requested_level or run_metadata is None:
-                buffers.metadata = buffers.mine(tf_session.TF_NewBuffer())
+                buffers.metadata = buffers.register(tf_session.TF_NewBuffer())
         except BaseException:
-            buffers.record.mark_end()
+            buffers.traced_run.mark_end()
             buffers.free()
             raise
         return buffers
 
     @staticmethod
-    def _separable(tf_session: Any, session: Any, given: bytes) -> bool:
+    def _is_separable(tf_session: Any, session: Any, job_options: bytes) -> bool:
         """Return whether our statistics can be removed from the job's metadata."""
-        return tf_buffer.usable(tf_session) and not shows_statistics(session, given)
+        return tf_buffer.is_usable(tf_session) and not shows_statistics(session, job_options)
 
-    def mine(self, made: Any) -> Any:
-        """Register ``made``, a buffer of ours, to be freed."""
-        self.buffers.append(made)
-        return made
+    def register(self, buffer: Any) -> Any:
+        """Register ``buffer``, one of ours, to be freed, and return it."""
+        self.own_buffers.append(buffer)
+        return buffer
 
     @guarded
     def finish(self, session: Any, run_metadata: Any) -> None:
         """Give the job the metadata that it expects; put the whole metadata into the channel."""
         raw = None
         try:
-            if not self.record.flags & _FAILED:
+            if not self.traced_run.flags & _FAILED:
                 raw = bytes(self.tf_session.TF_GetBuffer(self.metadata))
                 if run_metadata is not None and run_metadata is not self.metadata:
-                    tf_buffer.give(self.tf_session, run_metadata, pb_wire.without(raw, STEP_STATS))
+                    tf_buffer.set_content(self.tf_session, run_metadata, pb_wire.without(raw, STEP_STATS))
         finally:
-            self.record.keep(session, raw)
+            self.traced_run.put(session, raw)
 
     @guarded
     def free(self) -> None:
         """Free our own buffers."""
-        while self.buffers:
-            self.tf_session.TF_DeleteBuffer(self.buffers.pop())
+        while self.own_buffers:
+            self.tf_session.TF_DeleteBuffer(self.own_buffers.pop())
 
 
 def _partial_run(original: Original, tracker: Tracker) -> Original:

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 _TRACED = WORD["traced"]
 
 
-def begin(tracker: Tracker, key: int = 0, name: object = None, windows: bool = True) -> Step | CountedStep:
+def begin(tracker: Tracker, key: int = 0, name: object = None, needs_window: bool = True) -> Step | CountedStep:
     """Begin a step, which is timed or only counted.
 
-    ``name`` is what ``key`` stands for, if anything; ``windows`` is described in `Step`.
+    ``name`` is what ``key`` stands for, if anything; ``needs_window`` is described in `Step`.
     """
     untimed = tracker.untimed
     for ordinal in untimed:
-        return CountedStep(tracker, ordinal, key) if windows else CountedRuns(tracker, ordinal, key)
+        return CountedStep(tracker, ordinal, key) if needs_window else CountedRuns(tracker, ordinal, key)
     ordinal = tracker.next()
     if name is not None and key not in tracker.names.published:
         tracker.announce_name(key, str(name))
-    return Step(tracker, ordinal, key, windows, untimed)
+    return Step(tracker, ordinal, key, needs_window, untimed)
 
 
 class CountedStep(object):
@@ -37,7 +37,7 @@ class CountedStep(object):
 
     __slots__ = ("key", "ordinal", "tracker")
 
-    windows = True  # no session run is recorded as this step
+    needs_window = True  # no session run is recorded as this step
 
     def __init__(self, tracker: Tracker, ordinal: int, key: int) -> None:
         tracker.words[tracker.count_at] = ordinal
@@ -60,7 +60,7 @@ class CountedRuns(CountedStep):
 
     __slots__ = ("has_run", "start")
 
-    windows = False
+    needs_window = False
 
     def __init__(self, tracker: Tracker, ordinal: int, key: int) -> None:
         super().__init__(tracker, ordinal, key)
@@ -79,23 +79,23 @@ class CountedRuns(CountedStep):
 class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
-    ``windows``: only a window can trace it. Otherwise it consists of session runs, and counts as
-    traced if one of them is. ``untimed`` is the tracker's empty iterator at the step's start, for
-    kinds of which some steps are only counted. The step counts as ``count`` steps.
+    ``needs_window``: only a window can trace it. Otherwise it consists of session runs, and counts
+    as traced if one of them is. ``untimed`` is the tracker's empty iterator at the step's start,
+    for kinds of which some steps are only counted. The step counts as ``count`` steps.
     """
 
     __slots__ = (
-        "before",
         "count",
         "flags",
         "has_run",
         "is_paced",
         "key",
+        "needs_window",
         "ordinal",
         "start",
+        "traced_before",
         "tracker",
         "untimed",
-        "windows",
     )
 
     def __init__(
@@ -103,7 +103,7 @@ class Step(object):
         tracker: Tracker,
         ordinal: int,
         key: int,
-        windows: bool,
+        needs_window: bool,
         untimed: Iterator[int] | None = None,
         count: int = 1,
     ) -> None:
@@ -113,7 +113,7 @@ class Step(object):
         self.flags = 0
         self.is_paced = False  # whether the pacer gets its duration
         self.has_run = False  # whether a run is recorded as this step
-        self.windows = windows
+        self.needs_window = needs_window
         self.untimed = untimed
         self.count = count
         if window.current is not None or not (
@@ -121,14 +121,14 @@ class Step(object):
             and tracker.words[POLICY] == tracker.generation
             and key in tracker.known_keys
         ):
-            self._decide(windows)
-        self.before = tracker.words[_TRACED]
+            self._decide_trace(needs_window)
+        self.traced_before = tracker.words[_TRACED]
         self.start = mono()
 
     def end(self, flags: int = 0, parent: int = 0, ended: int = 0) -> None:
         """Put the step's span; it ends now, or at ``ended`` (ns) if given."""
-        noticed = mono()
-        duration = (ended or noticed) - self.start
+        work_start = mono()
+        duration = (ended or work_start) - self.start
         tracker = self.tracker
         for _ in range(self.count - 1):
             tracker.next()
@@ -136,7 +136,7 @@ class Step(object):
             window.end_step(self, duration, self.count)
         elif self.is_paced:
             tracker.note_untraced(self.key, duration)
-        elif not self.windows and tracker.words[_TRACED] != self.before:
+        elif not self.needs_window and tracker.words[_TRACED] != self.traced_before:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
         if self.untimed is None or flags or self.is_paced:
@@ -144,10 +144,10 @@ class Step(object):
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count)
             tracker.spend(TIMING_FACTOR * (mono() - began))
         else:
-            tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed, noticed)
+            tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed, work_start)
 
-    def _decide(self, windows: bool) -> None:
-        self.tracker.open()  # `window.begin` does not while another thread has a window
-        if windows:
+    def _decide_trace(self, needs_window: bool) -> None:
+        self.tracker.open()  # `window.begin` does not open it while another thread has a window
+        if needs_window:
             self.is_paced, traced = window.begin(self.tracker, self.ordinal, self.key, self.count)
             self.flags = layout.FLAG_TRACED if traced else 0

@@ -16,13 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_WORDS = 24
-_EMPTY = b"\0" * _WORDS
+_SIZE = 24  # bytes of a TF_Buffer
+_EMPTY = b"\0" * _SIZE
 _PROBE = b"tfprof: is this the buffer?"
 _usable: bool | None = None
 
 
-def usable(tf_session: Any) -> bool:
+def is_usable(tf_session: Any) -> bool:
     """Return whether this TensorFlow's buffers can be written; tested once, on a buffer of ours."""
     global _usable
     if _usable is None:
@@ -30,7 +30,7 @@ def usable(tf_session: Any) -> bool:
     return _usable
 
 
-def give(tf_session: Any, buffer: Any, data: bytes) -> None:
+def set_content(tf_session: Any, buffer: Any, data: bytes) -> None:
     """Set the content of the job's empty ``buffer``; OSError or ValueError when that fails."""
     full = tf_session.TF_NewBufferFromString(data)
     try:
@@ -42,7 +42,7 @@ def give(tf_session: Any, buffer: Any, data: bytes) -> None:
 def _probe(tf_session: Any) -> bool:
     buffer = tf_session.TF_NewBuffer()
     try:
-        give(tf_session, buffer, _PROBE)
+        set_content(tf_session, buffer, _PROBE)
         return bytes(tf_session.TF_GetBuffer(buffer)) == _PROBE
     except (OSError, ValueError) as error:
         if raised_by_job(error):
@@ -55,21 +55,21 @@ def _probe(tf_session: Any) -> bool:
 def _exchange(empty: Any, full: Any, length: int) -> None:
     fd = open_file("/proc/self/mem", os.O_RDWR)
     try:
-        to, source = _address(fd, empty), _address(fd, full)
-        old, new = os.pread(fd, _WORDS, to), os.pread(fd, _WORDS, source)
+        empty_at, full_at = _address(fd, empty), _address(fd, full)
+        old, new = os.pread(fd, _SIZE, empty_at), os.pread(fd, _SIZE, full_at)
         if old[:16] != _EMPTY[:16] or int.from_bytes(new[8:16], "little") != length:
             raise ValueError("not the known layout of a TF_Buffer")
-        # In this order, an exception of the job's between the two leaks the data. In the other one,
-        # the data would be freed twice.
-        os.pwrite(fd, old, source)
-        os.pwrite(fd, new, to)
+        # In this order, an exception of the job's between the two leaks the data. In the other
+        # order, the data would be freed twice.
+        os.pwrite(fd, old, full_at)
+        os.pwrite(fd, new, empty_at)
     finally:
         os.close(fd)
 
 
 def _address(fd: int, buffer: Any) -> int:
     """Return the address of the TF_Buffer behind a SWIG proxy or pybind11 object."""
-    proxied = getattr(buffer, "this", None)
-    if proxied is not None:
-        return int(proxied)
+    proxy = getattr(buffer, "this", None)
+    if proxy is not None:
+        return int(proxy)
     return int.from_bytes(os.pread(fd, 8, id(buffer) + 16), "little")

@@ -15,15 +15,15 @@ def line_id(ident: int) -> int:
     """
     word = ident * _FACTOR & _MASK
     word = (word ^ word >> _SHIFT) * _FACTOR & _MASK
-    found = ((_SEED ^ 8 * _FACTOR) & _MASK ^ word) * _FACTOR & _MASK
-    found = (found ^ found >> _SHIFT) * _FACTOR & _MASK
-    return (found ^ found >> _SHIFT) & 0xFFFFFFFF
+    value = ((_SEED ^ 8 * _FACTOR) & _MASK ^ word) * _FACTOR & _MASK
+    value = (value ^ value >> _SHIFT) * _FACTOR & _MASK
+    return (value ^ value >> _SHIFT) & 0xFFFFFFFF
 
 
 def head_word(ident: int) -> int:
     """Return the last word of layout.XSPACE_HEAD for the calling thread, which has ``ident``."""
-    from .function import inside, local  # imported late: it imports the windows, which import this module
+    from .function import busy_threads, local  # imported late: it imports the windows, which import this module
 
-    here = local.thread_state
-    others = any(each is not here and (each.calling or each.keras_calls) for each in list(inside))
-    return line_id(ident) & ~layout.XSPACE_OTHER_THREADS | (layout.XSPACE_OTHER_THREADS if others else 0)
+    state = local.thread_state
+    has_others = any(each is not state and (each.is_in_call or each.keras_calls) for each in list(busy_threads))
+    return line_id(ident) & ~layout.XSPACE_OTHER_THREADS | (layout.XSPACE_OTHER_THREADS if has_others else 0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .step import Step
 
 _FUNCTION_MODULE = __package__ + ".function"  # loaded only if TensorFlow has functions
-_OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a Keras batch consists of
+_BATCH_RUN_KINDS = (layout.TRAIN, layout.RUN)  # kinds of runs that a Keras batch consists of
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
@@ -42,12 +42,11 @@ def shows_statistics(session: Any, options: bytes) -> bool:
 class TracedRun(object):
     """One traced run.
 
-    ``requested_by_job``: the job itself requested the trace. ``hold``: the profiler session, held
-    for the run.
+    ``requested_by_job``: the job itself requested the trace. ``work_start``: when our work for it
+    began (ns). ``hold``: the profiler session, held for the run.
     """
 
     __slots__ = (
-        "begun",
         "claim",
         "duration",
         "flags",
@@ -60,6 +59,7 @@ class TracedRun(object):
         "start",
         "start_real",
         "tracker",
+        "work_start",
     )
 
     def __init__(
@@ -69,7 +69,7 @@ class TracedRun(object):
         key: int,
         level: int,
         requested_by_job: bool,
-        begun: int,
+        work_start: int,
         hold: Hold | None = None,
     ) -> None:
         self.tracker = tracker
@@ -77,7 +77,7 @@ class TracedRun(object):
         self.key = key
         self.requested_by_job = requested_by_job
         self.level = level
-        self.begun = begun
+        self.work_start = work_start
         self.flags = layout.FLAG_TRACED
         self.start = self.start_real = self.duration = self.own_ns = 0
         self.hold = hold
@@ -86,7 +86,7 @@ class TracedRun(object):
     def mark_start(self) -> None:
         """Record the start of the run."""
         self.start_real, self.start = real(), mono()
-        self.own_ns = self.start - self.begun
+        self.own_ns = self.start - self.work_start
 
     def mark_end(self, flags: int = 0) -> None:
         """Record the end of the run, with further span flags."""
@@ -94,30 +94,30 @@ class TracedRun(object):
         self.flags |= flags
         self.claim = self.hold = None
 
-    def keep(self, session: Any, raw: bytes | None) -> None:
+    def put(self, session: Any, raw: bytes | None) -> None:
         """Put the span, the RunMetadata ``raw`` (or None) and the new parts of the graph."""
         tracker = self.tracker
-        put_at = mono()
+        put_start = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
         if channel is None or raw is None or not (tracker.tracing or not self.requested_by_job):
-            tracker.spend(self.own_ns + mono() - put_at)  # a failed run has no RunMetadata
+            tracker.spend(self.own_ns + mono() - put_start)  # a failed run has no RunMetadata
             return
         try:
-            self._put(channel, raw)
+            self._put_metadata(channel, raw)
             _send_graph(session, channel)
         finally:
-            self.own_ns += mono() - put_at
+            self.own_ns += mono() - put_start
             tracker.note_traced(self.key, self.duration, self.own_ns, self.requested_by_job)
 
-    def _put(self, channel: Channel, raw: bytes) -> None:
+    def _put_metadata(self, channel: Channel, raw: bytes) -> None:
         """Put the RunMetadata ``raw``, or count the loss."""
         tracker = self.tracker
-        batch = _batch() if tracker.kind in _OF_BATCHES else None
+        batch = _batch() if tracker.kind in _BATCH_RUN_KINDS else None
         kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
-        kept: bool | None = None
+        was_put: bool | None = None
         try:
-            kept = channel.put(
+            was_put = channel.put(
                 layout.RUN_METADATA,
                 raw,
                 ordinal,
@@ -129,22 +129,24 @@ class TracedRun(object):
                 kind,
             )
         finally:
-            if not kept:
-                channel.lose_trace(put=kept is not None)
+            if not was_put:
+                channel.lose_trace(put=was_put is not None)
 
 
 def _batch() -> Step | None:
-    """Return the calling thread's Keras batch for its first run, which gets the batch's number."""
+    """Return the thread's Keras batch before its first run, which gets the batch's number."""
     local = getattr(sys.modules.get(_FUNCTION_MODULE), "local", None)  # another thread may be about to load the module
     if local is None:
         return None
-    here = local.thread_state
-    # A single batch, as of train_on_batch, is an outermost call, whose step no window can trace.
-    found: Step | None = here.keras_calls[-1].batch if here.keras_calls else getattr(here.outermost(), "step", None)
-    if found is None or found.windows or found.has_run:
+    state = local.thread_state
+    # A single batch, such as train_on_batch, is an outermost call; no window can trace its step.
+    step: Step | None = (
+        state.keras_calls[-1].batch if state.keras_calls else getattr(state.outermost_call(), "step", None)
+    )
+    if step is None or step.needs_window or step.has_run:
         return None
-    found.has_run = True
-    return found
+    step.has_run = True
+    return step
 
 
 @guarded

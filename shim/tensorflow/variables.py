@@ -22,7 +22,7 @@ _TRAINABLE, _GLOBAL, _LOCAL = "trainable_variables", "variables", "local_variabl
 #: Packages of Keras, and their modules that make additional variables: optimizers, scales of
 #: losses, metrics.
 _KERAS = ("tensorflow.python.keras", "keras", "keras.src", "tf_keras.src")
-_OF_KERAS = (
+_KERAS_MODULES = (
     "optimizers",
     "optimizers.optimizer",
     "optimizer_v2.optimizer_v2",
@@ -33,74 +33,74 @@ _OF_KERAS = (
     "metrics.base_metric",
 )
 #: All modules that make such variables.
-_MAKERS = (
+_AUXILIARY_MODULES = (
     "tensorflow.python.training.optimizer",
     "tensorflow.python.training.slot_creator",
     "tensorflow.python.training.moving_averages",
     "tensorflow.python.training.experimental.loss_scale",
     "tensorflow.python.ops.metrics_impl",
-    *("%s.%s" % (package, name) for package in _KERAS for name in _OF_KERAS),
+    *("%s.%s" % (package, name) for package in _KERAS for name in _KERAS_MODULES),
 )
 
 
 class _Variable(object):
     """A variable of a graph: its id, node and copies, and whether it is an integer."""
 
-    __slots__ = ("copies", "name", "number", "whole")
+    __slots__ = ("copies", "is_integer", "name", "number")
 
-    def __init__(self, first: Any, copies: list[Any]) -> None:
-        self.number = id(first)
-        self.name = str(first.op.name)
-        self.whole = bool(first.dtype.is_integer)
+    def __init__(self, variable: Any, copies: list[Any]) -> None:
+        self.number = id(variable)
+        self.name = str(variable.op.name)
+        self.is_integer = bool(variable.dtype.is_integer)
         self.copies = [str(each.op.name) for each in copies]
 
 
-def of_graph(graph: Any, ops: list[Any], seen: dict[str, list[str]]) -> dict[str, dict[str, Sizes]]:
+def of_graph(graph: Any, ops: list[Any], known_keys: dict[str, list[str]]) -> dict[str, dict[str, Sizes]]:
     """Return the nodes of the graph's variables whose keys have changed, by key.
 
-    ``seen`` maps nodes to the keys that they had before; it is updated. ``ops`` are the new ops of
-    the graph. The values are sizes, all of them unknown here. A variable that cannot be examined is
-    left out; it affects neither other variables nor the frames of nodes.
+    ``known_keys`` maps nodes to the keys that they had before; it is updated. ``ops`` are the new
+    ops of the graph. The values of the nodes are sizes, all of them unknown here. A variable that
+    cannot be examined is left out; it affects neither other variables nor the frames of nodes.
     """
-    found: dict[str, dict[str, Sizes]] = {}
-    roles = _of_collections(graph)
-    collected = {name for key, name in roles if key != STATE}
-    roles += [(STATE, name) for name in _made(ops) or () if name not in collected]
+    changed: dict[str, dict[str, Sizes]] = {}
+    roles = _collection_roles(graph)
+    parameter_nodes = {name for key, name in roles if key != STATE}
+    roles += [(STATE, name) for name in _auxiliary_nodes(ops) or () if name not in parameter_nodes]
     keys: dict[str, list[str]] = {}
     for key, name in roles:
         keys.setdefault(name, []).append(key)
     for name, current in keys.items():
-        if seen.get(name) != current:
-            seen[name] = current
+        if known_keys.get(name) != current:
+            known_keys[name] = current
             for key in current:
-                found.setdefault(key, {})[name] = None
-    return found
+                changed.setdefault(key, {})[name] = None
+    return changed
 
 
-def _of_collections(graph: Any) -> list[tuple[str, str]]:
+def _collection_roles(graph: Any) -> list[tuple[str, str]]:
     """Return keys and nodes of the variables in the graph's collections."""
-    trainable, every, local = (_collected(graph, name) or [] for name in (_TRAINABLE, _GLOBAL, _LOCAL))
-    trained, apart = set(map(id, trainable)), set(map(id, local))
-    described = [(id(each), _described(each, graph)) for each in [*trainable, *every, *local]]
-    mine = {number: known for number, known in described if known is not None}
-    by_model = models.Weights(models.ran() if mine else []).trained
-    found: list[tuple[str, str]] = []
-    for number, known in mine.items():
-        seen = by_model.get(known.number)
-        if number in trained:
-            found.append((TRAINED, known.name))
-        if seen is False:
-            found.append((OTHERS, known.name))
-        elif seen is None and number not in trained and (known.whole or number in apart):
-            found.append((STATE, known.name))
-        found.extend((STATE, name) for name in known.copies)
-    return found
+    trainable, global_variables, local = (_collection(graph, name) or [] for name in (_TRAINABLE, _GLOBAL, _LOCAL))
+    trainable_ids, local_ids = set(map(id, trainable)), set(map(id, local))
+    entries = [(id(each), _variable(each, graph)) for each in [*trainable, *global_variables, *local]]
+    variables = {number: variable for number, variable in entries if variable is not None}
+    trained = models.Weights(models.remembered_models() if variables else []).trained
+    roles: list[tuple[str, str]] = []
+    for number, variable in variables.items():
+        is_trained = trained.get(variable.number)
+        if number in trainable_ids:
+            roles.append((TRAINED, variable.name))
+        if is_trained is False:
+            roles.append((OTHERS, variable.name))
+        elif is_trained is None and number not in trainable_ids and (variable.is_integer or number in local_ids):
+            roles.append((STATE, variable.name))
+        roles.extend((STATE, name) for name in variable.copies)
+    return roles
 
 
 @guarded
-def _made(ops: list[Any]) -> list[str]:
+def _auxiliary_nodes(ops: list[Any]) -> list[str]:
     """Return the nodes of variables that optimizers, averages and metrics made."""
-    files = {str(getattr(sys.modules[name], "__file__", None)) for name in _MAKERS if name in sys.modules}
+    files = {str(getattr(sys.modules[name], "__file__", None)) for name in _AUXILIARY_MODULES if name in sys.modules}
     return [
         str(op.name)
         for op in ops
@@ -108,39 +108,39 @@ def _made(ops: list[Any]) -> list[str]:
     ]
 
 
-def captured(graph: Any, seen: dict[str, tuple[str, str]], weights: Weights) -> dict[str, dict[str, Sizes]]:
+def captured_parameters(graph: Any, known: dict[str, tuple[str, str]], weights: Weights) -> dict[str, dict[str, Sizes]]:
     """Return the placeholders of parameters in a function's graph by key, with their sizes.
 
-    Parameters that are not trained are frozen weights or moving statistics. ``seen`` holds key and
-    placeholder of the variables of any graph that were returned before; it is updated. Such a
-    variable is returned again, with the same placeholder, if its model has frozen or thawed it
-    meanwhile.
+    Parameters that are not trained are frozen weights or moving statistics. ``known`` maps the ids
+    of variables that were returned before, for any graph, to their key and placeholder; it is
+    updated. Such a variable is returned again, with the same placeholder, if its model has frozen
+    or thawed it meanwhile.
     """
-    found: dict[str, dict[str, Sizes]] = {}
-    inner = _placeholders(graph) or {}
-    for reference in getattr(graph, "_weak_variables", ()) if inner else ():
+    parameters: dict[str, dict[str, Sizes]] = {}
+    placeholders = _placeholders(graph) or {}
+    for reference in getattr(graph, "_weak_variables", ()) if placeholders else ():
         variable = reference()
-        entry = _placeholder(variable, inner, weights)
+        entry = _placeholder(variable, placeholders, weights)
         if entry is None:
             continue
         number, name, sizes = entry
         is_trained = weights.trained.get(id(variable))
         key = OTHERS if is_trained is False else TRAINED
-        before, first = seen.get(number, (None, name))
-        if before is None or (is_trained is not None and before != key):
-            seen[number] = key, first
-            found.setdefault(key, {})[first] = sizes
-    return found
+        previous, first_name = known.get(number, (None, name))
+        if previous is None or (is_trained is not None and previous != key):
+            known[number] = key, first_name
+            parameters.setdefault(key, {})[first_name] = sizes
+    return parameters
 
 
 @guarded
-def _collected(graph: Any, name: str) -> list[Any]:
+def _collection(graph: Any, name: str) -> list[Any]:
     return list(graph.get_collection(name))
 
 
 @guarded
-def _described(variable: Any, graph: Any) -> _Variable | None:
-    """Return the properties of a variable; None where it belongs to another graph."""
+def _variable(variable: Any, graph: Any) -> _Variable | None:
+    """Return the facts about ``variable``; None where it belongs to another graph."""
     first, copies = models.variable_and_copies(variable)
     return _Variable(first, copies) if first.op.graph is graph else None
 
@@ -155,18 +155,18 @@ def _placeholders(graph: Any) -> dict[int, Any]:
 
 
 @guarded
-def _placeholder(variable: Any, inner: dict[int, Any], weights: Weights) -> tuple[str, str, Sizes] | None:
+def _placeholder(variable: Any, placeholders: dict[int, Any], weights: Weights) -> tuple[str, str, Sizes] | None:
     """Return a variable's id, placeholder node and sizes; None where it is not a parameter.
 
-    A variable of no known model is a parameter if it is trained. Integers never are, though Keras's
-    count of batches claims to be trainable by default.
+    A variable of no known model is a parameter if it is trainable and not an integer: Keras's count
+    of batches is an integer that claims to be trainable.
     """
     if variable is None or id(variable) in weights.copies:
         return None
-    known = id(variable) in weights.trained
-    if not known and (not variable.trainable or variable.dtype.is_integer):
+    is_weight = id(variable) in weights.trained
+    if not is_weight and (not variable.trainable or variable.dtype.is_integer):
         return None
-    tensor = inner.get(id(variable.handle))
+    tensor = placeholders.get(id(variable.handle))
     if tensor is None:
         return None
     shape = variable.shape

@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from .step import Step
 
 DURATION_MAX_S = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
-_FIRST_DURATION_MAX_S = 1.0  # the same while it is unknown how fast its data grows
+_FIRST_DURATION_MAX_S = 1.0  # the same while it is unknown how fast the data grows
 _RETRY_GROWTH_MAX_KIB = 32 << 10  # KiB by which the process may grow in a window after a failed one
-_GROWTH_MAX_KIB = 256 << 10  # the same in a first window; memory that the step itself allocates counts, too
-_DURATION_LIMIT_MIN_S = 0.25  # minimum of the limit in seconds, however fast its data grows
+_GROWTH_MAX_KIB = 256 << 10  # the same in other windows; memory that the step itself allocates counts, too
+_DURATION_LIMIT_MIN_S = 0.25  # minimum of the limit, however fast the window's data grows
 _RATE_MIN_BYTES = 1 << 16  # minimum bytes for a measurement of the growth: each session has a constant part
 _TRIES = 3  # maximum consecutive failed windows: a first step may compile for long
 
 #: The process's one window.
 current: Window | None = None
-_opening = TryLock()
+_open_lock = TryLock()
 #: Windows dropped before their steps ended, by (kind, ordinal); the step's end counts the loss.
 _dropped: dict[tuple[int, int], Window] = {}
-_refused_slugs: set[str] = set()  # slugs of refusals that were put, once each
+_reported_slugs: set[str] = set()  # slugs of the refusals put so far; each is put once
 _failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> consecutive windows without a whole step
 _max_growth = 0.0  # highest bytes per second of any window
 _server_started = False  # the job's profiler server may start a session at any time
-_ending = False  # the process ends: no window is opened any more
+_is_ending = False  # the process ends: no window is opened any more
 
 
 class Window(object):
@@ -80,7 +80,7 @@ class Window(object):
         self.head_word = threads.head_word(self.thread)
         #: by id, the functions called so far, and their models
         self.functions: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}
-        self.own_ns = 0  # our work for it, ns
+        self.own_ns = 0  # our work for the window, ns
         self.is_closed = False  # whether the step has ended, or was not traced
         self.session = profiler.StepSession()
 
@@ -190,15 +190,15 @@ def limit_s(channel: Channel, tries: int = 0) -> float:
 
 def report_once(channel: Channel, slug: str, text: str) -> None:
     """Put a refusal, once for each slug."""
-    if slug not in _refused_slugs:
-        _refused_slugs.add(slug)
+    if slug not in _reported_slugs:
+        _reported_slugs.add(slug)
         channel.report(slug, text)
 
 
 @guarded
 def _begin(tracker: Tracker, ordinal: int, key: int, count: int) -> tuple[bool, bool] | None:
     global current
-    hold = _opening.take()
+    hold = _open_lock.take()
     if hold is None:
         tracker.count_missed(ordinal, count)
         return None
@@ -255,8 +255,8 @@ def add_function(call: dict[str, Any]) -> None:
     function = call.get("self")
     if window is None or function is None:
         return
-    known = window.functions.get(id(function))
-    if known is None or known[0]() is not function:
+    entry = window.functions.get(id(function))
+    if entry is None or entry[0]() is not function:
         model_refs = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
         window.functions[id(function)] = (weakref.ref(function), model_refs)
 
@@ -300,7 +300,7 @@ def _finish() -> None:
 
 
 def _free_abandoned(window: Window) -> bool:
-    """Free ``window`` if an exception kept this thread from closing it; return whether it did."""
+    """Free ``window`` and return True if an exception kept this thread from closing it."""
     if window.thread != _thread.get_ident() or not window.session.is_stopped:
         return False
     window.session.free()
@@ -329,19 +329,19 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int, count: int) -> b
     tracker.spend(clock.mono() - start)
     if reason is profiler.BUSY_REASON:
         tracker.count_missed(ordinal, count)
-    if reason[0] and not _ending:
+    if reason[0] and not _is_ending:
         report_once(channel, *reason)
     return False
 
 
 def _start(window: Window) -> tuple[str, str] | None:
-    """Open the session of ``window``; return (slug, text) of an obstacle."""
-    # Reserved after ``current`` is set: if the job claims the session later, it drops the window.
+    """Open the session of ``window``; return (slug, text) of an obstacle, None without one."""
+    # Reserved after ``current`` is set: a later claim of the job's finds the window and drops it.
     hold = profiler_lock.reserve()
     if hold is None:
         return profiler.BUSY_REASON
     try:
-        if _ending:  # `_end` may have run before ``current`` was set
+        if _is_ending:  # `_end` may have run before ``current`` was set
             return ("", "")
         tries = _failed_windows.get((window.tracker.kind, window.key), 0)
         size_max_kib = window.start_peak_kib + window.growth_max_kib if window.start_peak_kib else sys.maxsize
@@ -355,7 +355,7 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
 
     The slug is empty if the obstacle is not to be reported.
     """
-    if _ending or _failed_windows.get((kind, key), 0) >= _TRIES:
+    if _is_ending or _failed_windows.get((kind, key), 0) >= _TRIES:
         return ("", "")
     if level == layout.LEVEL_SOFTWARE:
         return ("profiler-off", "with --trace-level software, steps that need a profiler session are not traced")
@@ -380,16 +380,16 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
 
 def _end() -> None:
     """Drop the windows of other threads before the interpreter ends."""
-    global _ending
-    _ending = True
+    global _is_ending
+    _is_ending = True
     _finish()
 
 
 def _forked() -> None:
     """Abandon the parent's windows in a forked child."""
-    global current, _opening
+    global current, _open_lock
     window, current = current, None
-    _opening = TryLock()
+    _open_lock = TryLock()
     windows = [*_dropped.values(), *([] if window is None else [window])]
     _dropped.clear()
     for window in windows:
@@ -398,24 +398,24 @@ def _forked() -> None:
 
 def concrete_functions(function: Any) -> list[Any]:
     """Return the existing concrete functions of ``function``, without tracing."""
-    found: list[Any] = [function] if hasattr(function, "structured_input_signature") else []
+    functions: list[Any] = [function] if hasattr(function, "structured_input_signature") else []
     for holder in (function, getattr(function, "_stateful_fn", None), getattr(function, "_stateless_fn", None)):
         cache = getattr(holder, "_function_cache", None)
         values = getattr(cache, "values", None) or getattr(cache, "all_values", None)
         if values is not None:
-            found.extend(values())
-    return found
+            functions.extend(values())
+    return functions
 
 
 def patch(module: ModuleType) -> None:
     """Drop our window when the job starts a profiler session or server of ``module``."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        call_observer.observe(session, "start", profiler_lock.claim, ends=True)
-    call_observer.observe(module, "start_server", _serving)
+        call_observer.observe(session, "start", profiler_lock.claim, observes_end=True)
+    call_observer.observe(module, "start_server", _server_starting)
 
 
-def _serving(_port: int) -> None:
+def _server_starting(_port: int) -> None:
     global _server_started
     _server_started = True
     drop_current()

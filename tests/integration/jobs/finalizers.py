@@ -59,7 +59,7 @@ def end():
 def batch():
     """Return a batch that is only counted."""
     counted = object.__new__(shim_module("tensorflow.keras_batches")._CountedBatch)
-    counted.here = shim_module("tensorflow.function").ThreadState()
+    counted.thread_state = shim_module("tensorflow.function").ThreadState()
     counted.frame = counted.has_run = 0
     return counted
 

@@ -83,15 +83,15 @@ def leftovers():
     """Yield a text for each lock, window or switch that is left behind."""
     window, lock, graph = shim("tensorflow.window"), shim("tensorflow.profiler_lock"), shim("tensorflow.graph")
     function, allocations = shim("tensorflow.function"), shim("tensorflow.allocations")
-    if window and (window.current or window._opening._holder()):
+    if window and (window.current or window._open_lock._holder()):
         yield "an open window"
     if lock and (lock.claims or lock._lock._holder()):
         yield "a held profiler session"
     if graph and graph._sent and graph._sent.lock._holder():
         yield "held graphs"
-    if function and (function.inside or function.local.thread_state.keras_calls):
+    if function and (function.busy_threads or function.local.thread_state.keras_calls):
         yield "an open call"
-    if allocations and allocations._off:
+    if allocations and allocations._turn_off:
         yield "allocations are reported"
     if channel() and channel().names_lock._holder():
         yield "held names"

@@ -19,7 +19,7 @@ from tfprof.shim.pacing.current_policy import CurrentPolicy
 from tfprof.shim.pacing.sampling import FIRST_TIMED, INTERVAL_MAX, Sampling
 from tfprof.shim.pacing.tracker import Tracker
 from tfprof.shim.tensorflow import session
-from tfprof.shim.tensorflow.runs import Runs, RunSignature
+from tfprof.shim.tensorflow.runs import RunSignature, RunSignatures
 
 SHORT = 20_000
 NO_TRACE = f"steps={10**9}-{10**9}"
@@ -45,8 +45,8 @@ def ticks(monkeypatch):
     return made
 
 
-class SameKindRuns(Runs):
-    """Runs that are all of one kind."""
+class SameKindRuns(RunSignatures):
+    """Signatures of runs that are all of one kind."""
 
     def __init__(self, tracker):
         self.unknown = RunSignature(None, [], 0, tracker)

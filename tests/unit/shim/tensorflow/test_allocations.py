@@ -39,7 +39,7 @@ class Library:
 def library(request, monkeypatch):
     fake_library = Library(request.param)
     monkeypatch.setattr(tf_library, "library", lambda: fake_library)
-    monkeypatch.setattr(allocations, "accelerated", lambda: False)
+    monkeypatch.setattr(allocations, "has_accelerator", lambda: False)
     return fake_library
 
 
@@ -64,7 +64,7 @@ def test_a_switch_that_the_job_turned_on_stays_on(library):
 
 
 def test_with_accelerators_the_switch_is_not_touched(library, monkeypatch):
-    monkeypatch.setattr(allocations, "accelerated", lambda: True)
+    monkeypatch.setattr(allocations, "has_accelerator", lambda: True)
     with enabled():
         assert not library.on
 
@@ -97,10 +97,10 @@ def test_no_library_is_loaded_for_the_switch(monkeypatch):
     assert tf_library.library() is None
 
 
-def test_a_process_with_a_device_is_accelerated(monkeypatch):
+def test_a_process_with_a_gpu_has_an_accelerator(monkeypatch):
     devices = [SimpleNamespace(device_type="CPU"), SimpleNamespace(device_type="GPU")]
     context = SimpleNamespace(context=lambda: SimpleNamespace(_logical_devices=devices))
     monkeypatch.setitem(sys.modules, allocations._CONTEXT, context)
-    assert allocations.accelerated()
+    assert allocations.has_accelerator()
     del devices[1]
-    assert not allocations.accelerated()
+    assert not allocations.has_accelerator()

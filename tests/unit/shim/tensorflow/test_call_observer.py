@@ -129,11 +129,11 @@ def test_a_builtin_is_wrapped_in_a_python_function(reported):
 
 
 def test_a_generator_is_reported_when_it_is_created(reported, monkeypatch):
-    here = sys.modules[__name__]
-    monkeypatch.setattr(here, "generator", generator)
-    call_observer.observe(here, "generator", reported.append)
-    assert list(here.generator(1)) == [1]
-    assert str(inspect.signature(here.generator)) == "(first)"
+    this_module = sys.modules[__name__]
+    monkeypatch.setattr(this_module, "generator", generator)
+    call_observer.observe(this_module, "generator", reported.append)
+    assert list(this_module.generator(1)) == [1]
+    assert str(inspect.signature(this_module.generator)) == "(first)"
     assert reported == [1]
 
 
@@ -158,7 +158,7 @@ def test_an_error_of_a_callback_is_contained(reported, armed, monkeypatch):
     assert Thing().decorated() == 1
 
 
-def endings(reported):
+def end_callback(reported):
     """Return a callback that reports, at the end of a call, whether it failed."""
 
     def callback(_thing):
@@ -169,7 +169,7 @@ def endings(reported):
 
 @pytest.mark.parametrize(("name", "failed"), [("method", False), ("captured", False), ("failing", True)])
 def test_the_end_is_reported_before_the_caller_continues(reported, name, failed):
-    call_observer.observe(Thing, name, endings(reported), ends=True)
+    call_observer.observe(Thing, name, end_callback(reported), observes_end=True)
     thing = Thing()
     try:
         getattr(thing, name)(*([] if failed else [1]))
@@ -184,7 +184,7 @@ def test_the_end_of_a_builtin_is_reported(reported):
 
         pop = collections.Counter.pop
 
-    call_observer.observe(Counter, "pop", endings(reported), ends=True)
+    call_observer.observe(Counter, "pop", end_callback(reported), observes_end=True)
     counter = Counter(a=1)
     assert counter.pop("a") == 1
     with pytest.raises(KeyError):
@@ -194,6 +194,6 @@ def test_the_end_of_a_builtin_is_reported(reported):
 
 def test_a_failing_callback_reports_no_end(reported, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
-    call_observer.observe(Thing, "method", lambda _thing: reported.append(1 / 0), ends=True)
+    call_observer.observe(Thing, "method", lambda _thing: reported.append(1 / 0), observes_end=True)
     assert Thing().method(1)[0] == 1
     assert reported == []

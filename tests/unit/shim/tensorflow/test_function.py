@@ -18,8 +18,8 @@ def functions(monkeypatch, armed):
     function.patch(module)
     yield module
     window.drop_current()
-    assert not function.local.thread_state.calling
-    assert not function.inside
+    assert not function.local.thread_state.is_in_call
+    assert not function.busy_threads
 
 
 def spans(reader):
@@ -116,8 +116,8 @@ def test_a_counted_call_that_fails_is_recorded_as_failed(functions, read):
     for _ in range(3):
         with pytest.raises(ValueError):
             step()
-    found = read().of_kind(layout.FUNCTION)
-    assert sum(span.count for span in found if span.flags & layout.FLAG_FAILED) == 3
+    steps = read().of_kind(layout.FUNCTION)
+    assert sum(span.count for span in steps if span.flags & layout.FLAG_FAILED) == 3
 
 
 def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
@@ -127,10 +127,10 @@ def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
     before = read().count(layout.FUNCTION)
     thread_state = function.local.thread_state
     thread_state.keras_calls.append(object())  # type: ignore[arg-type]  # any
-    thread_state.changed()
+    thread_state.update_busy_threads()
     step()
     thread_state.keras_calls.clear()
-    thread_state.changed()
+    thread_state.update_busy_threads()
     eager_tensorflow.build_a_graph()
     step()
     assert read().count(layout.FUNCTION) == before

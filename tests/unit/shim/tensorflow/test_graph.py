@@ -65,7 +65,7 @@ class Graph:
 
 
 @pytest.fixture
-def sent(monkeypatch, channel):
+def graph_channel(monkeypatch, channel):
     monkeypatch.setattr(graph, "serialized", lambda fake_graph: fake_graph.definition.SerializeToString())
     monkeypatch.setattr(graph, "_sent", None)
     return channel
@@ -75,47 +75,47 @@ def nodes(record):
     return [node.name for node in graph_pb2.GraphDef.FromString(record.data).node]
 
 
-def test_a_graph_is_sent_once_and_later_only_its_new_nodes(sent, reader):
+def test_a_graph_is_sent_once_and_later_only_its_new_nodes(graph_channel, reader):
     fake_graph = Graph(op("a", [2, 3]), op("b", []))
-    assert graph.ensure_sent(fake_graph, sent) > 0
-    assert graph.ensure_sent(fake_graph, sent) == 0
+    assert graph.ensure_sent(fake_graph, graph_channel) > 0
+    assert graph.ensure_sent(fake_graph, graph_channel) == 0
     fake_graph.add(op("c", None))
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     records = reader.take().records
     assert [record.kind for record in records] == [layout.GRAPH, layout.FRAMES] * 2
     assert [nodes(record) for record in records[::2]] == [["a", "b"], ["c"]]
     assert {record.step for record in records} == {1}
 
 
-def test_graphs_are_numbered_and_none_is_kept_alive(sent, reader):
+def test_graphs_are_numbered_and_none_is_kept_alive(graph_channel, reader):
     first, second = Graph(op("a")), Graph(op("b"))
     for fake_graph in (first, second, first):
-        graph.ensure_sent(fake_graph, sent)
+        graph.ensure_sent(fake_graph, graph_channel)
     assert [record.step for record in reader.take().records] == [1, 1, 2, 2]
     del first, second, fake_graph
     gc.collect()
     assert len(graph._sent.graphs) == 0
 
 
-def test_after_a_full_ring_a_graph_is_sent_once(sent, reader):
+def test_after_a_full_ring_a_graph_is_sent_once(graph_channel, reader):
     fake_graph = Graph(op("a"))
-    sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
-    graph.ensure_sent(fake_graph, sent)
+    graph_channel.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
+    graph.ensure_sent(fake_graph, graph_channel)
     reader.take()
-    graph.ensure_sent(fake_graph, sent)
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
+    graph.ensure_sent(fake_graph, graph_channel)
     assert [record.kind for record in reader.take().records[1:]] == [layout.GRAPH, layout.FRAMES]
 
 
-def test_a_graph_that_is_too_large_is_refused_once(sent, reader):
+def test_a_graph_that_is_too_large_is_refused_once(graph_channel, reader):
     fake_graph = Graph(*(op(f"n{number}" + "x" * 4000) for number in range(layout.RING_MIN // 4000 + 1)))
     for _ in range(3):
-        graph.ensure_sent(fake_graph, sent)
+        graph.ensure_sent(fake_graph, graph_channel)
     (record,) = reader.take().records
     assert (record.kind, json.loads(record.data)["slug"]) == (layout.REFUSED, "graph-too-large")
 
 
-def test_a_graph_that_another_thread_holds_is_sent_later(sent, reader):
+def test_a_graph_that_another_thread_holds_is_sent_later(graph_channel, reader):
     fake_graph, held, release = Graph(op("a")), threading.Event(), threading.Event()
 
     def hold():
@@ -126,19 +126,19 @@ def test_a_graph_that_another_thread_holds_is_sent_later(sent, reader):
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait(10)
-    assert graph.ensure_sent(fake_graph, sent) == 0
+    assert graph.ensure_sent(fake_graph, graph_channel) == 0
     release.set()
     holder.join()
-    assert graph.ensure_sent(fake_graph, sent) > 0
+    assert graph.ensure_sent(fake_graph, graph_channel) > 0
     assert len(reader.take().records) == 2
 
 
-def test_functions_called_by_a_function_are_sent_too(sent, reader):
+def test_functions_called_by_a_function_are_sent_too(graph_channel, reader):
     inner = Graph(op("inner"))
     outer = Graph(op("outer"))
     outer._functions = {"f": SimpleNamespace(graph=inner), "lazy": SimpleNamespace(_cached_graph=None)}
     inner._functions = {"again": SimpleNamespace(graph=outer)}
-    graph.ensure_functions_sent(outer, sent)
+    graph.ensure_functions_sent(outer, graph_channel)
     assert [nodes(record) for record in reader.take().records[::2]] == [["outer"], ["inner"]]
 
 
@@ -152,29 +152,31 @@ def variable_of(fake_graph, name, is_integer=False):
     )
 
 
-def test_trainable_variables_of_a_graph_are_sent_once(sent, reader):
+def test_trainable_variables_of_a_graph_are_sent_once(graph_channel, reader):
     fake_graph, outer = Graph(op("a")), Graph(op("b"))
     fake_graph.collection = [variable_of(fake_graph, "a"), variable_of(outer, "b"), variable_of(fake_graph, "a")]
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     fake_graph.add(op("c"))
     fake_graph.collection.append(variable_of(fake_graph, "c"))
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     fake_graph.add(op("d"))
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     assert [variables(record) for record in reader.take().records[1::2]] == [{"a": None}, {"c": None}, None]
 
 
-def made_by(name, file):
+def variable_op(name, file):
     variable = op(name, frames=(("job.py", 1, "main"), (file, 2, "make")))
     variable.type = "VarHandleOp"
     return variable
 
 
-def test_variables_of_no_model_are_sent_as_state(sent, reader, monkeypatch):
+def test_variables_of_no_model_are_sent_as_state(graph_channel, reader, monkeypatch):
     optimizer = SimpleNamespace(__file__="/lib/optimizer.py")
     monkeypatch.setitem(sys.modules, "tensorflow.python.training.optimizer", optimizer)
     fake_graph = Graph(
-        made_by("w", "/lib/layer.py"), made_by("w/Adam", "/lib/optimizer.py"), made_by("own", "/lib/optimizer.py")
+        variable_op("w", "/lib/layer.py"),
+        variable_op("w/Adam", "/lib/optimizer.py"),
+        variable_op("own", "/lib/optimizer.py"),
     )
     w, own = variable_of(fake_graph, "w"), variable_of(fake_graph, "own")
     copied = SimpleNamespace(_values=(w, variable_of(fake_graph, "w/replica_1")))
@@ -186,14 +188,14 @@ def test_variables_of_no_model_are_sent_as_state(sent, reader, monkeypatch):
         variable_of(fake_graph, "global_step", is_integer=True),
     ]
     fake_graph.collections["local_variables"] = [variable_of(fake_graph, "total")]
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     record = json.loads(reader.take().records[1].data)
     assert record["variables"] == {"w": None, "own": None}
     assert record["state"] == dict.fromkeys(["w/replica_1", "global_step", "total", "w/Adam"])
     assert "others" not in record
 
 
-def test_untrained_weights_of_a_running_model_are_sent(sent, reader):
+def test_untrained_weights_of_a_running_model_are_sent(graph_channel, reader):
     class Model:
         weights: Any = ()
         trainable_weights: Any = ()
@@ -207,30 +209,30 @@ def test_untrained_weights_of_a_running_model_are_sent(sent, reader):
     fake_graph.collection = [kernel, frozen]
     fake_graph.collections["variables"] = [kernel, frozen, count]
     model.weights, model.trainable_weights = [kernel, frozen, count], [kernel]
-    graph.ensure_sent(Graph(op("b")), sent)
+    graph.ensure_sent(Graph(op("b")), graph_channel)
     models.remember(model)
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     record = json.loads(reader.take().records[3].data)
     assert record["variables"] == {"kernel": None, "frozen": None}
     assert record["others"] == {"frozen": None, "count": None}
     assert "state" not in record
     model.trainable_weights = [kernel, frozen]
     fake_graph.add(op("thawed"))
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     record = json.loads(reader.take().records[-1].data)
     assert (record["variables"], "others" in record) == ({"frozen": None}, False)
     del model
     gc.collect()
-    assert models.ran() == []
+    assert models.remembered_models() == []
 
 
-def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):
+def test_variables_wait_with_the_frames_for_room_in_the_ring(graph_channel, reader):
     fake_graph = Graph(op("a"))
     fake_graph.collection = [variable_of(fake_graph, "a")]
-    sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
-    graph.ensure_sent(fake_graph, sent)
+    graph_channel.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
+    graph.ensure_sent(fake_graph, graph_channel)
     reader.take()
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     assert variables(reader.take().records[-1]) == {"a": None}
 
 
@@ -245,7 +247,7 @@ class Variable:
         self.trainable = trainable
 
 
-def function(*names, uses):
+def function_graph(*names, uses):
     """Return the graph of a function; ``uses`` has the name of the placeholder of each variable."""
     fake_graph = Graph(*map(op, names))
     fake_graph._weak_variables = [weakref.ref(variable) for variable in uses]
@@ -253,22 +255,22 @@ def function(*names, uses):
     return fake_graph
 
 
-def test_each_variable_is_sent_once_for_the_function_that_uses_it(sent, reader):
+def test_each_variable_is_sent_once_for_the_function_that_uses_it(graph_channel, reader):
     kernel, step, count = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
     batches = Variable("b_4", [], is_integer=True)
-    inner = function("inner", uses={kernel: "dense/resource", count: "seen", batches: "batches"})
-    outer = function("outer", uses={kernel: "4711", step: "step"})
+    inner = function_graph("inner", uses={kernel: "dense/resource", count: "seen", batches: "batches"})
+    outer = function_graph("outer", uses={kernel: "4711", step: "step"})
     outer._functions = {"f": SimpleNamespace(graph=inner)}
-    graph.ensure_functions_sent(outer, sent)
-    other = function("other", uses={kernel: "again", step: "again"})
-    graph.ensure_functions_sent(other, sent)
+    graph.ensure_functions_sent(outer, graph_channel)
+    other = function_graph("other", uses={kernel: "again", step: "again"})
+    graph.ensure_functions_sent(other, graph_channel)
     records = reader.take().records
     assert [nodes(record) for record in records[::2]] == [["outer"], ["inner"], ["other"]]
     assert [record.step for record in records[::2]] == [1, 2, 3]
     assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
 
 
-def test_a_weight_is_trained_if_its_model_trains_it(sent, reader):
+def test_a_weight_is_trained_if_its_model_trains_it(graph_channel, reader):
     class Model:
         def __init__(self, trained, others):
             self.trainable_weights, self.weights = trained, trained + others
@@ -278,13 +280,13 @@ def test_a_weight_is_trained_if_its_model_trains_it(sent, reader):
     slot, loose = Variable("s", [6], trainable=False), Variable("l", [7])
     model = Model([kernel], [frozen, mean])
     names = {kernel: "kernel", frozen: "frozen", mean: "mean", slot: "slot", loose: "loose"}
-    graph.ensure_functions_sent(function("f", uses=names), sent, model)
+    graph.ensure_functions_sent(function_graph("f", uses=names), graph_channel, model)
     record = reader.take().records[1]
     assert variables(record) == {"kernel": [3], "loose": [7]}
     assert json.loads(record.data)["others"] == {"frozen": [4], "mean": [5]}
 
 
-def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(sent, reader):
+def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(graph_channel, reader):
     class Model:
         weights: Any = ()
         trainable_weights: Any = ()
@@ -292,10 +294,10 @@ def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(
     kernel, base, model = Variable("k", [3]), Variable("b", [4]), Model()
     model.weights = [kernel, base]
     states = [([kernel], model), ([kernel, base], model), ([kernel, base], None), ([base], model), ([base], model)]
-    for number, (trained, known) in enumerate(states):
+    for number, (trained, model_argument) in enumerate(states):
         model.trainable_weights = trained
         names = {kernel: f"kernel_{number}", base: f"base_{number}"}
-        graph.ensure_functions_sent(function(f"f_{number}", uses=names), sent, known)
+        graph.ensure_functions_sent(function_graph(f"f_{number}", uses=names), graph_channel, model_argument)
     records = [json.loads(record.data) for record in reader.take().records[1::2]]
     assert [(record.get("variables"), record.get("others")) for record in records] == [
         ({"kernel_0": [3]}, {"base_0": [4]}),
@@ -306,7 +308,7 @@ def test_weights_that_are_frozen_and_thawed_are_sent_again_for_their_first_node(
     ]
 
 
-def test_a_variable_that_cannot_be_examined_hides_no_other(sent, reader):
+def test_a_variable_that_cannot_be_examined_hides_no_other(graph_channel, reader):
     class Closed:
         trainable = True
 
@@ -317,14 +319,14 @@ def test_a_variable_that_cannot_be_examined_hides_no_other(sent, reader):
         op = handle
 
     closed, gone, intact = Closed(), Variable("g_1", [1]), Variable("f_2", None)
-    fake_graph = function("f", uses={gone: "gone", intact: "fine"})
+    fake_graph = function_graph("f", uses={gone: "gone", intact: "fine"})
     fake_graph._weak_variables.insert(0, weakref.ref(closed))
     fake_graph.collection = [closed, variable_of(fake_graph, "own")]
     del gone
     gc.collect()
-    graph.ensure_functions_sent(fake_graph, sent)
+    graph.ensure_functions_sent(fake_graph, graph_channel)
     assert variables(reader.take().records[1]) == {"fine": None, "own": None}
-    assert sent.words[layout.JOB_WORDS["faults"] // 8] == 2
+    assert graph_channel.words[layout.JOB_WORDS["faults"] // 8] == 2
 
 
 SIZES = st.none() | st.lists(st.none() | st.integers(0, 2**62), max_size=5)
@@ -344,7 +346,7 @@ def test_shapes_are_encoded_as_by_protobuf(outputs, first):
         assert decoded == shapes
 
 
-def test_weights_are_left_out_of_a_node(sent):
+def test_weights_are_left_out_of_a_node(graph_channel):
     field = b"\x2a" + b"\x88\x27" + b"w" * 5000
     node = b"\x0a\x01c" + field + b"\x12\x05Const"
     assert graph.without_weights(node) == b"\x0a\x01c\x12\x05Const"
@@ -372,10 +374,10 @@ def test_an_op_without_frames_is_left_out():
     assert graph.frames([copied_op])["nodes"] == {}
 
 
-def test_a_graph_whose_variables_fail_keeps_its_frames(sent, reader, monkeypatch):
+def test_a_graph_whose_variables_fail_keeps_its_frames(graph_channel, reader, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
     fake_graph = Graph(op("a"))
     fake_graph.get_collection = None  # type: ignore[method-assign, assignment]
-    graph.ensure_sent(fake_graph, sent)
+    graph.ensure_sent(fake_graph, graph_channel)
     definition, record = reader.take().records
     assert (nodes(definition), list(json.loads(record.data)["frames"])) == (["a"], [[0, 1, 0]])

@@ -15,12 +15,13 @@ from tfprof.shim.tensorflow import function, keras, window
 
 @pytest.fixture
 def kit(monkeypatch, armed):
+    """The fake profiler, functions and Keras, observed by the shim."""
     profiler, functions, module = eager_tensorflow.install(monkeypatch)
     keras.patch_callbacks(module)
     function.patch(functions)
     yield profiler, functions, module
     window.drop_current()
-    assert not keras._open
+    assert not keras._open_calls
     assert not function.local.thread_state.keras_calls
 
 
@@ -31,7 +32,8 @@ def fit(module, steps_per_execution=1, steps=None, **options):
     return callbacks
 
 
-def counted(reader, kind, flag=0):
+def step_count(reader, kind, flag=0):
+    """Return the number of steps of ``kind`` that have ``flag``."""
     return sum(span.count for span in reader.of_kind(kind) if span.flags & flag == flag)
 
 
@@ -41,7 +43,7 @@ def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
     (whole_fit,) = reader.of_kind(layout.FIT)
     epochs = reader.of_kind(layout.EPOCH)
     assert [span.ordinal for span in epochs] == [1, 2, 3]
-    assert counted(reader, layout.BATCH) == 12
+    assert step_count(reader, layout.BATCH) == 12
     assert {span.parent for span in reader.of_kind(layout.BATCH)} == {1, 2, 3}
     for span in [*epochs, *reader.of_kind(layout.BATCH)]:
         assert whole_fit.start <= span.start
@@ -73,9 +75,9 @@ def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
     fit(kit[2], epochs=2, calls=2, validate=3)
     reader = read()
     assert [span.parent for span in reader.of_kind(layout.EVALUATE)] == [1, 2]
-    assert counted(reader, layout.TEST_BATCH) == 6
-    assert counted(reader, layout.BATCH) == 4
-    assert counted(reader, layout.FIT) == 1
+    assert step_count(reader, layout.TEST_BATCH) == 6
+    assert step_count(reader, layout.BATCH) == 4
+    assert step_count(reader, layout.FIT) == 1
 
 
 def test_several_batches_in_one_call_count_as_several_up_to_the_end_of_the_data(kit, read):
@@ -100,7 +102,7 @@ def test_a_validation_counts_the_batches_of_its_own_data(kit, read, source, numb
     model.fit(kit[2].CallbackList(model, steps=12), epochs=2, calls=3, validate=2)
     reader = read()
     assert [span.count for span in reader.of_kind(layout.TEST_BATCH)] == [4, 3, 4, 3]
-    assert counted(reader, layout.BATCH) == 24
+    assert step_count(reader, layout.BATCH) == 24
 
 
 def test_a_batch_without_data_is_no_step(kit, read):
@@ -115,10 +117,10 @@ def test_a_batch_without_data_is_no_step(kit, read):
     for _ in range(2):
         fit(kit[2], calls=9, work=runs_dry([3]))
     reader = read()
-    assert counted(reader, layout.BATCH) == 6
+    assert step_count(reader, layout.BATCH) == 6
     numbers = [span.ordinal + offset for span in reader.of_kind(layout.BATCH) for offset in range(span.count)]
     assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
-    assert not counted(reader, layout.FIT, layout.FLAG_FAILED)
+    assert not step_count(reader, layout.FIT, layout.FLAG_FAILED)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the user's")])
@@ -134,7 +136,8 @@ def test_a_fit_that_an_exception_ends_is_flagged_and_the_exception_is_the_same(k
     error.__traceback__ = None
     gc.collect()
     reader = read()
-    assert [counted(reader, kind, layout.FLAG_FAILED) for kind in (layout.FIT, layout.EPOCH, layout.BATCH)] == [1, 1, 1]
+    for kind in (layout.FIT, layout.EPOCH, layout.BATCH):
+        assert step_count(reader, kind, layout.FLAG_FAILED) == 1
 
 
 def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(kit, read):
@@ -145,8 +148,8 @@ def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(kit, read):
         fit(kit[2], work=work)
     fit(kit[2], calls=2)
     reader = read()
-    assert counted(reader, layout.FIT) == 2
-    assert counted(reader, layout.FIT, layout.FLAG_FAILED) == 1
+    assert step_count(reader, layout.FIT) == 2
+    assert step_count(reader, layout.FIT, layout.FLAG_FAILED) == 1
     assert all(span.parent == 2 for span in reader.of_kind(layout.BATCH) if not span.flags & layout.FLAG_FAILED)
     assert held.value.__traceback__ is not None
 
@@ -155,7 +158,7 @@ def test_fits_left_open_are_failed_when_the_process_ends(kit, read):
     callbacks = kit[2].CallbackList()
     callbacks.on_train_begin()
     keras._at_exit()
-    assert counted(read(), layout.FIT, layout.FLAG_FAILED) == 1
+    assert step_count(read(), layout.FIT, layout.FLAG_FAILED) == 1
 
 
 def test_methods_keep_their_metadata(kit, armed):
@@ -169,13 +172,13 @@ def test_methods_keep_their_metadata(kit, armed):
 
 
 def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
-    class Own(kit[2].CallbackList):  # type: ignore[misc]  # a fake from a fixture
+    class Subclass(kit[2].CallbackList):  # type: ignore[misc]  # a fake from a fixture
         def on_train_batch_end(self, *arguments):
             super().on_train_batch_end(*arguments)
 
     model = kit[2].Model()
-    model.fit(Own(model), calls=5)
-    assert counted(read(), layout.BATCH) == 5
+    model.fit(Subclass(model), calls=5)
+    assert step_count(read(), layout.BATCH) == 5
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,11 @@ def model(monkeypatch, armed):
     module.Model = Model
     keras_batches.patch(module)
     yield Model()
-    assert not function.inside
+    assert not function.busy_threads
 
 
-def counted(reader, kind, flag=0):
+def step_count(reader, kind, flag=0):
+    """Return the number of steps of ``kind`` that have ``flag``."""
     return sum(span.count for span in reader.of_kind(kind) if span.flags & flag == flag)
 
 
@@ -55,8 +56,8 @@ def test_a_single_batch_is_a_batch_and_the_next_call_is_not(kit, read):
         model.train_on_batch(step)
     step()
     reader = read()
-    assert counted(reader, layout.BATCH) == 3
-    assert counted(reader, layout.FUNCTION) == 1
+    assert step_count(reader, layout.BATCH) == 3
+    assert step_count(reader, layout.FUNCTION) == 1
 
 
 def test_short_single_batches_are_sampled_and_each_failure_is_recorded(kit, read):
@@ -77,7 +78,7 @@ def test_short_single_batches_are_sampled_and_each_failure_is_recorded(kit, read
     reader = read()
     assert (reader.count(layout.BATCH), reader.count(layout.FUNCTION)) == (MANY + 3, 0)
     assert len(reader.of_kind(layout.BATCH)) < MANY
-    assert counted(reader, layout.BATCH, layout.FLAG_FAILED) == 3
+    assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
 def test_after_a_batch_that_fails_early_the_next_call_is_a_function_call(kit, read):
@@ -123,7 +124,7 @@ def test_short_batches_of_runs_are_sampled_and_each_failure_is_recorded(model, r
     reader = read()
     assert reader.count(layout.BATCH) == 2 * MANY + 3
     assert len(reader.of_kind(layout.BATCH)) < MANY
-    assert counted(reader, layout.BATCH, layout.FLAG_FAILED) == 3
+    assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 3
 
 
 def test_a_traced_run_belongs_to_its_batch_even_if_the_batch_is_only_counted(model, read):
@@ -191,7 +192,7 @@ def test_an_observer_that_cannot_change_the_code_counts_failures_too(monkeypatch
         model.train_on_batch(fail)
     reader = read()
     assert reader.count(layout.BATCH) == MANY + 1
-    assert counted(reader, layout.BATCH, layout.FLAG_FAILED) == 1
+    assert step_count(reader, layout.BATCH, layout.FLAG_FAILED) == 1
 
 
 def test_the_kind_of_single_batches_has_a_budget(model, armed):

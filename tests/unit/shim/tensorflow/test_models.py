@@ -39,15 +39,15 @@ class Trainer:
 MODEL = Model()
 
 
-def on_global():
+def uses_global():
     def inner():
         return MODEL
 
     return inner()
 
 
-def through_another():
-    return on_global()
+def calls_another():
+    return uses_global()
 
 
 def closure(model):
@@ -61,23 +61,23 @@ def function(python):
 def test_models_of_a_function_are_found_by_every_kind_of_reference():
     mine = Model()
     for python, model in (
-        (on_global, MODEL),
-        (through_another, MODEL),
+        (uses_global, MODEL),
+        (calls_another, MODEL),
         (closure(mine), mine),
         (closure([{"a": mine}]), mine),
         (Trainer(mine).step, mine),
         (closure(Trainer(mine)), mine),
         (closure(function(closure(mine))), mine),
     ):
-        assert models.of(function(python)) == [model]
-    assert models.of((None, [mine])) == [mine]
-    assert models.of(function(closure(3))) == []
+        assert models.referred_by(function(python)) == [model]
+    assert models.referred_by((None, [mine])) == [mine]
+    assert models.referred_by(function(closure(3))) == []
 
 
 def test_circular_references_end():
     circle: list[object] = []
     circle.append(circle)
-    assert models.of(function(closure(circle))) == []
+    assert models.referred_by(function(closure(circle))) == []
 
 
 def test_weights_are_known_by_their_variables_and_copies_are_not_weights():
@@ -122,5 +122,5 @@ def test_no_code_of_the_job_runs_in_the_search():
             return super().__getattribute__(name)
 
     parts = (Proxy(), Dynamic(), Lazy("lazy"), SimpleNamespace(model=MODEL))
-    assert models.of((lambda: parts, ())) == [MODEL]
+    assert models.referred_by((lambda: parts, ())) == [MODEL]
     assert accesses == []

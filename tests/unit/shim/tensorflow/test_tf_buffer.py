@@ -17,7 +17,7 @@ def test_buffers_of_an_unknown_layout_are_not_usable(monkeypatch):
         TF_DeleteBuffer=lambda _buffer: None,
         TF_GetBuffer=lambda _buffer: b"",
     )
-    assert not tf_buffer.usable(native)
+    assert not tf_buffer.is_usable(native)
 
 
 def test_an_invalid_address_is_an_error_and_no_crash(monkeypatch):
@@ -29,4 +29,4 @@ def test_an_invalid_address_is_an_error_and_no_crash(monkeypatch):
         TF_DeleteBuffer=lambda _buffer: None,
         TF_GetBuffer=lambda _buffer: b"",
     )
-    assert not tf_buffer.usable(native)
+    assert not tf_buffer.is_usable(native)

@@ -21,9 +21,9 @@ def test_a_thread_has_the_line_id_that_tensorflow_gives_it(ident: int, line: int
 
 
 def test_other_threads_in_calls_set_the_lowest_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    here, other = function.local.thread_state, function.ThreadState()
-    monkeypatch.setattr(function, "inside", {here, other})
+    own_state, other_state = function.local.thread_state, function.ThreadState()
+    monkeypatch.setattr(function, "busy_threads", {own_state, other_state})
     assert not threads.head_word(1) & layout.XSPACE_OTHER_THREADS
     call: Any = object()
-    other.keras_calls.append(call)
+    other_state.keras_calls.append(call)
     assert threads.head_word(1) & layout.XSPACE_OTHER_THREADS

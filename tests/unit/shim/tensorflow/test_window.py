@@ -21,7 +21,7 @@ from tfprof.shim.tensorflow import allocations, profiler, profiler_lock, window
 from tfprof.shim.tensorflow.step import Step
 
 #: A library of TensorFlow whose profiler is free.
-FREE = types.SimpleNamespace(
+FREE_PROFILER = types.SimpleNamespace(
     TFE_NewProfiler=object, TFE_ProfilerIsOk=lambda _profiler: True, TFE_DeleteProfiler=lambda _profiler: None
 )
 
@@ -36,11 +36,11 @@ def fake(monkeypatch, armed):
     window.patch(importlib.import_module(profiler.MODULE))
     initial: dict[str, object] = {
         "current": None,
-        "_refused_slugs": set(),
+        "_reported_slugs": set(),
         "_failed_windows": {},
         "_max_growth": 0.0,
         "_server_started": False,
-        "_ending": False,
+        "_is_ending": False,
     }
     for name, value in initial.items():
         monkeypatch.setattr(window, name, value)
@@ -103,13 +103,13 @@ def assert_no_new_thread(threads_before):
 def test_a_policy_of_all_traces_every_step(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(40)
-    assert [first for first, _, _, _ in windows(read())] == list(range(1, 41))
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == list(range(1, 41))
 
 
 def test_every_third_step_is_a_window(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "every=3")
     run(9)
-    assert [first for first, _, _, _ in windows(read())] == [3, 6, 9]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [3, 6, 9]
 
 
 def test_the_policy_off_opens_no_window(fake, read, monkeypatch):
@@ -128,16 +128,16 @@ def test_a_session_of_the_job_prevents_windows_and_is_reported_once(fake, read):
 
 
 def test_a_window_is_dropped_for_a_session_of_the_job_and_counted_as_lost(fake, read):
-    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+    job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(number):
         if number == 3:
-            own.start("somewhere", {})
+            job_session.start("somewhere", {})
 
     run(6, before=start)
-    assert fake.active() is own
+    assert fake.active() is job_session
     assert fake.log[:4] == ["start", "export", "start", "drop"]
-    assert [first for first, _, _, _ in windows(read())] == [3]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [3]
     assert read().word("dropped_traces") == 1
     assert read().word("traced") == 2
 
@@ -182,12 +182,12 @@ def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatc
     def stay(_number):
         until(lambda: fake.active is None, "the window's end", patience_s=5.0)
 
-    running = threads()
+    threads_before = threads()
     run(4, before=stay)
     assert fake.log == ["start", "drop"] * 3
     assert read().word("dropped_traces") == 3
     assert slugs(read()) == ["window-too-long"]
-    assert_no_new_thread(running)
+    assert_no_new_thread(threads_before)
 
 
 def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypatch):
@@ -205,12 +205,12 @@ def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypa
             blocks.append(b"x" * (1 << 20))
             time.sleep(0.001)
 
-    running = threads()
+    threads_before = threads()
     run(4, before=grow)
     assert fake.log == ["start", "drop"] * 2
     assert read().word("dropped_traces") == 2
     assert slugs(read()) == ["window-too-large"]
-    assert_no_new_thread(running)
+    assert_no_new_thread(threads_before)
 
 
 def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake, read, monkeypatch):
@@ -225,7 +225,7 @@ def test_a_long_first_step_that_grows_the_process_does_not_end_the_tracing(fake,
             until(lambda: fake.active is None, "the window's end", patience_s=5.0)
 
     run(4, before=compile_once)
-    assert [first for first, _, _, _ in windows(read())] == [2, 3, 4]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [2, 3, 4]
     assert slugs(read()) == ["window-too-long"]
 
 
@@ -258,7 +258,7 @@ def test_steps_of_another_thread_are_not_traced_during_a_window(fake, read, monk
     other.start()
     other.join()
     outer.end()
-    assert [first for first, _, _, _ in windows(read())] == [1]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [1]
 
 
 def test_no_python_code_of_the_shim_runs_while_tensorflow_reads_the_options():
@@ -290,7 +290,7 @@ def test_a_window_that_an_exception_left_stopped_is_freed_by_the_next_step(fake,
     Step(tracker, tracker.next(), 0, True)
     window.current.session._stop_token.clear()
     run(2)
-    assert [first for first, _, _, _ in windows(read())] == [2, 3]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [2, 3]
 
 
 def test_the_end_of_the_process_ends_the_window_of_another_thread(fake, read, monkeypatch):
@@ -305,11 +305,11 @@ def test_the_end_of_the_process_ends_the_window_of_another_thread(fake, read, mo
     assert read().word("dropped_traces") == 1
 
 
-@pytest.mark.parametrize("by", ["process", "session"])
-def test_a_window_that_another_thread_is_opening_is_dropped_there(fake, read, monkeypatch, capfd, by):
+@pytest.mark.parametrize("dropped_by", ["process", "session"])
+def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(fake, read, monkeypatch, capfd, dropped_by):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    own = importlib.import_module(profiler.MODULE).ProfilerSession()
-    ends = window._end if by == "process" else lambda: own.start("somewhere", {})
+    job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
+    drop = window._end if dropped_by == "process" else lambda: job_session.start("somewhere", {})
     tracker = core.tracker(layout.BATCH)
     starting = threading.Event()
 
@@ -319,22 +319,22 @@ def test_a_window_that_another_thread_is_opening_is_dropped_there(fake, read, mo
         until(lambda: window.current is None, "the drop")
 
     fake.starting = stay
-    other = threading.Thread(target=lambda: (starting.wait(10), ends()))
+    other = threading.Thread(target=lambda: (starting.wait(10), drop()))
     other.start()
     step = Step(tracker, tracker.next(), 0, True)
     other.join()
     step.end()
     eager_tensorflow.log("the job's")
-    starts_of_job = ["start"] if by == "session" else []
+    starts_of_job = ["start"] if dropped_by == "session" else []
     assert fake.log == ["start", "drop", *starts_of_job]
     assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED] * len(starts_of_job) + ["the job's"]
     assert read().word("dropped_traces") == read().word("traced") == 0
-    assert slugs(read()) == (["profiler-busy"] if by == "session" else [])
+    assert slugs(read()) == (["profiler-busy"] if dropped_by == "session" else [])
 
 
 def test_no_window_opens_while_the_job_starts_its_own_session(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+    job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
     tracker = core.tracker(layout.BATCH)
     tracker.open()
     starting, go_on = threading.Event(), threading.Event()
@@ -344,25 +344,25 @@ def test_no_window_opens_while_the_job_starts_its_own_session(fake, read, monkey
         go_on.wait(10)
 
     monkeypatch.setattr(profiler_lock, "_drop_window", stay)
-    other = threading.Thread(target=own.start, args=("somewhere", {}))
+    other = threading.Thread(target=job_session.start, args=("somewhere", {}))
     other.start()
     assert starting.wait(10)
     run(2)
-    assert not profiler_lock.take(FREE)
+    assert not profiler_lock.take(FREE_PROFILER)
     go_on.set()
     other.join()
     assert fake.log == ["start"]
-    assert fake.active() is own
+    assert fake.active() is job_session
     fake.active = None
     run(1)
-    assert [first for first, _, _, _ in windows(read())] == [3]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [3]
 
 
 def test_a_session_of_the_job_waits_for_a_run_that_holds_the_profiler(fake, read):
-    own = importlib.import_module(profiler.MODULE).ProfilerSession()
-    hold = profiler_lock.take(FREE)
+    job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
+    hold = profiler_lock.take(FREE_PROFILER)
     assert hold
-    other = threading.Thread(target=own.start, args=("somewhere", {}))
+    other = threading.Thread(target=job_session.start, args=("somewhere", {}))
     other.start()
     until(lambda: profiler_lock.claims, "the claim")
     assert fake.log == []
@@ -399,17 +399,17 @@ def test_a_forked_child_does_not_touch_the_parents_window(fake, read, monkeypatc
         os._exit(0 if window.current is None and fake.log == ["start"] else 1)
     assert os.waitpid(pid, 0)[1] == 0
     step.end()
-    assert [first for first, _, _, _ in windows(read())] == [1]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [1]
 
 
 def test_a_window_that_reached_its_limit_and_is_then_dropped_for_the_job_is_counted_once(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 0.01)
-    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+    job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(_number):
         until(lambda: fake.active is None, "the window's end", patience_s=5.0)
-        own.start("somewhere", {})
+        job_session.start("somewhere", {})
 
     run(1, before=start)
     window._finish()
@@ -431,7 +431,7 @@ def test_a_window_that_is_dropped_while_its_step_exports_it_is_not_lost(fake, re
     run(1)
     others[0].join()
     window._finish()
-    assert [first for first, _, _, _ in windows(read())] == [1]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [1]
     assert read().word("dropped_traces") == 0
     assert not window._dropped
 
@@ -458,32 +458,32 @@ def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, re
 def test_a_released_session_is_no_longer_watched(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST_DURATION_MAX_S", 60.0)
-    running = threads()
+    threads_before = threads()
     tracker = core.tracker(layout.BATCH)
     Step(tracker, tracker.next(), 0, True)
     window.current.close()
     assert fake.log == ["start", "drop"]
-    assert_no_new_thread(running)
+    assert_no_new_thread(threads_before)
 
 
 def test_no_window_opens_while_a_run_uses_the_profiler(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    hold = profiler_lock.take(FREE)
+    hold = profiler_lock.take(FREE_PROFILER)
     assert hold
     run(2)
     assert fake.log == []
     assert slugs(read()) == ["profiler-busy"]
     del hold
     run(1)
-    assert [first for first, _, _, _ in windows(read())] == [3]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [3]
 
 
 def test_a_forked_child_forgets_the_claims_of_the_parents_threads(fake, read):
     claim = profiler_lock.claim()
-    assert profiler_lock.take(FREE) is None
+    assert profiler_lock.take(FREE_PROFILER) is None
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if profiler_lock.take(FREE) is not None else 1)
+        os._exit(0 if profiler_lock.take(FREE_PROFILER) is not None else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert claim in profiler_lock.claims
 
@@ -502,13 +502,13 @@ def test_a_record_that_an_exception_of_the_job_interrupts_is_lost_and_counted(fa
             step.end()
     assert read().word("dropped_traces") == read().word("dropped_records") == read().word("traced") == 1
     run(1)
-    assert [first for first, _, _, _ in windows(read())] == [2]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [2]
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fake, read, monkeypatch, is_kept):
     monkeypatch.setenv("TFPROF_TRACE", "all")
-    tracker, kept = core.tracker(layout.BATCH), []
+    tracker, kept_errors = core.tracker(layout.BATCH), []
 
     def interrupted():
         raise KeyboardInterrupt
@@ -518,10 +518,10 @@ def test_after_an_exception_while_a_session_starts_the_next_step_is_recorded(fak
         try:
             Step(tracker, tracker.next(), 0, True)
         except KeyboardInterrupt as error:
-            kept = [error] * is_kept  # as with a traceback that the job keeps
-    assert bool(kept) is is_kept
+            kept_errors = [error] * is_kept  # as with a traceback that the job keeps
+    assert bool(kept_errors) is is_kept
     run(1)
-    assert [first for first, _, _, _ in windows(read())] == [2]
+    assert [ordinal for ordinal, _, _, _ in windows(read())] == [2]
 
 
 def test_an_exception_of_the_job_arrives_while_the_data_is_read(fake, read, monkeypatch):
