@@ -80,7 +80,7 @@ class Client:
                     answer.is_temporary or (number in obeyed and answer.state == orders.OBEYED)
                 ):
                     obeyed.add(number)
-                    if not (to_the_end and answer.state == orders.OBEYED and order.ends):
+                    if not (to_the_end and answer.state == orders.OBEYED and order.ends_by_itself):
                         del waiting[number]
                     yield answer
             if time.monotonic() >= deadline:

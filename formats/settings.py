@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
-from .values import InvalidValueError, count, days, flag, limit, seconds, size
+from .values import InvalidValueError, count, days, flag, optional_limit, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ _ROWS = (
         "keep-days",
         "TFPROF_KEEP_DAYS",
         "",
-        limit(days),
+        optional_limit(days),
         ("collector",),
         "Days for which a job is kept after its end, more than 0; without it forever.",
     ),
@@ -135,7 +135,7 @@ _ROWS = (
         "keep-bytes",
         "TFPROF_KEEP_BYTES",
         "",
-        limit(size),
+        optional_limit(size),
         ("collector",),
         "Size of the store, such as 50G, above which its oldest ended jobs are removed; without it never.",
     ),

@@ -58,8 +58,8 @@ class _TracedVariants(object):
         self.is_traceable = is_traceable
         self.key = key
         self.tracker = tracker
-        self.given = b"".join(pb_wire.parts(options, _OPTIONS))
-        self.requested_level = pb_wire.last(self.given, TRACE_LEVEL)
+        self.given = b"".join(pb_wire.field_contents(options, _OPTIONS))
+        self.requested_level = pb_wire.last_varint(self.given, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
         self.is_reported = False  # whether `unknown-callable` was reported
 
@@ -69,7 +69,7 @@ class _TracedVariants(object):
         if handle is not None:
             return handle, 0
         run_options = with_level(b"", level)
-        options = self.options + b"\x22" + pb_wire.encoded(len(run_options)) + run_options
+        options = self.options + b"\x22" + pb_wire.encode_varint(len(run_options)) + run_options
         made = tf_session.TF_NewBufferFromString(options)
         try:
             handle = tf_session.TF_SessionMakeCallable(session._session, made)
@@ -257,7 +257,7 @@ def _finish(record: TracedRun, session: Any, raw: bytes | None, metadata: Any) -
     """Give the job the metadata that it expects; put the whole metadata into the channel."""
     try:
         if raw is not None and metadata is not None:
-            metadata.ParseFromString(raw if record.requested_by_job else pb_wire.without(raw, STEP_STATS))
+            metadata.ParseFromString(raw if record.requested_by_job else pb_wire.without_field(raw, STEP_STATS))
     finally:
         record.keep(session, raw)
 

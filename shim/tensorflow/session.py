@@ -159,7 +159,7 @@ class _RunBuffers(object):
         """Return the buffers for this run, None when it is not traced."""
         begun = mono()
         given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
-        requested_level = pb_wire.last(given, TRACE_LEVEL)
+        requested_level = pb_wire.last_varint(given, TRACE_LEVEL)
         level, hold = tracker.level(ordinal, key), None
         if requested_level:
             level = requested_level
@@ -198,7 +198,7 @@ class _RunBuffers(object):
             if not self.record.flags & _FAILED:
                 raw = bytes(self.tf_session.TF_GetBuffer(self.metadata))
                 if run_metadata is not None and run_metadata is not self.metadata:
-                    tf_buffer.give(self.tf_session, run_metadata, pb_wire.without(raw, STEP_STATS))
+                    tf_buffer.give(self.tf_session, run_metadata, pb_wire.without_field(raw, STEP_STATS))
         finally:
             self.record.keep(session, raw)
 

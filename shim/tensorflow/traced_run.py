@@ -28,12 +28,12 @@ TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
 
 def with_level(options: bytes, level: int) -> bytes:
     """Return RunOptions bytes with another trace level: the last value of a field counts."""
-    return options + b"\x08" + pb_wire.encoded(level)
+    return options + b"\x08" + pb_wire.encode_varint(level)
 
 
 def shows_statistics(session: Any, options: bytes) -> bool:
     """Return whether the job gets step statistics without tracing the run itself."""
-    if pb_wire.last(options, REPORT_ON_OOM):
+    if pb_wire.last_varint(options, REPORT_ON_OOM):
         return True
     config = getattr(session, "_config", None)
     return config is not None and bool(config.graph_options.build_cost_model > 0)
