@@ -114,5 +114,5 @@ def flag(text: str) -> bool:
 
 
 def optional_limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser that returns None (no limit) for an empty text, else what ``parse`` returns."""
+    """Return ``parse`` with one addition: for an empty text it returns None, no limit."""
     return lambda text: parse(text) if text.strip() else None

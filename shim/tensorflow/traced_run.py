@@ -100,7 +100,7 @@ class TracedRun(object):
         put_at = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
-        if channel is None or raw is None or not (tracker.tracing or not self.requested_by_job):
+        if channel is None or raw is None or not (tracker.is_tracing or not self.requested_by_job):
             tracker.spend(self.own_ns + mono() - put_at)  # a failed run has no RunMetadata
             return
         try:
@@ -130,7 +130,7 @@ class TracedRun(object):
             )
         finally:
             if not kept:
-                channel.lose_trace(put=kept is not None)
+                channel.lose_trace(record_counted=kept is not None)
 
 
 def _batch() -> Step | None:

@@ -114,7 +114,7 @@ class Window(object):
             was_put = self._put(step, duration, count)
         finally:
             if not was_put:
-                self.channel.lose_trace(put=was_put is not None)
+                self.channel.lose_trace(record_counted=was_put is not None)
             self.own_ns += clock.mono() - start
 
     def _put(self, step: Step, duration: int, count: int) -> bool | None:

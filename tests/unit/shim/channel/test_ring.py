@@ -105,7 +105,7 @@ def test_without_memory_for_the_ring_records_are_dropped(channel):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, previous_handler)
-    assert channel.broken[0] == "channel-memory"
+    assert channel.ring_problem[0] == "channel-memory"
     assert channel.words[WORD["ring_error"]] == errno.EFBIG
     assert not channel.put(layout.GRAPH, b"x")
 

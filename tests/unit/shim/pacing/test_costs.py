@@ -35,7 +35,7 @@ class Job:
 
     def run(self, name, count):
         kind = getattr(layout, name.upper())
-        pacer, cost, (duration, extra) = self.pacers[kind], self.costs.of(kind), self.kinds[kind]
+        pacer, cost, (duration, extra) = self.pacers[kind], self.costs.of_kind(kind), self.kinds[kind]
         for _ in range(count):
             self.ordinals[kind] += 1
             taken, spent = duration, 0
@@ -53,7 +53,7 @@ class Job:
             self.words[STEP] += taken
 
     def traced(self, name):
-        return self.costs.of(getattr(layout, name.upper())).traced
+        return self.costs.of_kind(getattr(layout, name.upper())).traced
 
     @property
     def cost(self):

@@ -35,7 +35,9 @@ class Process:
         self.traced: list[tuple[int, int]] = []
         self.decisions = 0
         policy = CurrentPolicy(self.words, Policy.from_text(trace), self._report, self._detach, self.now)
-        channel: Any = SimpleNamespace(words=self.words, costs=Costs(self.words), broken=None, report=self._report)
+        channel: Any = SimpleNamespace(
+            words=self.words, costs=Costs(self.words), ring_problem=None, report=self._report
+        )
         self._made: Any = (channel, lambda *_: None, policy)
 
     def _report(self, slug: str, text: str) -> None:
@@ -96,7 +98,7 @@ class Process:
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that creates a process under a policy."""
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
 
     def create(trace: str) -> Process:
         job = Process(trace)

@@ -5,7 +5,7 @@ import random
 import pytest
 from tfprof.formats.policy import Policy
 from tfprof.shim.pacing.pacer import FIRST_TRACES, KEYS_MAX, TRIES, WARM_UP, TracePacer
-from tfprof.shim.pacing.page_faults import AFTER, SETTLE
+from tfprof.shim.pacing.page_faults import COMPARED_STEPS, SETTLING_STEPS
 
 
 class Job:
@@ -187,7 +187,7 @@ class SlowedJob(Job):
 
 
 #: Number of steps from one run of traces to the next, which should undo the effect of the first.
-REPEAT_INTERVAL = FIRST_TRACES + SETTLE + AFTER
+REPEAT_INTERVAL = FIRST_TRACES + SETTLING_STEPS + COMPARED_STEPS
 
 
 def runs_of(traced):
@@ -213,7 +213,7 @@ def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
 def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
     job = SlowedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + REPEAT_INTERVAL * (TRIES + 1) + 10)
     traced = FIRST_TRACES * 300_000 + FIRST_TRACES * TRIES * 1_600_000
-    assert job.spent == traced + len(job.traced) * job.own + (SETTLE + AFTER) * TRIES * 1_000_000
+    assert job.spent == traced + len(job.traced) * job.own + (SETTLING_STEPS + COMPARED_STEPS) * TRIES * 1_000_000
 
 
 def test_page_faults_that_remain_after_further_traces_are_reported():

@@ -41,7 +41,7 @@ def ticks(monkeypatch):
     made = Clock()
     monkeypatch.setattr(session, "mono", made)
     monkeypatch.setattr(tracker, "mono", made)
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
     return made
 
 
@@ -198,7 +198,7 @@ def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_step(job
 
 
 def test_counts_of_threads_are_exact(channel, reader, monkeypatch):
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
     job = Job(channel, Clock())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
