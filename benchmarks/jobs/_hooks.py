@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Turn:
-    """A turn of ``steps`` steps; at its end ``faults`` has the process's page faults in the turn."""
+    """A turn of ``steps`` steps; at its end ``faults`` has the page faults of the process in it."""
 
     def __init__(self, steps):
         self.steps = steps
