@@ -34,7 +34,8 @@ class State(object):
     armed in it. This is false where it is unknown: in a process that was attached to, and in a
     forked child. ``framework`` is the entry of FRAMEWORKS that was imported first. ``trackers`` has
     one tracker for each step kind in use. ``replaced`` is the undo list of the patches.
-    ``undo_calls`` are further functions that ``disarm`` calls.
+    ``undo_calls`` are further functions that ``disarm`` calls. ``refused``: the channel cannot be
+    created.
     """
 
     def __init__(self, launch: int, folder: str, environ: "Mapping[str, str]", attached: bool) -> None:

@@ -145,7 +145,7 @@ class Channel(object):
         finally:
             lock.release()
 
-    def lose_trace(self, *, record_counted: bool = False) -> None:
+    def count_lost_trace(self, *, record_counted: bool = False) -> None:
         """Count a traced step whose data is lost.
 
         ``record_counted``: its record was dropped and is already counted.
@@ -154,7 +154,7 @@ class Channel(object):
         if not record_counted:
             self.words[_DROPPED] += 1
 
-    def miss_step(self) -> None:
+    def count_missed_step(self) -> None:
         """Count a step that was selected by its number and could not be traced."""
         lock = self._guard.take()
         if lock is not None:

@@ -230,7 +230,7 @@ class Tracker(_CountingFields):
         """Count a missed step if the policy selects one of ``count`` steps from ``ordinal`` on."""
         pacer, channel = self.pacer, self.channel
         if channel is not None and pacer is not None and any(map(pacer.selects, range(ordinal, ordinal + count))):
-            channel.miss_step()
+            channel.count_missed_step()
 
     @guarded
     def note_untraced(self, key: int, duration: int) -> None:

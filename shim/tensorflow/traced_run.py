@@ -130,7 +130,7 @@ class TracedRun(object):
             )
         finally:
             if not kept:
-                channel.lose_trace(record_counted=kept is not None)
+                channel.count_lost_trace(record_counted=kept is not None)
 
 
 def _batch() -> Step | None:
