@@ -21,17 +21,17 @@ def test_the_last_value_of_a_field_counts():
     assert pb_wire.last_varint(MESSAGE + b"\x0a\x01\xff", 1) == 3  # of another type, like an unknown field
 
 
-def test_the_parts_of_a_message_are_its_length_delimited_fields():
+def test_only_length_delimited_fields_have_contents():
     message = MESSAGE + b"\x12\x00" + b"\x10\x05" + b"\x12\x02de"
     assert list(pb_wire.field_contents(message, 2)) == [b"abc", b"", b"de"]
     assert list(pb_wire.field_contents(MESSAGE, 1)) == []
 
 
-def test_the_parts_of_a_view_are_views_of_the_same_memory():
+def test_field_contents_of_a_view_are_views_of_the_same_memory():
     data = bytearray(MESSAGE)
-    (part,) = pb_wire.field_contents(memoryview(data), 2)
+    (content,) = pb_wire.field_contents(memoryview(data), 2)
     data[4:7] = b"xyz"
-    assert bytes(part) == b"xyz"
+    assert bytes(content) == b"xyz"
     assert pb_wire.without_field(memoryview(data), 2) == MESSAGE[:2] + MESSAGE[7:]
 
 

@@ -58,7 +58,7 @@ def closed():
 
 
 @pytest.mark.parametrize("stderr", [lambda: None, closed, Full])
-def test_with_debug_an_error_of_ours_reaches_no_job_without_standard_error(channel, reader, monkeypatch, stderr):
+def test_with_debug_an_error_of_ours_does_not_reach_a_job_without_standard_error(channel, reader, monkeypatch, stderr):
     monkeypatch.setitem(guard._environment, "debug", "1")
     monkeypatch.setattr(sys, "stderr", stderr())
 
@@ -312,7 +312,7 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
     assert reader.word("faults") == 0
 
 
-def test_an_exception_that_waits_when_a_finalizer_begins_arrives(channel, reader):
+def test_an_exception_that_is_pending_when_a_finalizer_begins_reaches_the_job(channel, reader):
     class Thing:
         """Something with a finalizer of ours."""
 

@@ -156,7 +156,7 @@ def test_refusals_are_records(channel, reader):
     assert (record.kind, record.data) == (layout.REFUSED, b'{"slug": "slug", "text": "what and why"}')
 
 
-def test_an_exception_that_waits_while_memory_is_unmapped_arrives():
+def test_an_exception_that_is_pending_while_memory_is_unmapped_reaches_the_job():
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 

@@ -9,7 +9,11 @@ from tfprof.shim.pacing.page_faults import COMPARED_STEPS, SETTLING_STEPS
 
 
 class Job:
-    """A fake job: it runs steps, and keeps the decisions of the pacer and the cost."""
+    """A fake job: it runs steps, and keeps the decisions of the pacer and the cost.
+
+    A traced step takes longer by the share ``extra``, and the step after it by ``after``. ``own``
+    is the time (ns) of our own work for a trace.
+    """
 
     def __init__(self, text, extra=0.3, own=200_000, after=0.0):
         self.elapsed = self.spent = self.decisions = self.ordinal = 0
@@ -29,12 +33,12 @@ class Job:
             duration = int(duration * (1 + self.extra))
             self.spent += self.pacer.note_traced(key, duration, self.own) + self.own
             self.traced.append(self.ordinal)
-            traced = True
+            is_traced = True
         else:
             self.spent += self.pacer.note_untraced(key, duration)
-            traced = False
+            is_traced = False
         self.elapsed += duration
-        return traced
+        return is_traced
 
     def steps(self, count, key=1, duration=1_000_000):
         for _ in range(count):
@@ -61,7 +65,7 @@ def test_a_fixed_policy_selects_exact_steps(text, traced):
 
 
 @pytest.mark.parametrize("text", ["all", "steps=3-30", "every=1"])
-def test_steps_of_threads_that_ask_late_are_traced(text):
+def test_steps_of_threads_that_call_late_are_traced(text):
     pacer = TracePacer(Policy.from_text(text), lambda: (0, 0))
     order = [5, 3, 4, 9, 6, 8, 7, 12, 11, 10]
     assert all(ordinal >= pacer.trigger and pacer.should_trace(ordinal, 1) for ordinal in order)
@@ -176,14 +180,14 @@ class SlowedJob(Job):
         self.is_slowed = False
 
     def step(self, key=1, duration=1_000_000):
-        slowed = self.is_slowed
-        traced = super().step(key, duration * 2 if slowed else duration)
-        self.faults += self.slowed_faults if slowed else self.usual
-        self.slow += slowed
-        if traced:
+        is_slowed = self.is_slowed
+        is_traced = super().step(key, duration * 2 if is_slowed else duration)
+        self.faults += self.slowed_faults if is_slowed else self.usual
+        self.slow += is_slowed
+        if is_traced:
             self.runs += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
             self.is_slowed = self.slows(self.runs)
-        return traced
+        return is_traced
 
 
 #: Number of steps from one run of traces to the next, which should undo the effect of the first.
