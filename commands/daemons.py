@@ -235,7 +235,7 @@ def isolated_command(module: str, args: list[str]) -> list[str]:
 
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of ``environment`` that a daemon gets."""
-    libraries = library_path.needed(environment.get(library_path.LIBRARY_PATH, ""))
+    libraries = library_path.needed_folders(environment.get(library_path.LIBRARY_PATH, ""))
     variables = {
         name: text
         for name, text in environment.items()

@@ -14,7 +14,7 @@ _CACHE = "/etc/ld.so.cache"
 _MAPS = "/proc/self/maps"
 
 
-def needed(value: str) -> str:
+def needed_folders(value: str) -> str:
     """Return the folders of ``value``, an LD_LIBRARY_PATH, that this Python needs."""
     if not value:
         return ""

@@ -26,7 +26,7 @@ RING_MAX = 1 << 30
 # 0: magic, 8: u32 version, 12: u32 page size
 JOB_WORDS = {
     "uid": 16,  # of this process, random, unique across hosts
-    "pid": 24,  # as the job sees itself (its own pid namespace)
+    "pid": 24,  # in the job's pid namespace
     "created_real_ns": 32,
     "created_mono_ns": 40,
     "hello_size": 48,  # bytes of JSON in the hello page; written last
@@ -38,7 +38,7 @@ JOB_WORDS = {
     "dropped_bytes": 96,
     "dropped_traces": 104,  # traced steps whose data was dropped
     "span_head": 112,  # span entries ever written
-    "dropped_spans": 120,  # span entries lost
+    "dropped_spans": 120,  # spans lost
     "traced": 128,  # traced steps
     "self_ns": 136,  # time spent in our own code: timing and counting of steps, puts, graphs, policy, windows
     "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
@@ -56,7 +56,7 @@ JOB_WORDS = {
     "policy_refused": 240,  # generation of the last invalid policy
     "agent_lost": 248,  # 1 while no step is traced because the agent is silent
     "ring_error": 256,  # errno of the failed attempt to create the record ring, 0 when none failed
-    "order_budget": 264,  # budget of the order in force, parts per million; 0: no order, or one without a budget
+    "order_budget": 264,  # budget of the order in force, parts per million; 0: no order, or it has no budget
 }
 #: Maximum number of span kinds in the tables below.
 KINDS_MAX = 20
@@ -82,7 +82,7 @@ AGENT_WORDS = {
     "policy_budget": 1104,  # parts per million
     "policy_count": 1112,  # traced steps after which the order ends, 0: no limit
     "policy_end_ns": 1120,  # monotonic time at which the order ends, 0: no limit
-    "policy_ranges": 1128,  # number of step ranges in the table, 0: one, from policy_first to policy_last
+    "policy_ranges": 1128,  # number of step ranges in the table; 0: policy_first to policy_last is the only range
     "policy_order": 1136,  # id of the order
     "policy_writing": 1144,  # 1 while these words and the table are being changed
     "detach": 1152,  # 1: the shim disarms itself and ignores the policy

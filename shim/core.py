@@ -91,33 +91,33 @@ def disarm() -> None:
     Our objects that the job still refers to do nothing from now on. The channel's memory is freed
     when nothing refers to it any more.
     """
-    old = _state
-    if old is None:
+    last_state = _state
+    if last_state is None:
         return
     try:
-        _undo(old)
+        _undo(last_state)
     except BaseException:
-        _undo(old)  # an exception of the job's interrupted the first call
+        _undo(last_state)  # an exception of the job's interrupted the first call
         raise
     finally:
         _remove_modules()
 
 
-def _undo(old: "State") -> None:
-    """Undo the changes that ``old`` records; a second call continues an interrupted first one."""
+def _undo(last_state: "State") -> None:
+    """Undo the changes of ``last_state``; a second call completes an interrupted first one."""
     global _state
     _state = None
     hook.remove()
-    for owner, name, original, replacement in reversed(old.replaced):
+    for owner, name, original, replacement in reversed(last_state.replaced):
         if _own_attribute(owner, name) is replacement:
             setattr(owner, name, original)
-    for tracker in old.trackers.values():
+    for tracker in last_state.trackers.values():
         tracker.stop()
-    for undo in old.undo_calls:
+    for undo in last_state.undo_calls:
         guard.guarded(undo)()
     process_events.forget()
-    if old.channel is not None:
-        old.channel.detach()
+    if last_state.channel is not None:
+        last_state.channel.detach()
     guard.count_errors_in(None)
 
 

@@ -20,7 +20,7 @@ _end_calls: "list[Call]" = []
 _child_calls: "list[Call]" = []
 _added: "list[tuple[str, Call]]" = []  # event and call
 _registered_events: "set[str]" = set()
-_child_handlers: "list[Call]" = []  # what handles an exception between two calls in a child
+_child_handlers: "list[Call]" = []  # handler of an exception between two calls in a child
 
 
 def at_end(call: "Call") -> None:

@@ -126,12 +126,12 @@ def _stderr_stream() -> tuple[ctypes.c_int, Callable[[], object]]:
 def job_lines(text: bytes) -> bytes:
     """Return the lines of ``text`` that are not about our profiler session."""
     lines = text.splitlines(True)
-    others, is_profilers = [], False
+    remaining, is_profilers = [], False
     for line, next_line in zip(lines, lines[1:] + [b""]):
         message = next_line if line.startswith(_PREAMBLE) else line
         is_profilers = any(name in message for name in _PROFILER_FILES) or (
             is_profilers and line.startswith(_FURTHER_LINES)
         )
         if not is_profilers:
-            others.append(line)
-    return b"".join(others)
+            remaining.append(line)
+    return b"".join(remaining)

@@ -26,24 +26,24 @@ _CAN_DROP_OWN_ENTRY = sys.version_info >= (3, 11)
 _LAST_LINE = sys.version_info < (3, 8)
 
 
-def mimic(ours: F, original: Any, marker: str) -> F:
-    """Return ``ours`` with the metadata of ``original`` and, before Python 3.11, its source line.
+def mimic(wrapper: F, original: Any, marker: str) -> F:
+    """Return ``wrapper`` with the metadata of ``original``.
 
-    This is the line at which ``original`` calls ``marker``.
+    Before Python 3.11, also with its file and the line at which it calls ``marker``.
     """
-    copy_metadata(ours, original)
+    copy_metadata(wrapper, original)
     code = getattr(original, "__code__", None)
     if code is not None and not _CAN_DROP_OWN_ENTRY:
-        ours.__code__ = _code_at_line(ours.__code__, code, _line_of_call(code, marker))
-    return ours
+        wrapper.__code__ = _code_at_line(wrapper.__code__, code, _line_of_call(code, marker))
+    return wrapper
 
 
-def copy_metadata(ours: Any, original: Any) -> None:
-    """Copy the metadata of ``original`` to ``ours``; set ``__wrapped__``."""
+def copy_metadata(wrapper: Any, original: Any) -> None:
+    """Copy the metadata of ``original`` to ``wrapper``; set ``__wrapped__``."""
     for name in _METADATA:
         if hasattr(original, name):
-            setattr(ours, name, getattr(original, name))
-    ours.__wrapped__ = original
+            setattr(wrapper, name, getattr(original, name))
+    wrapper.__wrapped__ = original
 
 
 def strip_our_frames(error: BaseException, original: Any) -> None:

@@ -57,9 +57,7 @@ class CurrentPolicy(object):
         self._detach = detach
         self._end_ns = 0
         self._times: dict[int, int] = {}  # time in steps by step kind at the order's start
-        self._kinds: set[int] = (
-            set()
-        )  # kinds that called `update` since then; kinds whose steps consist of others do not
+        self._kinds: set[int] = set()  # kinds that called `update` since then: none whose steps consist of other steps
         self._beat = 0
         self._beat_ns = created_ns  # local time of the agent's last heartbeat; at first the channel's creation
         self._silent_since_ns = 0

@@ -28,16 +28,16 @@ def write_cache(loaded: Path, *names: str) -> None:
 
 def test_a_folder_is_kept_if_a_loaded_library_of_it_is_not_the_systems(loaded: Path) -> None:
     write_cache(loaded, "libz.so.1", "libstdc++.so.6")
-    assert library_path.needed(f"/usr/local/cuda/lib64:{loaded}:relative:") == str(loaded)
+    assert library_path.needed_folders(f"/usr/local/cuda/lib64:{loaded}:relative:") == str(loaded)
 
 
 def test_a_folder_is_dropped_if_the_system_has_its_libraries_too(loaded: Path) -> None:
     write_cache(loaded, "libz.so.1", "libstdc++.so.6", "libffi.so.8")
-    assert library_path.needed(str(loaded)) == ""
+    assert library_path.needed_folders(str(loaded)) == ""
 
 
 def test_every_folder_is_kept_if_the_systems_libraries_are_unknown(loaded: Path) -> None:
-    assert library_path.needed(f"{loaded}:/elsewhere") == f"{loaded}:/elsewhere"
+    assert library_path.needed_folders(f"{loaded}:/elsewhere") == f"{loaded}:/elsewhere"
 
 
 def test_the_folder_of_the_interpreters_libpython_is_kept() -> None:
@@ -45,4 +45,4 @@ def test_the_folder_of_the_interpreters_libpython_is_kept() -> None:
         own = {os.path.dirname(line.split(None, 5)[5].rstrip()) for line in file if "/libpython3" in line}
     if not own or any(folder.startswith(("/usr/lib", "/lib")) for folder in own):
         pytest.skip(f"{sys.executable} has no libpython of its own")
-    assert library_path.needed(":".join(["/usr/local/cuda/lib64", *own])) == ":".join(own)
+    assert library_path.needed_folders(":".join(["/usr/local/cuda/lib64", *own])) == ":".join(own)
