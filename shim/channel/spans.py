@@ -63,12 +63,14 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     # sums. o_next is the ordinal of the next such step, 0 if no entry is open.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
-    busy = False  # whether a put is under way; an exception may interrupt a thread just after it took the lock
+    busy = False  # whether a put is under way and has the lock
 
     def wait(count: int) -> Callable[[], None] | None:
         """Wait for the lock and return its release; without it, count the span as dropped."""
         nonlocal is_owned, acquire, release
-        if not busy and is_owned():  # re-entry; other threads that time out replace the lock
+        # No put is under way, but this thread has the lock: it was interrupted just after it took
+        # the lock. If the lock stays taken, other threads replace it.
+        if not busy and is_owned():
             return _release_nothing
         lock = None if is_owned() else guard.take()
         is_owned, acquire, release = guard.fast_path()
@@ -85,7 +87,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         if kind in budgeted_kinds:
             words[step_at] = step_ns = step_ns + total
 
-    def is_full(kind: int, duration: int, count: int) -> bool:
+    def drop_if_full(kind: int, duration: int, count: int) -> bool:
         """Read how many entries are free; if there is none, count the span as dropped."""
         nonlocal limit, step_ns
         limit = min(words[_TAIL], head) + slots
@@ -165,7 +167,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
             if counted:
                 start, duration = max(0, start - mean * counted), duration + mean * counted
                 ordinal, count, flags = max(1, ordinal - counted), count + counted, flags | sampled_flag
-            if head >= limit and is_full(kind, duration, count):
+            if head >= limit and drop_if_full(kind, duration, count):
                 return
             at = spans_at + head % slots * size
             pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, mean, mean, parent)
@@ -195,4 +197,4 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
 
 
 def _release_nothing() -> None:
-    """Release nothing, since the lock is held by a caller."""
+    """Release nothing: the lock was taken before this call."""
