@@ -89,7 +89,7 @@ _ROWS = (
         "",
         flag,
         ("shim", "commands"),
-        "Print tracebacks of errors, of the shim in a job or of a command, on standard error.",
+        "Print tracebacks on standard error, for errors of the shim in a job and of commands.",
     ),
     Setting(
         "raise",
@@ -129,7 +129,7 @@ _ROWS = (
         "",
         optional_limit(days),
         ("collector",),
-        "Days for which a job is kept after its end, more than 0; without it forever.",
+        "Days for which a job is kept after its end, more than 0; by default forever.",
     ),
     Setting(
         "keep-bytes",
@@ -137,7 +137,7 @@ _ROWS = (
         "",
         optional_limit(size),
         ("collector",),
-        "Size of the store, such as 50G, above which its oldest ended jobs are removed; without it never.",
+        "Size of the store, such as 50G, above which its oldest ended jobs are removed; by default never.",
     ),
     Setting(
         "alert-steps",
