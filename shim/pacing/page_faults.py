@@ -59,8 +59,7 @@ class PageFaultMonitor(object):
         count = self._count()
         (last, last_count), self._last_begin = self._last_begin, (ordinal, count)
         if self._last_unusual < last < ordinal:
-            faults = self._after if self.is_comparing else self._before
-            faults.append((count - last_count) // (ordinal - last))
+            (self._after if self.is_comparing else self._before).append((count - last_count) // (ordinal - last))
 
     def note_trace(self, ordinal: int) -> None:
         """Record that step ``ordinal``, which has begun, is traced."""

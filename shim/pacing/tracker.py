@@ -250,8 +250,7 @@ class Tracker(_CountingFields):
         self.words[_TRACED] += 1
         self.cost.traceable = True
         self.cost.traced += 1
-        extra = 0 if requested_by_job else self._call_pacer(self.pacer.note_traced, key, duration, own_ns)
-        self.spend(own_ns, extra)
+        self.spend(own_ns, 0 if requested_by_job else self._call_pacer(self.pacer.note_traced, key, duration, own_ns))
         if self._current_policy is not None and not requested_by_job:
             self._current_policy.count_traced()
             if self.pacer.is_finished(self.pacer.last_selected):
