@@ -35,7 +35,7 @@ class _Loader(object):
 
 
 class _Finder(object):
-    """The first finder on sys.meta_path; other modules cost one table look-up."""
+    """Finds the listed modules before other finders do; other modules cost one table look-up."""
 
     @staticmethod
     def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":

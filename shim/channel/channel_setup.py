@@ -68,7 +68,7 @@ def _open_channel(state: State) -> None:
 
 @guard.guarded
 def announce(folder: str, pid: int, uid: int, text: str) -> None:
-    """Announce the channel by a file that appears atomically."""
+    """Announce the channel, or its refusal, by a file with ``text`` that appears atomically."""
     name = "%d-%016x" % (pid, uid)
     announcements = os.path.join(folder, ANNOUNCE)
     draft = os.path.join(announcements, "." + name)
