@@ -112,7 +112,7 @@ def write_hello(channel: Channel, state: State) -> None:
 
         hello["functions"] = fitting(channel.names, layout.HELLO_MAX - len(data) - _FUNCTIONS_SIZE)
         data = json.dumps(hello).encode()
-    channel.hello(data)
+    channel.write_hello(data)
 
 
 def _framework_version(framework: ModuleType | None) -> Any:

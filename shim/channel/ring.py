@@ -101,13 +101,13 @@ class Channel(object):
         self._inode = _inode(self._fd)
         self.view = _mapping(self._fd, layout.RING_AT)
 
-    def hello(self, text: bytes) -> None:
-        """Write the hello page; ``text`` is JSON of at most HELLO_MAX bytes."""
+    def write_hello(self, data: bytes) -> None:
+        """Write the hello page; ``data`` is JSON of at most HELLO_MAX bytes."""
         words = self.words
         words[WORD["hello_size"]] = 0
-        self.view[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
+        self.view[layout.HELLO_AT : layout.HELLO_AT + len(data)] = data
         words[WORD["hello_generation"]] += 1
-        words[WORD["hello_size"]] = len(text)
+        words[WORD["hello_size"]] = len(data)
 
     def put(
         self,
