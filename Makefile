@@ -76,10 +76,10 @@ docs: venv .venv/.docs
 picture: venv .venv/.docs .venvs/digits
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/digits/bin/python
 
-# The tests of a file share a worker, since agents under test see each other's channels in /proc.
-# Files run in order: the unit tests come last, since they are short and balance the workers. One of
-# three workers begins with the files whose tests mostly wait (tests/fakes/scheduling.py). The base
-# folder has a short name, since paths of sockets have a maximum length.
+# All tests of a file run in the same worker, since agents under test see each other's channels in
+# /proc. The unit tests come last: they are short and balance the workers. One of three workers
+# begins with the files whose tests mostly wait (tests/fakes/scheduling.py). The base folder has a
+# short name, since paths of sockets have a maximum length.
 define run-tests
 @folder=$$(mktemp -d); status=0; \
 $(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..formats import layout
-from ..formats.old_records import converted, refused
+from ..formats.old_records import converted_records, refusal
 from ..formats.version import CHANNEL_VERSION
 
 #: Words and tables that version 1 lacks.
@@ -49,8 +49,8 @@ def _counters_of_1(counters: dict[str, Any]) -> dict[str, Any]:
 
 def _too_large_of_1(header: bytes) -> bytes:
     size = layout.RECORD.unpack_from(header)[0]
-    return refused(header, "record-too-large", f"a record of {size} bytes: the limit is {layout.RECORD_MAX}")
+    return refusal(header, "record-too-large", f"a record of {size} bytes: the limit is {layout.RECORD_MAX}")
 
 
 #: By (from, to): a version without a row is refused.
-ADAPTERS: Final = {(1, 2): Adapter(_counters_of_1, converted, _too_large_of_1)}
+ADAPTERS: Final = {(1, 2): Adapter(_counters_of_1, converted_records, _too_large_of_1)}

@@ -1,11 +1,11 @@
-"""Operation counts of a job of 10 M node executions: the time that they add to the op view.
+"""The time that operation counts add to the op view of a job of 10 M node executions.
 
-Each measurement is in a new process. The batch size of the graph is unknown.
+Each measurement is in a new process.
 
 usage: benchmarks/float_ops_10m.py [--rows 10000000] [--processes 5] [--batches 1]
-The job is that of op_view_10m.py, with a graph of matrix products and element-wise ops of unknown
-batch size, and with recorded shapes. ``--batches`` is the number of batch sizes, which alternate.
-The median counts. Limit: 250 ms.
+The job is that of op_view_10m.py, with recorded shapes. Its graph has matrix products and
+element-wise ops of unknown batch size. ``--batches`` is the number of batch sizes, which alternate.
+The result is the median. Limit: 250 ms.
 """
 
 import argparse
@@ -13,8 +13,8 @@ import statistics
 import time
 from pathlib import Path
 
-import _fresh
-import op_view_10m as base
+import _processes
+import op_view_10m
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.decoders.proto import graph_pb2
@@ -43,7 +43,7 @@ def node_def(name: str, op: str, inputs: list[str]) -> bytes:
 
 def graph(batches: int) -> dict[str, pa.Table]:
     """Return the tables of op_view_10m with a chain of ops; all products have the same weights."""
-    tables = base.graph()
+    tables = op_view_10m.graph()
     names = tables["graph_nodes"]["name"].to_pylist()
     ops = [OPS[at % len(OPS)] for at in range(len(names))]
     inputs = [
@@ -71,18 +71,18 @@ def graph(batches: int) -> dict[str, pa.Table]:
 
 def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job."""
-    template = base.one_append()
+    template = op_view_10m.appended_rows()
     writer = LocalStoreWriter(store, "benchmark")
-    job = writer.job(base.UID)
+    job = writer.job(op_view_10m.UID)
     job.identity({"name": "benchmark"})
     job.append(graph(args.batches))
     at = schema.OPS.get_field_index("outputs")
     batch = pc.subtract(template["trace"], pc.multiply(pc.divide(template["trace"], args.batches), args.batches))
     template = template.set_column(at, schema.OPS.field("outputs"), batch.cast(pa.uint32()))
     for number in range(args.rows // template.num_rows + 1):
-        first = number * base.TRACES_AN_APPEND
+        first = number * op_view_10m.TRACES_AN_APPEND
         ops = template.set_column(0, "trace", pc.add(template["trace"], pa.scalar(first, pa.uint32())))
-        job.append({"ops": ops, "traces": base.traces(first)}, 3, number + 1)
+        job.append({"ops": ops, "traces": op_view_10m.traces(first)}, 3, number + 1)
         job.seal_if_due(time.monotonic())
     writer.close()
 
@@ -103,10 +103,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--batches", type=int, default=1)
-    args, results = _fresh.run_in_processes(__file__, parser, write, measure)
+    args, results = _processes.run_in_processes(__file__, parser, write, measure)
     median_ms = statistics.median(result["ms"] for result in results)
     print(f"operation counts of {args.rows:,} executions, {args.batches} batch sizes: {results[0]['ops']:,} operations")
-    print(f"more than the op view  {median_ms:6.1f} ms   {_fresh.limit_ratio(median_ms, LIMIT_MS)}")
+    print(f"added to the op view  {median_ms:6.1f} ms   {_processes.limit_ratio(median_ms, LIMIT_MS)}")
 
 
 if __name__ == "__main__":

@@ -62,11 +62,11 @@ def measure(store: Path, rows: int, decoder: str) -> None:
         agent.greet(30)
         agent.open(UID, name="ingest")
         process = psutil.Process(collector.process.pid)
-        before, began = cpu_s(process), time.monotonic()
+        cpu_before_s, begin = cpu_s(process), time.monotonic()
         send(agent, steps, count, core)
         agent.finish(UID)
         agent.expect(wire.ACK, wire.CLOSE, timeout_s=60)
-        used_s, elapsed_s = cpu_s(process) - before, time.monotonic() - began
+        used_s, elapsed_s = cpu_s(process) - cpu_before_s, time.monotonic() - begin
         resident = process.memory_info().rss
         status = collector.await_status(lambda status: status["rows"] == count * nodes)
     finally:

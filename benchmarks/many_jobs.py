@@ -3,9 +3,9 @@
 usage: benchmarks/many_jobs.py [--jobs 50] [--seconds 65] [--blocks 8]
 Each job is a process with a real channel. In each second it writes ten spans and one traced step,
 with about 190 node executions a block. The agent and the collector are real. With 8 blocks, one
-generation of each job is sealed within the time, as often as in real jobs, and all of them within a
-few seconds. Memory is the peak resident memory of a process. Limits: collector 128 MB, agent 64 MB,
-together 15 % of a core like the reference core of _core.py.
+generation of each job is sealed within the time, as often as in real jobs; all jobs seal it within
+a few seconds. Memory is the peak resident memory of a process. Limits: collector 128 MB, agent
+64 MB, together 15 % of a core like the reference core of _core.py.
 """
 
 import argparse
@@ -82,13 +82,13 @@ def begin_launch(store: Path) -> tuple[str, int]:
 
 def watch(processes: dict[str, psutil.Process], seconds: float, core: Core) -> dict[str, tuple[float, float]]:
     """Return for each process its share of a core in percent, and its peak memory in MB."""
-    start, before = time.monotonic(), {name: cpu_s(process) for name, process in processes.items()}
+    start, cpu_before_s = time.monotonic(), {name: cpu_s(process) for name, process in processes.items()}
     while time.monotonic() < start + seconds:
         time.sleep(0.5)
         core.sample()
     elapsed_s = time.monotonic() - start
     return {
-        name: (100 * (cpu_s(process) - before[name]) / elapsed_s, peak_mb(process))
+        name: (100 * (cpu_s(process) - cpu_before_s[name]) / elapsed_s, peak_mb(process))
         for name, process in processes.items()
     }
 

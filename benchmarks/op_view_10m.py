@@ -5,8 +5,8 @@ over most steps are measured after the op view.
 
 usage: benchmarks/op_view_10m.py [--rows 10000000] [--processes 5]
 The job is written through the collector's own writer; a tenth of a generation stays in its log.
-Each process imports what the command imports, and reads and aggregates once. The median counts.
-Limits: 100 ms, without the start of the interpreter; 400 ms for a range of steps.
+Each process imports what the command imports, and reads and aggregates once. The results are
+medians. Limits: 100 ms, without the start of the interpreter; 400 ms for a range of steps.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import statistics
 import time
 from pathlib import Path
 
-import _fresh
+import _processes
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,7 +40,7 @@ BASE_NS = 1_700_000_000_000_000_000
 UID = 1
 
 
-def one_append() -> pa.Table:
+def appended_rows() -> pa.Table:
     """Return the rows of some traces: times differ between traces, sizes between nodes."""
     source = random.Random(1)
     typical = [source.lognormvariate(10, 1.8) for _ in range(NODES)]
@@ -83,7 +83,7 @@ def graph() -> dict[str, pa.Table]:
 
 def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job, and print the speed of writing."""
-    template = one_append()
+    template = appended_rows()
     appends = args.rows // template.num_rows + 1
     writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(UID)
@@ -134,12 +134,12 @@ def main() -> None:
     """Write a job and read it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    _, results = _fresh.run_in_processes(__file__, parser, write, measure)
+    _, results = _processes.run_in_processes(__file__, parser, write, measure)
     peak_mb = max(result["mb"] for result in results)
     print(f"op view of {results[0]['traces']:,} traces, {results[0]['entries']} entries, {peak_mb:.0f} MB resident")
     for name, key, limit in TIMES:
         median_ms = statistics.median(result[key] for result in results)
-        print(f"{name:14} {median_ms:6.1f} ms   {_fresh.limit_ratio(median_ms, limit)}")
+        print(f"{name:14} {median_ms:6.1f} ms   {_processes.limit_ratio(median_ms, limit)}")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
 """Overhead of tfprof-run in the modes off, armed, default and all, compared with the bare job.
 
-All modes of a job are started at once, each with its own agent and collector. They then take turns
-of half a second on the last core. In a mode's turn only its job and its daemons run on that core,
-which is the worst case for the job. At other times its daemons are on the first core. Other load of
-the machine changes more slowly than the turns, so it affects all modes equally. Two processes of
-the same program can differ in speed permanently, because of the position of their memory. Therefore
-all processes are started several times.
+All modes of a job are started at once, each with a separate agent and collector. They then take
+turns of half a second on the last core. In a mode's turn only its job and its daemons run on that
+core, which is the worst case for the job. At other times its daemons are on the first core. Other
+load of the machine changes more slowly than the turns, so it affects all modes equally. Two
+processes of the same program can differ in speed permanently, because of the position of their
+memory. Therefore all processes are started several times.
 
 For each mode the script prints its overhead over the bare job in percent: the mean of all turns,
 the mean of the middle half of the turns (also for each start), and the overhead of its best start
 over the best start of the bare job. If two processes of the same program differ by more than the
-limits, the ratio "within" is more reliable: it compares the turns of a process with turns of the
-same process without hooks and with its daemons on the first core. The page faults of a step (in the
-median turn of each start) identify a process with badly placed memory: it has thousands of them,
-other processes have none.
+limits, the overhead "within" is more reliable: it compares the turns of a process with turns of the
+same process without hooks and with its daemons on the first core. The page faults a step (in the
+median turn of each start) identify a process with badly placed memory: such a process takes
+thousands of them in each step, other processes take none.
 
 With --apart the daemons are on the first core in all turns, as on a machine with free cores.
 
@@ -48,7 +48,7 @@ JOBS = {
 #: By mode: how the job is started, and the limit of its overhead in percent.
 MODES: dict[str, tuple[list[str], float | None]] = {
     "bare": ([], None),
-    "bare again": ([], None),  # the noise of this machine
+    "bare again": ([], None),  # shows the noise of this machine
     "off": ([*RUN, "--trace", "off"], 0.5),
     "armed": ([*RUN, "--trace", "steps=1000000000-1000000000"], 0.5),
     "default": (RUN, 2.0),
@@ -154,30 +154,30 @@ def runner(prefix: list[str], job: str, *arguments: str) -> Iterator[Runner]:
 
 
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
-    """Print the ratio of each mode to the bare job, and to its own turns without hooks."""
+    """Print the overhead of each mode over the bare job, and over its own turns without hooks."""
     results = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
     with_hooks = [start for start, _, _ in results]
     best = {mode: min(statistics.median(start[mode]) for start in with_hooks) for mode in modes}
     for mode in modes[1:]:
         start_ratios = [
-            [ours / bare for ours, bare in zip(start[mode], start["bare"], strict=True)] for start in with_hooks
+            [hooked / bare for hooked, bare in zip(start[mode], start["bare"], strict=True)] for start in with_hooks
         ]
         limit = MODES[mode][1]
-        bound = f"limit {limit:.1f} %" if limit is not None else ""
+        limit_text = f"limit {limit:.1f} %" if limit is not None else ""
         per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in start_ratios)
         all_ratios = [ratio for ratios in start_ratios for ratio in ratios]
         mean = 100 * (statistics.fmean(all_ratios) - 1)
-        within = [
+        within_ratios = [
             [hooked / bare for hooked, bare in zip(start[mode], without_hooks[mode], strict=True)]
             for start, without_hooks, _ in results
         ]
-        within_per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in within)
+        within_per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in within_ratios)
         means = (
             f"{mean:+6.2f} %, middle {middle(all_ratios):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
         )
-        print(f"{job:12} {mode:11} {means}  (starts: {per_start})  {bound}", flush=True)
-        inner = f"within {middle([ratio for ratios in within for ratio in ratios]):+6.2f} %"
-        print(f"{'':24} {inner}  (starts: {within_per_start})", flush=True)
+        print(f"{job:12} {mode:11} {means}  (starts: {per_start})  {limit_text}", flush=True)
+        within = f"within {middle([ratio for ratios in within_ratios for ratio in ratios]):+6.2f} %"
+        print(f"{'':24} {within}  (starts: {within_per_start})", flush=True)
     for mode in modes:
         per_start = " ".join(f"{faults[mode]:.0f}" for _, _, faults in results)
         print(f"{job:12} {mode:11} page faults a step: {per_start}", flush=True)
@@ -226,8 +226,8 @@ def traced_step(job: str, turn_s: float) -> None:
         with runner(prefix, job, *arguments) as job_runner:
             steps = max(100, round(4 * turn_s / job_runner.turn(WARM_UP)) // 2 * 2)
             times = job_runner.steps(steps)["steps_s"]
-        halves = sorted(statistics.median(times[parity::2]) for parity in (0, 1))
-        print(f"{job:12} {name}: a traced step takes {100 * (halves[1] / halves[0] - 1):+.1f} %", flush=True)
+        untraced, traced = sorted(statistics.median(times[parity::2]) for parity in (0, 1))
+        print(f"{job:12} {name}: a traced step takes {100 * (traced / untraced - 1):+.1f} %", flush=True)
 
 
 def main() -> None:

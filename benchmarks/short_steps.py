@@ -1,11 +1,11 @@
 """Overhead of short steps, of 20 µs to 1 ms: sessions, callables, functions, tapes and Keras.
 
-One process alternates between blocks of steps with hooks and without them, since two processes of
-the same program can differ permanently. The launcher and the daemons are on the first core, the job
-is on the last one. Each turn has one block with hooks and two blocks without them. For each path,
-version, length and mode the script prints the median overhead of the hooks, in percent and in µs a
-step, and the median difference between the two blocks without hooks (the noise). If a path cannot
-have steps as short as requested, its shortest steps are measured.
+One process alternates between blocks of steps with and without hooks, since two processes of the
+same program can differ in speed permanently. The launcher and the daemons are on the first core,
+the job is on the last one. Each turn has one block with hooks and two blocks without. For each
+path, version, length and mode, the script prints the median overhead of the hooks, in percent and
+in µs a step, and the median difference between the two blocks without hooks (the noise). If a path
+cannot have steps as short as requested, its shortest steps are measured.
 
 usage: benchmarks/short_steps.py [--versions tf1,tf2]
 [--paths session,callable,function,concrete,tape,train,fit]
@@ -58,13 +58,13 @@ def one_start(version: str, path: str, length: int, mode: str, turns: int, secon
 
 
 def compare(version: str, path: str, length: int, mode: str, args: argparse.Namespace) -> None:
-    """Print the ratios of one combination of version, path, length and mode."""
+    """Print the overhead for one combination of version, path, length and mode."""
     starts = [one_start(version, path, length, mode, args.turns, args.seconds) for _ in range(args.starts)]
-    ratios = {
+    percents = {
         name: [100 * (a / b - 1) for start in starts for a, b in zip(start[name], start["bare"], strict=True)]
         for name in ("armed", "again")
     }
-    difference = [a - b for start in starts for a, b in zip(start["armed"], start["bare"], strict=True)]
+    differences_us = [a - b for start in starts for a, b in zip(start["armed"], start["bare"], strict=True)]
     per_start = " ".join(
         f"{statistics.median(100 * (a / b - 1) for a, b in zip(start['armed'], start['bare'], strict=True)):+.2f}"
         for start in starts
@@ -72,8 +72,8 @@ def compare(version: str, path: str, length: int, mode: str, args: argparse.Name
     bare_us = statistics.median(time for start in starts for time in start["bare"])
     print(
         f"{version} {path:9} {length:5} µs {mode:8} bare {bare_us:7.1f} µs"
-        f"  {statistics.median(ratios['armed']):+6.2f} %"
-        f" ({statistics.median(difference):+5.2f} µs)  noise {statistics.median(ratios['again']):+5.2f} %"
+        f"  {statistics.median(percents['armed']):+6.2f} %"
+        f" ({statistics.median(differences_us):+5.2f} µs)  noise {statistics.median(percents['again']):+5.2f} %"
         f"  (starts: {per_start})  limit {LIMIT} %",
         flush=True,
     )

@@ -6,7 +6,7 @@ usage: benchmarks/views_5k.py [--nodes 5000] [--processes 5]
 Each node has two inputs and a stack of twelve frames. The ten outer frames are the same for all
 nodes. The next frame is the same for a layer of 40 nodes, and the innermost frame is one of three
 lines. Ten steps are traced. Each process imports what the command imports, and reads and aggregates
-each view once, the code view first. The median counts. Limit: 300 ms for the code view.
+each view once, the code view first. The results are medians. Limit: 300 ms for the code view.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import statistics
 import time
 from pathlib import Path
 
-import _fresh
+import _processes
 import pyarrow as pa
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.query.engine import QueryEngine, Selection
@@ -118,10 +118,10 @@ def main() -> None:
     """Write a job and read it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
-    _, results = _fresh.run_in_processes(__file__, parser, write, measure)
+    _, results = _processes.run_in_processes(__file__, parser, write, measure)
     for view in ORDER:
         median_ms = statistics.median(result[view][0] for result in results)
-        share = f"   {_fresh.limit_ratio(median_ms, LIMITS_MS[view])}" if view in LIMITS_MS else ""
+        share = f"   {_processes.limit_ratio(median_ms, LIMITS_MS[view])}" if view in LIMITS_MS else ""
         print(f"{view:5} view {median_ms:6.1f} ms of {results[0][view][1]:,} entries{share}")
 
 

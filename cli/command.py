@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _store(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
-    return runtime_dir.absolute(runtime_dir.default_store()) if value is None else runtime_dir.store_path(value)
+    return runtime_dir.require_absolute(runtime_dir.default_store()) if value is None else runtime_dir.store_path(value)
 
 
 store_option: Callable[[F], F] = click.option(

@@ -22,7 +22,7 @@ _ONE_WORD: Final = re.compile(r"[\w.@%+,/-]+", re.ASCII)
 def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the names and ids of jobs that begin with ``incomplete``; none without a store."""
     try:
-        store = ctx.params.get("store") or runtime_dir.absolute(runtime_dir.default_store())
+        store = ctx.params.get("store") or runtime_dir.require_absolute(runtime_dir.default_store())
         infos = [job.info for job in LocalStore(store).jobs()]
     except TfprofError:
         return []

@@ -13,7 +13,7 @@ LINES_MAX: Final = 1000
 
 def history_file() -> Path:
     """Return the file of the history: `shell_history` in $XDG_STATE_HOME/tfprof."""
-    return Path(runtime_dir.absolute(runtime_dir.state_home())) / "tfprof" / "shell_history"
+    return Path(runtime_dir.require_absolute(runtime_dir.state_home())) / "tfprof" / "shell_history"
 
 
 class LineHistory:

@@ -20,7 +20,7 @@ from ..formats.addresses import collector_address
 from ..formats.orders import Order, OrderAnswer, Sender
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
-from ..formats.values import InvalidValueError, duration, whole
+from ..formats.values import InvalidValueError, duration, whole_number
 from .command import json_option, names_option, pid_option, print_json, print_lines, store_option, width
 from .daemons import bring_up
 from .job_names import complete_jobs
@@ -102,7 +102,7 @@ def trace(common: _CommonOptions, output: str | None, end: bool, **order_options
     0 if all jobs do.
     """
     order = _order(common.patience_s, end, **order_options)
-    if output is not None and not order.ends:
+    if output is not None and not order.ends_by_itself:
         raise UsageError("-o needs an order that ends: --steps or --for")
     return _give(common, order, output)
 
@@ -145,7 +145,7 @@ def _order(
     level: str,
 ) -> Order:
     """Return the order that the options give; UsageError if they give none, or several."""
-    count = 0 if next_steps is None else whole(next_steps) or 0
+    count = 0 if next_steps is None else whole_number(next_steps) or 0
     policies = {
         "--every": f"every={every}" if every is not None else "",
         "--budget": f"budget={budget}" if budget is not None else "",

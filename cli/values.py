@@ -86,7 +86,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of cl
         if isinstance(value, int):
             return value
         text = value.strip()
-        number = values.whole(text[:-1])
+        number = values.whole_number(text[:-1])
         if number is not None and text[-1] in self._SECONDS:
             return time.time_ns() - number * self._SECONDS[text[-1]] * 10**9
         try:

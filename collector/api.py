@@ -221,4 +221,4 @@ def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     StoreError if there is no store, SettingsFileError or FolderError if the default path cannot be
     determined.
     """
-    return OpenStore(runtime_dir.absolute(settings_files.store_without_environment()) if path is None else path)
+    return OpenStore(runtime_dir.require_absolute(settings_files.store_without_environment()) if path is None else path)

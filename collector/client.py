@@ -80,7 +80,7 @@ class Client:
                     answer.is_temporary or (number in answered and answer.state == orders.OBEYED)
                 ):
                     answered.add(number)
-                    if not (to_the_end and answer.state == orders.OBEYED and order.ends):
+                    if not (to_the_end and answer.state == orders.OBEYED and order.ends_by_itself):
                         del pending_uids[number]
                     yield answer
             if time.monotonic() >= deadline:

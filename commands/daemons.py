@@ -1,4 +1,4 @@
-"""Daemon functions of agent and collector: locked pid file, status file, detached start."""
+"""Functions for the daemons, agent and collector: locked pid file, status file, detached start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import library_path, settings_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: Environment variables that a daemon gets; it must not see a job's settings and secrets.
+#: Environment variables that a daemon gets. It must not get the settings and secrets of a job.
 ENVIRONMENT = frozenset(
     [
         "HOME",
@@ -39,9 +39,9 @@ JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPRO
 #: Timeout for the lock (seconds). A check whether the daemon runs holds it for microseconds.
 LOCK_TIMEOUT_S = 0.5
 LOG_MAX = 1 << 20
-#: The script that starts daemons and reports, isolated from the job's Python settings.
+#: The script that starts daemons and the report, isolated from the job's Python settings.
 ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
-#: Status key of a daemon that failed to start; `last_error` has the reason.
+#: Key in the status of a daemon that failed to start; `last_error` has the reason.
 FAILED = "failed"
 
 
@@ -102,15 +102,15 @@ def resident_bytes() -> int:
 
 def running_pid(instance_dir: str, name: str) -> int:
     """Return the pid of the running daemon ``name`` of the instance, 0 when none runs."""
-    return _pid(instance_dir, name, True)
+    return _pid_in_file(instance_dir, name, True)
 
 
 def last_pid(instance_dir: str, name: str) -> int:
     """Return the pid of the last daemon ``name``, running or not, 0 when there was none."""
-    return _pid(instance_dir, name, False)
+    return _pid_in_file(instance_dir, name, False)
 
 
-def _pid(instance_dir: str, name: str, only_running: bool) -> int:
+def _pid_in_file(instance_dir: str, name: str, only_running: bool) -> int:
     try:
         fd = open_regular(os.path.join(instance_dir, name + ".pid"), os.O_RDONLY)
     except OSError:
@@ -139,16 +139,16 @@ def read_status(instance_dir: str, name: str) -> dict[str, Any] | None:
 
 
 def is_up(instance_dir: str, name: str, pid: int) -> bool:
-    """Return whether process ``pid`` is, or was, the daemon ``name`` and has come up.
+    """Return whether process ``pid`` is or was the daemon ``name`` and has started completely.
 
-    A daemon may hold the lock and yet fail to start.
+    A daemon that holds the lock may still fail to start.
     """
     status = read_json(os.path.join(instance_dir, name + ".json")) if pid else None
     return status is not None and status.get("pid") == pid and not status.get(FAILED)
 
 
 def failure(instance_dir: str, name: str, since_ns: int) -> dict[str, str] | None:
-    """Return slug and text of a failed start since ``since_ns``, None where there is none."""
+    """Return slug and text of a start that failed since ``since_ns``, None if there was none."""
     status = read_json(os.path.join(instance_dir, name + ".json"))
     written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
     if status is None or not isinstance(written_ns, int) or written_ns < since_ns:
@@ -161,8 +161,8 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
     """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status.
 
     The exit status is 1 when such a daemon already runs. The lock is taken before slow work, such
-    as the imports in ``serve``, so that no second daemon starts meanwhile. After a failure the
-    status file holds the reason.
+    as the imports in ``serve``, so that no second daemon starts meanwhile. After a failure, the
+    status file has the reason.
     """
     try:
         instance_dir = make_instance(store)
@@ -174,15 +174,15 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         _print_error(str(error))
         return error.exit_code
     except OSError as error:
-        return _failed(
+        return _record_failure(
             instance_dir, name, FolderError("cannot use %s: %s" % (error.filename or instance_dir, error.strerror))
         )
     try:
         return serve()
     except TfprofError as error:
-        return _failed(instance_dir, name, error)
+        return _record_failure(instance_dir, name, error)
     except OSError as error:
-        return _failed(
+        return _record_failure(
             instance_dir, name, FolderError("cannot use %s: %s" % (error.filename or instance_dir, error.strerror))
         )
     finally:
@@ -194,15 +194,15 @@ def _print_error(text: str) -> None:
     sys.stderr.flush()
 
 
-def _failed(instance_dir: str, name: str, error: TfprofError) -> int:
-    """Record why a daemon failed; return its exit status."""
+def _record_failure(instance_dir: str, name: str, error: TfprofError) -> int:
+    """Record why the daemon ``name`` failed; return its exit status."""
     _print_error(str(error))
     last_error = {"slug": error.slug, "text": error.args[0]}
     status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": last_error}
     try:
         write_json(os.path.join(instance_dir, name + ".json"), status)
-    except OSError as problem:
-        _print_error("cannot write in %s: %s" % (instance_dir, problem.strerror))
+    except OSError as write_error:
+        _print_error("cannot write in %s: %s" % (instance_dir, write_error.strerror))
     return error.exit_code
 
 
@@ -211,7 +211,7 @@ def spawn(module: str, args: list[str], log: str) -> None:
 
     The daemon's lock shows whether it runs. DaemonError when no process could be started.
     """
-    command = isolated(module, args)
+    command = isolated_command(module, args)
     environment = daemon_environment(settings_files.without_file_values(os.environ))
     try:
         log_fd = _open_log(log)
@@ -221,39 +221,40 @@ def spawn(module: str, args: list[str], log: str) -> None:
                 _become_daemon(command, environment, log_fd)
         finally:
             os.close(log_fd)
-        failure = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        error_number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     except OSError as error:
         raise DaemonError("cannot start %s: %s" % (module, error.strerror)) from None
-    if failure:
-        raise DaemonError("cannot start %s: %s" % (module, os.strerror(failure)))
+    if error_number:
+        raise DaemonError("cannot start %s: %s" % (module, os.strerror(error_number)))
 
 
-def isolated(module: str, args: list[str]) -> list[str]:
-    """Return the command for `main` of ``module``, isolated from the job's Python environment."""
+def isolated_command(module: str, args: list[str]) -> list[str]:
+    """Return the command for `main` of ``module``, isolated from the job's Python settings."""
     return [sys.executable, "-I", "-S", ISOLATED, module] + list(args)
 
 
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of ``environment`` that a daemon gets."""
-    libraries = library_path.needed(environment.get(library_path.LIBRARY_PATH, ""))
-    kept = {
+    libraries = library_path.needed_folders(environment.get(library_path.LIBRARY_PATH, ""))
+    variables = {
         name: text
         for name, text in environment.items()
         if name in ENVIRONMENT or (name.startswith(OWN_PREFIX) and name not in JOB_ONLY)
     }
-    return kept | ({library_path.LIBRARY_PATH: libraries} if libraries else {})
+    return variables | ({library_path.LIBRARY_PATH: libraries} if libraries else {})
 
 
-def _flock(fd: int, how: int) -> bool:
+def _flock(fd: int, operation: int) -> bool:
+    """Lock ``fd`` without waiting; return whether that succeeded."""
     try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
+        fcntl.flock(fd, operation | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
 def _open_log(path: str) -> int:
-    """Open the log for appending; rename a large one to .old first."""
+    """Open the log at ``path`` for appending; first rename it to .old if it is large."""
     try:
         if os.stat(path).st_size > LOG_MAX:
             os.replace(path, path + ".old")
@@ -263,18 +264,18 @@ def _open_log(path: str) -> int:
 
 
 def _above_standard(fd: int) -> int:
-    """Return a descriptor above 2 of the same file; ``fd`` may be 0, 1 or 2 if it was closed."""
+    """Return a descriptor above 2 of the file; ``fd`` is lower if a standard stream was closed."""
     if fd > 2:
         return fd
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    new_fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
-    return moved
+    return new_fd
 
 
 def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
-    """Turn this forked child into the daemon: own session, nothing inherited. Never returns.
+    """Start the daemon from this forked child: new session, nothing inherited. Never returns.
 
-    If it cannot be forked, the exit status of the child is the errno.
+    If the daemon cannot be forked, the exit status of this child is the errno.
     """
     try:
         os.setsid()

@@ -1,8 +1,8 @@
-"""Runs a command or daemon of tfprof in a Python isolated from its surroundings.
+"""Runs a command or daemon of tfprof in an isolated Python.
 
-Started as ``python -I -S isolated.py NAME ARGUMENT…``. ``-I`` ignores the working folder and
-Python's environment variables. ``-S`` skips site, which is then run here without sitecustomize and
-usercustomize.
+The command line is ``python -I -S isolated.py NAME ARGUMENT…``. ``-I`` ignores the working folder
+and Python's environment variables. ``-S`` skips site, which then runs here without sitecustomize
+and usercustomize.
 """
 
 import _signal
@@ -28,14 +28,14 @@ def set_up_path() -> None:
     # (pip install --user). Adding a folder runs its .pth files. A folder above may belong to
     # anybody, so it is added only if it contains tfprof.
     above = [os.path.dirname(here), os.path.dirname(os.path.dirname(here))]
-    own = [folder for folder in above if os.path.isdir(os.path.join(folder, "tfprof"))]
-    for folder in [*own, site.getusersitepackages()]:
-        if _is_found():
+    installations = [folder for folder in above if os.path.isdir(os.path.join(folder, "tfprof"))]
+    for folder in [*installations, site.getusersitepackages()]:
+        if _is_tfprof_found():
             return
         site.addsitedir(folder)
 
 
-def _is_found() -> bool:
+def _is_tfprof_found() -> bool:
     from importlib.util import find_spec
 
     try:
@@ -53,9 +53,9 @@ def release_interrupt() -> None:
 
 
 def reserve_standard_fds() -> None:
-    """Keep files opened later off descriptors 0, 1 and 2.
+    """Open closed descriptors among 0, 1 and 2, so that files opened later do not get them.
 
-    Closed standard descriptors are closed in child programs, too.
+    Child programs do not inherit these placeholders: there the descriptors are closed.
     """
     while True:
         fd = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

@@ -1,42 +1,44 @@
 """The part of LD_LIBRARY_PATH that tfprof's own Python needs.
 
-The variable is the job's: a conda or CUDA folder in it would replace libraries of pyarrow, DuckDB
-and ZeroMQ. But some Pythons find their own libraries, such as libpython, only with it. So a folder
-is kept if this process has loaded libpython from it, or a library that the system does not have.
+The variable is set for the job: a conda or CUDA folder in it could replace libraries that pyarrow,
+DuckDB and ZeroMQ use. But some Pythons find their own libraries, such as libpython, only with it.
+So a folder is kept if this process has loaded libpython from it, or a library that the system does
+not have.
 """
 
 import os
 
 LIBRARY_PATH = "LD_LIBRARY_PATH"
-#: The libraries that the system has, by name. Where it is missing, as with musl, all is kept.
+#: A file with the names of the system's libraries. Without it, as with musl, all folders are kept.
 _CACHE = "/etc/ld.so.cache"
 _MAPS = "/proc/self/maps"
 
 
-def needed(value: str) -> str:
+def needed_folders(value: str) -> str:
     """Return the folders of ``value``, an LD_LIBRARY_PATH, that this Python needs."""
     if not value:
         return ""
     try:
         with open(_CACHE, "rb") as file:
-            known = file.read()
+            cache = file.read()
         with open(_MAPS, "rb") as file:
             mapped = {line.split(None, 5)[5].rstrip(b"\n") for line in file if b".so" in line and b" /" in line}
     except OSError:
         return value
-    own = {path for path in mapped if _is_own(known, os.path.basename(path))}
-    folders = {os.path.realpath(os.path.dirname(path)) for path in map(os.fsdecode, own)}
+    own_libraries = {path for path in mapped if _is_own(cache, os.path.basename(path))}
+    folders = {os.path.realpath(os.path.dirname(path)) for path in map(os.fsdecode, own_libraries)}
     return os.pathsep.join(
         folder for folder in value.split(os.pathsep) if folder and os.path.realpath(folder) in folders
     )
 
 
-def _is_own(known: bytes, name: bytes) -> bool:
-    """Whether Python finds the library in the file ``name`` only with LD_LIBRARY_PATH.
+def _is_own(cache: bytes, name: bytes) -> bool:
+    """Return whether Python finds the library in the file ``name`` only with LD_LIBRARY_PATH.
 
-    A file libz.so.1.2.13 is loaded as libz.so.1. The system's libpython is that of another Python.
+    A file libz.so.1.2.13 is loaded as libz.so.1. A libpython of the system belongs to another
+    Python.
     """
     stem, _, version = name.partition(b".so")
-    first = b".so" + b".".join(version.split(b".")[:2])
-    is_known = any(b"%s%s\0" % (stem, end) in known for end in (b".so" + version, first))
-    return name.startswith(b"libpython") or not is_known
+    major = b".so" + b".".join(version.split(b".")[:2])
+    has_system = any(b"%s%s\0" % (stem, end) in cache for end in (b".so" + version, major))
+    return name.startswith(b"libpython") or not has_system

@@ -37,27 +37,27 @@ def paths() -> list[str]:
     base = os.environ.get("XDG_CONFIG_HOME") or ""
     if not os.path.isabs(base):  # the XDG specification: relative paths are ignored
         base = os.path.expanduser("~/.config")
-    users = [os.path.join(base, "tfprof", "config.toml")] if os.path.isabs(base) else []
-    return [*users, HOST_FILE]
+    user_files = [os.path.join(base, "tfprof", "config.toml")] if os.path.isabs(base) else []
+    return [*user_files, HOST_FILE]
 
 
 def load_into_environment() -> dict[str, str]:
-    """Set the variables that files have a value for and the environment has not; return them.
+    """Set the variables that have a value in a file and none in the environment; return them.
 
-    A second call reads the files again. Raises SettingsFileError.
+    A second call reads the files again. SettingsFileError if a file is invalid.
     """
     environ = os.environ
     for variable in from_files:
         environ.pop(variable, None)
     from_files.clear()
-    added = {}
+    added_values = {}
     for path, texts in [(path, read(path)) for path in paths()]:
         for name, text in texts.items():
             variable = SETTINGS[name].variable
             if not environ.get(variable):
-                environ[variable] = added[variable] = text
+                environ[variable] = added_values[variable] = text
                 from_files[variable] = path
-    return added
+    return added_values
 
 
 def store() -> str:
@@ -67,7 +67,7 @@ def store() -> str:
 
 
 def store_without_environment() -> str:
-    """Return the store that `store` returns, without changing the environment.
+    """Return what `store` returns, without changes to the environment.
 
     The environment belongs to the program that uses tfprof as a library.
     """
@@ -83,7 +83,7 @@ def without_file_values(environ: Mapping[str, str]) -> dict[str, str]:
 
 def read(path: str) -> dict[str, str]:
     """Return the settings in the file ``path`` as texts by name, empty if there is no such file."""
-    data = _data(path)
+    data = _content(path)
     if data is None:
         return {}
     import tomllib  # imported late, since few users have such a file
@@ -95,7 +95,7 @@ def read(path: str) -> dict[str, str]:
     return {name: _text(path, name, value) for name, value in document.items()}
 
 
-def _data(path: str) -> bytes | None:
+def _content(path: str) -> bytes | None:
     """Return the bytes of the regular file ``path``; None if it is missing or cannot be reached.
 
     Links are followed. SettingsFileError if the file cannot be used.
@@ -130,7 +130,7 @@ def _data(path: str) -> bytes | None:
 
 
 def _text(path: str, name: str, value: object) -> str:
-    """Return ``value`` as the variable of the setting ``name`` would hold it."""
+    """Return ``value`` as text, as in the environment variable of the setting ``name``."""
     row = SETTINGS.get(name)
     if row is None:
         raise SettingsFileError("%s: %s is not a setting" % (path, name))
@@ -143,7 +143,7 @@ def _text(path: str, name: str, value: object) -> str:
         raise SettingsFileError("%s: %s is empty or not printable" % (path, name))
     try:
         parsed = row.parse(text)
-        _CHECKS.get(name, _any)(parsed)
+        _CHECKS.get(name, _check_nothing)(parsed)
     except TfprofError as error:
         raise SettingsFileError("%s: %s: %s" % (path, name, error.args[0])) from None
     except ValueError as error:
@@ -151,32 +151,38 @@ def _text(path: str, name: str, value: object) -> str:
     return text
 
 
-def _any(value: Any) -> None:
+def _check_nothing(value: Any) -> None:
     del value
 
 
-def _trace(value: str) -> None:
+def _check_trace(value: str) -> None:
     from ..formats.policy import Policy  # imported late, here and below: few files have such a setting
 
     Policy.from_text(value, SETTINGS["trace-level"].default)
 
 
-def _level(value: str) -> None:
+def _check_level(value: str) -> None:
     from ..formats.policy import Policy
 
     Policy.from_text(SETTINGS["trace"].default, value)
 
 
-def _ring(value: int) -> None:
+def _check_ring(value: int) -> None:
     from ..formats import layout
 
     if not layout.RING_MIN <= value <= layout.RING_MAX:
         raise ValueError("not a size from 1M to 1G")
 
 
-def _store(value: str) -> None:
+def _check_store(value: str) -> None:
     if not os.path.isabs(os.path.expanduser(value)):
         raise ValueError("%r is not an absolute path" % value)
 
 
-_CHECKS: dict[str, Callable[[Any], None]] = {"trace": _trace, "trace-level": _level, "ring": _ring, "store": _store}
+#: Checks of parsed values, in addition to the setting's parser.
+_CHECKS: dict[str, Callable[[Any], None]] = {
+    "trace": _check_trace,
+    "trace-level": _check_level,
+    "ring": _check_ring,
+    "store": _check_store,
+}

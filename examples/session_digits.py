@@ -41,8 +41,8 @@ def main() -> None:
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for step in range(1, args.steps + 1):
-            picked = rng.integers(0, 1500, args.batch_size)
-            _, value = session.run([train, loss], {image_batch: images[picked], label_batch: labels[picked]})
+            indices = rng.integers(0, 1500, args.batch_size)
+            _, value = session.run([train, loss], {image_batch: images[indices], label_batch: labels[indices]})
             if step % 200 == 0:
                 print(f"step {step}: loss {value:.3f}")
         value = session.run(accuracy, {image_batch: images[1500:], label_batch: labels[1500:]})

@@ -33,7 +33,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return ``text`` with dots in its middle when it has more than ``width`` characters."""
+    """Return ``text``; with more than ``width`` characters, its middle is replaced by dots."""
     if len(text) <= width:
         return text
     half = (width - 3) // 2
@@ -67,12 +67,12 @@ class FormatError(TfprofError):
 
 
 class VersionError(FormatError):
-    """A format version this build does not speak; the message names both versions."""
+    """A format version that this build does not support; the message names both versions."""
 
     slug = "unknown-version"
 
-    def __init__(self, what: str, theirs: int, ours: int) -> None:
+    def __init__(self, format_name: str, theirs: int, ours: int) -> None:
         super().__init__(
             "%s version %d is not supported (this build speaks %d): use the same tfprof release on both sides"
-            % (what, theirs, ours)
+            % (format_name, theirs, ours)
         )

@@ -22,16 +22,20 @@ _KINDS: dict[str, type] = {"uid": int, "identity": dict, "end": dict}
 def write(
     instance_dir: str, uid: int, identity: dict[str, Any], end: dict[str, Any], event: dict[str, Any] | None = None
 ) -> None:
-    """Write the bodies of the last OPEN, EVENT (if any) and CLOSE of job ``uid``; OSError."""
+    """Write the bodies of the last OPEN, EVENT (if any) and CLOSE of job ``uid``.
+
+    OSError on failure.
+    """
     path = os.path.join(instance_dir, GIVEN_UP, hex_id(uid) + _SUFFIX)
-    happened = {} if event is None else {"event": event}
-    write_json(path, {"uid": uid, "identity": identity, "end": end, **happened})
+    optional = {} if event is None else {"event": event}
+    write_json(path, {"uid": uid, "identity": identity, "end": end, **optional})
 
 
 def pending(instance_dir: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield the path of each file, and uid, identity, end and event in it; None if it is invalid.
+    """Yield (path, values) of each file; the values are None if the file is invalid.
 
-    The caller removes the file. OSError on failure.
+    The values are uid, identity, end and, if there was one, event. The caller removes the file.
+    OSError on failure.
     """
     folder = os.path.join(instance_dir, GIVEN_UP)
     try:

@@ -26,7 +26,7 @@ RING_MAX = 1 << 30
 # 0: magic, 8: u32 version, 12: u32 page size
 JOB_WORDS = {
     "uid": 16,  # of this process, random, unique across hosts
-    "pid": 24,  # as the job sees itself (its own pid namespace)
+    "pid": 24,  # in the job's pid namespace
     "created_real_ns": 32,
     "created_mono_ns": 40,
     "hello_size": 48,  # bytes of JSON in the hello page; written last
@@ -34,11 +34,11 @@ JOB_WORDS = {
     "ring_size": 64,  # 0 until the first record
     "head": 72,  # bytes ever written to the ring
     "records": 80,  # sequence number of the last record put
-    "dropped_records": 88,  # records dropped, and traced steps that put none
+    "dropped_records": 88,  # records dropped, and traced steps without a record
     "dropped_bytes": 96,
     "dropped_traces": 104,  # traced steps whose data was dropped
     "span_head": 112,  # span entries ever written
-    "dropped_spans": 120,  # span entries lost
+    "dropped_spans": 120,  # spans lost
     "traced": 128,  # traced steps
     "self_ns": 136,  # time spent in our own code: timing and counting of steps, puts, graphs, policy, windows
     "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
@@ -52,11 +52,11 @@ JOB_WORDS = {
     "order_step": 208,  # ordinal of the first step under the policy of `policy_seen`
     "order_kind": 216,  # kind of that step
     "order_traced": 224,  # steps traced under that policy
-    "order_over": 232,  # generation of the last order that ended: the policy before it is in force again
+    "order_over": 232,  # generation of the last order that ended and gave way to the policy before it
     "policy_refused": 240,  # generation of the last invalid policy
     "agent_lost": 248,  # 1 while no step is traced because the agent is silent
     "ring_error": 256,  # errno of the failed attempt to create the record ring, 0 when none failed
-    "order_budget": 264,  # budget of the order in force, parts per million; 0: no order, or one without a budget
+    "order_budget": 264,  # budget of the order in force, parts per million; 0: no order, or it has no budget
 }
 #: Maximum number of span kinds in the tables below.
 KINDS_MAX = 20
@@ -82,7 +82,7 @@ AGENT_WORDS = {
     "policy_budget": 1104,  # parts per million
     "policy_count": 1112,  # traced steps after which the order ends, 0: no limit
     "policy_end_ns": 1120,  # monotonic time at which the order ends, 0: no limit
-    "policy_ranges": 1128,  # number of step ranges in the table, 0: one, from policy_first to policy_last
+    "policy_ranges": 1128,  # number of step ranges in the table; 0: policy_first to policy_last is the only range
     "policy_order": 1136,  # id of the order
     "policy_writing": 1144,  # 1 while these words and the table are being changed
     "detach": 1152,  # 1: the shim disarms itself and ignores the policy
@@ -107,23 +107,23 @@ LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
 #: max ns, parent
 SPAN = struct.Struct("<QQQIHHIIQQQ")
 (
-    RUN,  # one Session.run or callable of no other kind below
-    BATCH,  # one batch of fit
+    RUN,  # a run of a session or callable, of no other kind below
+    BATCH,  # a batch of fit
     TEST_BATCH,
     PREDICT_BATCH,
     EPOCH,
     FIT,
     EVALUATE,
     PREDICT,
-    FUNCTION,  # one outermost tf.function call outside of the above
-    PARTIAL_RUN,  # a session's partial run: cannot be traced
-    TRAIN,  # a run of a session that trains
-    INIT,  # one that initializes variables, tables or iterators
-    CHECKPOINT,  # one that saves or restores
-    SUMMARY,  # one that yields summaries alone
-    INPUT,  # one that feeds a queue
-    EAGER,  # one training step of eager ops: from the gradient tape to the end of the optimizer's update
-    CALL,  # one call of a Keras model outside of training, evaluation and prediction
+    FUNCTION,  # an outermost call of a tf.function, outside of Keras
+    PARTIAL_RUN,  # a partial run of a session, which cannot be traced
+    TRAIN,  # a session run that trains
+    INIT,  # a session run that initializes variables, tables or iterators
+    CHECKPOINT,  # a session run that saves or restores
+    SUMMARY,  # a session run that yields only summaries
+    INPUT,  # a session run that feeds a queue
+    EAGER,  # a training step of eager ops: from the gradient tape to the end of the optimizer's update
+    CALL,  # a direct call of a Keras model, outside of all steps above
 ) = range(1, 18)
 SPAN_NAMES = {
     RUN: "run",
@@ -162,14 +162,14 @@ STEP_WEIGHTS = {
     INPUT: 0,
 }
 STEP_KINDS = tuple(STEP_WEIGHTS)
-FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
-FLAG_FAILED = 2  # it ended by an exception
-FLAG_SETUP = 4  # it includes one-off work of ours (sending a graph, making a traced callable)
-FLAG_SAMPLED = 8  # only the last step of the entry was timed: total = its time * count. With FLAG_FAILED none was
+FLAG_TRACED = 1  # the step is traced: averages of step times leave it out
+FLAG_FAILED = 2  # the step ended by an exception
+FLAG_SETUP = 4  # the step includes one-off work of ours (sending a graph, making a traced callable)
+FLAG_SAMPLED = 8  # only the last step was timed: total = its time * count; with FLAG_FAILED no step was timed
 
 # -- records -------------------------------------------------------------------------------------
-#: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration
-#: ns, thread, key
+#: size including this header, kind, flags, seq, step, start (monotonic ns), start (real ns),
+#: duration (ns), thread, key
 RECORD = struct.Struct("<IHHQQQQQII")
 (
     HELLO,  # not used
@@ -182,10 +182,10 @@ RECORD = struct.Struct("<IHHQQQQQII")
     BYE,  # not used
     FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
 ) = range(1, 10)
-#: Header before the bytes of an XSPACE: start of the session (real ns), number of steps that the
+#: Header before the bytes of an XSPACE: start of the session (real ns), number of batches that the
 #: step stands for, and the low 32 bits of the line id of the step's thread in the XSpace (0:
-#: unknown). The lowest bit is not part of the id: XSPACE_OTHER_THREADS is set if other threads were
-#: in calls when the session began.
+#: unknown). The lowest bit is not part of the id: it is XSPACE_OTHER_THREADS, set if other threads
+#: were in calls when the session began.
 XSPACE_HEAD = struct.Struct("<QII")
 XSPACE_OTHER_THREADS = 1
 RECORD_NAMES = {
@@ -199,5 +199,5 @@ RECORD_NAMES = {
     BYE: "bye",
     FRAMES: "frames",
 }
-#: Maximum size of a record: agent and collector hold each one in memory.
+#: Maximum size of a record: agent and collector hold a whole record in memory.
 RECORD_MAX = 64 << 20

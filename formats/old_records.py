@@ -8,8 +8,8 @@ from . import layout
 from .errors import FormatError
 
 
-def converted(data: bytes) -> bytes:
-    """Return the records in ``data`` with each profiler session in today's form.
+def converted_records(data: bytes) -> bytes:
+    """Return the records in ``data`` with each profiler session in the current form.
 
     The records keep their sequence numbers. FormatError if ``data`` is cut short.
     """
@@ -19,13 +19,13 @@ def converted(data: bytes) -> bytes:
         if not header.size <= size <= len(data) - at:
             raise FormatError("a record of %d bytes where %d are left" % (size, len(data) - at))
         record = data[at : at + size]
-        parts.append(_session(record) if kind == layout.XSPACE else record)
+        parts.append(_converted_session(record) if kind == layout.XSPACE else record)
         at += size
     return b"".join(parts)
 
 
-def _session(record: bytes) -> bytes:
-    """Return a session of one step in today's form; a session of several steps becomes a refusal.
+def _converted_session(record: bytes) -> bytes:
+    """Return a session of one step in the current form, and a refusal for one of several steps.
 
     In the old form ``step`` is the first step and ``key`` the number of steps. The step gets the
     start and duration of the session, and 0 as its key, which is unknown.
@@ -33,14 +33,14 @@ def _session(record: bytes) -> bytes:
     steps = layout.RECORD.unpack_from(record)[-1]
     if steps != 1:
         text = "a profiler session of %d steps, recorded by an earlier release" % steps
-        return refused(record, "old-session", text)
+        return refusal(record, "old-session", text)
     _, kind, flags, seq, step, mono, real, duration, thread, _ = layout.RECORD.unpack_from(record)
     size = len(record) + layout.XSPACE_HEAD.size
     header = layout.RECORD.pack(size, kind, flags, seq, step, mono, real, duration, thread, 0)
     return header + layout.XSPACE_HEAD.pack(real, 1, 0) + record[layout.RECORD.size :]
 
 
-def refused(record: bytes, slug: str, text: str) -> bytes:
+def refusal(record: bytes, slug: str, text: str) -> bytes:
     """Return a REFUSED record in place of ``record``, with the same sequence number."""
     seq, _, mono, real = layout.RECORD.unpack_from(record)[3:7]
     body = json.dumps({"slug": slug, "text": text}).encode()

@@ -9,10 +9,10 @@ from .policy import NEVER, Policy, PolicyError
 
 #: Actions: trace steps, end the order in force, detach.
 TRACE, END, DETACH = "trace", "end", "detach"
-#: States of an answer: the order is in force, it has ended, it was refused.
+#: States of an answer: the order is in force, has ended, or was refused.
 OBEYED, ENDED, REFUSED = "obeyed", "ended", "refused"
 #: Slugs of temporary refusals: the agent is starting, or the job is being opened again.
-TEMPORARY = ("no-agent",)
+TEMPORARY_SLUGS = ("no-agent",)
 #: Maximum size of the body of an order or an answer (bytes).
 BODY_MAX = 1 << 16
 #: Maximum time for a job to apply an order (seconds).
@@ -35,7 +35,7 @@ class JobGoneError(TfprofError):
 
 
 class Sender(NamedTuple):
-    """The sender of an order, as the order names it; nothing verifies that."""
+    """The sender that an order names; nothing verifies it."""
 
     user: str
     host: str
@@ -48,9 +48,9 @@ class Sender(NamedTuple):
 class Order(NamedTuple):
     """One order: which steps are traced, and when the order ends.
 
-    The order ends after ``steps`` traced steps, or after ``for_ns``; 0 means no such end.
-    ``patience_s`` is the time limit for the job to apply it. If ``gives_way``, the order is refused
-    while another one is in force.
+    The order ends after ``steps`` traced steps, or after ``for_ns``; 0 means no such end. The job
+    must apply it within ``patience_s``. If ``gives_way``, the order is refused while another one is
+    in force.
     """
 
     action: str
@@ -68,7 +68,7 @@ class Order(NamedTuple):
         return Policy.from_text(self.trace, self.level)
 
     @property
-    def ends(self) -> bool:
+    def ends_by_itself(self) -> bool:
         """Whether the order ends by itself, which restores the policy before it."""
         return self.action == TRACE and bool(self.steps or self.for_ns or self.trace.startswith("steps="))
 
@@ -81,9 +81,9 @@ class Order(NamedTuple):
             return {END: "the order in force ends", DETACH: "detach"}[self.action]
         text = _policy_in_words(self.trace)
         if self.steps:
-            number = "%d step%s" % (self.steps, "" if self.steps == 1 else "s")
-            the_next = "the next %s" % ("step" if self.steps == 1 else number)
-            text = the_next if self.trace == "all" else "%s, %s" % (text, number)
+            steps = "%d step%s" % (self.steps, "" if self.steps == 1 else "s")
+            next_steps = "the next %s" % ("step" if self.steps == 1 else steps)
+            text = next_steps if self.trace == "all" else "%s, %s" % (text, steps)
         return text + (" for %g s" % (self.for_ns / 1e9) if self.for_ns else "")
 
 
@@ -107,7 +107,7 @@ class OrderAnswer(NamedTuple):
     @property
     def is_temporary(self) -> bool:
         """Whether this is a temporary refusal."""
-        return self.state == REFUSED and self.slug in TEMPORARY
+        return self.state == REFUSED and self.slug in TEMPORARY_SLUGS
 
     def document(self) -> dict[str, Any]:
         """Return the answer as a JSON object; the uid of the job is in the message's head."""
@@ -123,11 +123,11 @@ def order_of(values: Mapping[str, Any]) -> Order:
         raise OrderError("an order without a sender")
     order = Order(
         _text(values, "action", ""),
-        Sender(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _whole(giver, "pid")),
+        Sender(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _number(giver, "pid")),
         _text(values, "trace", "all"),
         _text(values, "level", "auto"),
-        _whole(values, "steps"),
-        _whole(values, "for_ns"),
+        _number(values, "steps"),
+        _number(values, "for_ns"),
         _seconds(values.get("patience_s", 10.0)),
         values.get("gives_way") is True,
     )
@@ -147,7 +147,7 @@ def answer_of(uid: int, values: Mapping[str, Any]) -> OrderAnswer:
         raise OrderError("unknown state of an answer: %r" % state[:_WORD_MAX])
     slug, text, kind = (_text(values, name, "") for name in ("slug", "text", "kind"))
     return OrderAnswer(
-        uid, state, slug, text, kind, *(_whole(values, name) for name in ("step", "traced", "from_ns", "to_ns"))
+        uid, state, slug, text, kind, *(_number(values, name) for name in ("step", "traced", "from_ns", "to_ns"))
     )
 
 
@@ -167,15 +167,15 @@ def _policy_in_words(trace: str) -> str:
     return text % value if "%s" in text else text
 
 
-def _text(values: Mapping[str, Any], name: str, otherwise: str) -> str:
-    value = values.get(name, otherwise)
+def _text(values: Mapping[str, Any], name: str, default: str) -> str:
+    value = values.get(name, default)
     if not isinstance(value, str):
         raise OrderError("%s is not a text" % name)
     # JSON allows lone surrogates, which cannot be stored as UTF-8.
     return value[:_TEXT_MAX].encode("utf-8", "replace").decode()
 
 
-def _whole(values: Mapping[str, Any], name: str) -> int:
+def _number(values: Mapping[str, Any], name: str) -> int:
     value = values.get(name, 0)
     if type(value) is not int or not 0 <= value < NEVER:
         raise OrderError("%s is not a whole number from 0" % name)

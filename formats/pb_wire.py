@@ -33,8 +33,8 @@ def varint(data: Data, at: int) -> tuple[int, int]:
     raise TruncatedError("not a varint")
 
 
-def encoded(value: int) -> bytes:
-    """Return the bytes of ``value`` (0 or more) as a varint."""
+def encode_varint(value: int) -> bytes:
+    """Return ``value`` (0 or more) as a varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -51,7 +51,7 @@ def wire_type(data: Data, start: int) -> int:
 def fields(data: Data) -> Iterator[tuple[int, int, int, int]]:
     """Yield (number, start, content, end) of each field, without copying.
 
-    The field begins at ``start``, and its content, which follows its tag and its length, at
+    The field begins at ``start`` with its tag and, for BYTES, its length. Its content begins at
     ``content``. TruncatedError when the message is cut short, or has a field of an unknown type or
     without a number.
     """
@@ -76,24 +76,24 @@ def fields(data: Data) -> Iterator[tuple[int, int, int, int]]:
         yield tag >> 3, start, content, at
 
 
-def parts(data: Data, number: int) -> Iterator[Data]:
+def field_contents(data: Data, number: int) -> Iterator[Data]:
     """Yield the content of each length-delimited field ``number``; errors are those of `fields`."""
-    for found, start, content, end in fields(data):
-        if found == number and wire_type(data, start) == BYTES:
+    for field, start, content, end in fields(data):
+        if field == number and wire_type(data, start) == BYTES:
             yield data[content:end]
 
 
-def without(data: Data, number: int) -> bytes:
+def without_field(data: Data, number: int) -> bytes:
     """Return ``data`` without the fields ``number``; errors are those of `fields`."""
-    return b"".join([data[start:end] for found, start, _, end in fields(data) if found != number])
+    return b"".join([data[start:end] for field, start, _, end in fields(data) if field != number])
 
 
-def last(data: Data, number: int, default: int = 0) -> int:
-    """Return the value of the last varint field ``number``: in protobuf the last counts.
+def last_varint(data: Data, number: int, default: int = 0) -> int:
+    """Return the value of the last varint field ``number``, ``default`` if there is none.
 
-    ``default`` if there is none. Errors are those of `fields`.
+    In protobuf the last of equal fields counts. Errors are those of `fields`.
     """
-    for found, start, content, _ in fields(data):
-        if found == number and wire_type(data, start) == VARINT:
+    for field, start, content, _ in fields(data):
+        if field == number and wire_type(data, start) == VARINT:
             default, _ = varint(data, content)
     return default

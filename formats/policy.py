@@ -28,7 +28,7 @@ class Policy(object):
     """A trace policy.
 
     ``mode`` and ``level`` are constants of `layout`. ``every`` is an interval in steps, ``budget``
-    is in parts per million. ``ranges`` are the step ranges to trace, by default the one from
+    is in parts per million. ``ranges`` are the step ranges to trace, by default a single one from
     ``first`` to ``last``.
     """
 
@@ -69,13 +69,13 @@ class Policy(object):
     def from_text(cls, trace: str, level: str = "auto") -> Policy:
         """Return the policy in the texts of --trace and --trace-level; PolicyError when invalid."""
         word, _, value = trace.strip().partition("=")
-        chosen = LEVELS.get(level.strip())
-        if chosen is None:
+        level_number = LEVELS.get(level.strip())
+        if level_number is None:
             raise PolicyError("%r is not a trace level: auto, software or full" % level)
         if word in MODES and not value and "=" not in trace:
-            return cls(MODES[word], chosen)
+            return cls(MODES[word], level_number)
         try:
-            return cls(level=chosen, **_VALUES.get(word, _unknown)(value))
+            return cls(level=level_number, **_PARSERS.get(word, _reject)(value))
         except InvalidValueError:
             raise PolicyError("%r is not a trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
@@ -83,7 +83,7 @@ class Policy(object):
     def from_words(cls, words: Sequence[int], ranges: tuple[tuple[int, int], ...] = ()) -> Policy:
         """Return the policy in the agent's words and table of ranges; PolicyError when invalid."""
         mode, level, first, last, every, budget = words
-        wrong = (
+        is_invalid = (
             mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)
             or level not in LEVELS.values()
             or (mode == layout.MODE_EVERY and every == 0)
@@ -91,26 +91,26 @@ class Policy(object):
             or (mode == layout.MODE_BUDGET and not 0 < budget <= MILLION)
             or not all(first <= low <= high <= last for low, high in ranges)
         )
-        if wrong:
+        if is_invalid:
             raise PolicyError("the agent's words %r are not a policy" % (words,))
         return cls(mode, level, first, last, every, budget, ranges)
 
 
-def _unknown(value: str) -> dict[str, Any]:
+def _reject(value: str) -> dict[str, Any]:
     raise InvalidValueError(value)
 
 
-def _every(value: str) -> dict[str, Any]:
+def _parse_every(value: str) -> dict[str, Any]:
     number = _positive(value)
     return {"mode": layout.MODE_EVERY, "every": number}
 
 
-def _steps(value: str) -> dict[str, Any]:
-    ranges = tuple(sorted(_range(part) for part in value.split(",")))
+def _parse_steps(value: str) -> dict[str, Any]:
+    ranges = tuple(sorted(_parse_range(part) for part in value.split(",")))
     return {"mode": layout.MODE_STEPS, "first": ranges[0][0], "last": max(last for _, last in ranges), "ranges": ranges}
 
 
-def _range(value: str) -> tuple[int, int]:
+def _parse_range(value: str) -> tuple[int, int]:
     first, dash, last = value.partition("-")
     low = _positive(first)
     high = _positive(last) if dash else low
@@ -119,7 +119,7 @@ def _range(value: str) -> tuple[int, int]:
     return low, high
 
 
-def _budget(value: str) -> dict[str, Any]:
+def _parse_budget(value: str) -> dict[str, Any]:
     if not value.endswith("%"):
         raise InvalidValueError
     share = decimal(value[:-1])
@@ -135,6 +135,7 @@ def _positive(value: str) -> int:
     return number
 
 
-_VALUES = {"every": _every, "steps": _steps, "budget": _budget}
+#: Parsers of the value after "=": each returns arguments of Policy.
+_PARSERS = {"every": _parse_every, "steps": _parse_steps, "budget": _parse_budget}
 
 DEFAULT = Policy(layout.MODE_BUDGET, budget=MILLION // 100)

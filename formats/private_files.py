@@ -30,7 +30,7 @@ def open_regular(path: str, flags: int) -> int:
 
 
 def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
-    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, or None."""
+    """Return the first (or ``last``) ``limit`` bytes of ``path``; None if it cannot be read."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):  # opening a device may have side effects
             return None

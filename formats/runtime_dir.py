@@ -1,4 +1,4 @@
-"""The runtime folders and store of a user: one private instance per store."""
+"""The store and the runtime folders of a user: one private instance folder for each store."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ ANNOUNCE = "announce"  # one file for each channel, written by the shim: docs/ch
 LAUNCHES = "launches"  # one JSON file for each launch
 GIVEN_UP = "given-up"  # one JSON file for each ended job whose data the agent has given up
 _PATH_MAX = 4096
-_STORE = "store"  # the path of the store that the folder is for
+_STORE = "store"  # a file with the path of the instance's store
 
 
-def store_path(given: str) -> str:
-    """Return the absolute path of the store ``given``; UsageError when it is empty."""
-    if not given.strip():
+def store_path(path: str) -> str:
+    """Return the absolute form of ``path``, a store that the user names; UsageError when empty."""
+    if not path.strip():
         raise UsageError("the path of the store is empty (--store or TFPROF_STORE)")
     try:
-        return os.path.abspath(os.path.expanduser(given))
+        return os.path.abspath(os.path.expanduser(path))
     except OSError as error:
         raise FolderError(
-            "the working folder, which %r is relative to, is gone: %s" % (given, error.strerror), "io"
+            "the working folder, which %r is relative to, is gone: %s" % (path, error.strerror), "io"
         ) from None
 
 
 def default_store() -> str:
     """Return the user's store: $TFPROF_STORE, else tfprof in the state folder.
 
-    The path may be relative: see ``absolute``.
+    The path may be relative: see ``require_absolute``.
     """
-    given = os.environ.get("TFPROF_STORE")
-    return store_path(given) if given else os.path.join(state_home(), "tfprof")
+    path = os.environ.get("TFPROF_STORE")
+    return store_path(path) if path else os.path.join(state_home(), "tfprof")
 
 
 def state_home() -> str:
@@ -42,7 +42,7 @@ def state_home() -> str:
     return os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
 
 
-def absolute(store: str) -> str:
+def require_absolute(store: str) -> str:
     """Return ``store``; FolderError if it is relative, because XDG_STATE_HOME or HOME is."""
     if not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
@@ -73,7 +73,7 @@ def runtime_root() -> str:
 
 def instance_dir(store: str) -> str:
     """Return the runtime folder of the agent and collector of ``store``."""
-    return os.path.join(runtime_root(), _digest(os.path.realpath(absolute(store))))
+    return os.path.join(runtime_root(), _digest(os.path.realpath(require_absolute(store))))
 
 
 def _digest(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
-from .values import InvalidValueError, count, days, flag, limit, seconds, size
+from .values import InvalidValueError, count, days, flag, optional_limit, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ _ROWS = (
         "",
         flag,
         ("shim", "commands"),
-        "Print tracebacks of errors, of the shim in a job or of a command, on standard error.",
+        "Print tracebacks on standard error, for errors of the shim in a job and of commands.",
     ),
     Setting(
         "raise",
@@ -127,17 +127,17 @@ _ROWS = (
         "keep-days",
         "TFPROF_KEEP_DAYS",
         "",
-        limit(days),
+        optional_limit(days),
         ("collector",),
-        "Days for which a job is kept after its end, more than 0; without it forever.",
+        "Days for which a job is kept after its end, more than 0; by default forever.",
     ),
     Setting(
         "keep-bytes",
         "TFPROF_KEEP_BYTES",
         "",
-        limit(size),
+        optional_limit(size),
         ("collector",),
-        "Size of the store, such as 50G, above which its oldest ended jobs are removed; without it never.",
+        "Size of the store, such as 50G, above which its oldest ended jobs are removed; by default never.",
     ),
     Setting(
         "alert-steps",

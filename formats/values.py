@@ -6,7 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+#: Bytes by unit of size.
 UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+#: Seconds by unit of time.
 TIMES = {"": 1, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Maximum digits of a number: more than any sensible one, fewer than Python's own limit.
 DIGITS_MAX = 18
@@ -20,7 +22,7 @@ class InvalidValueError(ValueError):
     """A text that is invalid for its parser; the message describes valid ones."""
 
 
-def whole(text: str) -> int | None:
+def whole_number(text: str) -> int | None:
     """Return the number in ``text``; None if ``text`` has anything but the digits 0 to 9."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
 
@@ -32,7 +34,7 @@ def size(text: str) -> int:
     """
     word = text.strip().lower()
     unit = UNITS.get(word[-1:], 1)
-    number = whole(word[:-1] if unit != 1 else word)
+    number = whole_number(word[:-1] if unit != 1 else word)
     if not number:
         raise InvalidValueError("%r is not a size: give a number from 1, optionally with K, M or G" % text)
     return number * unit
@@ -40,7 +42,7 @@ def size(text: str) -> int:
 
 def count(text: str) -> int:
     """Return the number in ``text``; InvalidValueError if it is not a whole number from 0."""
-    number = whole(text.strip())
+    number = whole_number(text.strip())
     if number is None:
         raise InvalidValueError("%r is not a whole number from 0" % text)
     return number
@@ -84,8 +86,8 @@ def duration(text: str) -> float:
 def decimal(text: str) -> float:
     """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is not a number."""
     word = text.strip().lower()
-    digits, e, exponent = word.partition("e")
-    is_number = digits.replace(".", "", 1).isdigit() and (not e or exponent.lstrip("+-").isdigit())
+    digits, has_exponent, exponent = word.partition("e")
+    is_number = digits.replace(".", "", 1).isdigit() and (not has_exponent or exponent.lstrip("+-").isdigit())
     return float(word) if is_number and word.isascii() and exponent.count("-") + exponent.count("+") < 2 else -1.0
 
 
@@ -111,6 +113,6 @@ def flag(text: str) -> bool:
     raise InvalidValueError("%r is neither yes nor no" % text)
 
 
-def limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser like ``parse`` that returns None, for no limit, for an empty text."""
+def optional_limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return ``parse`` with one addition: for an empty text it returns None, no limit."""
     return lambda text: parse(text) if text.strip() else None

@@ -11,8 +11,8 @@ from .errors import FormatError, VersionError
 from .version import WIRE_VERSION
 
 MAGIC = b"TFPW"
-#: Versions that this build speaks.
-SPOKEN = tuple(range(1, WIRE_VERSION + 1))
+#: Versions of the wire that this build supports.
+SUPPORTED_VERSIONS = tuple(range(1, WIRE_VERSION + 1))
 #: magic, version, type, uid, about (the type an ACK answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
 #: Maximum size of a body; larger ones are refused unread. The largest record fits, and only small
@@ -39,7 +39,7 @@ REOPEN = 132  # job uid is not known: send OPEN, then everything not acked
 # agent -> collector -> client
 ANSWER = 133  # JSON of the result of order `last` to job uid
 
-#: Types that a later version added, with that version. The heads of such messages carry it.
+#: Types that a later version added: type -> version, which is also the one in the message's head.
 _ADDED_IN = {ORDER: 2, ANSWER: 2}
 
 
@@ -54,20 +54,20 @@ class Head(NamedTuple):
 
 
 def common_version(theirs: Sequence[int]) -> int:
-    """Return the highest version that this build and ``theirs`` have in common.
+    """Return the highest version that this build supports and that is in ``theirs``.
 
     VersionError with both sides' versions if there is none, FormatError if ``theirs`` is empty.
     """
-    both = set(SPOKEN).intersection(theirs)
-    if both:
-        return max(both)
+    common = set(SUPPORTED_VERSIONS).intersection(theirs)
+    if common:
+        return max(common)
     if not theirs:
         raise FormatError("no wire version is offered")
-    raise VersionError("wire", max(theirs), max(SPOKEN))
+    raise VersionError("wire", max(theirs), max(SUPPORTED_VERSIONS))
 
 
 def version_of(kind: int) -> int:
-    """Return the version that added the type ``kind``; a peer must speak it to take a message."""
+    """Return the version that added the type ``kind``; only peers that support it get the type."""
     return _ADDED_IN.get(kind, 1)
 
 
@@ -84,7 +84,7 @@ def unpack(data: bytes) -> Head:
     if len(data) < 6 or data[:4] != MAGIC:
         raise FormatError("not a tfprof message")
     version = int.from_bytes(data[4:6], "little")
-    if version not in SPOKEN:
+    if version not in SUPPORTED_VERSIONS:
         raise VersionError("wire", version, WIRE_VERSION)
     if len(data) != HEAD.size:
         raise FormatError("a message head of %d bytes, not %d" % (len(data), HEAD.size))

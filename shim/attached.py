@@ -1,7 +1,8 @@
 """Arms and disarms a running process; the source texts come from memory, not from files.
 
 This file is sent to the process with a call of ``act`` at its end (agent/attach/payload.py). It
-runs in a thread there, with `__name__` `_tfprof_attach`. Only the modules below `_tfprof` remain.
+runs in a thread there, with `__name__` `_tfprof_attach`. Afterwards only the modules below
+`_tfprof` remain.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ _PATH_ROOT = "/<tfprof>"
 
 
 class _Loader(object):
-    """Loads a module from its text; the file name looks like that of a frozen module."""
+    """Loads a module from its source text; its file name looks like that of a frozen module."""
 
-    def __init__(self, text: str, name: str) -> None:
-        self._text = text
-        self._name = name
+    def __init__(self, source: str, file: str) -> None:
+        self._source = source
+        self._file = file
 
     def create_module(self, _spec: object) -> None:
         """Let the import system make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's code."""
-        exec(compile(self._text, "<tfprof/%s>" % self._name, "exec", 0, True), module.__dict__)  # noqa: S102 - ours
+        exec(compile(self._source, "<tfprof/%s>" % self._file, "exec", 0, True), module.__dict__)  # noqa: S102 - ours
 
 
 class _Finder(object):
-    """Finds the modules of one folder among ``sources``, texts by path."""
+    """Finds the modules of one folder among ``sources``, which are texts by path."""
 
     def __init__(self, sources: Mapping[str, str], folder: str) -> None:
         self._sources = sources
@@ -43,10 +44,10 @@ class _Finder(object):
     def find_spec(self, name: str, _target: object = None) -> Any:
         """Return the spec of module ``name``, None where there is none."""
         file = name.rpartition(".")[2] + ".py"
-        text = self._sources.get(self._folder + "/" + file)
-        if text is None:
+        source = self._sources.get(self._folder + "/" + file)
+        if source is None:
             return None
-        return sys.modules["_frozen_importlib"].ModuleSpec(name, _Loader(text, file))
+        return sys.modules["_frozen_importlib"].ModuleSpec(name, _Loader(source, file))
 
 
 def _make_packages(sources: Mapping[str, str]) -> None:
@@ -61,7 +62,7 @@ def _make_packages(sources: Mapping[str, str]) -> None:
         sys.modules[package.__name__] = package
 
 
-def _remove() -> None:
+def _remove_modules() -> None:
     """Remove our modules and finders from the import system."""
     for name in [name for name in sys.modules if name.partition(".")[0] == _ROOT]:
         del sys.modules[name]
@@ -73,30 +74,30 @@ def _core() -> Any:
     return sys.modules.get(_ROOT + ".shim.core")
 
 
-def _arm(given: dict[str, Any]) -> dict[str, Any]:
-    """Arm the process with the settings in ``given``; return whether it has a channel."""
-    armed = _core()
-    if armed is not None and armed.state() is not None:
+def _arm(request: dict[str, Any]) -> dict[str, Any]:
+    """Arm the process with the settings in ``request``; return whether it has a channel."""
+    core = _core()
+    if core is not None and core.state() is not None:
         return {"armed": True, "before": True}
-    _remove()
-    _make_packages(given["sources"])
+    _remove_modules()
+    _make_packages(request["sources"])
     try:
-        core: Any = __import__(_ROOT + ".shim.core", fromlist=["arm"])
-        core.arm(given["environ"], True)
+        core = __import__(_ROOT + ".shim.core", fromlist=["arm"])
+        core.arm(request["environ"], True)
     except BaseException:
-        armed = _core()
-        if armed is not None:
-            armed.disarm()
-        _remove()
+        core = _core()
+        if core is not None:
+            core.disarm()
+        _remove_modules()
         raise
     state = core.state()
     if state is None:
-        _remove()
+        _remove_modules()
         return {"armed": False, "before": False}
     return {"armed": True, "before": False, "channel": state.channel is not None, "refused": state.refused}
 
 
-def _disarm(_given: dict[str, Any]) -> dict[str, Any]:
+def _disarm(_request: dict[str, Any]) -> dict[str, Any]:
     """Disarm the process; return whether it was armed."""
     core = _core()
     if core is None or core.state() is None:
@@ -108,8 +109,8 @@ def _disarm(_given: dict[str, Any]) -> dict[str, Any]:
 _ACTIONS = {"arm": _arm, "disarm": _disarm}
 
 
-def act(given: dict[str, Any]) -> str:
-    """Run the action that ``given`` names; return its result as JSON."""
+def act(request: dict[str, Any]) -> str:
+    """Run the action that ``request`` names; return its result as JSON."""
     import json
 
-    return json.dumps(_ACTIONS[given["action"]](given))
+    return json.dumps(_ACTIONS[request["action"]](request))

@@ -1,4 +1,4 @@
-"""Private references to functions for clocks and ids: a job may replace the originals."""
+"""Private references to functions for clocks and ids, since a job may replace the originals."""
 
 import _thread
 import os
@@ -27,7 +27,7 @@ def _native_id() -> int:
 class ThreadId(_thread._local):
     """Each thread's ``tid``, read once per thread.
 
-    The kernel reuses ids, so none is cached by its number.
+    Ids of ended threads are reused, so a table by id could be wrong.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Copies code objects with changed fields."""
+"""Copies code objects and changes some of their fields."""
 
 import sys
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
-#: Arguments of the constructor of code objects before Python 3.8, in order.
+#: Arguments of the code objects' constructor before Python 3.8, in order.
 _FIELDS = [
     "argcount",
     "kwonlyargcount",
@@ -27,11 +27,11 @@ _FIELDS = [
 ]
 
 
-def replaced(code: "CodeType", **fields: "Any") -> "CodeType":
-    """Return ``code`` with other ``fields``, named as its attributes are."""
+def copy_code(code: "CodeType", **fields: "Any") -> "CodeType":
+    """Return a copy of ``code`` with other ``fields``, which are named like its attributes."""
     if sys.version_info >= (3, 8):
-        made = code.replace(**fields)
+        copy = code.replace(**fields)
     else:
         names = ["co_" + name for name in _FIELDS]
-        made = type(code)(*[fields.get(name, getattr(code, name)) for name in names])
-    return made
+        copy = type(code)(*[fields.get(name, getattr(code, name)) for name in names])
+    return copy

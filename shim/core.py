@@ -31,10 +31,11 @@ class State(object):
     """One process's state.
 
     ``environ`` has the settings. ``saw_start``: every step of the process began after the shim was
-    armed in it. This is unknown in a process that was attached to, and in a forked child.
-    ``framework`` is the row of the framework that was imported first. ``trackers`` has one tracker
-    for each step kind in use. ``replaced`` is the undo list of the patches. ``undo_calls`` are
-    further functions that ``disarm`` calls.
+    armed in it. This is false where it is unknown: in a process that was attached to, and in a
+    forked child. ``framework`` is the entry of FRAMEWORKS that was imported first. ``trackers`` has
+    one tracker for each step kind in use. ``replaced`` is the undo list of the patches.
+    ``undo_calls`` are further functions that ``disarm`` calls. ``refused``: the channel cannot be
+    created.
     """
 
     def __init__(self, launch: int, folder: str, environ: "Mapping[str, str]", attached: bool) -> None:
@@ -69,19 +70,19 @@ def state() -> "State | None":
 
 
 def arm(environ: "Mapping[str, str]", attached: bool = False) -> None:
-    """Arm the shim if ``environ`` asks for it; patch loaded modules now. Idempotent.
+    """Arm the shim if ``environ`` has a valid TFPROF_RUN; patch loaded modules now. Idempotent.
 
     ``attached``: the process was already running, perhaps in the middle of a step.
     """
     global _state
-    run = _run(environ)
-    if run is None or _state is not None:
+    launch_and_folder = _launch_and_folder(environ)
+    if launch_and_folder is None or _state is not None:
         return
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
         return
-    _state = State(*run, environ=environ, attached=attached)
-    process_events.in_child(_forked)
-    hook.install({name: row for row in FRAMEWORKS for name in row.PATCHES}, _patch)
+    _state = State(*launch_and_folder, environ=environ, attached=attached)
+    process_events.in_child(_after_fork)
+    hook.install({name: framework for framework in FRAMEWORKS for name in framework.PATCHES}, _patch)
 
 
 def disarm() -> None:
@@ -90,33 +91,33 @@ def disarm() -> None:
     Our objects that the job still refers to do nothing from now on. The channel's memory is freed
     when nothing refers to it any more.
     """
-    old = _state
-    if old is None:
+    last_state = _state
+    if last_state is None:
         return
     try:
-        _undo(old)
+        _undo(last_state)
     except BaseException:
-        _undo(old)  # an exception of the job's interrupted it
+        _undo(last_state)  # an exception of the job's interrupted the first call
         raise
     finally:
         _remove_modules()
 
 
-def _undo(old: "State") -> None:
-    """Undo what the process of state ``old`` has changed; nothing of it is undone twice."""
+def _undo(last_state: "State") -> None:
+    """Undo the changes of ``last_state``; a second call completes an interrupted first one."""
     global _state
     _state = None
     hook.remove()
-    for owner, name, original, ours in reversed(old.replaced):
-        if _own_attribute(owner, name) is ours:
+    for owner, name, original, replacement in reversed(last_state.replaced):
+        if _own_attribute(owner, name) is replacement:
             setattr(owner, name, original)
-    for tracker in old.trackers.values():
+    for tracker in last_state.trackers.values():
         tracker.stop()
-    for undo in old.undo_calls:
+    for undo in last_state.undo_calls:
         guard.guarded(undo)()
     process_events.forget()
-    if old.channel is not None:
-        old.channel.detach()
+    if last_state.channel is not None:
+        last_state.channel.detach()
     guard.count_errors_in(None)
 
 
@@ -130,15 +131,15 @@ def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
     """Replace ``owner.name`` by ``make(original)`` until ``disarm``; idempotent."""
     assert _state is not None
     original = _own_attribute(owner, name)
-    if original is None or any(original is ours for _, _, _, ours in _state.replaced):
+    if original is None or any(original is replacement for _, _, _, replacement in _state.replaced):
         return
-    ours = make(original)
-    setattr(owner, name, ours)
-    _state.replaced.append((owner, name, original, ours))
+    replacement = make(original)
+    setattr(owner, name, replacement)
+    _state.replaced.append((owner, name, original, replacement))
 
 
 def _own_attribute(owner: "Any", name: str) -> "Any":
-    """Return the attribute ``name`` that ``owner`` itself has, not inherits; None without one.
+    """Return the attribute ``name`` of ``owner``; None if it is missing or inherited.
 
     For ``__code__``, ``owner`` is a function.
     """
@@ -151,14 +152,14 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
     ``budgeted``: the cost of tracing is compared with the time of these steps.
     """
     assert _state is not None
-    found = _state.trackers.get(kind)
-    if found is None:
+    kind_tracker = _state.trackers.get(kind)
+    if kind_tracker is None:
         from .pacing.tracker import Tracker
 
-        found = _state.trackers.setdefault(kind, Tracker(kind, _ensure_channel))
+        kind_tracker = _state.trackers.setdefault(kind, Tracker(kind, _ensure_channel))
     if budgeted:
         _state.budgeted_kinds.add(kind)
-    return found
+    return kind_tracker
 
 
 def channel() -> "Channel | None":
@@ -166,8 +167,8 @@ def channel() -> "Channel | None":
 
     None where that fails, or while the channel is being created.
     """
-    made = _ensure_channel()
-    return made[0] if made else None
+    opened = _ensure_channel()
+    return opened[0] if opened else None
 
 
 def thread_id() -> int:
@@ -176,11 +177,11 @@ def thread_id() -> int:
     return threads.tid if threads is not None else 0
 
 
-def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
-    """Return (launch, folder) of TFPROF_RUN, None when it is absent or invalid."""
-    launch, at, folder = environ.get("TFPROF_RUN", "").partition("@")
+def _launch_and_folder(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
+    """Return the parts of TFPROF_RUN, None when it is absent or invalid."""
+    launch, separator, folder = environ.get("TFPROF_RUN", "").partition("@")
     try:
-        return (int(launch, 16), folder) if at and len(launch) == 16 else None
+        return (int(launch, 16), folder) if separator and len(launch) == 16 else None
     except ValueError as error:
         if guard.raised_by_job(error):
             raise
@@ -195,7 +196,7 @@ def _ensure_channel() -> "OpenChannel | NoChannelYet | None":
     if _state is None:
         return None
     if _state.pid != clock.getpid():
-        _forked()
+        _after_fork()
     if _state.put is None:
         from .channel import channel_setup
 
@@ -210,25 +211,25 @@ def _ensure_channel() -> "OpenChannel | NoChannelYet | None":
     return channel, put, current_policy
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """Drop the parent's state in a forked child."""
     if _state is None or _state.pid == clock.getpid():
         return
     guard.count_errors_in(None)
-    parents = _state.channel
+    parents_channel = _state.channel
     _state.lock = _thread.RLock()
     _state.saw_start = False
     _state.forget()
-    for each in _state.trackers.values():
-        each.forget()
-    if parents is not None:
-        parents.abandon()
+    for kind_tracker in _state.trackers.values():
+        kind_tracker.forget()
+    if parents_channel is not None:
+        parents_channel.abandon()
 
 
 def _remove_modules() -> None:
     """Remove our modules and their finders from the import system of a job.
 
-    Outside of a job, where the root package has another name, they stay.
+    Outside of a job they stay: there the root package has another name.
     """
     root = __package__.partition(".")[0]
     if root != _IN_JOBS:
@@ -244,12 +245,12 @@ def _patch(name: str, module: "ModuleType") -> None:
     """Patch ``module``, just loaded as ``name``, if there is a channel."""
     if _state is None:
         return
-    row = next(row for row in FRAMEWORKS if name in row.PATCHES)
+    framework = next(framework for framework in FRAMEWORKS if name in framework.PATCHES)
     if _state.framework is None:
-        _state.framework = row
+        _state.framework = framework
     if _ensure_channel() is None:
         return
-    ours, function = row.PATCHES[name]
-    ours = "%s.%s" % (row.__package__, ours)
-    __import__(ours)
-    getattr(sys.modules[ours], function)(module)
+    patch_module, function = framework.PATCHES[name]
+    patch_module = "%s.%s" % (framework.__package__, patch_module)
+    __import__(patch_module)
+    getattr(sys.modules[patch_module], function)(module)

@@ -14,23 +14,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-_LOWEST = 3
+_LOWEST = 3  # lowest descriptor of our files
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
 _ROOT = "/"
 
 
 class StandardFdsReserved(object):
-    """While entered, new descriptors are 3 or above: placeholders occupy closed ones of 0, 1 and 2.
+    """While entered, new descriptors are 3 or above: placeholders occupy 0, 1 and 2 if closed.
 
     Placeholders can be neither read nor written, so that the job's own calls on them fail with
     EBADF as before.
     """
 
-    __slots__ = ("_plug", "_taken")
+    __slots__ = ("_placeholders", "_root")
 
     def __enter__(self) -> None:
-        self._taken: list[int] = []
-        self._plug = os.stat(_ROOT)
+        self._placeholders: list[int] = []
+        self._root = os.stat(_ROOT)
         try:
             self._reserve()
         except BaseException:
@@ -38,20 +38,20 @@ class StandardFdsReserved(object):
             raise
 
     def __exit__(self, *_error: object) -> None:
-        for fd in self._taken:
-            if is_file(fd, self._plug):  # unless the job has replaced it
+        for fd in self._placeholders:
+            if refers_to(fd, self._root):  # unless the job has replaced it
                 os.close(fd)
 
     def _reserve(self) -> None:
-        while not _standard_open():
+        while not _are_standard_open():
             fd = os.open(_ROOT, _O_PATH | os.O_CLOEXEC)
-            if fd >= _LOWEST:  # another thread opened the last standard one
+            if fd >= _LOWEST:  # another thread has taken the last standard descriptor
                 os.close(fd)
                 return
-            self._taken.append(fd)
+            self._placeholders.append(fd)
 
 
-def _standard_open() -> bool:
+def _are_standard_open() -> bool:
     for fd in range(_LOWEST):
         try:
             os.fstat(fd)
@@ -62,7 +62,7 @@ def _standard_open() -> bool:
     return True
 
 
-def is_file(fd: int, file: os.stat_result) -> bool:
+def refers_to(fd: int, file: os.stat_result) -> bool:
     """Return whether ``fd`` is a descriptor of ``file``."""
     try:
         return os.path.samestat(os.fstat(fd), file)
@@ -73,7 +73,7 @@ def is_file(fd: int, file: os.stat_result) -> bool:
 
 
 def write(fd: int, data: bytes) -> None:
-    """Write ``data``, as much as possible."""
+    """Write as much of ``data`` as possible."""
     try:
         while data:
             data = data[os.write(fd, data) :]
@@ -85,21 +85,21 @@ def write(fd: int, data: bytes) -> None:
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
     """Return a descriptor of ``path``, 3 or above and not inherited; OSError as ``os.open``."""
-    return opened(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+    return open_descriptor(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
 
 
-def opened(make: Callable[[], int], code: Callable[[], int] = int) -> int:
-    """Return the descriptor that ``make`` opens, 3 or above.
+def open_descriptor(function: Callable[[], int], error_number: Callable[[], int] = int) -> int:
+    """Return the descriptor that ``function`` opens, 3 or above.
 
-    It is closed if an exception of the job's arrives before. If ``make`` returns a negative number,
-    raise OSError with the error number that ``code`` returns.
+    If an exception of the job's arrives meanwhile, the descriptor is closed. If ``function``
+    returns a negative number, raise OSError with the number that ``error_number`` returns.
     """
     fd = -1
     try:
         with StandardFdsReserved():
-            fd = make()
+            fd = function()
         if fd < 0:
-            number = code()
+            number = error_number()
             raise OSError(number, os.strerror(number))  # noqa: TRY301 - nothing is to be closed
         return fd  # noqa: TRY300 - an exception that arrives just before this line closes it
     except BaseException:

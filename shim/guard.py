@@ -20,9 +20,9 @@ _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors without arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _environment = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
-_raise: "bool | None" = None  # whether our errors reach the job; None: not yet read
-#: Since Python 3.11, a function begins with the instruction RESUME, which runs signal handlers. It
-#: runs none with the operand _AFTER_YIELD_FROM.
+_lets_errors_out: "bool | None" = None  # whether our errors reach the job; None: not yet read
+#: Since Python 3.11, a function begins with the instruction RESUME, which runs signal handlers.
+#: With the operand _AFTER_YIELD_FROM it runs none.
 _RESUME = (lambda: 0).__code__.co_code[0] if sys.version_info >= (3, 11) else None
 _AFTER_YIELD_FROM = 2
 #: Instructions that begin a ``try`` in Python 3.7.
@@ -45,7 +45,7 @@ def retire() -> None:
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
-    """Return ``function`` guarded: it returns None where it fails."""
+    """Return ``function`` guarded: it returns None if it fails."""
 
     def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:
@@ -79,17 +79,17 @@ def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
     """Return ``function``, in which no signal handler runs before its first line.
 
     If that line is a ``try``, all exceptions of signal handlers are raised within it. Python 3.8 to
-    3.10 do this without a change. Python 3.7 does it only for a ``try`` with ``finally``: the first
-    instruction of a ``try`` with ``except`` is replaced by that of a ``try`` with ``finally``. The
-    effect is the same as long as no ``return`` leaves the block.
+    3.10 need no change for this. Python 3.7 does it only for a ``try`` with ``finally``, so the
+    first instruction of a ``try`` with ``except`` is replaced by that of a ``try`` with
+    ``finally``. Both have the same effect as long as no ``return`` leaves the block.
     """
     code = function.__code__
     if sys.version_info < (3, 8):
-        from .codes import replaced
+        from .codes import copy_code
 
         raw = bytes((_SETUP_FINALLY,)) + code.co_code[1:]
         if code.co_code[0] == _SETUP_EXCEPT:
-            function.__code__ = replaced(code, co_code=raw)
+            function.__code__ = copy_code(code, co_code=raw)
     if _RESUME is not None:
         raw = bytearray(code.co_code)
         offset = next(offset for offset in range(0, len(raw), 2) if raw[offset] == _RESUME)
@@ -114,10 +114,10 @@ def contain_in_callback() -> None:
 def contain(error: BaseException) -> bool:
     """Count our own ``error``, and return True.
 
-    Return False if the job raised it: the caller must raise it again. If it replaced an exception
-    of the job's, raise that one.
+    Return False if the job raised ``error``: the caller must raise it again. If ``error`` replaced
+    an exception of the job's, raise that exception.
     """
-    global _raise
+    global _lets_errors_out
     job_error = _job_exception(error)
     if job_error is error:
         return False
@@ -128,14 +128,14 @@ def contain(error: BaseException) -> bool:
             del job_error  # its traceback has this frame
     if _retired:
         return True
-    if _raise is None:
-        _raise = _switch("raise")
-    if _raise:
+    if _lets_errors_out is None:
+        _lets_errors_out = _is_on("raise")
+    if _lets_errors_out:
         return False
     if _channel is not None:
         _count_error(_channel, error)
-    if _switch("debug"):
-        _print(_text(error))
+    if _is_on("debug"):
+        _print(_traceback_text(error))
     return True
 
 
@@ -144,9 +144,8 @@ def raised_by_job(error: BaseException) -> bool:
 
     The job's signal handlers and trace functions may raise in our code. They get the interrupted
     frame as an argument. Another thread may also set an exception in this one. Such an exception
-    has no arguments, and no raise statement raised it. If an error of ours replaces an
-    exception of the job's, as in a failed clean-up, it counts as the job's until ``contain`` gets
-    it.
+    has no arguments, and no raise statement raised it. If an error of ours replaces an exception of
+    the job's, as in a failed clean-up, the error counts as the job's until ``contain`` handles it.
     """
     return _job_exception(error) is not None
 
@@ -154,8 +153,8 @@ def raised_by_job(error: BaseException) -> bool:
 def _job_exception(error: BaseException) -> "BaseException | None":
     """Return ``error`` if the job raised it, or the exception of the job's that it replaced.
 
-    An exception was replaced, and not handled by the job, if the outermost frame of its traceback
-    is also in the traceback of an error that followed it.
+    The context of an error may also be an exception that the job has handled. A replaced one
+    differs: the outermost frame of its traceback is also in the traceback of a later error.
     """
     frames: "set[FrameType]" = set()
     candidate: "BaseException | None" = error
@@ -175,7 +174,7 @@ def _job_exception(error: BaseException) -> "BaseException | None":
 
 
 def _raise_again(error: BaseException) -> None:
-    """Raise ``error``, which has been raised before, with its context as it was."""
+    """Raise ``error`` again, and keep its context."""
     context = error.__context__
     try:
         raise error
@@ -197,14 +196,14 @@ def _is_of_job(error: BaseException) -> bool:
         caller, last, trace = trace.tb_frame, trace, trace.tb_next
     if last is None or error.args or isinstance(error, _WITHOUT_ARGUMENTS):
         return False
-    return type(error).__module__.partition(".")[0] not in _COMPILED and not _raises(last)
+    return type(error).__module__.partition(".")[0] not in _COMPILED and not _is_at_raise(last)
 
 
 def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
     """Return whether ``frame`` is that of a signal handler, or got ``caller`` as an argument.
 
-    In some versions of Python, a function that has only just been entered is not yet the
-    interrupted frame: the handler gets the frame of its caller.
+    If a signal arrives when a function has only just been entered, some versions of Python pass the
+    frame of the function's caller to the handler.
     """
     code = frame.f_code
     if (code.co_filename, code.co_name) in _handlers():
@@ -230,8 +229,8 @@ def _is_below(frame: object, caller: "FrameType") -> bool:
     return False
 
 
-def _raises(trace: "TracebackType") -> bool:
-    """Return whether a raise statement raised the error."""
+def _is_at_raise(trace: "TracebackType") -> bool:
+    """Return whether ``trace`` ends in a raise statement."""
     import opcode
 
     number = trace.tb_frame.f_code.co_code[trace.tb_lasti]
@@ -242,21 +241,21 @@ def _handlers() -> "set[tuple[str, str]]":
     """Return (file, name) of the job's current signal handlers that are written in Python."""
     import _signal
 
-    found = set()
+    handlers = set()
     for number in range(1, _signal.NSIG):
         handler: "Any" = _signal.getsignal(number)
-        own = getattr(type(handler), "__call__", None)  # noqa: B004 - the attribute itself is needed
-        for candidate in (handler, getattr(handler, "func", None), own):
+        method = getattr(type(handler), "__call__", None)  # noqa: B004 - the attribute itself is needed
+        for candidate in (handler, getattr(handler, "func", None), method):
             code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
             if code is not None:
-                found.add((code.co_filename, code.co_name))
-    return found
+                handlers.add((code.co_filename, code.co_name))
+    return handlers
 
 
 def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
     """Raise ``error`` at the job's next line, in ``frame`` or a caller.
 
-    Finalizers are skipped, since Python drops their errors, too.
+    Frames of ours and of finalizers are skipped, since Python drops the errors of finalizers, too.
     """
     while frame is not None and (_is_ours(frame) or frame.f_code.co_name == "__del__"):
         frame = frame.f_back
@@ -264,10 +263,10 @@ def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
         return
     while error.__traceback__ is not None and _is_ours(error.__traceback__.tb_frame):
         error.__traceback__ = error.__traceback__.tb_next
-    before = sys.gettrace()
+    jobs_trace = sys.gettrace()
 
     def trace(frame: "FrameType", _event: str, _arg: object) -> None:
-        sys.settrace(before)
+        sys.settrace(jobs_trace)
         frame.f_trace = None
         raise error
 
@@ -279,7 +278,7 @@ def _is_ours(frame: "FrameType") -> bool:
     return frame.f_code.co_filename.startswith(OURS)
 
 
-def _switch(name: str) -> bool:
+def _is_on(name: str) -> bool:
     """Return whether the setting ``name`` was on at the job's start; an invalid value means off."""
     from ..formats.settings import SETTINGS
 
@@ -294,12 +293,12 @@ def _switch(name: str) -> bool:
 def _print(text: str) -> None:
     try:
         sys.stderr.write(text)
-    except Exception as error:  # the job may have closed or replaced it
+    except Exception as error:  # the job may have closed or replaced stderr
         if raised_by_job(error):
             raise
 
 
-def _text(error: BaseException) -> str:
+def _traceback_text(error: BaseException) -> str:
     import traceback
 
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -312,7 +311,7 @@ def _count_error(channel: "Channel", error: BaseException) -> None:
     word = layout.WORD["faults"]
     channel.words[word] += 1
     if channel.words[word] == 1:
-        text = _text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]
+        text = _traceback_text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]
         at = layout.FAULT_AT
         channel.view[at + 4 : at + 4 + len(text)] = text
         channel.view[at : at + 4] = len(text).to_bytes(4, "little")

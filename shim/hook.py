@@ -1,4 +1,4 @@
-"""Calls back after listed modules are imported; leaves no trace on them, imports nothing."""
+"""Calls a function after the import of certain modules; leaves these unchanged, imports nothing."""
 
 import sys
 
@@ -23,25 +23,25 @@ class _Loader(object):
         return self._real.create_module(spec)
 
     def exec_module(self, module: "ModuleType") -> None:
-        # The module sees its own loader, before its first line.
+        # Before its first line, the module gets its own loader back.
         spec: "Any" = module.__spec__
         if spec is not None and spec.loader is self:
             spec.loader = self._real
         if getattr(module, "__loader__", None) is self:
             module.__loader__ = self._real
         self._real.exec_module(module)
-        if _after is not None:
-            _after(self._name, module)
+        if _callback is not None:
+            _callback(self._name, module)
 
 
 class _Finder(object):
-    """The first finder on sys.meta_path; other modules cost one table look-up."""
+    """Finds the listed modules before other finders do; other modules cost one table look-up."""
 
     @staticmethod
     def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
-        if name not in _targets or name in _busy:
+        if name not in _targets or name in _in_search:
             return None
-        _busy.add(name)
+        _in_search.add(name)
         try:
             for finder in list(sys.meta_path):
                 find: "Callable[..., ModuleSpec | None] | None" = (
@@ -53,30 +53,30 @@ class _Finder(object):
                         spec.loader = _Loader(spec.loader, name)  # type: ignore[assignment] # by __getattr__
                     return spec
         finally:
-            _busy.discard(name)
+            _in_search.discard(name)
         return None
 
 
-_targets: "Collection[str]" = ()
-_busy: "set[str]" = set()
-_after: "Callable[[str, ModuleType], object] | None" = None
+_targets: "Collection[str]" = ()  # names of the modules
+_in_search: "set[str]" = set()
+_callback: "Callable[[str, ModuleType], object] | None" = None
 
 
-def install(targets: "Collection[str]", after: "Callable[[str, ModuleType], object]") -> None:
-    """Call ``after(name, module)`` for each module in ``targets``, now or after its import."""
-    global _after, _targets
-    _after, _targets = after, targets
+def install(targets: "Collection[str]", callback: "Callable[[str, ModuleType], object]") -> None:
+    """Call ``callback(name, module)`` for each module in ``targets``, now or after its import."""
+    global _callback, _targets
+    _callback, _targets = callback, targets
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
     for name in list(targets):
         module = sys.modules.get(name)
         if module is not None:
-            after(name, module)
+            callback(name, module)
 
 
 def remove() -> None:
     """Remove the hook."""
-    global _after, _targets
-    _after, _targets = None, ()
+    global _callback, _targets
+    _callback, _targets = None, ()
     if _Finder in sys.meta_path:
         sys.meta_path.remove(_Finder)

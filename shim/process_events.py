@@ -1,9 +1,9 @@
 """Callbacks at the end of the interpreter and in forked children.
 
-Python keeps such callbacks for good. A callback for forked children cannot be unregistered. To
-unregister one for the end, atexit would compare it with those of the job, which may run code of the
-job. So one function of each sort is registered when it is first needed, and ``forget`` empties its
-list. The function has separate globals, so that it keeps nothing else of ours alive.
+Python cannot unregister a callback for forked children. To unregister one for the end, it compares
+the callback with those of the job, which may run code of the job. So one function of each sort is
+registered when it is first needed, and stays registered; ``forget`` empties its list of calls. The
+function has separate globals, so that it keeps nothing else of ours alive.
 """
 
 import os
@@ -16,56 +16,56 @@ if TYPE_CHECKING:
 
     Call = Callable[[], object]
 
-_at_end: "list[Call]" = []
-_in_child: "list[Call]" = []
-_known: "list[tuple[str, Call]]" = []
-_registered: "set[str]" = set()
-_interrupted: "list[Call]" = []
+_end_calls: "list[Call]" = []
+_child_calls: "list[Call]" = []
+_added: "list[tuple[str, Call]]" = []  # event and call
+_registered_events: "set[str]" = set()
+_child_handlers: "list[Call]" = []  # handler of an exception between two calls in a child
 
 
 def at_end(call: "Call") -> None:
     """Call ``call`` at the end of the interpreter, guarded; idempotent."""
-    if ("end", call) in _known:  # some steps call this
+    if ("end", call) in _added:  # some steps call this
         return
     import atexit
 
-    _add(call, guarded(call), _at_end, "end", atexit.register, [])
+    _add(call, guarded(call), _end_calls, "end", atexit.register, [])
 
 
 def in_child(call: "Call") -> None:
     """Call ``call`` in forked children, guarded; idempotent."""
-    _interrupted[:] = [contain_in_callback]
-    _add(call, called_back(call), _in_child, "child", _register_in_child, _interrupted)
+    _child_handlers[:] = [contain_in_callback]
+    _add(call, called_back(call), _child_calls, "child", _register_in_child, _child_handlers)
 
 
 def forget() -> None:
     """Drop all callbacks."""
-    _known.clear()
-    _at_end.clear()
-    _in_child.clear()
-    _interrupted.clear()
+    _added.clear()
+    _end_calls.clear()
+    _child_calls.clear()
+    _child_handlers.clear()
 
 
-def _register_in_child(shell: "Any") -> None:
-    os.register_at_fork(after_in_child=shell)
+def _register_in_child(function: "Any") -> None:
+    os.register_at_fork(after_in_child=function)
 
 
 def _add(
     call: "Call",
     guarded_call: "Call",
-    to: "list[Call]",
-    name: str,
+    calls: "list[Call]",
+    event: str,
     register: "Callable[[Any], object]",
     handlers: "list[Call]",
 ) -> None:
-    if (name, call) in _known:
+    if (event, call) in _added:
         return
-    _known.append((name, call))
-    to.append(guarded_call)
-    if name not in _registered:
-        _registered.add(name)
-        function: "Any" = type(_run)
-        register(function(_run.__code__, {"calls": to, "handlers": handlers}))
+    _added.append((event, call))
+    calls.append(guarded_call)
+    if event not in _registered_events:
+        _registered_events.add(event)
+        function_type: "Any" = type(_run)
+        register(function_type(_run.__code__, {"calls": calls, "handlers": handlers}))
 
 
 def _run() -> None:

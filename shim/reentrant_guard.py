@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Callable
 
-_WAIT = 1.0  # maximum wait for another thread (seconds): far more than a switch between busy threads takes
+_WAIT = 1.0  # maximum wait for another thread (seconds), far longer than a switch between busy threads takes
 
 
 class ReentrantGuard(object):
     """A lock that never blocks the job for long.
 
-    ``take`` returns None if a caller of its caller holds the lock, as in a signal handler or
-    destructor. An exception of the job's may prevent a release. So the lock is replaced if the
-    calling thread holds it but none of its running functions took it, or if another thread holds it
-    for longer than _WAIT.
+    ``take`` returns None on re-entry, as from a signal handler or destructor: a caller of its
+    caller holds the lock. An exception of the job's may prevent a release. So the lock is replaced
+    if the calling thread holds it but none of its running functions took it, or if another thread
+    holds it for longer than _WAIT.
     """
 
     __slots__ = ("_frame", "_lock")
@@ -29,7 +29,7 @@ class ReentrantGuard(object):
         self._frame = 0  # id of the frame of the function that took the lock
 
     def take(self) -> _thread.RLock | None:
-        """Return the lock to release, None when it could not be taken."""
+        """Take the lock and return it, for its ``release``; None if it could not be taken."""
         lock, frame = self._lock, sys._getframe(1)
         if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it; typeshed omits it
             if self._is_held_by_caller(frame):

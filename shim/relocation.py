@@ -1,4 +1,4 @@
-"""Moves bytecode of Python 3.7 to 3.10, where some jumps have absolute targets.
+"""Moves bytecode of Python 3.7 to 3.10, in which some jumps have absolute targets.
 
 A jump to a larger offset may need a longer instruction.
 """
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterator, List, Tuple
 
-    NewOffset = Callable[[int], int]  # a new offset for an old one
+    NewOffset = Callable[[int], int]  # returns the new offset of an old one
 
 _NO_LINE = 0x80  # line increment of a range without a line, in Python 3.10
 _UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes per unit of a jump
@@ -21,25 +21,26 @@ class _Instruction(object):
     """One instruction with its extensions.
 
     ``begin`` and ``end`` are old offsets; ``target`` is the old offset that a jump goes to.
+    ``prefix`` is code to insert before the instruction.
     """
 
-    __slots__ = ("arg", "before", "begin", "end", "number", "relative", "target", "units")
+    __slots__ = ("arg", "begin", "end", "is_relative", "number", "prefix", "target", "units")
 
     def __init__(self, code: bytes, begin: int, end: int, jumps: tuple[list[int], list[int]]) -> None:
         self.begin, self.end = begin, end
         self.units = (end - begin) // 2
-        self.before = b""
+        self.prefix = b""
         self.number = code[end - 2]
         self.arg = int.from_bytes(code[begin + 1 : end : 2], "big")
-        self.relative = self.number in jumps[1]
+        self.is_relative = self.number in jumps[1]
         self.target: int | None = None
-        if self.relative:
+        if self.is_relative:
             self.target = end + self.arg * _UNIT
         elif self.number in jumps[0]:
             self.target = self.arg * _UNIT
 
 
-def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, NewOffset]:
+def move_code(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, NewOffset]:
     """Return ``code`` moved by ``size`` bytes, and the mapping of old offsets to new ones.
 
     ``before_return`` holds instructions that are inserted before each return.
@@ -47,29 +48,31 @@ def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, Ne
     import opcode
 
     instructions = list(_instructions(code, opcode.EXTENDED_ARG, (opcode.hasjabs, opcode.hasjrel)))
-    for each in instructions:
-        if each.number == opcode.opmap["RETURN_VALUE"]:
-            each.before = before_return
-    grown = True
-    while grown:
-        grown = False
+    for instruction in instructions:
+        if instruction.number == opcode.opmap["RETURN_VALUE"]:
+            instruction.prefix = before_return
+    has_grown = True
+    while has_grown:
+        has_grown = False
         at, new_offsets = size, {}
-        for each in instructions:
-            new_offsets[each.begin] = at
-            at += len(each.before) + 2 * each.units
+        for instruction in instructions:
+            new_offsets[instruction.begin] = at
+            at += len(instruction.prefix) + 2 * instruction.units
         new_offsets[len(code)] = at
-        for each in instructions:
-            if each.target is not None:
-                origin = new_offsets[each.begin] + 2 * each.units if each.relative else 0
-                each.arg = (new_offsets[each.target] - origin) // _UNIT
-                if each.arg >> 8 * each.units:
-                    each.units += 1
-                    grown = True
+        for instruction in instructions:
+            if instruction.target is not None:
+                end = new_offsets[instruction.begin] + 2 * instruction.units
+                origin = end if instruction.is_relative else 0
+                instruction.arg = (new_offsets[instruction.target] - origin) // _UNIT
+                if instruction.arg >> 8 * instruction.units:
+                    instruction.units += 1
+                    has_grown = True
     out = bytearray()
-    for each in instructions:
-        out += each.before
-        for left in range(each.units - 1, -1, -1):
-            out += bytes((opcode.EXTENDED_ARG if left else each.number, each.arg >> 8 * left & 0xFF))
+    for instruction in instructions:
+        out += instruction.prefix
+        for unit in range(instruction.units - 1, -1, -1):
+            number = opcode.EXTENDED_ARG if unit else instruction.number
+            out += bytes((number, instruction.arg >> 8 * unit & 0xFF))
     return bytes(out), new_offsets.__getitem__
 
 
@@ -88,9 +91,9 @@ def lnotab(table: bytes, new_offset: NewOffset) -> bytes:
         at += table[index]
         lines = table[index + 1]
         if lines:
-            to = new_offset(at) if at else 0  # the inserted code is on the first line of the body
-            out += b"\xff\0" * ((to - last) // 255) + bytes(((to - last) % 255, lines))
-            last = to
+            new_at = new_offset(at) if at else 0  # the inserted code is on the first line of the body
+            out += b"\xff\0" * ((new_at - last) // 255) + bytes(((new_at - last) % 255, lines))
+            last = new_at
     return bytes(out)
 
 
@@ -109,9 +112,9 @@ def linetable(table: bytes, new_offset: NewOffset) -> bytes:
     for end, lines in ranges:
         size = (new_offset(end) if end else 0) - last
         first = min(size, 254)
-        more = lines if lines == _NO_LINE else 0
-        out += bytes((first, lines)) + bytes((254, more)) * ((size - first) // 254)
+        further_lines = lines if lines == _NO_LINE else 0
+        out += bytes((first, lines)) + bytes((254, further_lines)) * ((size - first) // 254)
         if (size - first) % 254:
-            out += bytes(((size - first) % 254, more))
+            out += bytes(((size - first) % 254, further_lines))
         last += size
     return bytes(out)

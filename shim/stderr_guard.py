@@ -1,9 +1,9 @@
 """Keeps TensorFlow's log lines about our profiler sessions off the job's standard error.
 
-TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the
-pointer to it. While a call of ours runs, that stream writes into a memory file. Lines that other
-threads logged meanwhile are written to the job's standard error afterwards; the profiler's own
-lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
+TensorFlow logs through the C library's stream ``stderr``; some releases copy the pointer to it.
+While a call of ours runs, that stream writes into a memory file. Lines that other threads logged
+meanwhile are written to the job's standard error afterwards; the profiler's own lines are left out.
+Descriptor 2 itself, which Python writes to, is not touched.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 #: Offset of the descriptor in a FILE of the GNU C library on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
 _STREAMS = ("stdout", "stderr")
-#: Source files of TensorFlow that log about a profiler session; the first line of each message
-#: names one.
-_FILES = (
+#: Source files of TensorFlow that log about a profiler session. The first line of a message has the
+#: name of its source file.
+_PROFILER_FILES = (
     b"profiler_session.cc:",
     b"profiler_controller.cc:",
     b"save_profile.cc:",
@@ -36,8 +36,8 @@ _FILES = (
     b"rocm_tracer",
 )
 #: Prefixes of the further lines of such messages.
-_FURTHER = (b"\n", b"Dumped ")
-#: The logging library writes this once, before the first line that a process logs.
+_FURTHER_LINES = (b"\n", b"Dumped ")
+#: The logging library writes this line once, before the first message of a process.
 _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 
 
@@ -46,22 +46,23 @@ class RedirectError(Exception):
 
 
 class FilteredStderr(object):
-    """While entered, the C library's ``stderr`` writes into a memory file, until ``close``.
+    """While entered, the C library's ``stderr`` writes into a memory file; ``close`` frees it.
 
-    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's; ``seals`` are those
-    of the file. Only one thread at a time may enter an object.
+    ``fileno`` is the stream's field with its descriptor, ``fd`` the descriptor of the memory file,
+    ``job_fd`` the one that the stream has without us. ``seals`` are those of the memory file. Only
+    one thread at a time may enter an object.
     """
 
-    __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job", "seals")
+    __slots__ = ("_file", "_flush", "_forwarded", "fd", "fileno", "job_fd", "seals")
 
     def __init__(self) -> None:
-        self.fileno, self._flush = _stderr()
-        self.job = self.fileno.value
-        self._at, self.fd = 0, -1
+        self.fileno, self._flush = _stderr_stream()
+        self.job_fd = self.fileno.value
+        self._forwarded, self.fd = 0, -1  # bytes of the file that were filtered and forwarded
         try:
             self.fd = memory.create("log")
             self._file = os.fstat(self.fd)
-            # Other files that get its number have other seals, or none.
+            # A file of the job's that gets this descriptor has other seals, or none.
             fcntl.fcntl(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
             self.seals = fcntl.fcntl(self.fd, memory.GET_SEALS)
         except BaseException:
@@ -71,7 +72,7 @@ class FilteredStderr(object):
 
     def __enter__(self) -> None:
         if self.fileno.value != self.fd:
-            self.job = self.fileno.value
+            self.job_fd = self.fileno.value
         if self._is_ours():
             self.fileno.value = self.fd
 
@@ -80,16 +81,16 @@ class FilteredStderr(object):
         self._flush()  # waits for threads that write through the replaced descriptor
         if not self._is_ours():
             return
-        size = os.fstat(self.fd).st_size - self._at
-        text = job_lines(os.pread(self.fd, size, self._at)) if size else b""
-        self._at += size
+        size = os.fstat(self.fd).st_size - self._forwarded
+        text = job_lines(os.pread(self.fd, size, self._forwarded)) if size else b""
+        self._forwarded += size
         if text:
-            descriptors.write(self.job, text)
+            descriptors.write(self.job_fd, text)
 
     def restore(self) -> None:
         """Restore the stream's descriptor if it is replaced."""
         if self.fileno.value == self.fd:
-            self.fileno.value = self.job
+            self.fileno.value = self.job_fd
 
     def close(self) -> None:
         """Restore the stream and close the file; idempotent."""
@@ -99,11 +100,11 @@ class FilteredStderr(object):
             os.close(fd)
 
     def _is_ours(self) -> bool:
-        """Return whether the descriptor still belongs to the file; the job may replace it."""
-        return descriptors.is_file(self.fd, self._file)
+        """Return whether ``fd`` is still the memory file's descriptor; the job may replace it."""
+        return descriptors.refers_to(self.fd, self._file)
 
 
-def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
+def _stderr_stream() -> tuple[ctypes.c_int, Callable[[], object]]:
     """Return the descriptor field of the C library's ``stderr`` and a function that flushes it.
 
     RedirectError when the stream is not laid out as expected.
@@ -114,21 +115,23 @@ def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
         if raised_by_job(error):
             raise
         streams = []
-    numbers = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
-    if len(numbers) != len(_STREAMS) or any(
-        number.value != libc.plain.fileno(stream) for number, stream in zip(numbers, streams)
+    fields = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
+    if len(fields) != len(_STREAMS) or any(
+        field.value != libc.plain.fileno(stream) for field, stream in zip(fields, streams)
     ):
         raise RedirectError("this C library's stderr is not as expected")
-    return numbers[-1], lambda: libc.plain.fflush(streams[-1])
+    return fields[-1], lambda: libc.plain.fflush(streams[-1])
 
 
 def job_lines(text: bytes) -> bytes:
     """Return the lines of ``text`` that are not about our profiler session."""
     lines = text.splitlines(True)
-    kept, dropping = [], False
-    for line, after in zip(lines, lines[1:] + [b""]):
-        first = after if line.startswith(_PREAMBLE) else line
-        dropping = any(name in first for name in _FILES) or (dropping and line.startswith(_FURTHER))
-        if not dropping:
-            kept.append(line)
-    return b"".join(kept)
+    remaining, is_profilers = [], False
+    for line, next_line in zip(lines, lines[1:] + [b""]):
+        message = next_line if line.startswith(_PREAMBLE) else line
+        is_profilers = any(name in message for name in _PROFILER_FILES) or (
+            is_profilers and line.startswith(_FURTHER_LINES)
+        )
+        if not is_profilers:
+            remaining.append(line)
+    return b"".join(remaining)

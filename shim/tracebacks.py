@@ -1,8 +1,8 @@
 """Keeps our frames out of the job's tracebacks.
 
 From Python 3.11 on, an except clause can drop the entry of its own frame before it raises again.
-Before Python 3.11 this entry stays, but entries below it can be dropped. There the wrapper's code
-has the file, name and line of the function that it wraps, and the entry of that function is
+Before Python 3.11 this entry stays, but entries below it can be dropped. Therefore the wrapper's
+code gets the file, name and line of the function that it wraps, and the entry of that function is
 dropped.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from .codes import replaced
+from .codes import copy_code
 from .guard import OURS
 
 TYPE_CHECKING = False
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 _METADATA = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
-_DROPS = sys.version_info >= (3, 11)
-#: Before Python 3.8, the line of a call that spans several lines is the last one.
+_CAN_DROP_OWN_ENTRY = sys.version_info >= (3, 11)
+#: Before Python 3.8, a call that spans several lines has the number of the last line.
 _LAST_LINE = sys.version_info < (3, 8)
 
 
-def mimic(ours: F, original: Any, marker: str) -> F:
-    """Return ``ours`` with the metadata of ``original`` and, before Python 3.11, its source line.
+def mimic(wrapper: F, original: Any, marker: str) -> F:
+    """Return ``wrapper`` with the metadata of ``original``.
 
-    This is the line at which ``original`` calls ``marker``.
+    Before Python 3.11, also with its file and the line at which it calls ``marker``.
     """
-    copy_metadata(ours, original)
+    copy_metadata(wrapper, original)
     code = getattr(original, "__code__", None)
-    if code is not None and not _DROPS:
-        ours.__code__ = _placed(ours.__code__, code, _line(code, marker))
-    return ours
+    if code is not None and not _CAN_DROP_OWN_ENTRY:
+        wrapper.__code__ = _code_at_line(wrapper.__code__, code, _line_of_call(code, marker))
+    return wrapper
 
 
-def copy_metadata(ours: Any, original: Any) -> None:
-    """Copy names, defaults and annotations of ``original`` to ``ours``; set ``__wrapped__``."""
+def copy_metadata(wrapper: Any, original: Any) -> None:
+    """Copy the metadata of ``original`` to ``wrapper``; set ``__wrapped__``."""
     for name in _METADATA:
         if hasattr(original, name):
-            setattr(ours, name, getattr(original, name))
-    ours.__wrapped__ = original
+            setattr(wrapper, name, getattr(original, name))
+    wrapper.__wrapped__ = original
 
 
 def strip_our_frames(error: BaseException, original: Any) -> None:
@@ -51,18 +51,18 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
 
     Call it just before a bare ``raise`` in a function that mimics ``original``.
     """
-    own = error.__traceback__
-    rest = own.tb_next if own is not None else None
-    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(OURS):
-        rest = rest.tb_next
-    if _DROPS:
-        error.__traceback__ = rest
-    elif own is not None and rest is not None:
-        wraps = rest.tb_frame.f_code is getattr(original, "__code__", None)
-        own.tb_next = rest.tb_next if wraps else rest
+    own_entry = error.__traceback__
+    entry = own_entry.tb_next if own_entry is not None else None
+    while entry is not None and entry.tb_frame.f_code.co_filename.startswith(OURS):
+        entry = entry.tb_next
+    if _CAN_DROP_OWN_ENTRY:
+        error.__traceback__ = entry
+    elif own_entry is not None and entry is not None:
+        is_of_original = entry.tb_frame.f_code is getattr(original, "__code__", None)
+        own_entry.tb_next = entry.tb_next if is_of_original else entry
 
 
-def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
+def _code_at_line(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
     """Return ``code`` with file, name and first line of ``original``.
 
     All its instructions have the line number ``line``.
@@ -72,15 +72,15 @@ def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.
         "co_filename": original.co_filename,
         "co_name": original.co_name,
         "co_firstlineno": original.co_firstlineno,
-        table: _table(line - original.co_firstlineno, len(code.co_code)),
+        table: _line_table(line - original.co_firstlineno, len(code.co_code)),
     }
-    return replaced(code, **fields)
+    return copy_code(code, **fields)
 
 
-def _table(lines: int, size: int) -> bytes:
-    """Return the line table of a code of ``size`` bytes that is all on one line.
+def _line_table(lines: int, size: int) -> bytes:
+    """Return the line table of a code of ``size`` bytes, all on the same line.
 
-    ``lines``: number of this line, counted from the first line of the code.
+    This is the line ``lines`` after the first line of the code.
     """
     table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
     if sys.version_info >= (3, 10):
@@ -88,18 +88,18 @@ def _table(lines: int, size: int) -> bytes:
     return table
 
 
-def _line(code: types.CodeType, marker: str) -> int:
+def _line_of_call(code: types.CodeType, marker: str) -> int:
     """Return the line at which ``code`` calls ``marker``, a name that it uses."""
     import dis
 
-    line, found = code.co_firstlineno, None
+    line, marker_line = code.co_firstlineno, None
     for instruction in dis.get_instructions(code):
         if instruction.starts_line is not None:
             line = instruction.starts_line
-            if found is not None and not _LAST_LINE:
+            if marker_line is not None and not _LAST_LINE:
                 break
         if instruction.argval == marker:
-            found = line
-        elif found is not None and instruction.opname.startswith("CALL"):
-            return line if _LAST_LINE else found
-    return found or code.co_firstlineno
+            marker_line = line
+        elif marker_line is not None and instruction.opname.startswith("CALL"):
+            return line if _LAST_LINE else marker_line
+    return marker_line or code.co_firstlineno

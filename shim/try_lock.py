@@ -1,7 +1,7 @@
 """A lock that is never waited for.
 
-An exception of the job's, as from a signal handler, may leave our code anywhere. So the lock is
-released when the object that stands for it dies.
+An exception of the job's, as from a signal handler, may leave our code anywhere. So an object
+stands for the held lock, and the lock is released when this object dies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Hold(object):
-    """A held lock: it is released with this object. ``thread`` took it."""
+    """A held lock, which is released when this object dies. ``thread`` took it."""
 
     __slots__ = ("__weakref__", "thread")
 
@@ -25,7 +25,7 @@ class Hold(object):
         self.thread = _thread.get_ident()
 
 
-def _free() -> Hold | None:
+def _no_hold() -> Hold | None:
     """Return None, as a dead weak reference does."""
     return None
 
@@ -37,10 +37,10 @@ class TryLock(object):
 
     def __init__(self) -> None:
         self._guard = ReentrantGuard()
-        self._holder: Callable[[], Hold | None] = _free
+        self._holder: Callable[[], Hold | None] = _no_hold
 
     def take(self) -> Hold | None:
-        """Return the held lock, None while another caller holds it."""
+        """Take the lock and return it; None while another caller holds it."""
         lock = self._guard.take()
         if lock is None:
             return None

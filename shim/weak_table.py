@@ -1,7 +1,7 @@
 """A table with weak keys, in which no Python code runs when a key is deleted.
 
-The tables of the module ``weakref`` run Python code then, and Python drops exceptions of signal
-handlers in it.
+The tables of the module ``weakref`` run Python code then, and Python drops the exceptions that
+signal handlers raise in this code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class WeakTable(object):
-    """Values by object; keys are compared by identity, and an entry goes with its key."""
+    """Values by object; keys are compared by identity, and an entry is deleted with its key."""
 
     __slots__ = ("_entries",)
 
@@ -34,15 +34,15 @@ class WeakTable(object):
         return None if entry is None else entry[1]
 
     def set(self, key: Any, value: Any = True) -> None:
-        """Set the value of ``key``, to which there can be weak references."""
+        """Set the value of ``key``, an object that allows weak references."""
         number = id(key)
         # The reference is also passed to the callback, as the value for a missing entry.
         self._entries[number] = weakref.ref(key, partial(self._entries.pop, number)), value
 
     def existing(self) -> list[Any]:
         """Return the keys that still exist."""
-        found = [reference() for reference, _ in list(self._entries.values())]
-        return [key for key in found if key is not None]
+        keys = [reference() for reference, _ in list(self._entries.values())]
+        return [key for key in keys if key is not None]
 
     def clear(self) -> None:
         """Remove all entries."""

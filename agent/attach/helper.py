@@ -63,7 +63,7 @@ def answer_by_subprocess(request: dict[str, Any]) -> dict[str, Any]:
     pipe = subprocess.PIPE
     try:
         with subprocess.Popen(
-            daemons.isolated(_HELPER, []),
+            daemons.isolated_command(_HELPER, []),
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,

@@ -150,7 +150,7 @@ class PendingOrders:
             step = _limited(channel, "order_step")
             answer = OrderAnswer(pending.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=pending.written_ns)
             self._answer(number, pending, answer, f"obeyed from {kind} step {step} on")
-            pending.is_done = not pending.order.ends
+            pending.is_done = not pending.order.ends_by_itself
         elif channel.word("policy_refused") == pending.generation:
             self._refuse(number, pending, FormatError("the job finds the policy invalid", "trace-policy"))
         elif channel.word("policy") != pending.generation:

@@ -204,7 +204,7 @@ class EndReport:
 
     def _print(self, problem: dict[str, str] | None) -> None:
         """Run the report with standard error as its output."""
-        command = daemons.isolated(REPORT, [hex_id(self._launch.launch), "--store", self._launch.store])
+        command = daemons.isolated_command(REPORT, [hex_id(self._launch.launch), "--store", self._launch.store])
         if problem is not None:
             command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
         if self._dump is not None:

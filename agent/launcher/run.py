@@ -138,7 +138,7 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
         if folder is not None:
             raise UsageError("--dump-dir needs --dump-steps")
         return None
-    numbers = [number for part in steps.split(",") if (number := values.whole(part))]
+    numbers = [number for part in steps.split(",") if (number := values.whole_number(part))]
     if len(numbers) != len(steps.split(",")):
         raise UsageError(f"{steps!r} is not a list of steps for --dump-steps: give numbers from 1, separated by commas")
     try:

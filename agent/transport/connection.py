@@ -42,7 +42,7 @@ class CollectorConnection:
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
         socket.connect(address)
-        self._greeting = encode({**greeting, "wire": wire.SPOKEN})
+        self._greeting = encode({**greeting, "wire": wire.SUPPORTED_VERSIONS})
         self._greeted_s = 0.0
         self._refused_s = GREET_S
         self._pid = 0

@@ -1,6 +1,6 @@
 """Removes the profiler's hooks from a job for some steps.
 
-For that time the functions that the shim replaced are restored.
+Meanwhile the job has the functions that the shim has replaced.
 """
 
 import resource
@@ -9,10 +9,7 @@ from contextlib import contextmanager
 
 
 class Turn:
-    """A turn of ``steps`` steps; at its end, ``faults`` is the number of page faults in it.
-
-    All page faults of the process count.
-    """
+    """A turn of ``steps`` steps; at its end ``faults`` has the page faults of the process in it."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -31,7 +28,7 @@ def turn(line):
     In a bare turn the hooks are removed.
     """
     steps, *words = line.split()
-    with bare("bare" in words):
+    with without_hooks("bare" in words):
         current_turn = Turn(int(steps))
         try:
             yield current_turn
@@ -40,14 +37,14 @@ def turn(line):
 
 
 @contextmanager
-def bare(active):
-    """Remove the hooks within the block if ``active``."""
+def without_hooks(enabled):
+    """Remove the hooks within the block if ``enabled``."""
     core = sys.modules.get("_tfprof.shim.core")
-    replaced = core.state().replaced if core is not None and active else []
+    replaced = core.state().replaced if core is not None and enabled else []
     for owner, name, original, _ in replaced:
         setattr(owner, name, original)
     try:
         yield
     finally:
-        for owner, name, _, ours in replaced:
-            setattr(owner, name, ours)
+        for owner, name, _, replacement in replaced:
+            setattr(owner, name, replacement)

@@ -1,8 +1,8 @@
-"""A Keras fit on random images for each line of the input.
+"""Runs a Keras fit on random images for each line of the input.
 
 A line contains the number of batches. With `bare` as its second word, the fit runs without the
 profiler's hooks. The answer to each line is a line of JSON: total seconds, page faults, and an
-empty list, since the seconds of each step are not measured.
+empty list, since the steps are not measured separately.
 """
 
 import json
@@ -32,5 +32,5 @@ for line in iter(sys.stdin.readline, ""):
         labels = rng.integers(0, 10, 32 * run.steps)
         begin = time.perf_counter()
         model.fit(images, labels, batch_size=32, verbose=0)
-        took = time.perf_counter() - begin
-    print(json.dumps({"s": took, "steps_s": [], "faults": run.faults}), flush=True)
+        elapsed_s = time.perf_counter() - begin
+    print(json.dumps({"s": elapsed_s, "steps_s": [], "faults": run.faults}), flush=True)

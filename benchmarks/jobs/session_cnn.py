@@ -1,4 +1,4 @@
-"""A Session.run convolutional network on random images, TF 1.15 to 2.21.
+"""Runs steps of a convolutional network on random images with Session.run, TF 1.15 to 2.21.
 
 Each line of the input contains the number of steps to run. The answer to it is a line of JSON:
 total seconds, seconds of each step, and page faults. With `bare` as the second word of the line,
@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf
 from _hooks import turn
 
 tf.disable_eager_execution()
-by_hand = sys.argv[1:] == ["full"]
+traces_itself = sys.argv[1:] == ["full"]
 tf.set_random_seed(0)
 images = tf.placeholder(tf.float32, [None, 28, 28, 1])
 labels = tf.placeholder(tf.int64, [None])
@@ -32,14 +32,14 @@ feed = {images: rng.rand(32, 28, 28, 1).astype(np.float32), labels: rng.randint(
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     for line in iter(sys.stdin.readline, ""):
-        took = []
+        times_s = []
         with turn(line) as run:
             for step in range(run.steps):
                 start = time.perf_counter()
-                if by_hand and step % 2:
+                if traces_itself and step % 2:
                     metadata = tf.RunMetadata()
                     session.run([train, loss], feed, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
                 else:
                     session.run([train, loss], feed)
-                took.append(time.perf_counter() - start)
-        print(json.dumps({"s": sum(took), "steps_s": took, "faults": run.faults}), flush=True)
+                times_s.append(time.perf_counter() - start)
+        print(json.dumps({"s": sum(times_s), "steps_s": times_s, "faults": run.faults}), flush=True)

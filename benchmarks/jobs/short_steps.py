@@ -1,4 +1,4 @@
-"""Steps of a given length on one path, in turns with and without hooks.
+"""Runs steps of a given length on one path, in turns, with and without hooks.
 
 The script prints the step times of each turn as JSON.
 
@@ -16,12 +16,12 @@ os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})  # the launcher and the dae
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from _hooks import bare  # noqa: E402
+from _hooks import without_hooks  # noqa: E402
 
 v1 = tf.compat.v1
-STEPS = 50  # in a block
+STEPS = 50  # steps in a block
 WARM_UP = 300
-LONGEST = 4000  # operations
+LONGEST = 4000  # maximum operations in a chain
 
 
 def chain(value, length):
@@ -140,7 +140,7 @@ def chain_length(path, target_us):
 def main():
     """Run the turns."""
     path, target_us, turns, seconds = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-    with bare(True):
+    with without_hooks(True):
         step = PATHS[path](chain_length(path, target_us))
         block_time(step, 3 if path == "fit" else WARM_UP)
     measure, steps, warm_up_steps = (batch_time, 1, 1) if path == "fit" else (block_time, STEPS, STEPS // 5)
@@ -151,7 +151,7 @@ def main():
     while len(times["bare"]) < turns and time.monotonic() < end:
         first = len(times["bare"]) % 3
         for name in names[first:] + names[:first]:
-            with bare(name != "armed"):
+            with without_hooks(name != "armed"):
                 block_time(step, warm_up_steps)
                 times[name].append(measure(step, steps))
     print(json.dumps(times), flush=True)

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 
-from ...formats.pb_wire import TruncatedError, parts
+from ...formats.pb_wire import TruncatedError, field_contents
 from ..errors import DecodeError
 from ..store.schema import GRAPH_NODES
 from .columns import from_columns
@@ -30,7 +30,7 @@ def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None 
     DecodeError if ``data`` is not a GraphDef.
     """
     try:
-        nodes = parts(memoryview(data), _NODE)
+        nodes = field_contents(memoryview(data), _NODE)
         batches = []
         while batch := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _BATCH_NODES)]:
             batches.append(_rows(batch, graph, attribute_max))

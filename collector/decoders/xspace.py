@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 
-from ...formats.pb_wire import TruncatedError, parts, without
+from ...formats.pb_wire import TruncatedError, field_contents, without_field
 from ..errors import DecodeError
 from ..store.devices import accelerator
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
@@ -83,9 +83,9 @@ class _LazySession:
         """
         if len(data) > BYTES_MAX:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
-        self._planes = list(parts(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
-        lines = (line for plane in self._planes for line in parts(plane, _LINES))
-        events = (event for line in lines for event in parts(line, XLine.EVENTS_FIELD_NUMBER))
+        self._planes = list(field_contents(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
+        lines = (line for plane in self._planes for line in field_contents(plane, _LINES))
+        events = (event for line in lines for event in field_contents(line, XLine.EVENTS_FIELD_NUMBER))
         if next(islice(events, EVENTS_MAX, None), None) is not None:
             raise DecodeError(f"a profiler session of more than {EVENTS_MAX} events")
 
@@ -99,10 +99,10 @@ class _LazyPlane:
     """An XPlane that parses one line at a time."""
 
     def __init__(self, data: memoryview) -> None:
-        head = XPlane.FromString(without(data, _LINES))
+        head = XPlane.FromString(without_field(data, _LINES))
         self.name = head.name
         self.event_metadata, self.stat_metadata, self.stats = head.event_metadata, head.stat_metadata, head.stats
-        self._lines = list(parts(data, _LINES))
+        self._lines = list(field_contents(data, _LINES))
 
     @property
     def lines(self) -> Iterator[XLine]:

@@ -14,7 +14,7 @@ import zmq
 
 from ...formats import wire
 from ...formats.addresses import socket_file
-from ...formats.old_records import converted
+from ...formats.old_records import converted_records
 from ...formats.orders import Order
 from ...formats.wire import Head
 from ..errors import FormatError, StoreError, TfprofError
@@ -179,7 +179,7 @@ class Receiver:
         self._senders[head.uid] = peer
         agent = self._peers.get(peer)
         if head.type == wire.RECORDS and agent is not None and agent.is_old:
-            body = memoryview(converted(bytes(body)))
+            body = memoryview(converted_records(bytes(body)))
         answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body)]
         return self._welcome_if_unknown(peer) + answers
 

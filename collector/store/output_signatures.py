@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ...formats.pb_wire import encoded, varint
+from ...formats.pb_wire import encode_varint, varint
 from ..errors import FormatError
 
 #: Flags of an output (see OpOutput); SHAPED: its shape is known.
@@ -31,9 +31,9 @@ def encode(outputs: Iterable[OpOutput]) -> bytes:
     signature = bytearray()
     for slot, dtype, shape, described, allocated in outputs:
         flags = DESCRIBED * described | SHAPED * (shape is not None) | ALLOCATED * allocated
-        signature += encoded(slot % _WORD) + encoded(dtype) + bytes((flags,))
+        signature += encode_varint(slot % _WORD) + encode_varint(dtype) + bytes((flags,))
         if shape is not None:
-            signature += encoded(len(shape)) + shape
+            signature += encode_varint(len(shape)) + shape
     return bytes(signature)
 
 

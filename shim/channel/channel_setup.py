@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from ..core import State
 
-_FUNCTIONS = len(', "functions": {}')
+_FUNCTIONS_SIZE = len(', "functions": {}')  # bytes of an empty table of functions in the hello
 
 
 def open_channel(state: State) -> None:
     """Set the channel, put and policy of ``state``; announce a refusal where that fails.
 
-    If an exception of the job's interrupts it, nothing is left behind, and the next step tries
+    If an exception of the job's interrupts this, nothing is left behind, and the next step tries
     again.
     """
     state.refused = True
@@ -45,11 +45,11 @@ def _open_channel(state: State) -> None:
         channel = Channel(uid, state.launch, _ring_bytes(state.environ))
         guard.count_errors_in(channel)
         write_hello(channel, state)
-        chosen, problem = _policy(state.environ)
+        trace_policy, policy_error = _trace_policy(state.environ)
         threads = clock.ThreadId()
         put = spans.writer(channel, state.budgeted_kinds, threads)
-        current_policy = CurrentPolicy(channel.words, chosen, channel.report, core.disarm, clock.mono())
-        # The last one says that there is a channel.
+        current_policy = CurrentPolicy(channel.words, trace_policy, channel.report, core.disarm, clock.mono())
+        # ``put`` is set last: it shows that there is a channel.
         state.channel, state.current_policy, state.threads, state.put = channel, current_policy, threads, put
     except ChannelError as error:
         announce(state.folder, state.pid, uid, "refused %s %s\n%016x\n" % (error.slug, error.args[0], state.launch))
@@ -62,13 +62,13 @@ def _open_channel(state: State) -> None:
         raise
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n%016x\n" % state.launch)
-    if problem is not None:
-        channel.report(problem.slug, problem.args[0])
+    if policy_error is not None:
+        channel.report(policy_error.slug, policy_error.args[0])
 
 
 @guard.guarded
 def announce(folder: str, pid: int, uid: int, text: str) -> None:
-    """Announce the channel by a file that appears atomically."""
+    """Announce the channel, or its refusal, by a file with ``text`` that appears atomically."""
     name = "%d-%016x" % (pid, uid)
     announcements = os.path.join(folder, ANNOUNCE)
     draft = os.path.join(announcements, "." + name)
@@ -76,14 +76,14 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
     try:
         fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         os.write(fd, text.encode("utf-8", "replace"))
-        done, fd = fd, -1  # never closed twice: another thread may get its number
-        os.close(done)
+        draft_fd, fd = fd, -1  # never closed twice: another thread may get its number
+        os.close(draft_fd)
         os.rename(draft, os.path.join(announcements, name))
     except BaseException as error:
         if fd >= 0:
             os.close(fd)
         remove_file(draft)
-        # After an OSError, as without the folder, the agent finds the channel all the same.
+        # After an OSError, such as for a missing folder, the agent finds the channel all the same.
         if guard.raised_by_job(error) or not isinstance(error, OSError):
             raise
 
@@ -92,30 +92,30 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
 def write_hello(channel: Channel, state: State) -> None:
     """Write the hello page, with as many function names as fit."""
     framework = state.framework
-    text: dict[str, Any] = {
-        "name": _name(),
+    hello: dict[str, Any] = {
+        "name": _program_name(),
         "argv0": (getattr(sys, "argv", None) or [""])[0],
         "python": "%d.%d.%d" % sys.version_info[:3],
         "framework": None if framework is None else framework.NAME,
-        "framework_version": _version(framework),
+        "framework_version": _framework_version(framework),
         "ppid": os.getppid(),
         "executable": sys.executable,
         "trace": settings.SETTINGS["trace"].read(state.environ),
     }
-    data = json.dumps(text).encode()
+    data = json.dumps(hello).encode()
     while len(data) > layout.HELLO_MAX:
-        longest = max(text, key=lambda key: len(str(text[key])))
-        text[longest] = text[longest][: len(text[longest]) // 2]
-        data = json.dumps(text).encode()
+        longest = max(hello, key=lambda key: len(str(hello[key])))
+        hello[longest] = hello[longest][: len(hello[longest]) // 2]
+        data = json.dumps(hello).encode()
     if channel.names:
         from ..tensorflow.names import names_that_fit
 
-        text["functions"] = names_that_fit(channel.names, layout.HELLO_MAX - len(data) - _FUNCTIONS)
-        data = json.dumps(text).encode()
-    channel.hello(data)
+        hello["functions"] = names_that_fit(channel.names, layout.HELLO_MAX - len(data) - _FUNCTIONS_SIZE)
+        data = json.dumps(hello).encode()
+    channel.write_hello(data)
 
 
-def _version(framework: ModuleType | None) -> Any:
+def _framework_version(framework: ModuleType | None) -> Any:
     """Return the version of the job's framework, None as long as it is not loaded."""
     if framework is None:
         return None
@@ -123,8 +123,8 @@ def _version(framework: ModuleType | None) -> Any:
     return getattr(sys.modules.get(module), attribute, None)
 
 
-def _name() -> str:
-    """Return the name of the program: of its module if started as one, else of its script."""
+def _program_name() -> str:
+    """Return the name of the program: of its module if started with ``-m``, else of its script."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if spec is not None and spec.name:
@@ -135,15 +135,15 @@ def _name() -> str:
 
 def _ring_bytes(environ: Mapping[str, str]) -> int:
     try:
-        asked: int = settings.SETTINGS["ring"].read(environ)
+        size: int = settings.SETTINGS["ring"].read(environ)
     except ValueError as error:
         if guard.raised_by_job(error):
             raise
         return layout.RING_DEFAULT
-    return min(max(asked, layout.RING_MIN), layout.RING_MAX)
+    return min(max(size, layout.RING_MIN), layout.RING_MAX)
 
 
-def _policy(environ: Mapping[str, str]) -> tuple[policy.Policy, policy.PolicyError | None]:
+def _trace_policy(environ: Mapping[str, str]) -> tuple[policy.Policy, policy.PolicyError | None]:
     """Return (policy, None), or the default policy and the error of an invalid text."""
     rows = settings.SETTINGS
     try:

@@ -8,14 +8,14 @@ import os
 import sys
 
 from .. import libc
-from ..descriptors import opened
+from ..descriptors import open_descriptor
 from ..guard import raised_by_job
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 #: Commands of fcntl, and seals (<linux/fcntl.h>).
 ADD_SEALS, GET_SEALS = 1033, 1034
 SEAL_SHRINK, SEAL_GROW = 2, 4
-#: The number of the system call, for Python before 3.8.
+#: The number of the system call by machine, for Python before 3.8.
 _MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 _RLIMIT_FSIZE = 1
 
@@ -36,8 +36,8 @@ def create(name: str) -> int:
 def reserve(fd: int, size: int) -> None:
     """Allocate the first ``size`` bytes of ``fd``; OSError when that fails.
 
-    The limit of file sizes is checked first: beyond it the kernel would send SIGXFSZ, which ends a
-    job that restored the signal's default action.
+    The limit of file sizes is checked first. Beyond it the kernel sends SIGXFSZ, which ends a job
+    that has restored the signal's default action.
     """
     limits = ctypes.create_string_buffer(16)  # soft and hard
     if libc.plain.getrlimit(_RLIMIT_FSIZE, limits) == 0 and size > int.from_bytes(limits.raw[:8], sys.byteorder):
@@ -47,11 +47,11 @@ def reserve(fd: int, size: int) -> None:
 
 def _create(name: str, flags: int) -> int:
     function = getattr(os, "memfd_create", None) or _memfd_create
-    return opened(lambda: int(function(name, flags)), ctypes.get_errno)
+    return open_descriptor(lambda: int(function(name, flags)), ctypes.get_errno)
 
 
 def _memfd_create(name: str, flags: int) -> int:
-    """Return the result of the system call; a negative one with ``ctypes.get_errno``."""
+    """Return the result of the system call; a negative one comes with ``ctypes.get_errno``."""
     number = _MEMFD_CREATE.get(os.uname().machine)
     if number is None:
         raise OSError(0, "unknown machine")

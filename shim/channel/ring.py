@@ -54,11 +54,11 @@ class Channel(object):
         self.ring_bytes = ring_bytes
         self.data_max = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
         self.ring: memoryview[int] | None = None
-        self.broken: tuple[str, str] | None = None  # (slug, text): why there will never be a record ring
+        self.ring_problem: tuple[str, str] | None = None  # (slug, text): why there will never be a record ring
         self.names: dict[int, str] = {}  # names of called functions, by span key
         self.names_lock = TryLock()  # held while names are added
         self._guard = ReentrantGuard()
-        self._reported_too_large = False  # whether a too large record was reported
+        self._reported_too_large = False  # whether a record that is too large was reported
         self._fd = -1
         try:
             self._open()
@@ -101,13 +101,13 @@ class Channel(object):
         self._inode = _inode(self._fd)
         self.view = _mapping(self._fd, layout.RING_AT)
 
-    def hello(self, text: bytes) -> None:
-        """Write the hello page; ``text`` is JSON of at most HELLO_MAX bytes."""
+    def write_hello(self, data: bytes) -> None:
+        """Write the hello page; ``data`` is JSON of at most HELLO_MAX bytes."""
         words = self.words
         words[WORD["hello_size"]] = 0
-        self.view[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
+        self.view[layout.HELLO_AT : layout.HELLO_AT + len(data)] = data
         words[WORD["hello_generation"]] += 1
-        words[WORD["hello_size"]] = len(text)
+        words[WORD["hello_size"]] = len(data)
 
     def put(
         self,
@@ -145,16 +145,16 @@ class Channel(object):
         finally:
             lock.release()
 
-    def lose_trace(self, *, put: bool = False) -> None:
+    def count_lost_trace(self, *, record_counted: bool = False) -> None:
         """Count a traced step whose data is lost.
 
-        ``put``: its record was dropped and is already counted.
+        ``record_counted``: its record was dropped and is already counted.
         """
         self.words[_DROPPED_TRACES] += 1
-        if not put:
+        if not record_counted:
             self.words[_DROPPED] += 1
 
-    def miss_step(self) -> None:
+    def count_missed_step(self) -> None:
         """Count a step that was selected by its number and could not be traced."""
         lock = self._guard.take()
         if lock is not None:
@@ -185,18 +185,18 @@ class Channel(object):
         """Create the record ring once; ChannelError when that fails, or has failed before."""
         if self.ring is not None:
             return
-        if self.broken is None:
+        if self.ring_problem is None:
             try:
                 self._grow()
             except ChannelError as error:
-                self.broken = (error.slug, error.args[0])
-        if self.broken is not None:
-            raise ChannelError(self.broken[1], self.broken[0])
+                self.ring_problem = (error.slug, error.args[0])
+        if self.ring_problem is not None:
+            raise ChannelError(self.ring_problem[1], self.ring_problem[0])
 
     def abandon(self) -> None:
         """Close the descriptor, unless the program has closed it, and keep the memory.
 
-        A forked child does so with its parent's channel.
+        A forked child calls this for its parent's channel.
         """
         if _inode(self._fd) == self._inode:
             os.close(self._fd)
@@ -207,17 +207,17 @@ class Channel(object):
         The memory is freed with the last reference to it.
         """
         self.words[WORD["detached"]] = 1
-        self.broken = ("detached", "the shim was disarmed")
+        self.ring_problem = ("detached", "the shim was disarmed")
         self.abandon()
 
     def _grow(self) -> None:
         if _inode(self._fd) != self._inode:
             self.words[_RING_ERROR] = errno.EBADF
             raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
-        whole = layout.RING_AT + self.ring_bytes
+        size = layout.RING_AT + self.ring_bytes
         try:
-            memory.reserve(self._fd, whole)
-            ring = _mapping(self._fd, whole)[layout.RING_AT :]
+            memory.reserve(self._fd, size)
+            ring = _mapping(self._fd, size)[layout.RING_AT :]
             fcntl.fcntl(self._fd, memory.ADD_SEALS, memory.SEAL_GROW)
         except OSError as error:
             if raised_by_job(error):
@@ -237,14 +237,14 @@ class Channel(object):
         return 0 <= unread <= self.ring_bytes - size
 
     def _copy(self, at: int, data: bytes) -> int:
-        """Copy ``data`` to ring position ``at`` (ever growing); return the position behind it."""
-        ring, rest = self.ring, memoryview(data)
+        """Copy ``data`` into the ring after ``at`` bytes in all; return the bytes with ``data``."""
+        ring, view = self.ring, memoryview(data)
         assert ring is not None
         begin = at % self.ring_bytes
-        first = min(len(data), self.ring_bytes - begin)
-        ring[begin : begin + first] = rest[:first]
-        if first < len(data):
-            ring[: len(data) - first] = rest[first:]
+        size = min(len(data), self.ring_bytes - begin)  # up to the end of the ring
+        ring[begin : begin + size] = view[:size]
+        if size < len(data):
+            ring[: len(data) - size] = view[size:]
         return at + len(data)
 
     def _drop(self, size: int) -> None:
@@ -252,10 +252,11 @@ class Channel(object):
         self.words[_DROPPED_BYTES] += size
 
 
-class _Mapped(object):
-    """Unmaps memory when nothing refers to it any more.
+class _Unmapper(object):
+    """Unmaps memory when this object dies.
 
-    The finalizer is no Python function: Python drops exceptions of signal handlers in one.
+    The finalizer is not a Python function, since Python would drop exceptions of signal handlers in
+    it.
     """
 
     __slots__ = ("__del__",)
@@ -267,9 +268,9 @@ class _Mapped(object):
 
 
 def _mapping(fd: int, size: int) -> memoryview[int]:
-    """Map ``size`` bytes of ``fd`` for as long as the result is used, without a second descriptor.
+    """Map ``size`` bytes of ``fd`` as long as the result is used.
 
-    Python's own mmap keeps a second one and closes it by its number.
+    Python's own mmap keeps a second descriptor, and closes it by number.
     """
     mmap = libc.with_errno.mmap
     mmap.restype = ctypes.c_void_p
@@ -278,9 +279,9 @@ def _mapping(fd: int, size: int) -> memoryview[int]:
     if address in (None, ctypes.c_void_p(-1).value):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    memory: Any = (ctypes.c_ubyte * size).from_address(address)
-    memory.mapped = _Mapped(address, size)
-    return memoryview(memory).cast("B")
+    array: Any = (ctypes.c_ubyte * size).from_address(address)
+    array.unmapper = _Unmapper(address, size)
+    return memoryview(array).cast("B")
 
 
 def _inode(fd: int) -> tuple[int, int] | None:

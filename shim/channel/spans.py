@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .ring import Channel
 
     class Put(Protocol):
-        """Puts a span, or many: times in ns, start on the monotonic clock."""
+        """Puts a span, or one entry for several: times in ns, start on the monotonic clock."""
 
         def __call__(
             self,
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
             __flags: int = 0,
             __parent: int = 0,
             __count: int = 1,
-            __others: int = 0,
+            __counted: int = 0,
         ) -> None:
             """Put the span."""
 
 
-SHORT = 1000000  # ns: shorter steps share an entry, until their times add up to this
+SHORT = 1000000  # ns: shorter steps share an entry until their times add up to this time
 
 _HEAD, _TAIL, _OPEN = WORD["span_head"], WORD["span_tail"], WORD["span_open"]
 _DROPPED, _STEP_NS = WORD["dropped_spans"], WORD["step_ns"]
@@ -44,56 +44,58 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, counted)``.
 
     Times are in ns, start is on the monotonic clock. ``counted`` is the number of steps before this
-    one that were only counted. Each is taken to have lasted as long as this one.
+    one that were only counted. Each is assumed to have lasted as long as this one.
 
     ``budgeted_kinds`` is the set of kinds whose time counts as time in steps. ``threads`` has the
-    calling thread's ``tid``. ``put`` runs after every step, when the core's caches are cold:
-    touching an object costs more than working on it. For this reason it is a closure over local
-    variables, which also hold copies of the words that only it writes.
+    calling thread's ``tid``. ``put`` runs after every step, when the core's caches are cold, and
+    access to an object takes longer than the work on it. For this reason ``put`` is a closure over
+    local variables, which also hold copies of the words that only ``put`` writes.
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
-    times, failed, ended_badly = _TIMES, _FAILED, layout.FLAG_FAILED
-    sampled = layout.FLAG_SAMPLED
+    times, failed, failed_flag = _TIMES, _FAILED, layout.FLAG_FAILED
+    sampled_flag = layout.FLAG_SAMPLED
     spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
     guard = ReentrantGuard()
-    owned, acquire, release = guard.fast_path()
-    head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
-    last = costs = 0  # the kind put last, whether its time counts
-    # The entry that is being filled: conditions to join it, and its sums. o_next is 0 if there is
-    # none.
+    is_owned, acquire, release = guard.fast_path()
+    head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # while the head is below the limit, an entry is free
+    last_kind = is_budgeted = 0  # kind of the last span, and whether its time counts as time in steps
+    # The open entry, which is being filled: the values that a step must have to join it, and its
+    # sums. o_next is the ordinal of the next such step, 0 if no entry is open.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
-    busy = False  # whether a put is under way; an exception may interrupt a thread just after it took the lock
+    busy = False  # whether a put is under way and has the lock
 
     def wait(count: int) -> Callable[[], None] | None:
         """Wait for the lock and return its release; without it, count the span as dropped."""
-        nonlocal owned, acquire, release
-        if not busy and owned():  # re-entry; other threads that time out replace the lock
-            return _nothing
-        taken = None if owned() else guard.take()
-        owned, acquire, release = guard.fast_path()
-        if taken is not None:
-            return taken.release
+        nonlocal is_owned, acquire, release
+        # No put is under way, but this thread has the lock: it was interrupted just after it took
+        # the lock. If the lock stays taken, other threads replace it.
+        if not busy and is_owned():
+            return _release_nothing
+        lock = None if is_owned() else guard.take()
+        is_owned, acquire, release = guard.fast_path()
+        if lock is not None:
+            return lock.release
         words[_DROPPED] += count
         return None
 
     def publish(kind: int, total: int) -> None:
-        """Count the current entry, of ``total`` ns, as written."""
+        """Count the entry at the head, of ``total`` ns, as written."""
         nonlocal head, step_ns
         words[head_at] = head = head + 1
         words[times + kind] += total
         if kind in budgeted_kinds:
             words[step_at] = step_ns = step_ns + total
 
-    def full(kind: int, duration: int, count: int) -> bool:
-        """Read how much of the ring is free; if nothing is, count the span as dropped."""
+    def drop_if_full(kind: int, duration: int, count: int) -> bool:
+        """Read how many entries are free; if there is none, count the span as dropped."""
         nonlocal limit, step_ns
         limit = min(words[_TAIL], head) + slots
         if head < limit:
             return False
         words[_DROPPED] += count
         words[times + kind] += duration
-        if costs:
+        if is_budgeted:
             words[step_at] = step_ns = step_ns + duration
         return True
 
@@ -119,22 +121,22 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         count: int = 1,
         counted: int = 0,
     ) -> None:
-        nonlocal head, step_ns, last, costs, busy
+        nonlocal head, step_ns, last_kind, is_budgeted, busy
         nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
-        free = None
+        unlock = None
         try:
             thread = threads.tid
-            free = wait(count + counted) if owned() or not acquire(False) else release
+            unlock = wait(count + counted) if is_owned() or not acquire(False) else release
             # Steps that are only counted raise this word without the lock.
             if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730
                 words[counts + kind] = ordinal + count - 1
-            if flags & ended_badly:
+            if flags & failed_flag:
                 words[failed + kind] += count
-            if free is None:
+            if unlock is None:
                 return
             busy = True
-            if kind != last:
-                last, costs = kind, kind in budgeted_kinds
+            if kind != last_kind:
+                last_kind, is_budgeted = kind, kind in budgeted_kinds
             if o_next:
                 if (
                     ordinal == o_next
@@ -161,38 +163,38 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
                     return
                 o_next = 0
                 publish(o_kind, o_total)
-            each = duration if count == 1 else duration // count
+            mean = duration if count == 1 else duration // count
             if counted:
-                start, duration = max(0, start - each * counted), duration + each * counted
-                ordinal, count, flags = max(1, ordinal - counted), count + counted, flags | sampled
-            if head >= limit and full(kind, duration, count):
+                start, duration = max(0, start - mean * counted), duration + mean * counted
+                ordinal, count, flags = max(1, ordinal - counted), count + counted, flags | sampled_flag
+            if head >= limit and drop_if_full(kind, duration, count):
                 return
             at = spans_at + head % slots * size
-            pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent)
-            if duration >= short or flags & sampled:
+            pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, mean, mean, parent)
+            if duration >= short or flags & sampled_flag:
                 words[head_at] = head = head + 1
                 words[times + kind] += duration
-                if costs:
+                if is_budgeted:
                     words[step_at] = step_ns = step_ns + duration
                 return
             words[_OPEN] = head + 1
             o_next, o_kind, o_key, o_flags, o_parent, o_thread = ordinal + count, kind, key, flags, parent, thread
-            o_at, o_total, o_low, o_high = at // 8, duration, each, each
+            o_at, o_total, o_low, o_high = at // 8, duration, mean, mean
             o_tag = count | kind << 32 | flags << 48
         except BaseException as error:
-            if busy and free is not None:
+            if busy and unlock is not None:
                 recover(count + counted)
             else:
                 words[_DROPPED] += count + counted
             if not contain(error):
                 raise
         finally:
-            if free is not None:
+            if unlock is not None:
                 busy = False
-                free()
+                unlock()
 
     return put
 
 
-def _nothing() -> None:
-    """Release nothing."""
+def _release_nothing() -> None:
+    """Release nothing: the lock was taken before this call."""

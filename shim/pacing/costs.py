@@ -17,7 +17,11 @@ _TIMES = layout.TIMES_AT // 8
 
 
 class KindCost(object):
-    """The cost of one step kind: ns ``spent``, steps ``traced``, whether any is ``traceable``."""
+    """The cost of one step kind.
+
+    ``spent`` is in ns, ``traced`` counts the traced steps. ``traceable``: some steps of the kind
+    can be traced.
+    """
 
     __slots__ = ("spent", "traceable", "traced")
 
@@ -32,21 +36,21 @@ class Costs(object):
 
     def __init__(self, words: Words) -> None:
         self._words = words
-        self._of: dict[int, KindCost] = {}
+        self._kinds: dict[int, KindCost] = {}
 
-    def of(self, kind: int) -> KindCost:
+    def of_kind(self, kind: int) -> KindCost:
         """Return the cost of ``kind``."""
-        return self._of.setdefault(kind, KindCost())
+        return self._kinds.setdefault(kind, KindCost())
 
     def totals(self, kind: int, budget: int) -> tuple[int, int]:
         """Return (step time, cost of tracing) so far, ns, of ``kind`` or of all kinds.
 
-        The pair that exceeds the budget (parts per million) by more is returned.
+        Of these two, the pair that exceeds ``budget`` (parts per million) by more is returned.
         """
         words = self._words
-        mine = words[_TIMES + kind], self.of(kind).spent
-        whole = words[_STEP], words[_SELF] + words[_EXTRA]
-        return max(mine, whole, key=lambda one: one[1] * MILLION - budget * one[0])
+        this_kind = words[_TIMES + kind], self.of_kind(kind).spent
+        all_kinds = words[_STEP], words[_SELF] + words[_EXTRA]
+        return max(this_kind, all_kinds, key=lambda pair: pair[1] * MILLION - budget * pair[0])
 
     def should_yield(self, kind: int, traces_min: int) -> bool:
         """Return whether steps of ``kind`` must wait for traces of the main kind.
@@ -55,11 +59,11 @@ class Costs(object):
         exceptions: the first trace of each kind never waits, and the other kinds together get
         ``traces_min`` - 1 traces in any case.
         """
-        if not self.of(kind).traced:
+        if not self.of_kind(kind).traced:
             return False
-        costs = {each: cost for each, cost in list(self._of.items()) if cost.traceable}
-        first = main_kind({each: self._words[_TIMES + each] for each in costs})
-        if first is None or first == kind:
+        costs = {each: cost for each, cost in list(self._kinds.items()) if cost.traceable}
+        main = main_kind({each: self._words[_TIMES + each] for each in costs})
+        if main is None or main == kind:
             return False
-        others = sum(cost.traced for each, cost in costs.items() if each != first)
-        return others + 1 >= max(costs[first].traced, traces_min)
+        other_traces = sum(cost.traced for each, cost in costs.items() if each != main)
+        return other_traces + 1 >= max(costs[main].traced, traces_min)

@@ -24,17 +24,17 @@ _STEP, _KIND, _TRACED, _OVER, _BUDGET = (WORD["order_" + name] for name in ("ste
 _TABLE = layout.RANGES_AT // 8
 _TIMES = layout.TIMES_AT // 8
 _OFF = Policy(layout.MODE_OFF)
-#: Extra wait (ns) before a silent agent counts as lost: after a suspension, an agent sends a
-#: heartbeat when it continues.
+#: Extra wait (ns) before a silent agent counts as lost. If job and agent were suspended, the agent
+#: sends a heartbeat within this time.
 _GRACE_NS = 5 * 10**9
 
 
 class CurrentPolicy(object):
     """The policy in force; an order, the end of an order, or the loss of the agent changes it.
 
-    ``revision`` grows with each change. ``generation`` is the last one read from the channel.
-    ``max_traced`` is the maximum number of traced steps of each kind under the order in force, 0
-    for no limit. ``is_bounded``: the order ends by itself. ``detach`` disarms the shim.
+    ``revision`` grows with each change. ``generation`` is that of the last policy read from the
+    channel. ``max_traced`` is the maximum number of traced steps of each kind under the order in
+    force, 0 for no limit. ``is_bounded``: the order ends by itself. ``detach`` disarms the shim.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class CurrentPolicy(object):
         self.max_traced = 0
         self.is_bounded = False
         self._words = words
-        self._own_policy = policy
+        self._initial_policy = policy
         self._base_policy = policy  # in force again after the end of an order
         self._report = report
         self._detach = detach
         self._end_ns = 0
-        self._times: dict[int, int] = {}  # time in steps by kind at the order's start
-        self._kinds: set[int] = set()  # kinds with steps since then; not kinds whose steps consist of others
+        self._times: dict[int, int] = {}  # time in steps by step kind at the order's start
+        self._kinds: set[int] = set()  # kinds that called `update` since then: none whose steps consist of other steps
         self._beat = 0
         self._beat_ns = created_ns  # local time of the agent's last heartbeat; at first the channel's creation
         self._silent_since_ns = 0
@@ -92,7 +92,7 @@ class CurrentPolicy(object):
     def end_if_finished(self, kind: int, revision: int) -> None:
         """End the order of ``revision`` if ``kind`` is the main kind since the order's start.
 
-        No more steps of ``kind`` are to be traced.
+        The caller has traced all steps of ``kind`` that the order selects.
         """
         lock = self._guard.take()
         if lock is None:
@@ -103,10 +103,10 @@ class CurrentPolicy(object):
         finally:
             lock.release()
 
-    def _main_kind(self, otherwise: int) -> int | None:
-        """Return the main kind since the order's start, ``otherwise`` without steps."""
-        spent = {each: self._words[_TIMES + each] - self._times[each] for each in self._kinds if each in self._times}
-        return main_kind({each: time for each, time in spent.items() if time} or {otherwise: 1})
+    def _main_kind(self, default: int) -> int | None:
+        """Return the main kind since the order's start, ``default`` without steps."""
+        times = {each: self._words[_TIMES + each] - self._times[each] for each in self._kinds if each in self._times}
+        return main_kind({each: time for each, time in times.items() if time} or {default: 1})
 
     def is_attended(self, now: int) -> bool:
         """Return whether an agent receives records at ``now`` (ns).
@@ -132,19 +132,15 @@ class CurrentPolicy(object):
         """Apply the policy in the agent's words; an invalid one is refused and changes nothing."""
         words = self._words
         generation = words[POLICY]
-        wanted_words, count, end_ns, detach = (
-            [words[at] for at in _POLICY_WORDS],
-            words[_COUNT],
-            words[_END],
-            words[_DETACH],
-        )
-        number = min(words[_RANGES], layout.RANGES_MAX)
-        table = [words[_TABLE + at] for at in range(2 * number)]
+        policy_words = [words[at] for at in _POLICY_WORDS]
+        count, end_ns, detach = words[_COUNT], words[_END], words[_DETACH]
+        range_count = min(words[_RANGES], layout.RANGES_MAX)
+        table = [words[_TABLE + at] for at in range(2 * range_count)]
         if words[_WRITING] or words[POLICY] != generation:
-            return  # being written: the next step reads them again
+            return  # the words are being written: the next step reads them again
         self.generation = generation
         try:
-            policy = Policy.from_words(wanted_words, tuple(zip(table[::2], table[1::2])))
+            policy = Policy.from_words(policy_words, tuple(zip(table[::2], table[1::2])))
         except PolicyError as error:
             words[_REFUSED] = generation
             self._report(error.slug, error.args[0])
@@ -171,6 +167,6 @@ class CurrentPolicy(object):
         self._follow(self._base_policy)
 
     def _follow(self, policy: Policy) -> None:
-        self._words[_BUDGET] = 0 if policy is self._own_policy else policy.budget
+        self._words[_BUDGET] = 0 if policy is self._initial_policy else policy.budget
         self.policy = policy
         self.revision += 1

@@ -1,4 +1,4 @@
-"""The pace of tracing: which steps of one kind are traced under a policy."""
+"""The pace of tracing: which steps of a kind are traced under a policy."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ FAULTS_MIN = 256  # minimum rise of page faults per step for a further trace
 class _KeyStats(object):
     """Statistics of the steps of one key; recent durations in ns."""
 
-    __slots__ = ("base", "first", "pending", "postponed", "seen", "slow", "traced")
+    __slots__ = ("first_traces", "pending", "seen", "slowed", "traced", "untraced", "was_postponed")
 
     def __init__(self) -> None:
-        self.seen = 0
-        self.first = 0  # number of FIRST_TRACES traces so far
-        self.postponed = False  # whether one of them was postponed in favor of steps of other kinds
-        self.base: deque[int] = deque(maxlen=HISTORY)  # untraced
+        self.seen = 0  # number of steps
+        self.first_traces = 0  # how many of the first traces of the key were made
+        self.was_postponed = False  # whether a first trace was postponed in favor of steps of other kinds
+        self.untraced: deque[int] = deque(maxlen=HISTORY)
         self.traced: deque[int] = deque(maxlen=SAMPLES)
         self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, without an estimate of their extra time yet
-        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, perhaps slowed down by the trace before
+        self.slowed: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, perhaps slowed down by the trace before
 
 
 class TracePacer(object):
-    """Decides for the steps of one kind which ones are traced.
+    """Decides which steps of one kind are traced.
 
     ``totals`` returns (time of the steps, cost of tracing) so far, ns. A step whose ordinal is
-    below ``trigger`` and whose key is in ``known_keys`` is not traced; its caller need not ask. All
-    others call ``should_trace``, then ``note_traced`` or ``note_untraced`` with their duration.
-    Under a budget, the ``first`` steps of each key after its warm-up are traced.
+    below ``trigger`` and whose key is in ``known_keys`` is not traced, and needs no call. All other
+    steps call ``should_trace``, then ``note_traced`` or ``note_untraced`` with their duration.
+    Under a budget, ``first_traces`` steps of each key are traced after its warm-up.
 
     Under a budget, when steps take more page faults after a trace than before, the next steps are
     traced at once: this usually restores the old memory layout. If it does not, ``lasting_faults``
@@ -60,28 +60,28 @@ class TracePacer(object):
         self,
         policy: Policy,
         totals: Callable[[], tuple[int, int]],
-        first: int = FIRST_TRACES,
+        first_traces: int = FIRST_TRACES,
         faults: Callable[[], int] = fault_count,
         should_yield: Callable[[], bool] = bool,
     ) -> None:
         self.known_keys: set[int] = set()
         self.lasting_faults = 0
         self._totals = totals
-        self._first_traces = first
+        self._first_traces = first_traces
         self._should_yield = should_yield
-        self._retry_steps = 1  # steps until it is called again
+        self._retry_steps = 1  # steps until should_yield is called again
         self._keys: dict[int, _KeyStats] = {}
         self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
         self._probe_steps = 0  # untraced steps to measure before the next trace
-        self._last = NEVER  # ordinal of the last selected step
+        self._last_selected = NEVER  # ordinal of the last selected step
         self._after_trace = False  # whether the current step directly follows it
-        self._unreported_ns = 0  # ns: unreported extra time of steps directly after a trace; negative if they took less
+        self._unreported_ns = 0  # unreported extra time of steps directly after a trace; negative if they took less
         self._count_faults = faults
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace that are not yet classified
         self.follow(policy)
 
     def follow(self, policy: Policy, max_traced: int = NEVER) -> None:
-        """Follow ``policy`` for at most ``max_traced`` traced steps; measurements are kept."""
+        """Follow ``policy`` for at most ``max_traced`` traced steps, and keep the measurements."""
         self._classify_watched(False)
         self.policy = policy
         self._traces_left = max_traced  # steps that may still be traced
@@ -95,14 +95,14 @@ class TracePacer(object):
     def is_finished(self, ordinal: int) -> bool:
         """Return whether no step after ``ordinal`` is traced.
 
-        That is so when the maximum number is reached, or the end of the last range.
+        This is the case when the maximum number is reached, or the end of the last range.
         """
         return self._traces_left <= 0 or (self.policy.mode == layout.MODE_STEPS and ordinal >= self.policy.last)
 
     @property
-    def last(self) -> int:
+    def last_selected(self) -> int:
         """Ordinal of the last selected step, 0 for none."""
-        return self._last if self._last != NEVER else 0
+        return self._last_selected if self._last_selected != NEVER else 0
 
     def selects(self, ordinal: int) -> bool:
         """Return whether the policy selects step ``ordinal`` by its number; a budget never does."""
@@ -121,33 +121,34 @@ class TracePacer(object):
         if entry is None:
             entry = self._keys[key] = _KeyStats()
         entry.seen += 1
-        self._after_trace = ordinal == self._last + 1
+        self._after_trace = ordinal == self._last_selected + 1
         if self._traces_left <= 0:
             self.trigger = NEVER
             return False
         if self.policy.mode == layout.MODE_BUDGET:
-            self._faults.begin(ordinal)
-        wanted = (key not in self.known_keys and self._first(key, entry)) or self._should_retrace()
-        number = ordinal if count == 1 else self._number(ordinal, count)
-        if not wanted and number >= self.trigger:
-            wanted = _DECISIONS[self.policy.mode](self, number)
-            if not wanted and (self._after_trace or self._faults.watching):
+            self._faults.note_begin(ordinal)
+        is_selected = (key not in self.known_keys and self._is_first_trace(key, entry)) or self._should_retrace()
+        number = ordinal if count == 1 else self._first_selected(ordinal, count)
+        if not is_selected and number >= self.trigger:
+            is_selected = _DECISIONS[self.policy.mode](self, number)
+            if not is_selected and (self._after_trace or self._faults.is_comparing):
                 self.trigger = ordinal + count  # measure the next step, too: it shows the effect of the trace
-        if wanted:
-            # The trigger stays: steps of other threads may have begun before this one. The next
-            # step is measured, too: it is slower, since it finds cold caches and returned memory.
-            self._last, self._probe_steps = ordinal + count - 1, PROBE_STEPS
+        if is_selected:
+            # The trigger is not raised here: an earlier step of another thread may call this later,
+            # and the next step must be measured. That step is slower, since it finds cold caches
+            # and returned memory.
+            self._last_selected, self._probe_steps = ordinal + count - 1, PROBE_STEPS
             self._traces_left -= 1
             self._classify_watched(False)
-            self._faults.trace(ordinal)
-        return wanted
+            self._faults.note_trace(ordinal)
+        return is_selected
 
-    def _number(self, ordinal: int, count: int) -> int:
+    def _first_selected(self, ordinal: int, count: int) -> int:
         """Return the first selected one of ``count`` steps, the last one if none is selected."""
         return next((each for each in range(ordinal, ordinal + count) if self.selects(each)), ordinal + count - 1)
 
     def note_untraced(self, key: int, duration: int) -> int:
-        """Record an untraced step; return newly known extra time of traced ones, ns."""
+        """Record an untraced step; return the extra time of traced steps that is now known, ns."""
         entry = self._keys.get(key)
         if entry is None or entry.seen == 1:
             return 0
@@ -155,28 +156,28 @@ class TracePacer(object):
             self._probe_steps -= 1
         if self._after_trace:
             self._after_trace = False
-            return self._extra_after(entry, duration)
-        if self._faults.watching:
+            return self._extra_after_trace(entry, duration)
+        if self._faults.is_comparing:
             self._watched.append((entry, duration))
             return 0
-        entry.base.append(duration)
-        if len(entry.base) < SAMPLES:
+        entry.untraced.append(duration)
+        if len(entry.untraced) < SAMPLES:
             return 0
-        if entry.first >= self._first_traces or entry.postponed or self.policy.mode != layout.MODE_BUDGET:
+        if entry.first_traces >= self._first_traces or entry.was_postponed or self.policy.mode != layout.MODE_BUDGET:
             self._mark_known(key)
-        postponed = [self._extra(entry, each) for each in entry.pending]
-        self._costs.extend(postponed)
-        base = median(entry.base)
-        extra = sum(postponed) + sum(_excess(base, each) for each in entry.slow)
+        extras = [self._extra(entry, each) for each in entry.pending]
+        self._costs.extend(extras)
+        usual = median(entry.untraced)
+        extra = sum(extras) + sum(_excess(usual, each) for each in entry.slowed)
         entry.pending.clear()
-        entry.slow.clear()
+        entry.slowed.clear()
         return extra
 
     def note_traced(self, key: int, duration: int, own_ns: int) -> int:
-        """Record a traced step and our own work for it, ns; return its extra time if known."""
+        """Record a traced step and our own work for it, ns; return its extra time, 0 if unknown."""
         entry = self._keys.setdefault(key, _KeyStats())
         entry.traced.append(duration)
-        if len(entry.base) < SAMPLES:
+        if len(entry.untraced) < SAMPLES:
             entry.pending.append(duration)
             return 0
         extra = self._extra(entry, duration)
@@ -185,17 +186,17 @@ class TracePacer(object):
 
     # -- the first steps of a key ----------------------------------------------------------------
 
-    def _first(self, key: int, entry: _KeyStats) -> bool:
-        """Return whether this is one of the first steps of its key, traced under a budget."""
+    def _is_first_trace(self, key: int, entry: _KeyStats) -> bool:
+        """Return whether this step is one of the first traces of its key, under a budget."""
         if (self.policy.mode == layout.MODE_OFF and not entry.pending) or len(self._keys) > KEYS_MAX:
             self._mark_known(key)
             return False
-        if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._first_traces:
+        if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first_traces >= self._first_traces:
             return False
         if self._should_yield():
-            entry.postponed = True
+            entry.was_postponed = True
             return False
-        entry.first += 1
+        entry.first_traces += 1
         return True
 
     def _mark_known(self, key: int) -> None:
@@ -206,9 +207,9 @@ class TracePacer(object):
     # -- effects of a trace on later steps -------------------------------------------------------
 
     def _should_retrace(self) -> bool:
-        """Return whether to trace again, since steps take more page faults than before a trace."""
+        """Return whether to trace again, because a trace has increased the page faults of steps."""
         faults = self._faults
-        if not faults.watching:
+        if not faults.is_comparing:
             return False
         if self._retraces_left:
             self._retraces_left -= 1
@@ -216,52 +217,57 @@ class TracePacer(object):
         rise = faults.rise()
         if rise is None:
             return False
-        risen = rise > FAULTS_MIN and rise * FAULT_NS * MILLION > self.policy.budget * self._base()
-        self._classify_watched(risen)
-        if risen and self._tries < TRIES:
+        has_risen = rise > FAULTS_MIN and rise * FAULT_NS * MILLION > self.policy.budget * self._usual_duration()
+        self._classify_watched(has_risen)
+        if has_risen and self._tries < TRIES:
             self._tries += 1
             self._retraces_left = FIRST_TRACES - 1
             return True
-        if risen:
+        if has_risen:
             self.lasting_faults = rise
         self._tries = 0
         faults.accept()
         return False
 
-    def _classify_watched(self, risen: bool) -> None:
+    def _classify_watched(self, are_slowed: bool) -> None:
         """Count the watched steps as normal ones, or as slowed down by a trace."""
         for entry, duration in self._watched:
-            (entry.slow if risen else entry.base).append(duration)
+            (entry.slowed if are_slowed else entry.untraced).append(duration)
         del self._watched[:]
 
     # -- costs -----------------------------------------------------------------------------------
 
     @staticmethod
     def _extra(entry: _KeyStats, duration: int) -> int:
-        """Estimate the extra time of a traced step; cut its duration at twice the usual one."""
-        usual = median(entry.traced) if entry.traced else duration
-        return _excess(median(entry.base), min(duration, 2 * usual))
+        """Estimate the extra time of a traced step.
 
-    def _extra_after(self, entry: _KeyStats, duration: int) -> int:
+        Its duration is cut at twice the median of traced steps.
+        """
+        traced = median(entry.traced) if entry.traced else duration
+        return _excess(median(entry.untraced), min(duration, 2 * traced))
+
+    def _extra_after_trace(self, entry: _KeyStats, duration: int) -> int:
         """Return the extra time of the step after a traced one.
 
-        The time that a shorter step saved is subtracted from the next one's extra time.
+        If this step is shorter than usual, the difference is subtracted from the extra time of the
+        next step after a traced one.
         """
-        if len(entry.base) < SAMPLES:
-            entry.slow.append(duration)
+        if len(entry.untraced) < SAMPLES:
+            entry.slowed.append(duration)
             return 0
-        base = median(entry.base)
-        self._unreported_ns = max(self._unreported_ns + min(duration, 2 * base) - base, -base)
+        usual = median(entry.untraced)
+        self._unreported_ns = max(self._unreported_ns + min(duration, 2 * usual) - usual, -usual)
         extra = max(self._unreported_ns, 0)
         self._unreported_ns -= extra
         if self._costs:
             self._costs[-1] += extra
         return extra
 
-    def _base(self) -> int:
-        return median([median(entry.base) for entry in self._keys.values() if entry.base] or [0])
+    def _usual_duration(self) -> int:
+        """Return the median over the keys of the median untraced duration, 0 if none is known."""
+        return median([median(entry.untraced) for entry in self._keys.values() if entry.untraced] or [0])
 
-    # -- decisions and plans, one of each per mode -----------------------------------------------
+    # -- decisions and plans: for each mode, whether a step is traced, and the next trigger ------
 
     def _trace_none(self, _ordinal: int) -> bool:
         return False
@@ -307,8 +313,8 @@ class TracePacer(object):
         return ordinal - ordinal % self.policy.every + self.policy.every
 
     def _plan_ranges(self, ordinal: int) -> int:
-        ahead = [max(first, ordinal + 1) for first, last in self.policy.ranges if last > ordinal]
-        return min(ahead) if ahead else NEVER
+        starts = [max(first, ordinal + 1) for first, last in self.policy.ranges if last > ordinal]
+        return min(starts) if starts else NEVER
 
     def _plan_budget(self, ordinal: int) -> int:
         """Return the step at which another trace fits the budget.
@@ -316,22 +322,22 @@ class TracePacer(object):
         A varying delay is added, so that traces do not coincide with a period of the job.
         """
         self._probe_steps = PROBE_STEPS
-        base = self._base()
-        if not base:
+        usual = self._usual_duration()
+        if not usual:
             return ordinal + 1
         elapsed, spent = self._totals()
-        due = (spent + self._next_cost()) * MILLION // self.policy.budget - elapsed
-        wait = max(due // base, 1)
+        wait_ns = (spent + self._next_cost()) * MILLION // self.policy.budget - elapsed
+        wait = max(wait_ns // usual, 1)
         wait += wait * (ordinal * 2654435761 % 97) // 388
         return ordinal + wait
 
     def _next_cost(self) -> int:
-        return median(self._costs) if self._costs else self._base()
+        return median(self._costs) if self._costs else self._usual_duration()
 
 
-def _excess(base: int, duration: int) -> int:
-    """Return how much ``duration`` exceeds ``base``; outliers are cut at ten times ``base``."""
-    return max(0, min(duration, 10 * base) - base)
+def _excess(usual: int, duration: int) -> int:
+    """Return how much ``duration`` exceeds ``usual``; outliers are cut at ten times ``usual``."""
+    return max(0, min(duration, 10 * usual) - usual)
 
 
 _PLANS = {

@@ -1,4 +1,4 @@
-"""Page faults of steps: after a trace, a job may have more of them than before.
+"""Page faults of steps: after a trace, steps may take more of them than before.
 
 The positions of small buffers decide whether the large buffers of a step fit into the allocator's
 memory, or are returned to the system and requested again. The profiler's allocations in a traced
@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterable
 
-SETTLE = 2  # steps after a trace that always take more page faults: memory was returned when it ended
-AFTER = 4  # the next steps, which are compared with those before the trace
+SETTLING_STEPS = 2  # steps after a trace that always take more page faults: memory was returned when it ended
+COMPARED_STEPS = 4  # the next steps, which are compared with those before the trace
 FAULTS_HISTORY = 9
 
 
@@ -40,40 +40,40 @@ def peak_kib() -> int:
 class PageFaultMonitor(object):
     """Compares the page faults of steps after a trace with those before.
 
-    ``count`` returns the faults so far. ``begin`` is called when each step around a trace begins.
-    ``watching``: the comparison after a trace is still pending.
+    ``count`` returns the faults so far. ``note_begin`` is called at the start of each step around a
+    trace. ``is_comparing``: the comparison after a trace is still pending.
     """
 
-    __slots__ = ("_after", "_at", "_before", "_count", "_settled", "watching")
+    __slots__ = ("_after", "_before", "_count", "_last_begin", "_last_unusual", "is_comparing")
 
     def __init__(self, count: Callable[[], int] = fault_count) -> None:
-        self.watching = False
+        self.is_comparing = False
         self._count = count
-        self._before: deque[int] = deque(maxlen=FAULTS_HISTORY)  # faults per step
+        self._before: deque[int] = deque(maxlen=FAULTS_HISTORY)  # faults per step before the trace
         self._after: deque[int] = deque(maxlen=FAULTS_HISTORY)
-        self._at = (0, 0)  # the last step, and the count at its start
-        self._settled = 1  # the last step with unusual faults: the first one compiles
+        self._last_begin = (0, 0)  # the last step, and the count at its start
+        self._last_unusual = 1  # the last step with unusual faults: the first one compiles
 
-    def begin(self, ordinal: int) -> None:
+    def note_begin(self, ordinal: int) -> None:
         """Record that step ``ordinal`` begins."""
         count = self._count()
-        (last, then), self._at = self._at, (ordinal, count)
-        if self._settled < last < ordinal:
-            (self._after if self.watching else self._before).append((count - then) // (ordinal - last))
+        (last, last_count), self._last_begin = self._last_begin, (ordinal, count)
+        if self._last_unusual < last < ordinal:
+            (self._after if self.is_comparing else self._before).append((count - last_count) // (ordinal - last))
 
-    def trace(self, ordinal: int) -> None:
+    def note_trace(self, ordinal: int) -> None:
         """Record that step ``ordinal``, which has begun, is traced."""
-        self.watching = bool(self._before)
-        self._settled = ordinal + SETTLE
+        self.is_comparing = bool(self._before)
+        self._last_unusual = ordinal + SETTLING_STEPS
         self._after.clear()
 
     def rise(self) -> int | None:
         """Return the additional faults per step after the trace; None while unknown."""
-        return median(self._after) - median(self._before) if len(self._after) >= AFTER else None
+        return median(self._after) - median(self._before) if len(self._after) >= COMPARED_STEPS else None
 
     def accept(self) -> None:
         """Use the steps after the trace as the new baseline."""
-        self.watching = False
+        self.is_comparing = False
         self._before, self._after = self._after, deque(maxlen=FAULTS_HISTORY)
 
 

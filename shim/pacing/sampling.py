@@ -5,41 +5,41 @@ from __future__ import annotations
 from ...formats.policy import DEFAULT, MILLION
 
 BUDGET_DIVISOR = 4  # timing may use 1/BUDGET_DIVISOR of the budget
-FIRST_TIMED = 256  # steps that are all timed, so that a short job shows all of its calls
+FIRST_TIMED = 256  # first steps of a job, which are all timed, so that a short job shows all of its calls
 INTERVAL_MAX = 256  # one in INTERVAL_MAX of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
-#: Timing a step costs this many times its measured part, our work after the step. Not measured are
-#: our work before the step, and the cache misses that our work causes in TensorFlow.
+#: Timing a step costs this many times our measured work, which is the work after the step. Our work
+#: before the step and the cache misses that we cause in TensorFlow are not measured.
 TIMING_FACTOR = 3
 COUNTED_NS = 200  # ns: approximate cost of counting a step
 CHECK_NS = 1000  # ns: approximate cost of a counted step that also checks for orders
-_OWN_NS = 3000  # ns: assumed cost of timing a step, until it is measured
-_OWN_MIN_NS = 1000
+_TIMING_NS = 3000  # ns: assumed cost of timing a step, until it is measured
+_TIMING_MIN_NS = 1000
 
 
 class Sampling(object):
-    """Chooses the number of steps that are only counted after a timed one.
+    """Chooses how many steps are only counted after a timed one.
 
-    One in ``_interval`` steps is timed, on average. The number varies randomly, so that timed steps
+    One in ``_interval`` steps is timed, on average. The chosen number varies, so that timed steps
     do not coincide with a period of the job. ``_interval`` at most doubles from one timed step to
     the next, and falls at once when a timed step is longer.
     """
 
-    __slots__ = ("_interval", "_mean", "_own")
+    __slots__ = ("_interval", "_mean", "_timing_ns")
 
     def __init__(self) -> None:
-        self._interval = 1  # one in this many steps is timed, on average
+        self._interval = 1
         self._mean = 0  # mean duration of a step, ns
-        self._own = _OWN_NS
+        self._timing_ns = _TIMING_NS  # usual cost of timing a step
 
     def cost(self, own_ns: int, counted: int) -> int:
         """Return the cost (ns) of a timed step and of ``counted`` steps without a time.
 
-        ``own_ns`` is the time that the timing took. Its usual value follows the median, since the
-        timing takes far longer while another process uses the core.
+        ``own_ns`` is the time that the timing took. Its usual value follows the median, not the
+        mean, since the timing takes far longer while another process uses the core.
         """
-        usual = self._own
-        self._own = max(_OWN_MIN_NS, usual + (usual if own_ns > usual else -usual) // 16)
+        usual = self._timing_ns
+        self._timing_ns = max(_TIMING_MIN_NS, usual + (usual if own_ns > usual else -usual) // 16)
         return min(own_ns, 2 * usual) + counted * COUNTED_NS
 
     def check_interval(self, budget: int) -> int:
@@ -55,8 +55,10 @@ class Sampling(object):
         ``budget`` is in parts per million.
         """
         self._mean += (duration - self._mean) // 4 if self._mean else duration
-        usual = max(self._mean, duration, 1)
-        affordable = self._own * BUDGET_DIVISOR * MILLION // (budget or DEFAULT.budget) // usual
-        self._interval = max(1, min(affordable, 2 * self._interval, INTERVAL_MAX)) if ordinal >= FIRST_TIMED else 1
+        step_ns = max(self._mean, duration, 1)
+        affordable_interval = self._timing_ns * BUDGET_DIVISOR * MILLION // (budget or DEFAULT.budget) // step_ns
+        self._interval = (
+            max(1, min(affordable_interval, 2 * self._interval, INTERVAL_MAX)) if ordinal >= FIRST_TIMED else 1
+        )
         half = self._interval // 2
         return self._interval - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)

@@ -1,4 +1,4 @@
-"""One kind of step in this process: ordinals, timing, pace, and access to the channel."""
+"""The steps of one kind in this process: ordinals, timing, pace, and access to the channel."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from .costs import Costs
     from .current_policy import CurrentPolicy
 
-_CHECK_NS = 250000000  # time between two checks whether a bounded order has ended, estimated from earlier steps
-_CHECK_STEPS = 256  # maximum steps between two such checks: steps may become longer
-_UNSEEN_NS = 75000000  # maximum time for which counted steps may not notice an order
+_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
+_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer
+_UNSEEN_NS = 75000000  # usual time between two checks for orders while steps are only counted
 _LASTING_FAULTS = "each step takes %d more page faults since some were traced, and further traces did not undo this"
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
-class _Counted(object):
+class _CountingFields(object):
     """The fields used by steps that are only counted.
 
     They come first in a tracker's memory, so that one cache line holds them all.
@@ -47,16 +47,17 @@ class _Counted(object):
     words: memoryview[int]
 
 
-class Tracker(_Counted):
+class Tracker(_CountingFields):
     """Steps of ``kind``; the wrappers around the job's calls use its fields directly.
 
-    A step that begins takes the next ordinal of ``untimed``, or of ``next()`` if there is none:
+    A step that begins takes the next ordinal of ``untimed``, or of ``next()`` if ``untimed`` is
+    empty:
 
     1. With an ordinal of ``untimed``, it is counted, by ``words[count_at] = ordinal``, but not
        timed. If it fails, ``put_failed`` is called.
     2. If ``ordinal < trigger and words[POLICY] == generation and key in known_keys``, it is timed,
        and its time is passed to ``put_timed``.
-    3. Otherwise ``level`` decides whether it is traced.
+    3. Otherwise ``level`` decides whether the step is traced.
 
     ``put`` writes a span: (kind, start, duration, ordinal, key, flags, parent, count, counted).
     Before the first step and in a forked child there is no channel: ``trigger`` is 0, ``untimed``
@@ -66,18 +67,18 @@ class Tracker(_Counted):
     __slots__ = (
         "_check_at",
         "_check_interval",
-        "_checked",
-        "_chosen",
         "_counted",
         "_current_policy",
         "_ensure_channel",
-        "_first",
+        "_first_traces",
+        "_last_check",
+        "_last_skip",
         "_ordinals",
         "_pacer_guard",
-        "_rest",
         "_revision",
         "_sampling",
         "_skip_lock",
+        "_skips_left",
         "channel",
         "cost",
         "generation",
@@ -91,36 +92,39 @@ class Tracker(_Counted):
     )
 
     def __init__(
-        self, kind: int, ensure_channel: Callable[[], OpenChannel | NoChannelYet | None], first: int = FIRST_TRACES
+        self,
+        kind: int,
+        ensure_channel: Callable[[], OpenChannel | NoChannelYet | None],
+        first_traces: int = FIRST_TRACES,
     ) -> None:
         self.kind = kind
-        # It returns (channel, put, policy), None where there is no channel, () if there is none
+        # This returns (channel, put, policy), None where there is no channel, () if there is none
         # yet.
         self._ensure_channel = ensure_channel
-        self._first = first
+        self._first_traces = first_traces
         self.count_at = layout.COUNTS_AT // 8 + kind
         self.forget()
 
     def forget(self) -> None:
         """Start again, as in a forked child: without a channel, at step 1."""
-        # Protects the pacer. A forked child needs a new one: a thread of the parent may hold this.
+        # Protects the pacer. A forked child needs a new guard: a thread of the parent may hold it.
         self._pacer_guard = ReentrantGuard()
         self.channel: Channel | None = None
         self.cost = KindCost()
         self.put: Put = _discard
         self._skip_lock = _thread.RLock()
         self._sampling = Sampling()
-        self._chosen = (0, 0)  # the last step after which a number of counted steps was chosen, and its end (ns)
-        self._rest = 0  # steps that are still only counted after the next check for orders
+        self._last_skip = (0, 0)  # the last step after which steps to count were chosen, and its end (ns)
+        self._skips_left = 0  # steps that are only counted after the next check for orders
         self._check_interval = 0  # steps from one check for orders to the next
         self._counted = 0  # counted steps that are in no entry yet, including those still to come
-        self.untimed = _NOTHING
+        self.untimed = _NO_ORDINALS
         self.words = _NO_WORDS
         self.generation = 0
         self._current_policy: CurrentPolicy | None = None
         self._revision = 0  # of the policy that the pacer follows
         self._check_at = NEVER  # step that checks whether the order in force has ended
-        self._checked = (0, 0)  # the last step that checked, and when (ns)
+        self._last_check = (0, 0)  # the last step that checked, and when (ns)
         self.known_keys: Container[int] = frozenset()
         self.names = Names()
         self.pacer: TracePacer | None = None
@@ -138,19 +142,19 @@ class Tracker(_Counted):
     def put_timed(
         self, start: int, duration: int, ordinal: int, key: int, untimed: Iterator[int], noticed: int = 0
     ) -> None:
-        """Put the span of a step that found ``untimed`` empty, and of those counted before it.
+        """Put the span of a step that found ``untimed`` empty, and of the steps counted before it.
 
         If steps are too short to time each one, choose how many of the next are only counted.
         ``noticed`` is the time at which our own work began, if that was later than the step's end.
         """
         counted, noticed = 0, noticed or start + duration
         lock = self._skip_lock
-        is_inside = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
+        is_reentry = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
         try:
             # Without the lock, as on re-entry from a signal handler, only this step's span is put.
-            # If ``untimed`` has changed meanwhile, another thread has done this.
-            if not is_inside and lock.acquire(False) and self.untimed is untimed:
-                if self._rest > 0:
+            # If ``untimed`` has changed meanwhile, another thread has chosen the next steps.
+            if not is_reentry and lock.acquire(False) and self.untimed is untimed:
+                if self._skips_left > 0:
                     self._count_further(ordinal)
                     self.spend(TIMING_FACTOR * (mono() - noticed))
                     return
@@ -162,7 +166,7 @@ class Tracker(_Counted):
             if not contain(error):
                 raise
         finally:
-            if not is_inside and lock._is_owned():  # type: ignore[attr-defined]
+            if not is_reentry and lock._is_owned():  # type: ignore[attr-defined]
                 lock.release()
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, counted)
         own_ns = TIMING_FACTOR * (mono() - noticed)
@@ -176,7 +180,7 @@ class Tracker(_Counted):
             self.words[_EXTRA] += extra
 
     def announce_name(self, key: int, name: str) -> None:
-        """Publish ``name`` for steps with ``key``, which is not among the known ``names``."""
+        """Publish ``name`` for steps with ``key``, which has no name in ``names`` yet."""
         self.spend(self.names.publish(key, name) or 0)
 
     def put_failed(self, ordinal: int, key: int) -> None:
@@ -196,7 +200,7 @@ class Tracker(_Counted):
 
     @guarded
     def level(self, ordinal: int, key: int, count: int = 1) -> int | None:
-        """Return the policy's trace level for step ``ordinal``, None when it is not traced.
+        """Return the policy's trace level for step ``ordinal``, None when the step is not traced.
 
         The step counts as ``count`` steps.
         """
@@ -214,26 +218,26 @@ class Tracker(_Counted):
             self._follow(current, pacer)
         if not is_attended and pacer.policy.mode != layout.MODE_OFF:
             return None
-        wanted = self._paced(pacer.should_trace, ordinal, key, count)
+        is_selected = self._call_pacer(pacer.should_trace, ordinal, key, count)
         self.trigger = min(pacer.trigger, self._check_at)
         if pacer.lasting_faults:
             channel.report("page-faults", _LASTING_FAULTS % pacer.lasting_faults)
             pacer.lasting_faults = 0
-        # A trace without room for its record would only cost time.
-        return pacer.policy.level if wanted and channel.broken is None else None
+        # Without a record ring, a trace would only cost time.
+        return pacer.policy.level if is_selected and channel.ring_problem is None else None
 
     def count_missed(self, ordinal: int, count: int = 1) -> None:
-        """Count a step, ``count`` steps from ``ordinal`` on, as missed if the policy selects it."""
+        """Count a missed step if the policy selects one of ``count`` steps from ``ordinal`` on."""
         pacer, channel = self.pacer, self.channel
         if channel is not None and pacer is not None and any(map(pacer.selects, range(ordinal, ordinal + count))):
-            channel.miss_step()
+            channel.count_missed_step()
 
     @guarded
     def note_untraced(self, key: int, duration: int) -> None:
         """Record a step for which ``level`` returned None."""
         if self.pacer is not None:
             self.cost.traceable = True
-            self.spend(0, self._paced(self.pacer.note_untraced, key, duration))
+            self.spend(0, self._call_pacer(self.pacer.note_untraced, key, duration))
 
     @guarded
     def note_traced(self, key: int, duration: int, own_ns: int, requested_by_job: bool = False) -> None:
@@ -246,48 +250,49 @@ class Tracker(_Counted):
         self.words[_TRACED] += 1
         self.cost.traceable = True
         self.cost.traced += 1
-        self.spend(own_ns, 0 if requested_by_job else self._paced(self.pacer.note_traced, key, duration, own_ns))
+        self.spend(own_ns, 0 if requested_by_job else self._call_pacer(self.pacer.note_traced, key, duration, own_ns))
         if self._current_policy is not None and not requested_by_job:
             self._current_policy.count_traced()
-            if self.pacer.is_finished(self.pacer.last):
+            if self.pacer.is_finished(self.pacer.last_selected):
                 self._current_policy.end_if_finished(self.kind, self._revision)
 
     @property
-    def tracing(self) -> bool:
-        """Whether traced steps are recorded."""
+    def is_tracing(self) -> bool:
+        """Whether the policy in force traces steps."""
         return self.pacer is not None and self.pacer.policy.mode != layout.MODE_OFF
 
-    def _paced(self, ask: Callable[..., int | None], *given: object) -> int:
-        """Call the pacer under its lock; 0 on re-entry, as from a signal handler."""
+    def _call_pacer(self, method: Callable[..., int | None], *args: object) -> int:
+        """Call ``method`` of the pacer under its lock; 0 on re-entry, as from a signal handler."""
         lock = self._pacer_guard.take()
         if lock is None:
             return 0
         try:
-            return ask(*given) or 0
+            return method(*args) or 0
         finally:
             lock.release()
 
     def _choose_skip(self, ordinal: int, duration: int, now: int) -> None:
+        """Choose how many steps are only counted after step ``ordinal``."""
         pacer = self.pacer
-        (chosen, then), self._chosen = self._chosen, (ordinal, now)
+        (last, last_ns), self._last_skip = self._last_skip, (ordinal, now)
         if pacer is None:
             return
         number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
-        number = min(number, self._until_trace(ordinal) - MARGIN)
+        number = min(number, self._steps_to_trace(ordinal) - MARGIN)
         if number > 0:
-            period = max(1, (now - then) // max(1, ordinal - chosen))
+            period = max(1, (now - last_ns) // max(1, ordinal - last))
             self._check_interval = max(_UNSEEN_NS // period, self._sampling.check_interval(pacer.policy.budget))
-            self._rest = number
+            self._skips_left = number
             self._skip()
 
     def _count_further(self, ordinal: int) -> None:
         """Count step ``ordinal``, which found no new order, and let more steps be only counted."""
         self.words[self.count_at] = max(self.words[self.count_at], ordinal)
         self._counted += 1
-        self._rest = min(self._rest - 1, self._until_trace(ordinal) - MARGIN)
+        self._skips_left = min(self._skips_left - 1, self._steps_to_trace(ordinal) - MARGIN)
         self._skip()
 
-    def _until_trace(self, ordinal: int) -> int:
+    def _steps_to_trace(self, ordinal: int) -> int:
         """Return how many steps after ``ordinal`` begin before one of this kind may be traced.
 
         Traces of session runs within a step do not depend on the step's number.
@@ -296,20 +301,21 @@ class Tracker(_Counted):
 
     def _skip(self) -> None:
         """Let the next steps be only counted, until one must check for orders."""
-        number = max(0, min(self._rest, self._check_interval))
-        self._rest -= number
+        number = max(0, min(self._skips_left, self._check_interval))
+        self._skips_left -= number
         self._counted += number
         self.untimed = itertools.islice(self._ordinals, number)
 
     def _begin(self) -> bool:
-        made = self._ensure_channel()
-        if not made:
-            if made is None:
+        """Open the channel and start the pacer; False if there is no channel."""
+        opened = self._ensure_channel()
+        if not opened:
+            if opened is None:
                 self.stop()
             return False
-        channel, self.put, self._current_policy = made
+        channel, self.put, self._current_policy = opened
         self.words = channel.words
-        self.cost = channel.costs.of(self.kind)
+        self.cost = channel.costs.of_kind(self.kind)
         self._start_pacer(self._current_policy, channel.costs)
         self.channel = channel  # last: after an exception, everything begins again
         return True
@@ -322,16 +328,16 @@ class Tracker(_Counted):
         if self.channel is None:
             return
         self.generation = current.generation
-        (step, then), self._checked = self._checked, (ordinal, now)
-        ahead = (ordinal - step) * _CHECK_NS // max(now - then, 1)
-        self._check_at = ordinal + max(1, min(ahead, _CHECK_STEPS))
+        (last, last_ns), self._last_check = self._last_check, (ordinal, now)
+        interval = (ordinal - last) * _CHECK_NS // max(now - last_ns, 1)
+        self._check_at = ordinal + max(1, min(interval, _CHECK_STEPS))
 
     def _follow(self, current: CurrentPolicy, pacer: TracePacer) -> None:
         """Pass the policy in force to the pacer."""
         self._revision = current.revision
         if not current.is_bounded:
             self._check_at = NEVER
-        self._paced(pacer.follow, current.policy, current.max_traced or NEVER)
+        self._call_pacer(pacer.follow, current.policy, current.max_traced or NEVER)
 
     def _start_pacer(self, current: CurrentPolicy, costs: Costs) -> None:
         kind = self.kind
@@ -339,7 +345,7 @@ class Tracker(_Counted):
         self.pacer = TracePacer(
             current.policy,
             lambda: costs.totals(kind, current.policy.budget),
-            self._first,
+            self._first_traces,
             should_yield=lambda: costs.should_yield(kind, FIRST_TRACES),
         )
         self.known_keys = self.pacer.known_keys
@@ -368,4 +374,4 @@ def _discard(
 
 
 _NO_WORDS: Any = [0] * (max(WORD.values()) + 1)
-_NOTHING: Iterator[int] = iter(())
+_NO_ORDINALS: Iterator[int] = iter(())

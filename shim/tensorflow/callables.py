@@ -67,8 +67,8 @@ class _TracedVariants(object):
         self.is_traceable = is_traceable
         self.key = key
         self.tracker = tracker
-        self.run_options = b"".join(pb_wire.parts(options, _OPTIONS))
-        self.requested_level = pb_wire.last(self.run_options, TRACE_LEVEL)
+        self.run_options = b"".join(pb_wire.field_contents(options, _OPTIONS))
+        self.requested_level = pb_wire.last_varint(self.run_options, TRACE_LEVEL)
         self.handles: dict[int, Any] = {}
         self.is_reported = False  # whether `unknown-callable` was reported
 
@@ -78,7 +78,7 @@ class _TracedVariants(object):
         if handle is not None:
             return handle, 0
         traced_options = with_level(b"", level)
-        options = self.options + b"\x22" + pb_wire.encoded(len(traced_options)) + traced_options
+        options = self.options + b"\x22" + pb_wire.encode_varint(len(traced_options)) + traced_options
         buffer = tf_session.TF_NewBufferFromString(options)
         try:
             handle = tf_session.TF_SessionMakeCallable(session._session, buffer)
@@ -266,7 +266,7 @@ def _finish(traced_run: TracedRun, session: Any, raw: bytes | None, metadata: An
     """Give the job the metadata that it expects; put the whole metadata into the channel."""
     try:
         if raw is not None and metadata is not None:
-            metadata.ParseFromString(raw if traced_run.requested_by_job else pb_wire.without(raw, STEP_STATS))
+            metadata.ParseFromString(raw if traced_run.requested_by_job else pb_wire.without_field(raw, STEP_STATS))
     finally:
         traced_run.put(session, raw)
 

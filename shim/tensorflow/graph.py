@@ -6,7 +6,7 @@ import json
 import sys
 
 from ...formats import layout
-from ...formats.pb_wire import encoded, fields, varint
+from ...formats.pb_wire import encode_varint, fields, varint
 from .. import clock
 from ..try_lock import TryLock
 from ..weak_table import WeakTable
@@ -212,7 +212,7 @@ def serialized(graph: Any) -> bytes:
 
 def _field(tag: int, data: bytes) -> bytes:
     """Return ``data`` as a length-delimited field."""
-    return bytes((tag,)) + encoded(len(data)) + data
+    return bytes((tag,)) + encode_varint(len(data)) + data
 
 
 def library_size(raw: bytes) -> int:
@@ -266,7 +266,7 @@ def shapes(ops: list[Any]) -> dict[bytes, bytes]:
                 if dims not in dims_bytes:
                     dims_bytes[dims] = _field(0x3A, shape_bytes(dims))
             value = _field(0x0A, b"".join(dims_bytes[dims] for dims in key))
-            data = attributes[key] = _field(_ATTR_TAG, _SHAPES_KEY + encoded(len(value)) + value)
+            data = attributes[key] = _field(_ATTR_TAG, _SHAPES_KEY + encode_varint(len(value)) + value)
         by_node[op.name.encode()] = data
     return by_node
 
@@ -282,7 +282,7 @@ def shape_bytes(dims: Dims) -> bytes:
     """Return a TensorShapeProto of ``dims``: sizes, -1 unknown; None for an unknown rank."""
     if dims is None:
         return b"\x18\x01"
-    return b"".join(_field(0x12, b"\x08" + encoded(size & (1 << 64) - 1) if size else b"") for size in dims)
+    return b"".join(_field(0x12, b"\x08" + encode_varint(size & (1 << 64) - 1) if size else b"") for size in dims)
 
 
 # -- frames --------------------------------------------------------------------------------------

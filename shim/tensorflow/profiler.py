@@ -207,7 +207,7 @@ class StepSession(object):
             # -1, a descriptor that cannot be written, if the job has closed the log.
             map(setattr, [log.fileno], ["value"], map({log.seals: log.fd}.get, seals, [-1])),
             starmap(self._sessions.clear, [()]),
-            starmap(setattr, [(log.fileno, "value", log.job)]),
+            starmap(setattr, [(log.fileno, "value", log.job_fd)]),
             starmap(self._gone.put, [(None,)]),
         )
         # This thread blocks all signals: those for the process belong to the job's threads.

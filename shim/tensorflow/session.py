@@ -159,7 +159,7 @@ class _RunBuffers(object):
         """Return the buffers for this run, None when it is not traced."""
         work_start = mono()
         job_options = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
-        requested_level = pb_wire.last(job_options, TRACE_LEVEL)
+        requested_level = pb_wire.last_varint(job_options, TRACE_LEVEL)
         level, hold = tracker.level(ordinal, key), None
         if requested_level:
             level = requested_level
@@ -198,7 +198,7 @@ class _RunBuffers(object):
             if not self.traced_run.flags & _FAILED:
                 raw = bytes(self.tf_session.TF_GetBuffer(self.metadata))
                 if run_metadata is not None and run_metadata is not self.metadata:
-                    tf_buffer.set_content(self.tf_session, run_metadata, pb_wire.without(raw, STEP_STATS))
+                    tf_buffer.set_content(self.tf_session, run_metadata, pb_wire.without_field(raw, STEP_STATS))
         finally:
             self.traced_run.put(session, raw)
 

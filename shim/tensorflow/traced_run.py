@@ -28,12 +28,12 @@ TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
 
 def with_level(options: bytes, level: int) -> bytes:
     """Return RunOptions bytes with another trace level: the last value of a field counts."""
-    return options + b"\x08" + pb_wire.encoded(level)
+    return options + b"\x08" + pb_wire.encode_varint(level)
 
 
 def shows_statistics(session: Any, options: bytes) -> bool:
     """Return whether the job gets step statistics without tracing the run itself."""
-    if pb_wire.last(options, REPORT_ON_OOM):
+    if pb_wire.last_varint(options, REPORT_ON_OOM):
         return True
     config = getattr(session, "_config", None)
     return config is not None and bool(config.graph_options.build_cost_model > 0)
@@ -100,7 +100,7 @@ class TracedRun(object):
         put_start = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
-        if channel is None or raw is None or not (tracker.tracing or not self.requested_by_job):
+        if channel is None or raw is None or not (tracker.is_tracing or not self.requested_by_job):
             tracker.spend(self.own_ns + mono() - put_start)  # a failed run has no RunMetadata
             return
         try:
@@ -130,7 +130,7 @@ class TracedRun(object):
             )
         finally:
             if not was_put:
-                channel.lose_trace(put=was_put is not None)
+                channel.count_lost_trace(record_counted=was_put is not None)
 
 
 def _batch() -> Step | None:

@@ -114,7 +114,7 @@ class Window(object):
             was_put = self._put(step, duration, count)
         finally:
             if not was_put:
-                self.channel.lose_trace(put=was_put is not None)
+                self.channel.count_lost_trace(record_counted=was_put is not None)
             self.own_ns += clock.mono() - start
 
     def _put(self, step: Step, duration: int, count: int) -> bool | None:
@@ -239,7 +239,7 @@ def _close(step: Step, duration: int, count: int) -> int:
     if window is None or not window.is_of(step):
         window = _dropped.pop((step.tracker.kind, step.ordinal), None)
         if window is not None:
-            window.channel.lose_trace()
+            window.channel.count_lost_trace()
         return 0
     try:
         window.deliver(step, duration, count)
@@ -296,7 +296,7 @@ def _finish() -> None:
     for step_id in list(_dropped):
         window = _dropped.pop(step_id, None)
         if window is not None:
-            window.channel.lose_trace()
+            window.channel.count_lost_trace()
 
 
 def _free_abandoned(window: Window) -> bool:

@@ -1,4 +1,4 @@
-"""Files of tfprof 0.2.0 (make_old_samples.py) are read: a channel of version 1, and two stores."""
+"""tfprof reads files of release 0.2.0 (make_old_samples.py): a channel of version 1, two stores."""
 
 import contextlib
 import fcntl
@@ -36,7 +36,7 @@ def _memfd(data: bytes) -> int:
 
 
 @pytest.fixture
-def page() -> bytes:
+def channel_bytes() -> bytes:
     return gzip.decompress((DATA / "channel_1.gz").read_bytes())
 
 
@@ -47,9 +47,9 @@ def _records(channel: ChannelReader) -> list[Record]:
     return cut_records(memoryview(batch.data), batch.first, batch.last)
 
 
-def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
-    assert page[8] == 1
-    channel = ChannelReader(fd := _memfd(page))
+def test_a_channel_of_version_1_is_drained(channel_bytes: bytes) -> None:
+    assert channel_bytes[8] == 1
+    channel = ChannelReader(fd := _memfd(channel_bytes))
     try:
         assert fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         assert (channel.identity.uid, channel.identity.launch) == (0x20, 7)
@@ -72,15 +72,15 @@ def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
         channel.close()
 
 
-def test_counters_that_version_1_lacks_are_absent(page: bytes) -> None:
-    channel = ChannelReader(_memfd(page))
+def test_counters_that_version_1_lacks_are_absent(channel_bytes: bytes) -> None:
+    channel = ChannelReader(_memfd(channel_bytes))
     counters = channel.counters()
     channel.close()
     assert (counters["traced"], counters["dropped_spans"], counters["counts"]["run"]) == (5, 1, 2)
     assert not {"missed", "ring_error", "times", "failed"} & counters.keys()
 
 
-def test_an_old_record_that_is_too_large_now_becomes_a_refusal() -> None:
+def test_an_old_record_above_the_present_size_limit_becomes_a_refusal() -> None:
     header = layout.RECORD.pack(layout.RECORD_MAX + 1, layout.GRAPH, 0, 9, 0, 0, 0, 0, 0, 0)
     adapter = old_channels.adapter_of(1)
     assert adapter is not None
@@ -89,8 +89,8 @@ def test_an_old_record_that_is_too_large_now_becomes_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("version", [CHANNEL_VERSION + 1, 99])
-def test_an_unknown_version_is_refused_with_both_versions_in_the_message(page: bytes, version: int) -> None:
-    data = page[:8] + version.to_bytes(4, "little") + page[12:]
+def test_an_unknown_version_is_refused_with_both_versions_in_the_message(channel_bytes: bytes, version: int) -> None:
+    data = channel_bytes[:8] + version.to_bytes(4, "little") + channel_bytes[12:]
     with pytest.raises(VersionError, match=rf"version {version} .*speaks {CHANNEL_VERSION}"):
         ChannelReader(_memfd(data))
 
@@ -114,7 +114,7 @@ def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
     assert all(job.table("alerts").num_rows == 0 for job in jobs)
 
 
-def test_writing_to_a_store_of_the_last_release_gives_it_this_version(tmp_path: Path) -> None:
+def test_writing_to_a_store_of_the_last_release_upgrades_its_version(tmp_path: Path) -> None:
     shutil.unpack_archive(DATA / "store_0.2.0.tar.gz", tmp_path)
     path = tmp_path / "store"
     writer = LocalStoreWriter(path, "host")
@@ -134,7 +134,7 @@ BASES = {trace: random_rows.BASE_NS + trace % 4 for trace in range(12)}
 
 
 @pytest.fixture
-def traced(tmp_path: Path) -> Path:
+def traced_store(tmp_path: Path) -> Path:
     """A store of 0.2.0: a job with traces in two sealed generations, and one with a log."""
     shutil.unpack_archive(DATA / "traced_store_0.2.0.tar.gz", tmp_path)
     return tmp_path / "store"
@@ -150,36 +150,36 @@ def _append(path: Path, uid: str, first: int) -> list[dict[str, int]]:
     return rows
 
 
-def test_rollups_of_the_last_release_are_read_and_merged(traced: Path) -> None:
+def test_rollups_of_the_last_release_are_read_and_merged(traced_store: Path) -> None:
     """Rollups of the last release have more columns than those of this version."""
-    (total,) = traced.glob(f"jobs/{SEALED}/total-*.parquet")
+    (total,) = traced_store.glob(f"jobs/{SEALED}/total-*.parquet")
     assert "histogram" in parquet.read_schema(total).names
     rows = [*op_rows(0), *op_rows(4)]
-    job = LocalStore(str(traced)).job(SEALED)
+    job = LocalStore(str(traced_store)).job(SEALED)
     assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
     for traces in (range(4), range(2, 7)):
         rows_of_traces = [row for row in rows if row["trace"] in traces]
         assert job.rollup(traces).to_pylist() == random_rows.plain_rollup(rows_of_traces, BASES, before=rows)
-    rows += _append(traced, SEALED, 8)
-    (total,) = traced.glob(f"jobs/{SEALED}/total-*.parquet")
+    rows += _append(traced_store, SEALED, 8)
+    (total,) = traced_store.glob(f"jobs/{SEALED}/total-*.parquet")
     assert parquet.read_schema(total).names == ROLLUP.names
-    assert LocalStore(str(traced)).job(SEALED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
+    assert LocalStore(str(traced_store)).job(SEALED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
 
 
-def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(traced: Path) -> None:
+def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(traced_store: Path) -> None:
     """Rows of `ops` in such a log have more columns than those of this version."""
-    job = LocalStore(str(traced)).job(LOGGED)
+    job = LocalStore(str(traced_store)).job(LOGGED)
     rows = op_rows(0)
     assert job.table("ops").equals(random_rows.table("ops", rows))
     assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
-    rows += _append(traced, LOGGED, 4)
-    job = LocalStore(str(traced)).job(LOGGED)
+    rows += _append(traced_store, LOGGED, 4)
+    job = LocalStore(str(traced_store)).job(LOGGED)
     assert (job.info.sealed, job.table("traces")["trace"].to_pylist()) == (1, [*range(8)])
     assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
 
 
 def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_retry(
-    traced: Path, monkeypatch: pytest.MonkeyPatch
+    traced_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise StoreError("the disk is full", "store-full")
@@ -187,29 +187,29 @@ def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_r
     with monkeypatch.context() as patch:
         patch.setattr(writer_module, "seal", fail)
         with pytest.raises(StoreError, match="store-full"):
-            _append(traced, LOGGED, 4)
-    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(op_rows(0), BASES)
-    rows = op_rows(0) + _append(traced, LOGGED, 4)
-    assert LocalStore(str(traced)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
+            _append(traced_store, LOGGED, 4)
+    assert LocalStore(str(traced_store)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(op_rows(0), BASES)
+    rows = op_rows(0) + _append(traced_store, LOGGED, 4)
+    assert LocalStore(str(traced_store)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
 
 
-def test_an_empty_log_of_the_last_release_is_replaced(traced: Path) -> None:
-    (log,) = traced.glob(f"jobs/{LOGGED}/wal-*.log")
+def test_an_empty_log_of_the_last_release_is_replaced(traced_store: Path) -> None:
+    (log,) = traced_store.glob(f"jobs/{LOGGED}/wal-*.log")
     log.write_bytes(log.read_bytes()[: wal.HEADER.size])
-    rows = _append(traced, LOGGED, 0)
-    job = LocalStore(str(traced)).job(LOGGED)
+    rows = _append(traced_store, LOGGED, 0)
+    job = LocalStore(str(traced_store)).job(LOGGED)
     assert (job.info.sealed, job.table("ops").num_rows) == (0, len(rows))
 
 
-def test_sql_reads_segments_of_both_releases_together(traced: Path) -> None:
-    _append(traced, SEALED, 8)
-    job = LocalStore(str(traced)).job(SEALED)
+def test_sql_reads_segments_of_both_releases_together(traced_store: Path) -> None:
+    _append(traced_store, SEALED, 8)
+    job = LocalStore(str(traced_store)).job(SEALED)
     assert sorted(job.memory_left()) == [(trace, -45, 0) for trace in range(12)]
     assert len(job.timeline(range(12))) == 120
     assert job.new_nodes() == {0: 10}
 
 
-def test_a_log_of_the_last_release_is_read_from_an_append_on(traced: Path) -> None:
-    (path,) = traced.glob(f"jobs/{LOGGED}/wal-*.log")
+def test_a_log_of_the_last_release_is_read_from_an_append_on(traced_store: Path) -> None:
+    (path,) = traced_store.glob(f"jobs/{LOGGED}/wal-*.log")
     contents = wal.read_from(path, wal.HEADER.size)
     assert contents.table("ops").equals(random_rows.table("ops", op_rows(0)))

@@ -75,7 +75,7 @@ def test_a_graph_keeps_every_node_and_no_large_constant(name: str) -> None:
             assert stored == node
 
 
-def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str]]:
+def _read_fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str]]:
     """Return (executions, [start, duration] of each batch, names) of a fit of three batches."""
     spans = json.loads((DATA / f"{name}.spans.json").read_text())
     interner = Interner()
@@ -86,7 +86,7 @@ def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[i
 
 @pytest.mark.parametrize(("name", "exceptions"), [("keras3", {}), ("keras2", {"ReadVariableOp": 2, "Identity": 2})])
 def test_every_op_of_a_fit_runs_once_per_batch(name: str, exceptions: dict[str, int]) -> None:
-    ops, _, names = _fit(name)
+    ops, _, names = _read_fit(name)
     runs: Counter[str] = Counter()
     for op in ops:
         if names[DEVICE, op["device"]] == HOST_DEVICE.decode():
@@ -99,7 +99,7 @@ def test_every_op_of_a_fit_runs_once_per_batch(name: str, exceptions: dict[str, 
 
 @pytest.mark.parametrize("name", ["keras3", "keras2"])
 def test_no_thread_is_busy_for_longer_than_the_batches_last(name: str) -> None:
-    ops, spans, names = _fit(name)
+    ops, spans, names = _read_fit(name)
     busy: dict[int, int] = defaultdict(int)
     for op in ops:
         if names[LABEL, op["label"]] != "IteratorGetNext":  # this op only waits for other threads
@@ -110,6 +110,6 @@ def test_no_thread_is_busy_for_longer_than_the_batches_last(name: str) -> None:
 
 
 def test_iterators_are_on_a_separate_device() -> None:
-    ops, _, names = _fit("keras3")
+    ops, _, names = _read_fit("keras3")
     iterators = {names[NODE, op["node"]] for op in ops if names[DEVICE, op["device"]] == ITERATOR_DEVICE.decode()}
     assert iterators == {"Iterator::Root", "Iterator::Root::MapAndBatch", "Iterator::Root::MapAndBatch::TensorSlice"}

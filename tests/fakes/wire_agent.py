@@ -51,7 +51,7 @@ class WireAgent:
     def greet(self, timeout_s=10):
         """Greet until a collector answers; return the body of its WELCOME."""
         deadline = time.monotonic() + timeout_s
-        body = json.dumps({"agent": self.agent, "host": self.host, "wire": list(wire.SPOKEN)}).encode()
+        body = json.dumps({"agent": self.agent, "host": self.host, "wire": list(wire.SUPPORTED_VERSIONS)}).encode()
         while time.monotonic() < deadline:
             self.send(Head(wire.GREETING), body)
             answer = self.receive(0.5)

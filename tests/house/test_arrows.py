@@ -1,4 +1,4 @@
-"""Rules for imports: what each room may import, no circles, a list of imports by a string.
+"""Rules for imports: what each room may import, no circles, and lists of modules named by strings.
 
 A room is a package, or a module of a package in SPLIT.
 """
@@ -15,11 +15,11 @@ import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
 from tfprof.collector.tfviews.parity import COMPAT
 
-#: Packages in which each module is a room, since some stand above the package's other rooms and
-#: some below.
+#: Packages in which each module is a room, since some modules are above the package's other rooms
+#: and some below.
 SPLIT = ("agent", "collector")
-#: Room -> the rooms, or single modules of them, that it may import. Itself and GENERATED are always
-#: allowed.
+#: Room -> the rooms, or single modules of them, that it may import. A room may also import itself
+#: and GENERATED.
 ALLOWED = {
     "formats": "",
     "commands": "formats",
@@ -131,14 +131,14 @@ ALLOWED = {
 CIRCULAR = ("shim",)
 GENERATED = {"collector.proto", "collector.decoders.proto"}
 #: File -> the modules that it names in strings, to start processes with them.
-STARTED = {
+STARTED_MODULES = {
     "agent/attach/helper.py": {"agent.attach.__main__"},
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: File -> the names (`module:name`) that it imports on first use, with collector/loader.py.
-LOADED = {
+LOADED_NAMES = {
     "collector/api.py": {"collector.export.messages:advice_message", "collector.exporters.profile_proto:pieces"},
     "collector/forms.py": {
         "collector.export.messages:code_message",
@@ -187,7 +187,7 @@ LOADED = {
         "cli.views:scope",
     },
 }
-LOADABLE = re.compile(r"tfprof(\.\w+)+:\w*\Z")
+LOADED_NAME = re.compile(r"tfprof(\.\w+)+:\w*\Z")
 #: Packages that the shim may import in a job, since TensorFlow has loaded them before any patch
 #: runs.
 JOB_PACKAGES = ("tensorflow", "tf_keras", "keras", "wrapt")
@@ -222,19 +222,19 @@ def _room(module: str) -> str:
 
 
 @cache
-def _loaded(path: Path) -> set[str]:
-    """Return the `module:name` strings in ``path``, without the name where code appends it."""
+def _loaded_names(path: Path) -> set[str]:
+    """Return the `module:name` strings in ``path``; without the name if the code appends it."""
     return {
         node.value.removeprefix("tfprof.")
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and LOADABLE.match(node.value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and LOADED_NAME.match(node.value)
     }
 
 
-def _imported(path: Path) -> Iterator[str]:
+def _imported_modules(path: Path) -> Iterator[str]:
     """Yield the modules of tfprof that ``path`` imports or loads, except its own packages."""
     module = _module(path)
-    for name in (*imports(path), *(f"tfprof.{target.partition(':')[0]}" for target in _loaded(path))):
+    for name in (*imports(path), *(f"tfprof.{target.partition(':')[0]}" for target in _loaded_names(path))):
         if name.startswith("tfprof.") and not module.startswith(f"{name.removeprefix('tfprof.')}."):
             yield _module_of(name.removeprefix("tfprof."))
 
@@ -245,7 +245,7 @@ def _arrows() -> dict[str, set[str]]:
     arrows: dict[str, set[str]] = {}
     for path in sources():
         room = _room(_module(path))
-        modules = {name for name in _imported(path) if _room(name) not in {room, *GENERATED}}
+        modules = {name for name in _imported_modules(path) if _room(name) not in {room, *GENERATED}}
         arrows.setdefault(room, set()).update(modules)
     return arrows
 
@@ -272,28 +272,30 @@ def test_a_row_allows_only_what_its_room_imports(room: str) -> None:
 
 def test_imports_between_rooms_form_no_circle() -> None:
     arrows = {
-        room: {_room(module) for module in modules} for room, modules in _arrows().items() if _top(room) not in CIRCULAR
+        room: {_room(module) for module in modules}
+        for room, modules in _arrows().items()
+        if _top_package(room) not in CIRCULAR
     }
     while arrows:
         lowest = {room for room, below in arrows.items() if not below & set(arrows)}
-        assert lowest, f"rooms in a circle, or that import one: {' '.join(sorted(arrows))}"
+        assert lowest, f"rooms in a circle, or above a circle: {' '.join(sorted(arrows))}"
         arrows = {room: below for room, below in arrows.items() if room not in lowest}
 
 
-def _top(room: str) -> str:
+def _top_package(room: str) -> str:
     return room.partition(".")[0]
 
 
 def test_names_loaded_on_first_use_are_listed_and_exist() -> None:
-    names_of_files = {str(path.relative_to(ROOT)): names for path in sources() if (names := _loaded(path))}
-    assert names_of_files == LOADED
+    names_of_files = {str(path.relative_to(ROOT)): names for path in sources() if (names := _loaded_names(path))}
+    assert names_of_files == LOADED_NAMES
     for name, _, function in (target.partition(":") for names in names_of_files.values() for target in names):
         module = importlib.import_module(f"tfprof.{name}")
         assert not function or callable(getattr(module, function))
 
 
-#: Modules of the store that any room may import. They define what a store contains, not how it is
-#: kept on disk.
+#: Modules of the store that any room may import. They define what a store contains, and not its
+#: files on disk.
 STORE_CONTENT = {"catalog", "columns", "devices", "output_signatures", "protocols", "schema"}
 #: Room -> the other modules of the store that it may import.
 STORE_ACCESS = {
@@ -343,7 +345,7 @@ def test_modules_named_by_a_string_are_listed() -> None:
         }
         if names:
             modules[str(path.relative_to(ROOT))] = names
-    assert modules == STARTED
+    assert modules == STARTED_MODULES
 
 
 def _is_module(text: str) -> bool:
@@ -389,7 +391,7 @@ def test_the_launcher_starts_without_third_party_packages() -> None:
 
     code = "import sys, tfprof.agent.launcher.run; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    # asyncio is of the standard library, but slow to import.
+    # asyncio is part of the standard library, but slow to import.
     forbidden = {"zmq", "psutil", "pyarrow", "duckdb", "click", "rich", "google.protobuf", "asyncio"}
     assert not forbidden & set(loaded)
 

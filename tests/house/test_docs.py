@@ -18,11 +18,11 @@ PAGES = sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if "_b
 
 def prose(text: str, tables: bool = False) -> Iterator[str]:
     """Yield the lines of a page without code blocks and, unless ``tables``, without tables."""
-    fenced = False
+    in_block = False
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif not fenced and not line.startswith("    ") and (tables or not line.startswith("|")):
+            in_block = not in_block
+        elif not in_block and not line.startswith("    ") and (tables or not line.startswith("|")):
             yield line
 
 
@@ -95,9 +95,9 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
-    linked = (ROOT / "README.md").read_text() + (DOCS / "index.md").read_text()
+    links = (ROOT / "README.md").read_text() + (DOCS / "index.md").read_text()
     names = [str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)]
-    assert [name for name in names if name != "index.md" and f"({name}" not in linked] == []
+    assert [name for name in names if name != "index.md" and f"({name}" not in links] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -150,6 +150,6 @@ EXAMPLES = {
 def test_the_pages_show_current_line_numbers_of_the_examples() -> None:
     for name, texts in EXAMPLES.items():
         code = (ROOT / "examples" / name).read_text().splitlines()
-        shown = {int(number) for page in PAGES for number in re.findall(rf"{name}:(\d+)", page.read_text())}
-        assert shown == set(texts)
+        lines = {int(number) for page in PAGES for number in re.findall(rf"{name}:(\d+)", page.read_text())}
+        assert lines == set(texts)
         assert not {number: text for number, text in texts.items() if text not in code[number - 1]}

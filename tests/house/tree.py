@@ -45,7 +45,7 @@ def imports(path: Path) -> Iterator[str]:
 def slugs() -> set[str]:
     """Return every slug of an error, event, refusal or alert.
 
-    These are the strings that are bound to the name `slug`, and all strings of words with dashes.
+    These are the strings that are bound to the name `slug`, and all strings like `two-words`.
     """
     words = set(SLUGS)
     for path in sources():
@@ -53,18 +53,18 @@ def slugs() -> set[str]:
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 if any(isinstance(target, ast.Name) and target.id == "slug" for target in targets):
-                    words |= _literal(node.value)
+                    words |= _literal_strings(node.value)
             elif isinstance(node, ast.keyword) and node.arg == "slug":
-                words |= _literal(node.value)
+                words |= _literal_strings(node.value)
             elif isinstance(node, ast.Dict):
                 for key, value in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == "slug":
-                        words |= _literal(value)
+                        words |= _literal_strings(value)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and DASHED.fullmatch(node.value):
                 words |= {node.value} - set(SETTINGS) - NO_SLUGS
     return words
 
 
-def _literal(node: ast.expr | None) -> set[str]:
-    """Return the string that ``node`` is, as a set; empty if it is not a literal string."""
+def _literal_strings(node: ast.expr | None) -> set[str]:
+    """Return a set with the string ``node``; empty if ``node`` is not a literal string."""
     return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()

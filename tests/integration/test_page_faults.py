@@ -10,10 +10,10 @@ from fakes.armed_job import JOBS
 from fakes.channel_reader import ChannelReader, ordinals
 from tfprof.formats import layout
 from tfprof.shim.pacing.pacer import FIRST_TRACES, TRIES, WARM_UP
-from tfprof.shim.pacing.page_faults import AFTER, SETTLE
+from tfprof.shim.pacing.page_faults import COMPARED_STEPS, SETTLING_STEPS
 
 pytestmark = pytest.mark.tf
-START, REPEAT_INTERVAL = WARM_UP + 1, FIRST_TRACES + SETTLE + AFTER
+START, REPEAT_INTERVAL = WARM_UP + 1, FIRST_TRACES + SETTLING_STEPS + COMPARED_STEPS
 END_OF_FIRST = WARM_UP + FIRST_TRACES
 PATHS = [
     ("tf2", "function", layout.FUNCTION),

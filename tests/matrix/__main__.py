@@ -8,7 +8,7 @@ import sys
 import time
 
 from . import table
-from .cell import Outcome, environments_missing, run
+from .cell import Outcome, missing_environment, run
 from .instance import instance
 from .rows import ROWS
 from .versions import VERSIONS
@@ -24,23 +24,23 @@ def main() -> int:
     if arguments.markdown:
         print(table.markdown(), end="")
         return 0
-    wanted = [
+    versions = [
         version for version in VERSIONS if not arguments.versions or version.name in arguments.versions.split(",")
     ]
-    missing = list(filter(None, map(environments_missing, wanted)))
+    missing = list(filter(None, map(missing_environment, versions)))
     if missing:
         sys.exit("\n".join(missing))
     outcomes: dict[tuple[str, str], Outcome] = {}
-    with instance() as private:
-        for version in wanted:
+    with instance() as private_instance:
+        for version in versions:
             for row in ROWS:
                 if row.exists(version) and (not arguments.rows or row.name in arguments.rows.split(",")):
-                    begun = time.monotonic()
-                    outcome = outcomes[row.name, version.name] = run(row, version, private)
-                    took = f"{time.monotonic() - begun:.1f} s"
-                    print(row.name, version.name, took, *outcome.wrong() or ["as expected"], sep="  ", flush=True)
+                    begin = time.monotonic()
+                    outcome = outcomes[row.name, version.name] = run(row, version, private_instance)
+                    elapsed = f"{time.monotonic() - begin:.1f} s"
+                    print(row.name, version.name, elapsed, *outcome.problems() or ["as expected"], sep="  ", flush=True)
     print(table.terminal(outcomes))
-    return int(any(outcome.wrong() for outcome in outcomes.values()))
+    return int(any(outcome.problems() for outcome in outcomes.values()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One cell of the matrix: a job runs without tfprof (bare) and under it (armed) at the same time.
 
-The two must end alike, and tfprof must record the steps and spans that the job counted itself.
+Both must end alike, and tfprof must record the steps and spans that the job itself counts.
 """
 
 import json
@@ -31,20 +31,22 @@ _NO_LIMIT: Final = Limit(frozenset(), False, "")
 _REPORT: Final = '{"spans"'
 #: Variable that marks the processes of a job.
 _CELL: Final = "TFPROF_MATRIX_CELL"
-PARTS: Final = ("status", "steps", "ops", "spans", "profile")
 
 
 class ScriptResult(NamedTuple):
-    """The end of a command; ``status`` is None after a timeout, ``left`` are leftover processes."""
+    """The end of a command; ``status`` is None after a timeout.
+
+    ``leftovers`` are the pids of processes that the command left behind.
+    """
 
     status: int | None
     out: str
     errors: str
-    left: list[str]
+    leftovers: list[str]
 
 
 class Outcome(NamedTuple):
-    """What is wrong with each part of a cell, '' for nothing."""
+    """The problem of each part of a cell, '' for none."""
 
     status: str
     steps: str
@@ -52,8 +54,8 @@ class Outcome(NamedTuple):
     spans: str
     profile: str = ""
 
-    def wrong(self) -> list[str]:
-        """Return everything that is wrong, a line each."""
+    def problems(self) -> list[str]:
+        """Return all problems, a line each."""
         return [f"{part}: {text}" for part, text in self._asdict().items() if text]
 
 
@@ -69,12 +71,12 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
     recorded = instance.jobs(name)
     limit = LIMITS.get(row.limit(version), _NO_LIMIT)
     reports = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_REPORT)]
-    steps = _summed(line["steps"] for line in reports)
-    spans = _summed(line["spans"] for line in reports)
+    steps = _sums_by_kind(line["steps"] for line in reports)
+    spans = _sums_by_kind(line["spans"] for line in reports)
     entries = [entry for job in recorded for entry in instance.ask("spans", job["uid"])["spans"]]
     return Outcome(
         "; ".join(_status(bare, armed)),
-        "; ".join(_steps(steps, _counted(instance, recorded), limit, recorded)),
+        "; ".join(_steps(steps, _counted_steps(instance, recorded), limit, recorded)),
         "; ".join([*_ops(row.op, instance, recorded, limit), *_devices(row, instance, recorded)]),
         "; ".join(_spans({**steps, **spans}, entries, limit)),
         "; ".join(text for job in recorded if job["traced"] for text in differences(instance.store, job["uid"])),
@@ -105,28 +107,28 @@ class _Job:
         except subprocess.TimeoutExpired:
             self._process.terminate()
             out = errors = ""
-        left = list(self._left())
-        for process in left:
+        leftovers = list(self._leftovers())
+        for process in leftovers:
             with suppress(psutil.Error):
                 process.kill()
         self._process.communicate()
-        return ScriptResult(status, out, errors, [f"{process.pid}" for process in left])
+        return ScriptResult(status, out, errors, [f"{process.pid}" for process in leftovers])
 
-    def _left(self) -> Iterator[psutil.Process]:
+    def _leftovers(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 if process.environ().get(_CELL) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
                     yield process
 
 
-def _summed(counts: Any) -> dict[str, int | None]:
-    """Return the sum of several counts by kind; None stands for any number and stays None."""
-    total: dict[str, int | None] = {}
-    for each in counts:
-        for kind, number in each.items():
-            known = total.get(kind, 0)
-            total[kind] = None if number is None or known is None else known + number
-    return total
+def _sums_by_kind(reports: Any) -> dict[str, int | None]:
+    """Return the sum of several reports by kind; None stands for any number and stays None."""
+    sums: dict[str, int | None] = {}
+    for report in reports:
+        for kind, number in report.items():
+            before = sums.get(kind, 0)
+            sums[kind] = None if number is None or before is None else before + number
+    return sums
 
 
 def _status(bare: ScriptResult, armed: ScriptResult) -> Iterator[str]:
@@ -135,40 +137,42 @@ def _status(bare: ScriptResult, armed: ScriptResult) -> Iterator[str]:
         yield f"the bare job ended with {bare.status}: {bare.errors[-600:]}"
     if armed.status != bare.status:
         yield f"{armed.status} instead of {bare.status}: {armed.errors[-600:]}"
-    mine, theirs = ([line for line in job.out.splitlines() if not line.startswith(_REPORT)] for job in (armed, bare))
-    if mine != theirs:
-        yield f"printed {mine} instead of {theirs}"
-    more, less = (Counter(without_numbers(job.errors).splitlines()) for job in (armed, bare))
-    if more != less:
-        yield f"standard error has {list(more - less)} more, {list(less - more)} less"
-    if armed.left or bare.left:
-        yield f"left processes behind: armed {armed.left}, bare {bare.left}"
+    armed_lines, bare_lines = (
+        [line for line in job.out.splitlines() if not line.startswith(_REPORT)] for job in (armed, bare)
+    )
+    if armed_lines != bare_lines:
+        yield f"printed {armed_lines} instead of {bare_lines}"
+    armed_errors, bare_errors = (Counter(without_numbers(job.errors).splitlines()) for job in (armed, bare))
+    if armed_errors != bare_errors:
+        yield f"standard error has {list(armed_errors - bare_errors)} more, {list(bare_errors - armed_errors)} less"
+    if armed.leftovers or bare.leftovers:
+        yield f"left processes behind: armed {armed.leftovers}, bare {bare.leftovers}"
 
 
-def _counted(instance: Instance, recorded: list[Any]) -> Counter[str]:
+def _counted_steps(instance: Instance, recorded: list[Any]) -> Counter[str]:
     """Return how many steps of each kind tfprof counted."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for job in recorded:
         for group in instance.ask("steps", job["uid"])["groups"]:
-            found[group["kind"]] += group["count"]
-    return found
+            counts[group["kind"]] += group["count"]
+    return counts
 
 
-def _differences(expected: dict[str, int | None], found: Counter[str], limit: Limit) -> Iterator[str]:
+def _differences(expected: dict[str, int | None], actual: Counter[str], limit: Limit) -> Iterator[str]:
     """Yield the kinds whose numbers differ; `runs` are the runs of a session, of all kinds."""
     if "runs" in expected:
-        runs = sum(found[kind] for kind in _RUNS)
-        found = Counter({kind: number for kind, number in found.items() if kind in expected or kind not in _RUNS})
-        found["runs"] = runs
-    for kind in sorted({*expected, *found}):
-        wanted = 0 if kind in limit.kinds else expected.get(kind, 0)
-        if found[kind] != wanted and not (wanted is None and found[kind]):
-            yield f"{found[kind]} of {'some' if wanted is None else wanted} {kind}"
+        runs = sum(actual[kind] for kind in _RUNS)
+        actual = Counter({kind: number for kind, number in actual.items() if kind in expected or kind not in _RUNS})
+        actual["runs"] = runs
+    for kind in sorted({*expected, *actual}):
+        number = 0 if kind in limit.kinds else expected.get(kind, 0)
+        if actual[kind] != number and not (number is None and actual[kind]):
+            yield f"{actual[kind]} of {'some' if number is None else number} {kind}"
 
 
-def _steps(expected: dict[str, int | None], found: Counter[str], limit: Limit, recorded: list[Any]) -> Iterator[str]:
+def _steps(expected: dict[str, int | None], actual: Counter[str], limit: Limit, recorded: list[Any]) -> Iterator[str]:
     """Yield the differences between the steps that tfprof counted and those that ran."""
-    yield from _differences(expected, found, limit)
+    yield from _differences(expected, actual, limit)
     for job in recorded:
         if job["lost"] or job["state"] not in {"exited", "ended"}:
             yield f"{job['lost']} lost, {job['state']} {job['status']}"
@@ -176,31 +180,31 @@ def _steps(expected: dict[str, int | None], found: Counter[str], limit: Limit, r
 
 def _spans(expected: dict[str, int | None], entries: list[Any], limit: Limit) -> Iterator[str]:
     """Yield the differences between the spans that tfprof recorded and those that ran."""
-    found: Counter[str] = Counter()
+    actual: Counter[str] = Counter()
     for entry in entries:
-        found[entry["kind"]] += entry["count"]
+        actual[entry["kind"]] += entry["count"]
         if entry["running"]:
             yield f"{entry['label']} has not ended"
-    yield from _differences(expected, found, limit)
+    yield from _differences(expected, actual, limit)
 
 
 def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iterator[str]:
     """Yield what is missing in the ops of traced steps."""
-    traced, shown, runs = 0, 0, 0
+    traced, viewed, runs = 0, 0, 0
     for job in recorded:
         view = instance.ask("op", job["uid"], "--kind", "all", "-max_depth", "100000")
         traced += job["traced"]
-        shown += view["traces"] if view else 0
+        viewed += view["traces"] if view else 0
         runs += _executions(view["profile"], op) if view and view["profile"] else 0
-    if limit.ops:
+    if limit.lacks_ops:
         if runs:
             yield f"{runs} executions of {op} where there can be none"
         return
     if not runs:
         events = {event["slug"] for job in recorded for event in instance.ask("steps", job["uid"])["events"]}
         yield f"no {op} in {traced} traced steps {sorted(events) or ''}"
-    if shown != traced:
-        yield f"{shown} of {traced} traced steps are there"
+    if viewed != traced:
+        yield f"the view has {viewed} of {traced} traced steps"
 
 
 def _devices(row: Row, instance: Instance, recorded: list[Any]) -> Iterator[str]:
@@ -213,7 +217,7 @@ def _devices(row: Row, instance: Instance, recorded: list[Any]) -> Iterator[str]
 
 
 def _executions(entry: Any, op: str) -> int:
-    """Return how often ops of a type ran, from an op view: each entry is the next one's parent."""
+    """Return how often ops of type ``op`` ran, from an op view, whose entries are a chain."""
     while entry["children"]:
         (entry,) = entry["children"]
         if entry["name"] == op:
@@ -221,6 +225,6 @@ def _executions(entry: Any, op: str) -> int:
     return 0
 
 
-def environments_missing(version: Version) -> str:
+def missing_environment(version: Version) -> str:
     """Return a message if the environment of a version is missing, '' if it exists."""
     return "" if os.access(version.python, os.X_OK) else f"no {version.python.parents[1]}: run `make matrix-venvs`"

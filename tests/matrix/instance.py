@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from tfprof.cli import main as cli
 
-#: Seconds within which an ended job has ended in the store, too.
-SETTLED_S: Final = 30.0
+#: Maximum seconds until the store has the end of a job that has ended.
+JOB_END_S: Final = 30.0
 _MODULE: Final = "tfprof.cli.main"
 
 
@@ -36,27 +36,27 @@ class Instance:
         return None
 
     def jobs(self, name: str) -> list[Any]:
-        """Return the jobs of a name as soon as all have ended, or after SETTLED_S."""
-        end = time.monotonic() + SETTLED_S
+        """Return the jobs of a name as soon as all have ended, or after JOB_END_S."""
+        end = time.monotonic() + JOB_END_S
         while True:
-            found = [job for job in self.ask("jobs")["jobs"] if job["name"] == name]
-            if all(job["state"] != "running" for job in found) or time.monotonic() > end:
-                return found
+            jobs = [job for job in self.ask("jobs")["jobs"] if job["name"] == name]
+            if all(job["state"] != "running" for job in jobs) or time.monotonic() > end:
+                return jobs
             time.sleep(0.1)
 
 
 @contextlib.contextmanager
 def instance() -> Iterator[Instance]:
-    """Start an agent and a collector in temporary folders; stop and remove all at the end."""
+    """Start an agent and a collector in a temporary folder; stop and remove all at the end."""
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
         os.chmod(folder, 0o700)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
-        kept |= {"XDG_RUNTIME_DIR": folder, "TFPROF_STORE": f"{folder}/store", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        _command("start", kept)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
+        environment |= {"XDG_RUNTIME_DIR": folder, "TFPROF_STORE": f"{folder}/store", "TF_CPP_MIN_LOG_LEVEL": "3"}
+        _command("start", environment)
         try:
-            yield Instance(kept)
+            yield Instance(environment)
         finally:
-            _command("stop", kept)
+            _command("stop", environment)
 
 
 def _command(word: str, environment: dict[str, str]) -> None:

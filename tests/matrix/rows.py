@@ -11,10 +11,10 @@ KERAS_3: Final = (2, 16)
 
 
 class Limit(NamedTuple):
-    """A limitation: the kinds that are not counted, whether ops are missing, and the reason."""
+    """A limitation: the kinds that are not counted, whether steps lack ops, and the reason."""
 
     kinds: frozenset[str]
-    ops: bool
+    lacks_ops: bool
     text: str
 
 
@@ -33,8 +33,8 @@ LIMITS: Final = {
 class Row(NamedTuple):
     """A job: its script, an argument, and its versions, from ``since`` to before ``until``.
 
-    ``op``: a type of op in its steps.
-    ``device``: a device on which it runs besides the first CPU.
+    ``op``: a type of op in the job's steps.
+    ``device``: a device on which the job runs ops, besides the first CPU.
     ``keras``: package that the script gets as an argument where TensorFlow's own Keras is Keras 3.
     ``limits``: {version, or "" for any: name of the limitation}.
     """

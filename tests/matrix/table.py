@@ -36,11 +36,11 @@ def terminal(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
         cells = [_cell(row, version, outcomes.get((row.name, version.name))) for version in VERSIONS]
         lines.append("".join([f"{row.title:{width}}", *(f"{cell:>6}" for cell in cells)]))
     for names, outcome in outcomes.items():
-        lines += [" ".join([*names, text]) for text in outcome.wrong()]
+        lines += [" ".join([*names, text]) for text in outcome.problems()]
     return "\n".join(lines)
 
 
 def _cell(row: Row, version: Version, outcome: Outcome | None) -> str:
     if outcome is None:
         return NOT_RUN if row.exists(version) else ABSENT
-    return WRONG if outcome.wrong() else expected(row, version)
+    return WRONG if outcome.problems() else expected(row, version)

@@ -9,8 +9,8 @@ from matrix.rows import LIMITS, ROWS, Limit
 from matrix.versions import VERSIONS
 
 BARE = ScriptResult(0, 'loss 1\n{"spans": {}, "steps": {"run": 10}}\n', "W0000 12:01 slow\n", [])
-NONE = Limit(frozenset(), ops=False, text="")
-NO_FUNCTIONS = Limit(frozenset({"function"}), ops=True, text="")
+NO_LIMIT = Limit(frozenset(), lacks_ops=False, text="")
+NO_FUNCTIONS = Limit(frozenset({"function"}), lacks_ops=True, text="")
 
 
 def job(**more):
@@ -29,7 +29,7 @@ class FakeInstance:
         return self._answers[view]
 
 
-def test_a_job_that_ends_and_prints_as_without_tfprof_is_right():
+def test_a_job_that_ends_and_prints_as_without_tfprof_has_no_problem():
     armed = ScriptResult(0, 'loss 1\n{"spans": {}, "steps": {"run": 11}}\n', "W0000 12:02 slow\n", [])
     assert list(cell._status(BARE, armed)) == []
 
@@ -42,57 +42,59 @@ def test_a_job_that_ends_and_prints_as_without_tfprof_is_right():
         {"out": "loss 2\n"},
         {"errors": ""},
         {"errors": BARE.errors * 2},
-        {"left": ["7"]},
+        {"leftovers": ["7"]},
     ],
     ids=str,
 )
-def test_any_other_end_is_wrong(other):
+def test_any_other_end_is_a_problem(other):
     assert len(list(cell._status(BARE, BARE._replace(**other)))) == 1
 
 
-def test_a_job_that_fails_without_tfprof_is_wrong_too():
+def test_a_job_that_fails_without_tfprof_is_a_problem_too():
     failed = BARE._replace(status=1)
     assert len(list(cell._status(failed, failed))) == 1
 
 
 @pytest.mark.parametrize(
-    ("reported", "found", "limit", "right"),
+    ("reported", "recorded", "limit", "is_right"),
     [
-        ({"run": 10}, {"run": 10}, NONE, True),
-        ({"run": 10}, {"run": 9}, NONE, False),
-        ({"run": 10}, {"run": 10, "function": 1}, NONE, False),
-        ({"run": None}, {"run": 3}, NONE, True),
-        ({"run": None}, {}, NONE, False),
+        ({"run": 10}, {"run": 10}, NO_LIMIT, True),
+        ({"run": 10}, {"run": 9}, NO_LIMIT, False),
+        ({"run": 10}, {"run": 10, "function": 1}, NO_LIMIT, False),
+        ({"run": None}, {"run": 3}, NO_LIMIT, True),
+        ({"run": None}, {}, NO_LIMIT, False),
         ({"function": 10, "batch": 4}, {"batch": 4}, NO_FUNCTIONS, True),
         ({"function": 10}, {"function": 10}, NO_FUNCTIONS, False),
-        ({"train": 4, "runs": 9}, {"train": 4, "init": 2, "run": 3}, NONE, True),
-        ({"train": 4, "runs": 9}, {"train": 5, "init": 1, "run": 3}, NONE, False),
-        ({"train": 4, "runs": 9}, {"train": 4, "init": 1, "run": 3}, NONE, False),
+        ({"train": 4, "runs": 9}, {"train": 4, "init": 2, "run": 3}, NO_LIMIT, True),
+        ({"train": 4, "runs": 9}, {"train": 5, "init": 1, "run": 3}, NO_LIMIT, False),
+        ({"train": 4, "runs": 9}, {"train": 4, "init": 1, "run": 3}, NO_LIMIT, False),
     ],
 )
-def test_steps_and_spans_equal_those_that_the_job_reports_within_the_limitation(reported, found, limit, right):
-    assert (list(cell._steps(reported, Counter(found), limit, [job()])) == []) is right
-    entries = [{"kind": kind, "count": count, "running": False} for kind, count in found.items()]
-    assert (list(cell._spans(reported, entries, limit)) == []) is right
+def test_recorded_steps_and_spans_equal_those_that_the_job_reports_except_for_limitations(
+    reported, recorded, limit, is_right
+):
+    assert (list(cell._steps(reported, Counter(recorded), limit, [job()])) == []) is is_right
+    entries = [{"kind": kind, "count": count, "running": False} for kind, count in recorded.items()]
+    assert (list(cell._spans(reported, entries, limit)) == []) is is_right
 
 
 @pytest.mark.parametrize("other", [{"lost": 1}, {"state": "killed"}, {"state": "running"}])
-def test_a_job_with_lost_data_or_without_an_end_is_wrong(other):
-    assert len(list(cell._steps({"run": 1}, Counter(run=1), NONE, [job(**other)]))) == 1
+def test_lost_data_or_a_missing_end_is_a_problem(other):
+    assert len(list(cell._steps({"run": 1}, Counter(run=1), NO_LIMIT, [job(**other)]))) == 1
 
 
 @pytest.mark.parametrize(
-    ("runs", "traces", "limit", "right"),
+    ("runs", "traces", "limit", "is_right"),
     [
-        (6, 3, NONE, True),
-        (0, 3, NONE, False),
-        (6, 2, NONE, False),
+        (6, 3, NO_LIMIT, True),
+        (0, 3, NO_LIMIT, False),
+        (6, 2, NO_LIMIT, False),
         (0, 0, NO_FUNCTIONS, True),
         (6, 3, NO_FUNCTIONS, False),
     ],
 )
-def test_every_traced_step_has_ops_unless_the_limitation_excludes_them(runs, traces, limit, right):
-    assert (list(cell._ops("MatMul", FakeInstance(runs, traces), [job()], limit)) == []) is right
+def test_every_traced_step_has_ops_unless_the_limitation_excludes_them(runs, traces, limit, is_right):
+    assert (list(cell._ops("MatMul", FakeInstance(runs, traces), [job()], limit)) == []) is is_right
 
 
 def test_the_terminal_shows_errors_and_cells_that_did_not_run():

@@ -19,18 +19,20 @@ CELLS = [
 
 
 @pytest.fixture(scope="module")
-def private() -> Iterator[Instance]:
+def private_instance() -> Iterator[Instance]:
     """The private agent, collector and store of this module."""
-    with instance() as made:
-        yield made
+    with instance() as module_instance:
+        yield module_instance
 
 
 @pytest.mark.parametrize(("row", "version"), CELLS)
-def test_a_job_runs_as_without_tfprof_and_is_recorded_completely(row: Row, version: Version, private: Instance) -> None:
-    missing = cell.environments_missing(version)
+def test_a_job_runs_as_without_tfprof_and_is_recorded_completely(
+    row: Row, version: Version, private_instance: Instance
+) -> None:
+    missing = cell.missing_environment(version)
     if missing:
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)
-    wrong = cell.run(row, version, private).wrong()
-    assert not wrong, "\n".join(wrong)
+    problems = cell.run(row, version, private_instance).problems()
+    assert not problems, "\n".join(problems)

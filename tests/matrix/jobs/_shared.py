@@ -1,4 +1,4 @@
-"""Functions for the jobs of the matrix: reports of their own counts, ports, the wanted Keras."""
+"""Functions for the jobs of the matrix: reports of counts, free ports, the choice of Keras."""
 
 import json
 import socket
@@ -8,8 +8,7 @@ import sys
 def report(spans=None, **steps):
     """Print the numbers of steps and spans of each kind as JSON; None stands for at least one.
 
-    ``runs`` are all runs of a session, of any kind, including those that TensorFlow makes for
-    itself.
+    ``runs`` are all session runs, of any kind, including TensorFlow's own.
     """
     print(json.dumps({"steps": steps, "spans": spans or {}}, sort_keys=True), flush=True)
 

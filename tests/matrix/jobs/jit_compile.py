@@ -12,8 +12,8 @@ def step(x):
     w.assign_sub(0.01 * tape.gradient(loss, w))
 
 
-compiled = {"experimental_compile" if tf.__version__.startswith("2.4") else "jit_compile": True}
-step = tf.function(step, **compiled)
+options = {"experimental_compile" if tf.__version__.startswith("2.4") else "jit_compile": True}
+step = tf.function(step, **options)
 for _ in range(10):
     step(tf.ones([8, 64]))
 report(function=10)

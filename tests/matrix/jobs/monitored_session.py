@@ -13,8 +13,8 @@ count = tf.train.get_or_create_global_step()
 train = tf.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_mean(tf.matmul(w, w) ** 2), global_step=count)
 hooks, steps = [tf.train.StopAtStepHook(12)], 0
 with tempfile.TemporaryDirectory() as folder:
-    often = {"save_checkpoint_steps": 6, "log_step_count_steps": None}
-    with tf.train.MonitoredTrainingSession(checkpoint_dir=folder, hooks=hooks, **often) as session:
+    options = {"save_checkpoint_steps": 6, "log_step_count_steps": None}
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=folder, hooks=hooks, **options) as session:
         while not session.should_stop():
             session.run([train, count])
             steps += 1

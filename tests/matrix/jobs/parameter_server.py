@@ -20,9 +20,11 @@ def coordinate():
 
     distribute = tf.distribute
     cluster = distribute.cluster_resolver.TFConfigClusterResolver()
-    made = getattr(distribute, "ParameterServerStrategy", None) or distribute.experimental.ParameterServerStrategy
+    strategy_class = (
+        getattr(distribute, "ParameterServerStrategy", None) or distribute.experimental.ParameterServerStrategy
+    )
     coordinator = getattr(distribute, "coordinator", None) or distribute.experimental.coordinator
-    strategy = made(cluster)
+    strategy = strategy_class(cluster)
     with strategy.scope():
         w = tf.Variable(tf.ones([64, 64]))
 

@@ -15,5 +15,5 @@ from tfprof.commands import daemons
     ],
 )
 def test_a_process_without_an_answer_is_an_error_with_its_last_words(monkeypatch, program: str, text: str) -> None:
-    monkeypatch.setattr(daemons, "isolated", lambda *_args: [sys.executable, "-c", program])
+    monkeypatch.setattr(daemons, "isolated_command", lambda *_args: [sys.executable, "-c", program])
     assert helper.answer_by_subprocess({}) == {"slug": "attach-failed", "text": text}

@@ -8,7 +8,7 @@ ALERT = Alert(1, 1, SLOWER)
 def test_an_alert_about_slower_steps_orders_a_few_traced_steps():
     order = AlertOrders(5).order(1, ALERT, "budget=1%", 0.0)
     assert order is not None
-    assert (order.action, order.steps, order.gives_way, order.ends) == (orders.TRACE, 5, True, True)
+    assert (order.action, order.steps, order.gives_way, order.ends_by_itself) == (orders.TRACE, 5, True, True)
     assert orders.order_of(order.document()) == order
 
 

@@ -28,16 +28,16 @@ def write_cache(library_folder: Path, *names: str) -> None:
 
 def test_a_folder_is_kept_if_the_system_lacks_a_library_that_was_loaded_from_it(library_folder: Path) -> None:
     write_cache(library_folder, "libz.so.1", "libstdc++.so.6")
-    assert library_path.needed(f"/usr/local/cuda/lib64:{library_folder}:relative:") == str(library_folder)
+    assert library_path.needed_folders(f"/usr/local/cuda/lib64:{library_folder}:relative:") == str(library_folder)
 
 
 def test_a_folder_is_dropped_if_the_system_has_its_libraries_too(library_folder: Path) -> None:
     write_cache(library_folder, "libz.so.1", "libstdc++.so.6", "libffi.so.8")
-    assert library_path.needed(str(library_folder)) == ""
+    assert library_path.needed_folders(str(library_folder)) == ""
 
 
 def test_every_folder_is_kept_if_the_systems_libraries_are_unknown(library_folder: Path) -> None:
-    assert library_path.needed(f"{library_folder}:/elsewhere") == f"{library_folder}:/elsewhere"
+    assert library_path.needed_folders(f"{library_folder}:/elsewhere") == f"{library_folder}:/elsewhere"
 
 
 def test_the_folder_of_the_interpreters_libpython_is_kept() -> None:
@@ -45,4 +45,4 @@ def test_the_folder_of_the_interpreters_libpython_is_kept() -> None:
         folders = {os.path.dirname(line.split(None, 5)[5].rstrip()) for line in file if "/libpython3" in line}
     if not folders or any(folder.startswith(("/usr/lib", "/lib")) for folder in folders):
         pytest.skip(f"{sys.executable} loads no libpython from outside of the system's folders")
-    assert library_path.needed(":".join(["/usr/local/cuda/lib64", *folders])) == ":".join(folders)
+    assert library_path.needed_folders(":".join(["/usr/local/cuda/lib64", *folders])) == ":".join(folders)

@@ -31,7 +31,7 @@ SENDER = Sender("ann", "node7", 42)
 )
 def test_an_order_round_trips_and_has_a_text(order: Order, text: str, ends: bool) -> None:
     assert orders.order_of(json.loads(json.dumps(order.document()))) == order
-    assert (str(order), order.ends) == (text, ends)
+    assert (str(order), order.ends_by_itself) == (text, ends)
 
 
 def test_an_answer_round_trips() -> None:

@@ -9,35 +9,35 @@ MESSAGE = b"\x08\x01" + b"\x12\x03abc" + b"\x1d1234" + b"\x2112345678" + b"\x08\
 
 
 def test_a_field_is_removed_and_the_rest_is_unchanged():
-    assert pb_wire.without(MESSAGE, 1) == MESSAGE[2:-2]
-    assert pb_wire.without(MESSAGE, 2) == MESSAGE[:2] + MESSAGE[7:]
-    assert pb_wire.without(MESSAGE, 9) == MESSAGE
+    assert pb_wire.without_field(MESSAGE, 1) == MESSAGE[2:-2]
+    assert pb_wire.without_field(MESSAGE, 2) == MESSAGE[:2] + MESSAGE[7:]
+    assert pb_wire.without_field(MESSAGE, 9) == MESSAGE
 
 
 def test_the_last_value_of_a_field_counts():
-    assert pb_wire.last(MESSAGE, 1) == 3
-    assert pb_wire.last(b"", 1) == 0
-    assert pb_wire.last(MESSAGE + b"\x08\x00", 1, default=7) == 0
-    assert pb_wire.last(MESSAGE + b"\x0a\x01\xff", 1) == 3  # of another type, like an unknown field
+    assert pb_wire.last_varint(MESSAGE, 1) == 3
+    assert pb_wire.last_varint(b"", 1) == 0
+    assert pb_wire.last_varint(MESSAGE + b"\x08\x00", 1, default=7) == 0
+    assert pb_wire.last_varint(MESSAGE + b"\x0a\x01\xff", 1) == 3  # of another type, like an unknown field
 
 
-def test_the_parts_of_a_message_are_the_length_delimited_values_of_one_field():
+def test_only_length_delimited_fields_have_contents():
     message = MESSAGE + b"\x12\x00" + b"\x10\x05" + b"\x12\x02de"
-    assert list(pb_wire.parts(message, 2)) == [b"abc", b"", b"de"]
-    assert list(pb_wire.parts(MESSAGE, 1)) == []
+    assert list(pb_wire.field_contents(message, 2)) == [b"abc", b"", b"de"]
+    assert list(pb_wire.field_contents(MESSAGE, 1)) == []
 
 
-def test_the_parts_of_a_view_are_views_of_the_same_memory():
+def test_field_contents_of_a_view_are_views_of_the_same_memory():
     data = bytearray(MESSAGE)
-    (part,) = pb_wire.parts(memoryview(data), 2)
+    (content,) = pb_wire.field_contents(memoryview(data), 2)
     data[4:7] = b"xyz"
-    assert bytes(part) == b"xyz"
-    assert pb_wire.without(memoryview(data), 2) == MESSAGE[:2] + MESSAGE[7:]
+    assert bytes(content) == b"xyz"
+    assert pb_wire.without_field(memoryview(data), 2) == MESSAGE[:2] + MESSAGE[7:]
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_a_varint_round_trips(value):
-    data = pb_wire.encoded(value)
+    data = pb_wire.encode_varint(value)
     assert pb_wire.varint(data, 0) == (value, len(data))
 
 

@@ -7,7 +7,7 @@ from tfprof.formats.wire import Head
 
 
 def test_the_highest_common_version_is_chosen(monkeypatch):
-    monkeypatch.setattr(wire, "SPOKEN", (1, 2))
+    monkeypatch.setattr(wire, "SUPPORTED_VERSIONS", (1, 2))
     assert wire.common_version([1, 2, 3]) == 2
     assert wire.common_version([1]) == 1
 

@@ -34,7 +34,7 @@ def reader(channel):
 @pytest.fixture
 def armed(monkeypatch, tmp_path):
     """The module ``core`` of the shim, armed in this process with the default policy."""
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
     monkeypatch.delenv("TFPROF_TRACE", raising=False)
     core.arm(ChainMap({"TFPROF_RUN": f"{5:016x}@{tmp_path}"}, os.environ))
     yield core

@@ -25,7 +25,7 @@ class Ending:
         ends.append(1)
 
 
-def called(_first):
+def callback(_first):
     calls.append(1)
     return Ending() if keeps else None
 
@@ -138,7 +138,7 @@ def main():
         if not code.co_argcount or code.co_flags & prologue._GENERATORS:
             continue
         tried += 1
-        new_code = prologue.with_call(code, called, 1, keeps)
+        new_code = prologue.with_call(code, callback, 1, keeps)
         if new_code is not None:
             check(code, new_code)
             function.__code__ = new_code

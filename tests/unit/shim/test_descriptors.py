@@ -49,9 +49,9 @@ def test_closed_descriptors_stay_closed_for_the_job(closed):
 def test_a_descriptor_that_the_job_opens_meanwhile_is_kept(monkeypatch):
     monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)  # every opened descriptor counts as a standard one
     reserved = descriptors.StandardFdsReserved()
-    monkeypatch.setattr(descriptors, "_standard_open", lambda: bool(reserved._taken))
+    monkeypatch.setattr(descriptors, "_are_standard_open", lambda: bool(reserved._placeholders))
     with reserved:
-        (fd,) = reserved._taken
+        (fd,) = reserved._placeholders
         file = os.open(os.devnull, os.O_RDONLY)
         os.dup2(file, fd)
     assert os.path.samestat(os.fstat(fd), os.stat(os.devnull))
@@ -70,11 +70,11 @@ def test_an_exception_while_descriptors_are_reserved_leaves_none(monkeypatch):
     reserved = descriptors.StandardFdsReserved()
 
     def standard_open():
-        if reserved._taken:
+        if reserved._placeholders:
             raise TimeoutError("the job's")
         return False
 
-    monkeypatch.setattr(descriptors, "_standard_open", standard_open)
+    monkeypatch.setattr(descriptors, "_are_standard_open", standard_open)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(TimeoutError), reserved:
         pass

@@ -58,7 +58,7 @@ def closed():
 
 
 @pytest.mark.parametrize("stderr", [lambda: None, closed, Full])
-def test_with_debug_an_error_of_ours_reaches_no_job_without_standard_error(channel, reader, monkeypatch, stderr):
+def test_with_debug_an_error_of_ours_does_not_reach_a_job_without_standard_error(channel, reader, monkeypatch, stderr):
     monkeypatch.setitem(guard._environment, "debug", "1")
     monkeypatch.setattr(sys, "stderr", stderr())
 
@@ -312,7 +312,7 @@ def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, rea
     assert reader.word("faults") == 0
 
 
-def test_an_exception_that_waits_when_a_finalizer_begins_arrives(channel, reader):
+def test_an_exception_that_is_pending_when_a_finalizer_begins_reaches_the_job(channel, reader):
     class Thing:
         """Something with a finalizer of ours."""
 
@@ -341,19 +341,19 @@ def test_an_exception_that_waits_when_a_finalizer_begins_arrives(channel, reader
 )
 def test_switches_are_read_by_the_table_of_settings(monkeypatch, text, expected):
     monkeypatch.setitem(guard._environment, "debug", text)
-    assert guard._switch("debug") is expected
+    assert guard._is_on("debug") is expected
 
 
 def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
     empty: dict[str, int] = {}
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
     with pytest.raises(KeyError):
         guarded(lambda: empty["none"])()
 
 
 def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
     """Such errors have their text elsewhere. Those that another thread sets lack arguments, too."""
-    monkeypatch.setattr(guard, "_raise", False)
+    monkeypatch.setattr(guard, "_lets_errors_out", False)
     classes = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
 
     def fail(cls):

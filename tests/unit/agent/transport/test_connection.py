@@ -12,7 +12,7 @@ from tfprof.formats import wire
 from tfprof.formats.wire import Head
 
 PATIENCE_MS = 20_000
-WELCOME = {"collector": "c1", "wire": max(wire.SPOKEN), "pid": 1}
+WELCOME = {"collector": "c1", "wire": max(wire.SUPPORTED_VERSIONS), "pid": 1}
 
 
 class FakeCollector:
@@ -51,7 +51,7 @@ class FakeCollector:
         while self.router.poll(20):
             head, body = self.receive()
             assert head.type == wire.GREETING
-            assert (body["agent"], body["wire"]) == ("a", list(wire.SPOKEN))
+            assert (body["agent"], body["wire"]) == ("a", list(wire.SUPPORTED_VERSIONS))
 
     def send_answer(self, head: Head | bytes, body: bytes | dict[str, Any] = b"", *more: bytes) -> None:
         packed = head if isinstance(head, bytes) else wire.pack(head)

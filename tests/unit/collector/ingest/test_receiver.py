@@ -271,7 +271,7 @@ def test_truncated_messages_do_not_stop_the_receiver(harness):
 def test_session_records_of_an_agent_of_0_2_0_are_converted(harness):
     old, new = harness.agent(agent="old"), harness.agent(agent="new")
     harness.ask(old, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
-    greeting = {"agent": "new", "host": "testhost", "wire": list(wire.SPOKEN)}
+    greeting = {"agent": "new", "host": "testhost", "wire": list(wire.SUPPORTED_VERSIONS)}
     harness.ask(new, Head(wire.GREETING), json.dumps(greeting).encode())
     head = layout.XSPACE_HEAD.pack(1_000_000, 1, 0)
     for uid, agent, body, key in ((1, old, b"", 1), (2, old, b"", 7), (3, new, head, 0), (4, old, b"\x01" * 8, 1)):

@@ -20,7 +20,7 @@ def failing(times, error):
     return act
 
 
-@pytest.mark.parametrize("name", ["write_hello", "_policy"])
+@pytest.mark.parametrize("name", ["write_hello", "_trace_policy"])
 def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again(armed, monkeypatch, name):
     with monkeypatch.context() as patch:
         patch.setattr(channel_setup, name, failing(1, KeyboardInterrupt()))
@@ -33,7 +33,7 @@ def test_an_exception_of_the_job_leaves_no_channel_and_the_next_step_tries_again
 
 def test_after_an_error_of_the_shim_there_is_no_retry(armed, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(channel_setup, "_policy", failing(1, ZeroDivisionError("by accident")))
+        patch.setattr(channel_setup, "_trace_policy", failing(1, ZeroDivisionError("by accident")))
         with pytest.raises(ZeroDivisionError):
             armed.channel()
     assert armed.channel() is None

@@ -105,7 +105,7 @@ def test_without_memory_for_the_ring_records_are_dropped(channel):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, previous_handler)
-    assert channel.broken[0] == "channel-memory"
+    assert channel.ring_problem[0] == "channel-memory"
     assert channel.words[WORD["ring_error"]] == errno.EFBIG
     assert not channel.put(layout.GRAPH, b"x")
 
@@ -156,7 +156,7 @@ def test_refusals_are_records(channel, reader):
     assert (record.kind, record.data) == (layout.REFUSED, b'{"slug": "slug", "text": "what and why"}')
 
 
-def test_an_exception_that_waits_while_memory_is_unmapped_arrives():
+def test_an_exception_that_is_pending_while_memory_is_unmapped_reaches_the_job():
     def handler(_number, _frame):
         raise TimeoutError("theirs")
 

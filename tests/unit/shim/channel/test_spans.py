@@ -216,12 +216,12 @@ def test_any_steps_add_up(channel, steps):
         total = expected.setdefault((kind, key, flags), [0, 0])
         total[0] += 1
         total[1] += duration
-    found: dict[tuple[int, ...], list[int]] = {}
+    actual: dict[tuple[int, ...], list[int]] = {}
     for span in reader.take(ended=True).spans:
-        total = found.setdefault((span.kind, span.key, span.flags), [0, 0])
+        total = actual.setdefault((span.kind, span.key, span.flags), [0, 0])
         total[0] += span.count
         total[1] += span.total
         assert span.low * span.count <= span.total <= span.high * span.count
     reader.set_word("span_tail", reader.word("span_head"))
     reader.close()
-    assert found == expected
+    assert actual == expected

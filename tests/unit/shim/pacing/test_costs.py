@@ -35,25 +35,25 @@ class Job:
 
     def run(self, name, count):
         kind = getattr(layout, name.upper())
-        pacer, cost, (duration, extra) = self.pacers[kind], self.costs.of(kind), self.kinds[kind]
+        pacer, cost, (duration, extra) = self.pacers[kind], self.costs.of_kind(kind), self.kinds[kind]
         for _ in range(count):
             self.ordinals[kind] += 1
-            taken, spent = duration, 0
+            step_ns, spent = duration, 0
             if self.ordinals[kind] >= pacer.trigger or 1 not in pacer.known_keys:
                 cost.traceable = True
                 if pacer.should_trace(self.ordinals[kind], 1):
                     cost.traced += 1
-                    taken += extra
-                    spent = pacer.note_traced(1, taken, extra // 10) + extra // 10
+                    step_ns += extra
+                    spent = pacer.note_traced(1, step_ns, extra // 10) + extra // 10
                 else:
-                    spent = pacer.note_untraced(1, taken)
+                    spent = pacer.note_untraced(1, step_ns)
             cost.spent += spent
             self.words[SELF] += spent
-            self.words[TIMES + kind] += taken
-            self.words[STEP] += taken
+            self.words[TIMES + kind] += step_ns
+            self.words[STEP] += step_ns
 
     def traced(self, name):
-        return self.costs.of(getattr(layout, name.upper())).traced
+        return self.costs.of_kind(getattr(layout, name.upper())).traced
 
     @property
     def cost(self):

@@ -28,18 +28,20 @@ class Process:
     def __init__(self, trace: str) -> None:
         self.now = 1000 * SECOND
         self.words = _page()
-        self.refused: list[tuple[str, str]] = []
+        self.reports: list[tuple[str, str]] = []
         self.detached = 0
         self.beats = True
         self.trackers: dict[int, Tracker] = {}
         self.traced: list[tuple[int, int]] = []
         self.decisions = 0
         policy = CurrentPolicy(self.words, Policy.from_text(trace), self._report, self._detach, self.now)
-        channel: Any = SimpleNamespace(words=self.words, costs=Costs(self.words), broken=None, report=self._report)
-        self._made: Any = (channel, lambda *_: None, policy)
+        channel: Any = SimpleNamespace(
+            words=self.words, costs=Costs(self.words), ring_problem=None, report=self._report
+        )
+        self._opened: Any = (channel, lambda *_: None, policy)
 
     def _report(self, slug: str, text: str) -> None:
-        self.refused.append((slug, text))
+        self.reports.append((slug, text))
 
     def _detach(self) -> None:
         self.detached += 1
@@ -50,16 +52,16 @@ class Process:
         value: int = self.words[WORD[name]]
         return value
 
-    def order(self, trace: str, count: int = 0, for_ns: int = 0, **more: int) -> int:
+    def order(self, trace: str, count: int = 0, for_ns: int = 0, **words: int) -> int:
         """Write an order as the agent does; return its generation."""
         policy = Policy.from_text(trace)
         names = ("mode", "level", "first", "last", "every", "budget")
         values = {f"policy_{name}": value for name, value in zip(names, policy.words(), strict=True)}
         values |= {"policy_count": count, "policy_end_ns": self.now + for_ns if for_ns else 0, "detach": 0}
         ranges = policy.ranges if policy.mode == layout.MODE_STEPS else ()
-        for at, step in enumerate(step for one in ranges for step in one):
+        for at, step in enumerate(step for step_range in ranges for step in step_range):
             self.words[layout.RANGES_AT // 8 + at] = step
-        for name, value in {**values, "policy_ranges": len(ranges), **more}.items():
+        for name, value in {**values, "policy_ranges": len(ranges), **words}.items():
             self.words[WORD[name]] = value
         self.words[POLICY] += 1
         return self.word("policy")
@@ -67,7 +69,7 @@ class Process:
     def step(self, kind: int = layout.TRAIN, duration: int = STEP) -> None:
         tracker = self.trackers.get(kind)
         if tracker is None:
-            tracker = self.trackers[kind] = Tracker(kind, lambda: self._made)
+            tracker = self.trackers[kind] = Tracker(kind, lambda: self._opened)
         if self.beats:
             self.words[WORD["agent_beat_ns"]] = self.now - self.now % (2 * SECOND)
         ordinal = tracker.next()
@@ -96,7 +98,7 @@ class Process:
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that creates a process under a policy."""
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
 
     def create(trace: str) -> Process:
         job = Process(trace)
@@ -119,7 +121,7 @@ def test_the_next_steps_are_traced_and_then_the_earlier_policy_is_in_force(proce
 def test_an_order_from_before_the_first_step_starts_with_it(process: Any) -> None:
     job = process("off")
     job.order("all", count=2)
-    tracker = job.trackers[layout.TRAIN] = Tracker(layout.TRAIN, lambda: job._made)
+    tracker = job.trackers[layout.TRAIN] = Tracker(layout.TRAIN, lambda: job._opened)
     tracker.open()
     assert tracker.channel is not None
     assert (job.steps(10), job.word("order_step"), job.word("order_traced")) == ([1, 2], 1, 2)
@@ -276,7 +278,7 @@ def test_an_invalid_policy_is_refused_and_changes_nothing(process: Any) -> None:
     generation = job.order("all", policy_mode=99)
     assert job.steps(6) == [5, 10]
     assert (job.word("policy_seen"), job.word("policy_refused")) == (0, generation)
-    assert [slug for slug, _ in job.refused] == ["trace-policy"]
+    assert [slug for slug, _ in job.reports] == ["trace-policy"]
     job.order("all", count=1)
     assert job.steps(1) == [11]
 

@@ -5,11 +5,15 @@ import random
 import pytest
 from tfprof.formats.policy import Policy
 from tfprof.shim.pacing.pacer import FIRST_TRACES, KEYS_MAX, TRIES, WARM_UP, TracePacer
-from tfprof.shim.pacing.page_faults import AFTER, SETTLE
+from tfprof.shim.pacing.page_faults import COMPARED_STEPS, SETTLING_STEPS
 
 
 class Job:
-    """A fake job: it runs steps, and keeps the decisions of the pacer and the cost."""
+    """A fake job: it runs steps, and keeps the decisions of the pacer and the cost.
+
+    A traced step takes longer by the share ``extra``, and the step after it by ``after``. ``own``
+    is the time (ns) of our own work for a trace.
+    """
 
     def __init__(self, text, extra=0.3, own=200_000, after=0.0):
         self.elapsed = self.spent = self.decisions = self.ordinal = 0
@@ -29,12 +33,12 @@ class Job:
             duration = int(duration * (1 + self.extra))
             self.spent += self.pacer.note_traced(key, duration, self.own) + self.own
             self.traced.append(self.ordinal)
-            traced = True
+            is_traced = True
         else:
             self.spent += self.pacer.note_untraced(key, duration)
-            traced = False
+            is_traced = False
         self.elapsed += duration
-        return traced
+        return is_traced
 
     def steps(self, count, key=1, duration=1_000_000):
         for _ in range(count):
@@ -61,7 +65,7 @@ def test_a_fixed_policy_selects_exact_steps(text, traced):
 
 
 @pytest.mark.parametrize("text", ["all", "steps=3-30", "every=1"])
-def test_steps_of_threads_that_ask_late_are_traced(text):
+def test_steps_of_threads_that_call_late_are_traced(text):
     pacer = TracePacer(Policy.from_text(text), lambda: (0, 0))
     order = [5, 3, 4, 9, 6, 8, 7, 12, 11, 10]
     assert all(ordinal >= pacer.trigger and pacer.should_trace(ordinal, 1) for ordinal in order)
@@ -176,18 +180,18 @@ class SlowedJob(Job):
         self.is_slowed = False
 
     def step(self, key=1, duration=1_000_000):
-        slowed = self.is_slowed
-        traced = super().step(key, duration * 2 if slowed else duration)
-        self.faults += self.slowed_faults if slowed else self.usual
-        self.slow += slowed
-        if traced:
+        is_slowed = self.is_slowed
+        is_traced = super().step(key, duration * 2 if is_slowed else duration)
+        self.faults += self.slowed_faults if is_slowed else self.usual
+        self.slow += is_slowed
+        if is_traced:
             self.runs += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
             self.is_slowed = self.slows(self.runs)
-        return traced
+        return is_traced
 
 
 #: Number of steps from one run of traces to the next, which should undo the effect of the first.
-REPEAT_INTERVAL = FIRST_TRACES + SETTLE + AFTER
+REPEAT_INTERVAL = FIRST_TRACES + SETTLING_STEPS + COMPARED_STEPS
 
 
 def runs_of(traced):
@@ -213,7 +217,7 @@ def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
 def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
     job = SlowedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + REPEAT_INTERVAL * (TRIES + 1) + 10)
     traced = FIRST_TRACES * 300_000 + FIRST_TRACES * TRIES * 1_600_000
-    assert job.spent == traced + len(job.traced) * job.own + (SETTLE + AFTER) * TRIES * 1_000_000
+    assert job.spent == traced + len(job.traced) * job.own + (SETTLING_STEPS + COMPARED_STEPS) * TRIES * 1_000_000
 
 
 def test_page_faults_that_remain_after_further_traces_are_reported():

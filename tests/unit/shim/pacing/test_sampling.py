@@ -38,11 +38,11 @@ class Clock:
 @pytest.fixture
 def ticks(monkeypatch):
     """The clock of the wrappers."""
-    made = Clock()
-    monkeypatch.setattr(session, "mono", made)
-    monkeypatch.setattr(tracker, "mono", made)
-    monkeypatch.setattr(guard, "_raise", True)
-    return made
+    fake_clock = Clock()
+    monkeypatch.setattr(session, "mono", fake_clock)
+    monkeypatch.setattr(tracker, "mono", fake_clock)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
+    return fake_clock
 
 
 class SameKindRuns(RunSignatures):
@@ -113,20 +113,20 @@ def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
 
 def test_times_of_alternating_steps_are_estimated_without_bias(job, reader):
     generator = random.Random(5)
-    taken = {1: 0, 2: 0}
+    step_ns = {1: 0, 2: 0}
     for number in range(60_000):
         fetches = 1 + (number % 10 == 0)
         duration = generator.randrange(10_000, 30_000) * (3 if fetches == 2 else 1)
-        taken[fetches] += duration
+        step_ns[fetches] += duration
         job.run(duration, fetches=fetches)
         if not number % 1000:
             reader.take()
     total = {1: 0, 2: 0}
     for span in reader.take(ended=True).spans:
         total[span.key & 15] += span.total
-    assert total[1] == pytest.approx(taken[1], rel=0.15)
-    assert total[2] == pytest.approx(taken[2], rel=0.35)
-    assert sum(total.values()) == pytest.approx(sum(taken.values()), rel=0.15)
+    assert total[1] == pytest.approx(step_ns[1], rel=0.15)
+    assert total[2] == pytest.approx(step_ns[2], rel=0.35)
+    assert sum(total.values()) == pytest.approx(sum(step_ns.values()), rel=0.15)
 
 
 def test_steps_that_become_long_are_all_timed_soon(job, reader):
@@ -198,7 +198,7 @@ def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_step(job
 
 
 def test_counts_of_threads_are_exact(channel, reader, monkeypatch):
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
     job = Job(channel, Clock())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -260,7 +260,7 @@ def test_timing_takes_its_share_of_the_budget_at_most(budget):
     while ordinal < 200_000:
         ordinal += 1 + sampling.skip(ordinal, 500_000, budget)
         timed += 1
-    cost = timed * sampling._own / (200_000 * 500_000)
+    cost = timed * sampling._timing_ns / (200_000 * 500_000)
     assert cost <= budget / 1e6 / 3.5 or timed <= FIRST_TIMED + 200_000 / INTERVAL_MAX * 1.1
 
 

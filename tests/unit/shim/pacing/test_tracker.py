@@ -20,13 +20,13 @@ from tfprof.shim.pacing.tracker import Tracker
 @pytest.fixture
 def tracker(monkeypatch):
     """A tracker under a budget, whose errors are raised."""
-    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.setattr(guard, "_lets_errors_out", True)
     words: Any = [0] * (max(WORD.values()) + 1)
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
-    channel: Any = SimpleNamespace(words=words, costs=Costs(words), broken=None, report=lambda *_: True)
+    channel: Any = SimpleNamespace(words=words, costs=Costs(words), ring_problem=None, report=lambda *_: True)
     policy = CurrentPolicy(words, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
-    parts: Any = (channel, lambda *_: None, policy)
-    return Tracker(layout.RUN, lambda: parts)
+    opened: Any = (channel, lambda *_: None, policy)
+    return Tracker(layout.RUN, lambda: opened)
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def switching():
 
 
 @pytest.mark.usefixtures("switching")
-def test_many_threads_ask_at_once(tracker):
-    failed = []
+def test_many_threads_use_a_tracker_at_once(tracker):
+    errors = []
 
     def work(seed):
         generator = random.Random(seed)
@@ -52,14 +52,14 @@ def test_many_threads_ask_at_once(tracker):
                 else:
                     tracker.note_traced(key, 1_000_000, 1000)
         except Exception as error:
-            failed.append(error)
+            errors.append(error)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert failed == []
+    assert errors == []
 
 
 def test_a_step_of_a_signal_handler_within_the_pacer_is_not_traced(tracker):

@@ -149,7 +149,7 @@ def test_everything_is_undone(reported, armed):
 
 def test_an_error_of_a_callback_is_contained(reported, armed, monkeypatch):
 
-    monkeypatch.setattr(guard, "_raise", False)
+    monkeypatch.setattr(guard, "_lets_errors_out", False)
 
     def callback(_thing):
         raise KeyError("ours")
@@ -193,7 +193,7 @@ def test_the_end_of_a_builtin_is_reported(reported):
 
 
 def test_a_failing_callback_reports_no_end(reported, monkeypatch):
-    monkeypatch.setattr(guard, "_raise", False)
+    monkeypatch.setattr(guard, "_lets_errors_out", False)
     call_observer.observe(Thing, "method", lambda _thing: reported.append(1 / 0), observes_end=True)
     assert Thing().method(1)[0] == 1
     assert reported == []

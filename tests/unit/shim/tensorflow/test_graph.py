@@ -375,7 +375,7 @@ def test_an_op_without_frames_is_left_out():
 
 
 def test_a_graph_whose_variables_fail_keeps_its_frames(graph_channel, reader, monkeypatch):
-    monkeypatch.setattr(guard, "_raise", False)
+    monkeypatch.setattr(guard, "_lets_errors_out", False)
     fake_graph = Graph(op("a"))
     fake_graph.get_collection = None  # type: ignore[method-assign, assignment]
     graph.ensure_sent(fake_graph, graph_channel)

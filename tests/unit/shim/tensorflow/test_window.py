@@ -150,7 +150,7 @@ def test_a_profiler_server_ends_windows_for_good(fake, read):
 
 
 def test_an_export_that_fails_loses_only_its_window(fake, read, monkeypatch):
-    monkeypatch.setattr(guard, "_raise", False)
+    monkeypatch.setattr(guard, "_lets_errors_out", False)
 
     def broken():
         raise OSError("no room")

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks of reading: a job is written once, and several processes read it."""
+"""For benchmarks of reading: a job is written once, and several new processes read it."""
 
 import argparse
 import json
