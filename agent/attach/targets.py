@@ -52,7 +52,9 @@ def survey() -> list[Target]:
 def program(command: Sequence[str]) -> str:
     """Return the name of the script or module that ``command`` runs in Python, else its program."""
     python = python_command.parse(command)
-    return os.path.basename(command[0] if python is None or python.runs is None else python.runs)
+    return os.path.basename(
+        command[0] if python is None or python.script_or_module is None else python.script_or_module
+    )
 
 
 def matching(pattern: str, known: Container[Process]) -> list[Target]:

@@ -86,7 +86,7 @@ class Finder:
 
     def announced(self) -> list[FoundChannel]:
         """Return announced and queued channels, a few at a time, from each process in turn."""
-        announcements = self._folder.news()
+        announcements = self._folder.take_new()
         self._announced += announcements
         open_uids = {channel.uid for channel in self._open.values()} if announcements else set()
         for announcement in announcements:
@@ -257,7 +257,7 @@ class Finder:
 
         A launcher holds the channels that its processes leave.
         """
-        for number in launches.listed(self._instance_dir):
+        for number in launches.list_launches(self._instance_dir):
             launch = launches.read(self._instance_dir, number)
             if launch is not None and launch.pid == pid and processes.ran_at(pid, launch.started_ns):
                 return number

@@ -63,7 +63,7 @@ class Job:
         return not self._gone_s
 
     def _identity(self, hello: dict[str, Any]) -> dict[str, Any]:
-        return {**identity.hello_part(hello), **self._fixed}
+        return {**identity.accepted_hello(hello), **self._fixed}
 
     def give_up(self, instance_dir: str) -> None:
         """Leave identity and end of the job to the next collector; OSError on failure."""

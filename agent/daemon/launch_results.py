@@ -26,7 +26,7 @@ class LaunchResults:
         ``scans`` is the number of scans so far.
         """
         ended = False
-        listed = set(launches.listed(self._instance_dir))
+        listed = set(launches.list_launches(self._instance_dir))
         self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
         self._complete &= listed
         for number in listed:

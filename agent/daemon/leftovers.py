@@ -60,7 +60,7 @@ def _is_stale(instance_dir: str) -> bool:
     if any(daemons.running_pid(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False
     try:
-        listed = launches.listed(instance_dir)
+        listed = launches.list_launches(instance_dir)
     except FileNotFoundError:
         listed = []
     descriptions = [launches.read(instance_dir, number) for number in listed]

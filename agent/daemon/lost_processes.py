@@ -56,7 +56,7 @@ def _identity(announcement: Announcement, launch: Launch, host: str) -> dict[str
         "host": host,
         "launch": hex_id(launch.launch),
         "tags": launch.tags or {},
-        "created_real_ns": announcement.made_ns,
+        "created_real_ns": announcement.modified_ns,
     }
     optional_fields = {"name": launch.name, "command": launch.command}
     return fields | {key: value for key, value in optional_fields.items() if value is not None}

@@ -368,7 +368,7 @@ class Agent:
         self._try_write(lambda: self._results.write(jobs, finder.refusals, stall, finder.scans, finder.awaits))
         if now >= self._tidy_s:
             self._tidy_s = now + TIDY_S
-            self._try_write(lambda: launches.forget_old(self.instance_dir, time.time(), living))
+            self._try_write(lambda: launches.remove_old_files(self.instance_dir, time.time(), living))
             leftovers.remove_exports()
             leftovers.remove_instances(self.instance_dir)
 
@@ -376,7 +376,7 @@ class Agent:
         changed_ns = os.stat(os.path.join(self.instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns
         if changed_ns == self._launches_changed_ns:
             return
-        is_settled = abs(time.time_ns() - changed_ns) > announcements.STAMP_NS
+        is_settled = abs(time.time_ns() - changed_ns) > announcements.TIMESTAMP_LAG_NS
         self._launches_changed_ns = changed_ns if is_settled else -1
         if self._results.refresh(self._finder.scans):
             self._finder.make_scan_due()

@@ -11,8 +11,8 @@ from ...formats import private_files, runtime_dir
 from ...formats.errors import FormatError, TfprofError
 from ...formats.ids import hex_id
 from .. import daemon_start, identity, processes
-from ..announcements import STAMP_NS, AnnounceFolder, Announcement
-from ..channels import agent_of, open_file, read_identity
+from ..announcements import TIMESTAMP_LAG_NS, AnnounceFolder, Announcement
+from ..channels import agent_pid_of, open_file, read_identity
 from ..folder_watch import FolderWatch
 from ..launches import Launch
 
@@ -33,7 +33,7 @@ class ChannelHolder:
     def __init__(self, instance_dir: str, launch: Launch) -> None:
         self._instance_dir = instance_dir
         self._launch = launch.launch
-        self._since_ns = launch.started_ns - STAMP_NS
+        self._since_ns = launch.started_ns - TIMESTAMP_LAG_NS
         self._folder = AnnounceFolder(instance_dir)
         #: Wakes the launcher for announcements; without inotify they are polled.
         self.announcements = FolderWatch(os.path.join(instance_dir, runtime_dir.ANNOUNCE))
@@ -64,8 +64,8 @@ class ChannelHolder:
         self.announcements.clear()
         # Each query of the system is made once, however many channels were announced.
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
-        for announcement in self._folder.news():
-            if announcement.made_ns >= self._since_ns:
+        for announcement in self._folder.take_new():
+            if announcement.modified_ns >= self._since_ns:
                 self._active_until_s = now + ACTIVE_S
                 self._handle(announcement, channels_of, scan)
         is_active = now < self._active_until_s
@@ -93,7 +93,7 @@ class ChannelHolder:
     def agent_has_all(self) -> bool:
         """Whether the running agent has all channels that are held here."""
         agent = daemons.running_pid(self._instance_dir, daemon_start.AGENT)
-        return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
+        return all(agent_pid_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:
         """Whether a user stopped the agent; it is not restarted then."""

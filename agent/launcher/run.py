@@ -216,7 +216,7 @@ class Run:
         """Run the command to its end, print the report, and return the exit code."""
         begun = time.monotonic()
         python = python_command.parse(self._options.command)
-        isolating = python.isolating if python is not None else None
+        isolating = python.isolating_option if python is not None else None
         running_witness = witness.begin(self._was_killed)
         try:
             outcome, holder = self._run_to_end(running_witness, isolating)

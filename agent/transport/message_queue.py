@@ -240,12 +240,12 @@ class Outbox:
         if self._broken:
             return False
         sent = self.records.sent
-        return self._channel.unread(sent) >= FLUSH_BYTES or self._channel.filled(sent) >= PRESSING
+        return self._channel.unread_bytes(sent) >= FLUSH_BYTES or self._channel.filled_share(sent) >= PRESSING
 
     @property
     def wants_answers(self) -> bool:
         """Whether an answer is urgent: it would release much of the ring, or close the job."""
-        return self._ended or (not self._broken and self._channel.filled(self.records.acked) >= PRESSING)
+        return self._ended or (not self._broken and self._channel.filled_share(self.records.acked) >= PRESSING)
 
     def send_now(self) -> None:
         """Send waiting records and spans at once, even if they are few."""
@@ -257,7 +257,7 @@ class Outbox:
         return not self._broken and (self.records.in_flight > 0 or self.is_full)
 
     def _records_due(self, now: float) -> bool:
-        unread = self._channel.unread(self.records.sent)
+        unread = self._channel.unread_bytes(self.records.sent)
         return unread > 0 and (self._ended or now >= self.records.last_sent_s + FLUSH_S or self.is_full)
 
     def _spans_due(self, now: float) -> bool:
@@ -354,5 +354,5 @@ class Outbox:
         """Whether all data in the rings is acked, or can never be read."""
         if self._broken:
             return True
-        unread = self._channel.unread(self.records.acked)
+        unread = self._channel.unread_bytes(self.records.acked)
         return not unread and not self._channel.unread_spans(self.spans.acked, ended=self._ended)

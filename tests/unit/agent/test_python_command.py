@@ -24,7 +24,7 @@ from tfprof.agent.python_command import is_python, parse
 def test_a_python_that_will_not_load_the_shim_is_recognized(command: str, option: str | None) -> None:
     parsed = parse(command.split())
     assert parsed is not None
-    assert parsed.isolating == option
+    assert parsed.isolating_option == option
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_python_that_will_not_load_the_shim_is_recognized(command: str, option
 def test_the_script_or_module_is_what_python_would_run(command: str, runs: str | None) -> None:
     parsed = parse(command.split())
     assert parsed is not None
-    assert parsed.runs == runs
+    assert parsed.script_or_module == runs
 
 
 @pytest.mark.parametrize("command", [[], ["bash", "-S"], ["/usr/bin/python-config"], ["pythonic", "-I"]])

@@ -11,7 +11,7 @@ import pytest
 from fakes import channel_writer
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
-from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder, Announcement
+from tfprof.agent.announcements import ANNOUNCEMENTS_MAX, AnnounceFolder, Announcement
 from tfprof.agent.daemon import finder
 from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SCAN_SOONEST_S, TRIES, Finder, FoundChannel
 from tfprof.agent.daemon.missing_channels import SEARCHES
@@ -261,10 +261,10 @@ def test_the_number_of_open_channels_is_limited_and_the_others_wait(place, monke
 
 def test_many_announcements_are_handled_some_at_a_time(tmp_path) -> None:
     (tmp_path / runtime_dir.ANNOUNCE).mkdir()
-    for number in range(NEWS_MAX + 10):
+    for number in range(ANNOUNCEMENTS_MAX + 10):
         (tmp_path / runtime_dir.ANNOUNCE / f"1-{number:016x}").write_text("channel\n")
     folder = AnnounceFolder(str(tmp_path))
-    assert [len(folder.news()) for _ in range(3)] == [NEWS_MAX, 10, 0]
+    assert [len(folder.take_new()) for _ in range(3)] == [ANNOUNCEMENTS_MAX, 10, 0]
 
 
 def test_the_interval_of_scans_follows_their_cost(place) -> None:
