@@ -61,7 +61,7 @@ class AnnounceFolder:
         self._changed_ns = -1
 
     def take_new(self) -> list[Announcement]:
-        """Return at most ANNOUNCEMENTS_MAX new announcements; an unchanged folder costs one stat."""
+        """Return new announcements, limited in number; an unchanged folder costs one stat."""
         try:
             changed_ns = os.stat(self._folder).st_mtime_ns
             if changed_ns == self._changed_ns:

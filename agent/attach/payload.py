@@ -30,12 +30,12 @@ class ShimAnswer(NamedTuple):
     refused: bool = False
 
 
-def arming(environ: Mapping[str, str]) -> dict[str, Any]:
+def arming_work(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the work that arms a job with the settings in ``environ``, as `tfprof-run` does."""
     return {"code": _text(_MAIN_FILE) + _CALL, "action": "arm", "sources": _sources(), "environ": dict(environ)}
 
 
-def disarming() -> dict[str, Any]:
+def disarming_work() -> dict[str, Any]:
     """Return the work that disarms a job."""
     return {"code": _text(_MAIN_FILE) + _CALL, "action": "disarm"}
 

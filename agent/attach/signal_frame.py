@@ -19,7 +19,7 @@ _FLAGS: Final = 1 | 2 | 4
 #: An alternate stack that the kernel refuses to set, so that the thread keeps its own.
 _NO_STACK: Final = (0, 0x7FFF, 0)
 _CONTEXT: Final = struct.Struct("<QQQiiQ16QQQHHHHQQQQQ64sQ")
-_ORDER: Final = [
+_REGISTER_ORDER: Final = [
     "r8",
     "r9",
     "r10",
@@ -65,9 +65,9 @@ class SavedState(NamedTuple):
 
 
 class SignalFrame(NamedTuple):
-    """A frame: ``data`` goes to the address ``at``, which is rsp when `rt_sigreturn` is called."""
+    """A frame: ``data`` goes to ``address``, which is rsp when `rt_sigreturn` is called."""
 
-    at: int
+    address: int
     data: bytes
 
 
@@ -76,9 +76,9 @@ def build(state: SavedState) -> SignalFrame:
     registers = state.registers
     extended = _in_stack_layout(state.extended)
     extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
-    at = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
-    restored = _restarted(registers)
-    values = [getattr(restored, name) for name in _ORDER]
+    address = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
+    restored = _restart_registers(registers)
+    values = [getattr(restored, name) for name in _REGISTER_ORDER]
     context = _CONTEXT.pack(
         _FLAGS,
         0,
@@ -100,8 +100,8 @@ def build(state: SavedState) -> SignalFrame:
         bytes(64),
         state.mask,
     )
-    gap = extended_at - at - len(context)
-    return SignalFrame(at, context + bytes(gap) + extended)
+    gap = extended_at - address - len(context)
+    return SignalFrame(address, context + bytes(gap) + extended)
 
 
 def _in_stack_layout(extended: bytes) -> bytes:
@@ -115,7 +115,7 @@ def _in_stack_layout(extended: bytes) -> bytes:
     return head + extended[512:] + _MAGIC_2.to_bytes(4, "little")
 
 
-def _restarted(registers: Registers) -> Registers:
+def _restart_registers(registers: Registers) -> Registers:
     """Return the registers that restart an interrupted system call.
 
     A call that would continue with its remaining time fails with EINTR, as after a signal: only the

@@ -39,14 +39,14 @@ class Memory:
             self.put(at + OFFSETS.main_thread, THREAD if at == MAIN else 0)
             self.put(at + OFFSETS.is_enabled, 1)
 
-    def read(self, at: int, size: int) -> bytes:
-        return bytes(self.data[at : at + size])
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(self.data[address : address + size])
 
-    def write(self, at: int, data: bytes) -> None:
-        self.data[at : at + len(data)] = data
+    def write(self, address: int, data: bytes) -> None:
+        self.data[address : address + len(data)] = data
 
-    def put(self, at: int, value: int) -> None:
-        self.write(at, value.to_bytes(8, "little"))
+    def put(self, address: int, value: int) -> None:
+        self.write(address, value.to_bytes(8, "little"))
 
 
 def test_a_request_names_the_file_to_the_main_thread_of_the_main_interpreter():
