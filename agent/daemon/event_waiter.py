@@ -39,7 +39,7 @@ class EventWaiter:
         """Wake once at the end of ``process`` if it still runs and the kernel has pidfds."""
         try:
             fd = os.pidfd_open(process.pid)
-        except (OSError, AttributeError):  # the kernel is old, or Python was built on an old one
+        except (OSError, AttributeError):  # the kernel is old, or Python was built on an old kernel
             return
         if not process.is_alive:  # another process may have its pid by now
             os.close(fd)
@@ -54,7 +54,7 @@ class EventWaiter:
         return uid in self._fds
 
     def forget(self, uid: int) -> None:
-        """Stop watching this process."""
+        """Stop watching the process of job ``uid``."""
         fd = self._fds.pop(uid, None)
         if fd is not None:
             self._poller.unregister(fd)

@@ -202,7 +202,7 @@ def test_a_damaged_channel_is_lost_and_not_read_again(bench: Bench) -> None:
     bench.writer.set(head=1 << 60)
     bench.turn()
     assert bench.job.error
-    assert not bench.job.is_moving
+    assert not bench.job.is_transferring
     end = bench.end()
     assert end is not None
     assert end["state"] == "lost"
@@ -213,7 +213,7 @@ def test_a_channel_that_is_damaged_at_the_end_is_lost_too(bench: Bench) -> None:
     bench.turn()
     bench.job.note_gone(bench.now)
     bench.writer.set(head=1 << 60)
-    assert bench.job.is_moving, "the next turn finds the error"
+    assert bench.job.is_transferring, "the next turn finds the error"
     assert bench.job.has_more_to_do
     bench.job.close_if_over(bench.place, bench.now)
     bench.turn()

@@ -21,7 +21,7 @@ OLD = time.time() - leftovers.RECENT_S - 10
 def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "shm"
     folder.mkdir()
-    monkeypatch.setattr(leftovers, "_EXPORTS", (str(folder), str(tmp_path / "nowhere")))
+    monkeypatch.setattr(leftovers, "_EXPORT_FOLDERS", (str(folder), str(tmp_path / "nowhere")))
     return folder
 
 
