@@ -44,7 +44,7 @@ def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
     match = leftovers._EXPORT.fullmatch(name)
     assert match is not None
     assert match[1] == str(os.getpid())
-    assert place in leftovers._EXPORTS
+    assert place in leftovers._EXPORT_FOLDERS
 
 
 def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old(exports: Path) -> None:

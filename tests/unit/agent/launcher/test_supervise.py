@@ -15,7 +15,7 @@ from tfprof.agent.launcher.supervise import NotStartedError, Outcome
 PARENT = """
 import os, sys
 from tfprof.agent.launcher import forwarding, supervise, witness
-inherited = supervise.take_signals()
+inherited = supervise.block_signals()
 try:
     pid = supervise.start(sys.argv[1:], os.environ, inherited, lambda: print("announced", flush=True))
 except supervise.NotStartedError as error:
@@ -125,7 +125,7 @@ def test_without_a_new_process_the_command_is_not_started(monkeypatch: pytest.Mo
 
     before = os.listdir("/proc/self/fd")
     monkeypatch.setattr(os, "fork", refuse)
-    inherited = supervise.Inherited(set(), ignores_children=False)
+    inherited = supervise.InheritedSignals(set(), ignores_children=False)
     with pytest.raises(NotStartedError) as caught:
         supervise.start(["true"], {}, inherited, lambda: None)
     assert caught.value.exit_code == 126

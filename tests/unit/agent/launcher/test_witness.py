@@ -61,7 +61,7 @@ watched.dismiss()
 HARMED_WITNESS = """
 import os, signal, sys
 from tfprof.agent.launcher import supervise, witness
-inherited = supervise.take_signals()
+inherited = supervise.block_signals()
 watched = witness.begin(id)
 os.kill(watched.pid, int(sys.argv[1]))
 if int(sys.argv[1]) == signal.SIGKILL:
