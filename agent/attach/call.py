@@ -144,8 +144,8 @@ class StoppedThread:
             self._restore()
             raise
         # The thread is about to restore itself by `rt_sigreturn`. This call is skipped, and the
-        # registers are set so that the thread repeats it if this process ends now. Only
-        # after the next stop can an interrupted system call be restarted exactly.
+        # registers are set so that the thread repeats it if this process ends now. Only after the
+        # next stop can an interrupted system call be restarted exactly.
         repeat_registers = end_registers.copy()
         repeat_registers.orig_rax, repeat_registers.rip = _NO_CALL, self._restorer
         repeat_registers.rsp = frame.address

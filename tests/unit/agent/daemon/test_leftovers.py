@@ -41,7 +41,7 @@ def export(folder: Path, pid: int, mark: str, at: float = OLD) -> Path:
 
 def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
     place, name = os.path.split(profiler._folder())
-    match = leftovers._EXPORT.fullmatch(name)
+    match = leftovers._EXPORT_NAME.fullmatch(name)
     assert match is not None
     assert match[1] == str(os.getpid())
     assert place in leftovers._EXPORT_FOLDERS
