@@ -85,10 +85,10 @@ def test_a_missing_folder_has_no_announcements(tmp_path) -> None:
 
 def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(place, monkeypatch) -> None:
     monkeypatch.setattr(announcements, "FILES_MAX", 2)
-    original, orders = os.scandir, [False, True, False, True]
+    original, reversals = os.scandir, [False, True, False, True]
 
     def scandir(path: str):
-        entries = sorted(original(path), key=lambda entry: entry.name, reverse=orders.pop())
+        entries = sorted(original(path), key=lambda entry: entry.name, reverse=reversals.pop())
         return contextlib.nullcontext(iter(entries))
 
     monkeypatch.setattr(os, "scandir", scandir)

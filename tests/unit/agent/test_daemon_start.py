@@ -63,7 +63,7 @@ def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_r
         if len(starts) > before:
             start_times.append(round(clock.now, 1))
         clock.now += 0.1
-    assert [round(later - sooner) for sooner, later in pairwise(start_times)] == [1, 2, 4]
+    assert [round(later - earlier) for earlier, later in pairwise(start_times)] == [1, 2, 4]
     trouble = supervisor.trouble
     assert trouble is not None
     assert trouble["slug"] == NAME

@@ -31,11 +31,11 @@ def dead_pid() -> int:
     return process.pid
 
 
-def export(folder: Path, pid: int, mark: str, at: float = OLD) -> Path:
+def export(folder: Path, pid: int, mark: str, changed_s: float = OLD) -> Path:
     export_folder = folder / f"tfprof-{pid}-{mark * 16}"
     (export_folder / "plugins" / "profile").mkdir(parents=True)
     (export_folder / "plugins" / "profile" / "host.xplane.pb").write_bytes(b"x")
-    os.utime(export_folder, (at, at))
+    os.utime(export_folder, (changed_s, changed_s))
     return export_folder
 
 

@@ -1,4 +1,4 @@
-"""The end report, and the progress in results for which a launcher keeps waiting."""
+"""The end report, and the progress that keeps a launcher waiting."""
 
 from typing import Any
 

@@ -41,12 +41,12 @@ class FakeCollector:
 
     def await_greeting(self, now: float) -> None:
         """Make the agent greet; wait until it is connected."""
-        deadline = 1000
+        attempts_left = 1000
         while not self.router.poll(20):
             self.connection._last_greeting_s = self.connection.last_answer_s = -REFUSED_GREET_S
             self.connection.greet(now)
-            deadline -= 1
-            assert deadline, "no greeting comes"
+            attempts_left -= 1
+            assert attempts_left, "no greeting comes"
         self.connection._last_greeting_s = now
         while self.router.poll(20):
             head, body = self.receive()
