@@ -43,7 +43,7 @@ class Announcement(NamedTuple):
 
     @property
     def refusal(self) -> dict[str, str] | None:
-        """The reason why there is no channel, as slug and text; None if there is one."""
+        """The reason why there is no channel, as slug and text; None if there is a channel."""
         word, _, reason = self.text.partition(" ")
         if word != "refused":
             return None

@@ -18,7 +18,7 @@ _DEFAULT_SLUGS: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collecto
 #: First and longest delay before a restart (seconds); the delay doubles each time. A daemon that
 #: reports why it fails is restarted after the longest delay.
 FIRST_DELAY_S: Final = 1.0
-LAST_DELAY_S: Final = 300.0
+MAX_DELAY_S: Final = 300.0
 #: Failed starts without a known reason are reported after this number of them.
 TRIES: Final = 3
 
@@ -68,7 +68,7 @@ class DaemonSupervisor:
         self._store = store
         self._name = name
         self._delay_s = FIRST_DELAY_S
-        self._started_s = -LAST_DELAY_S
+        self._started_s = -MAX_DELAY_S
         self._started_ns = 0
         self._spawn_failure: dict[str, str] | None = None
         #: Pid of the last process, running or killed; 0 after an orderly end.
@@ -91,7 +91,7 @@ class DaemonSupervisor:
         self.starts = 0
         self._spawn_failure = None
         self._delay_s = FIRST_DELAY_S
-        self._started_s = -LAST_DELAY_S
+        self._started_s = -MAX_DELAY_S
 
     def ensure_running(self) -> bool:
         """Return whether the daemon runs; start it if it does not and a start is due.
@@ -102,9 +102,9 @@ class DaemonSupervisor:
             return True
         now = time.monotonic()
         if now >= self._started_s + (
-            LAST_DELAY_S if self._reported_failure() else self._delay_s if self.starts else 0.0
+            MAX_DELAY_S if self._reported_failure() else self._delay_s if self.starts else 0.0
         ):
-            self._delay_s = min(2 * self._delay_s, LAST_DELAY_S) if self.starts else FIRST_DELAY_S
+            self._delay_s = min(2 * self._delay_s, MAX_DELAY_S) if self.starts else FIRST_DELAY_S
             self.starts += 1
             self._started_s, self._started_ns = now, time.time_ns()
             self._spawn_failure = None

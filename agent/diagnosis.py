@@ -26,7 +26,7 @@ _PROBE: Final = (
     "import json, sys; print(json.dumps([sys.implementation.name, sys.version_info[:3], sys.executable, sys.path]))"
 )
 _PACKAGE: Final = re.compile(r"(?:tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?|tf_nightly\w*)-([0-9][^-]*)\.dist-info")
-#: The steps that are profiled, by the oldest version of TensorFlow that each row is for.
+#: By version of TensorFlow, newest first: the steps that are profiled from this version on.
 _PROFILED_STEPS: Final = (
     ((2, 0), "session runs, Keras, functions and eager training steps"),
     ((1, 15), "session runs and Keras; functions are timed only"),

@@ -13,7 +13,7 @@ _LINK: Final = f"/memfd:{layout.MEMFD_NAME} (deleted)"
 
 
 class DescriptorHolder(NamedTuple):
-    """A descriptor of a channel that some process has open."""
+    """A process that has a channel open, and the path of its descriptor."""
 
     pid: int
     path: str

@@ -34,7 +34,7 @@ def is_python(path: str) -> bool:
 
 
 def parse(command: Sequence[str]) -> PythonCommand | None:
-    """Return the parsed command line, None if ``command`` is not a Python's."""
+    """Return the parsed command line, None if ``command`` does not start a Python."""
     if not command or not is_python(command[0]):
         return None
     isolating_option: str | None = None

@@ -198,7 +198,7 @@ class Attachment:
 def _channel(process: Process) -> ChannelReader | None:
     """Return the channel of ``process``, None if it has none.
 
-    The process may still be creating a channel that is invalid: FormatError if it stays so.
+    A new channel is invalid until the process has filled it: FormatError if it stays invalid.
     """
     deadline = time.monotonic() + CREATED_TIMEOUT_S
     while True:

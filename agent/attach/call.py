@@ -42,7 +42,7 @@ class BackedOutError(AttachError):
 
 
 class StillRunningError(AttachError):
-    """A call did not return in time and goes on by itself; the thread then restores itself."""
+    """A call did not return in time; it continues, and the thread restores itself afterwards."""
 
 
 class StoppedThread:
@@ -170,7 +170,7 @@ class StoppedThread:
                 if waits_for_lock:
                     raise BackedOutError("the function called in the process is blocked; the call was undone") from None
                 raise StillRunningError(
-                    "the function called in the process takes long, and goes on by itself"
+                    "the function called in the process has not returned yet, and continues by itself"
                 ) from None
             if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.address:
                 return registers
@@ -178,10 +178,10 @@ class StoppedThread:
             waits_for_lock = is_in_syscall and _enters_lock_wait(registers)
             if on_syscall is not None:
                 on_syscall(registers)
-        raise StillRunningError("the function called in the process makes many system calls, and goes on by itself")
+        raise StillRunningError("the function called in the process makes many system calls, and continues by itself")
 
     def _restore(self) -> None:
-        """Restore everything; the registers last, all at once."""
+        """Restore everything, the registers last and all at once."""
         self._thread.set_signal_mask(self.state.mask)
         self._thread.set_extended_state(self.state.extended)
         self._thread.set_registers(self.state.registers)

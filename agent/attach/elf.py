@@ -22,7 +22,7 @@ _MAGIC: Final = b"\x7fELF"
 _MAGIC_64_LITTLE: Final = _MAGIC + b"\x02\x01"
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ = 5, 6, 10
-#: Limits: segments, dynamic entries, and bytes of the two tables.
+#: Limits: segments, bytes of the dynamic section, and bytes of the tables of strings and symbols.
 _SEGMENTS_MAX: Final = 128
 _DYNAMIC_MAX: Final = 1 << 16
 _TABLE_MAX: Final = 64 << 20

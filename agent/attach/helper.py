@@ -13,9 +13,9 @@ from .inject import METHODS
 from .payload import ShimAnswer
 
 _HELPER: Final = "tfprof.agent.attach.__main__"
-#: Time limit of that process (seconds), longer than its own limits for the work in the job.
+#: Time limit of the helper (seconds), longer than the helper's own limits for the work in the job.
 _TIMEOUT_S: Final = 120.0
-#: Time limit for the end of that process after SIGTERM (seconds).
+#: Time limit for the end of the helper after SIGTERM (seconds).
 _END_S: Final = 5.0
 
 
@@ -31,7 +31,7 @@ class InjectionResult(NamedTuple):
     answer: ShimAnswer
 
 
-#: Answers requests in place of a short-lived process, once `set_request_handler` was called.
+#: The handler that answers requests in place of the helper; empty until `set_request_handler`.
 _request_handler: list[RequestHandler] = []
 
 

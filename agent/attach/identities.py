@@ -21,9 +21,9 @@ from .errors import RefusedError
 
 #: Variables that locate the user's files. They are taken from a job that sees the host's files.
 _FOLDER_VARIABLES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
-#: Asks a user namespace for the user who made it (<linux/nsfs.h>).
+#: Asks a user namespace for the user who created it (<linux/nsfs.h>).
 _NS_GET_OWNER_UID: Final = 0xB704
-#: The runtime folder that a login makes.
+#: The runtime folder that a login creates.
 _RUNTIME: Final = "/run/user/%d"
 #: Variables of root that the child keeps: how to find programs and how to print.
 _KEPT_VARIABLES: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")

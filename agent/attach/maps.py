@@ -37,9 +37,9 @@ PYTHON_FUNCTIONS: Final = frozenset(
     )
 )
 _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
-#: A type of every CPython. Its flags tell whether the interpreter is initialized. A process may
-#: contain several interpreters of which only one runs, as when an extension module is linked with
-#: libpython. A call of a function of the others crashes the process.
+#: A type that every CPython exports. Its flags tell whether the interpreter is initialized. A
+#: process may contain several interpreters of which only one runs, as when an extension module is
+#: linked with libpython. Calling a function of another interpreter crashes the process.
 _TYPE: Final = "PyCell_Type"
 #: Offsets of the flags: in usual builds, and in builds whose objects are larger.
 _FLAGS_AT: Final = (168, 184)

@@ -20,7 +20,7 @@ _PACKAGE_FILE: Final = "__init__.py"
 class ShimAnswer(NamedTuple):
     """The answer of a job.
 
-    ``armed``: the shim is armed; ``before``: it already was before the request. ``channel``: the
+    ``armed``: the shim is armed; ``before``: it was armed before the request. ``channel``: the
     process has a channel; ``refused``: it could not create one.
     """
 

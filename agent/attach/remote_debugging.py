@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from .memory import Memory
 
-#: The variable of an interpreter that begins with the table of offsets.
+#: The interpreter's variable that begins with the table of offsets.
 RUNTIME: Final = "_PyRuntime"
 
 _COOKIE: Final = b"xdebugpy"
@@ -25,7 +25,7 @@ _SIGNAL, _CALLS, _EXCEPTION, _CHECK = 1 << 1, 1 << 2, 1 << 3, 1 << 5
 
 
 class Offsets(NamedTuple):
-    """The needed offsets, or their positions in the table of one version of Python (bytes)."""
+    """Offsets of fields in the interpreter (bytes), or the positions of the offsets in a table."""
 
     interpreters_head: int
     interpreter_id: int

@@ -17,12 +17,12 @@ PYTHON_MIN: Final = 7
 #: Another user's Python process is listed from this size on: its mapped files cannot be read.
 LARGE_BYTES: Final = 200 << 20
 
-_SCOPE: Final = "/proc/sys/kernel/yama/ptrace_scope"
+_PTRACE_SCOPE_FILE: Final = "/proc/sys/kernel/yama/ptrace_scope"
 _SYS_PTRACE: Final = 19  # bit number of the capability
 _COMMAND_MAX: Final = 1 << 16
 
 PROFILED, ATTACHABLE, REFUSED = "profiled", "attachable", "refused"
-#: Reason of a refusal.
+#: The reason why a process with another user's rights is refused.
 SETUID: Final = "it runs with another user's rights (setuid): tfprof does not touch such processes"
 
 
@@ -176,7 +176,7 @@ def _traced(_pid: int, status: dict[str, str]) -> RefusedError | None:
 
 def _scope_forbids(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
-        with open(_SCOPE, encoding="ascii") as file:
+        with open(_PTRACE_SCOPE_FILE, encoding="ascii") as file:
             scope = int(file.read())
     except (OSError, ValueError):
         return None

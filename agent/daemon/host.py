@@ -46,7 +46,7 @@ class TreeSampler:
         return {
             "processes": len(usages),
             "threads": current.threads,
-            # Sums of fractions depend on their order by 1e-14; the kernel's ticks are hundredths.
+            # A sum of fractions varies by 1e-14 with the order of its terms; ticks are hundredths.
             "cpu_user_s": round(total.cpu_user_s, 6),
             "cpu_system_s": round(total.cpu_system_s, 6),
             "rss_bytes": current.rss_bytes,

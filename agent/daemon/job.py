@@ -140,7 +140,7 @@ class Job:
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
     def sample(self, tree: ProcessTree, excluded: frozenset[int]) -> dict[str, float]:
-        """Return the current usage of the job's processes; after their end, the last one."""
+        """Return the current usage of the job's processes; after their end, their last usage."""
         if self.is_running and self.owner is not None:
             self._sample = self._tree.sample(tree.below(self.owner.pid, excluded - {self.owner.pid}))
         return self._sample

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from .signal_receiver import Signal
 
-#: Equal signals that arrive within this time are merged, as for a process that wakes slowly
+#: Equal signals that arrive within this time are merged, as the kernel merges pending signals
 #: (seconds).
 SETTLE_S: Final = 0.01
 #: Time in which a service manager signals its processes one after the other (seconds).
@@ -24,7 +24,7 @@ _NEVER: Final = float("inf")
 
 
 class _WaitingSignal(NamedTuple):
-    """A signal of this process; it is next checked at ``check_at`` and decided at ``decide_at``."""
+    """A received signal; it is next checked at ``check_at``, and decided on at ``decide_at``."""
 
     info: Signal
     received_at: float
@@ -37,7 +37,7 @@ class _WaitingSignal(NamedTuple):
 
 
 class Forwarding:
-    """Recent signals; each is matched with one that the witness saw, or forwarded.
+    """Recent signals; each is matched with a signal that the witness saw, or forwarded.
 
     ``witness`` returns the signals of the group since its last call, or None. ``is_of_job`` returns
     whether a pid belongs to the job: signals from the job to its parent are not forwarded.

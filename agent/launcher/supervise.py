@@ -1,4 +1,4 @@
-"""Runs the job as a transparent parent: passes signals, stops and the exit status unchanged."""
+"""Runs the job as a transparent parent: passes signals, stops and the exit status on unchanged."""
 
 import contextlib
 import errno

@@ -13,7 +13,7 @@ from .message_queue import encode
 
 #: Silence of the collector after which it is greeted again (seconds). After a refusal the interval
 #: doubles up to the limit. The limit exceeds a collector's idle time, so that a collector that
-#: refuses this agent can end and be replaced by one of this version.
+#: refuses this agent can end and be replaced by a collector of this version.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
 #: Time since the last message after which a collector counts as absent (seconds).

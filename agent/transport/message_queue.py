@@ -263,7 +263,7 @@ class Outbox:
         return unread > 0 and (self._is_ended or now >= self.records.last_sent_s + FLUSH_S or self.must_flush)
 
     def _spans_due(self, now: float) -> bool:
-        if self.spans.unanswered:  # one message at a time: spans take the collector long, while other jobs wait
+        if self.spans.unanswered:  # one message at a time: other jobs wait while the collector stores spans
             return False
         unread = self._channel.unread_spans(self.spans.sent, ended=self._is_ended)
         return unread > 0 and (self._is_ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)

@@ -77,7 +77,7 @@ def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(
     assert slug(supervisor) is None
     write_failure(tmp_path)
     assert supervisor.trouble == {"slug": "store", "text": "no"}
-    clock.now += daemon_start.LAST_DELAY_S - 1
+    clock.now += daemon_start.MAX_DELAY_S - 1
     supervisor.ensure_running()
     assert len(starts) == 1
     supervisor.reset_delay()
