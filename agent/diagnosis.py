@@ -77,11 +77,10 @@ def check_command(command: Sequence[str]) -> Iterator[Finding]:
             "python", NOTE, "unknown: each Python that the program starts is profiled if it inherits the environment"
         )
     else:
-        parsed = python_command.parse(command if python == [program] else python)
-        if parsed is not None and parsed.isolating_option is not None:
-            text = (
-                f"with {parsed.isolating_option} Python ignores tfprof-run: start the command, then tfprof attach PID"
-            )
+        parsed_command = python_command.parse(command if python == [program] else python)
+        if parsed_command is not None and parsed_command.isolating_option is not None:
+            option = parsed_command.isolating_option
+            text = f"with {option} Python ignores tfprof-run: start the command, then tfprof attach PID"
             yield Finding("start", NO, text)
         yield from _interpreter_findings(python)
     yield from _run_check("memory", lambda: _memory_outcome("/"))
@@ -204,15 +203,21 @@ def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
 
 def _tensorflow_verdict(version: str, folder: str) -> tuple[str, str]:
     release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    for oldest, text in _PROFILED_STEPS:
-        if release >= oldest:
+    for oldest_release, text in _PROFILED_STEPS:
+        if release >= oldest_release:
             return OK, f"{version} in {folder}: {text}"
     return NOTE, f"{version} in {folder} is older than 1.15, the oldest tested version"
 
 
 def _namespace_outcome(pid: int) -> Outcome:
-    separate = [name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)]
-    return (OK, f"its own ({', '.join(separate)}): files of the host may not be visible there") if separate else None
+    separate_namespaces = [
+        name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)
+    ]
+    return (
+        (OK, f"its own ({', '.join(separate_namespaces)}): files of the host may not be visible there")
+        if separate_namespaces
+        else None
+    )
 
 
 def _namespace(pid: int, name: str) -> str:

@@ -110,7 +110,7 @@ def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:
 
     They are the texts of `HELLO_FIELDS`, limited in length, and the names of functions by key.
     """
-    accepted: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: hello[name][:_TEXT_MAX] for name in HELLO_FIELDS if isinstance(hello.get(name), str)
     }
     functions = hello.get("functions")
@@ -118,5 +118,5 @@ def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:
         pairs = [
             (key, name[:_TEXT_MAX]) for key, name in functions.items() if _KEY.fullmatch(key) and isinstance(name, str)
         ]
-        accepted["functions"] = dict(pairs[:_FUNCTIONS_MAX])
-    return accepted
+        fields["functions"] = dict(pairs[:_FUNCTIONS_MAX])
+    return fields

@@ -153,13 +153,13 @@ class ProcessTree(NamedTuple):
     members: dict[int, Process]
     children: dict[int, list[int]]
 
-    def below(self, root: int, excluded: frozenset[int]) -> list[Process]:
-        """Return ``root`` and its descendants, except the subtrees of ``excluded`` (other jobs)."""
-        processes, pending = [], [root] if root in self.members else []
-        while pending:
-            pid = pending.pop()
+    def below(self, root: int, excluded_pids: frozenset[int]) -> list[Process]:
+        """Return ``root`` and its descendants, except the subtrees of ``excluded_pids``."""
+        processes, pending_pids = [], [root] if root in self.members else []
+        while pending_pids:
+            pid = pending_pids.pop()
             processes.append(self.members[pid])
-            pending += [child for child in self.children.get(pid, ()) if child not in excluded]
+            pending_pids += [child for child in self.children.get(pid, ()) if child not in excluded_pids]
         return processes
 
 

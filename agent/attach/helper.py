@@ -84,8 +84,8 @@ def answer_by_subprocess(request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _failure(why: str) -> dict[str, Any]:
-    return {"slug": "attach-failed", "text": f"the attaching process failed: {why}"}
+def _failure(reason: str) -> dict[str, Any]:
+    return {"slug": "attach-failed", "text": f"the attaching process failed: {reason}"}
 
 
 def _end(helper: "subprocess.Popen[str]") -> None:

@@ -212,7 +212,7 @@ class _Injection:
 
     def _with_stopped_thread(self, work: Callable[[StoppedThread], None]) -> None:
         """Stop the main thread for ``work``; the first call also places the page."""
-        begun_ns = time.monotonic_ns()
+        start_ns = time.monotonic_ns()
         try:
             with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
                 if _program_image(self._process) != self._program_image:
@@ -222,7 +222,7 @@ class _Injection:
                     self._page.place(self._memory, address)
                 work(thread)
         finally:
-            self._stopped_ns += time.monotonic_ns() - begun_ns
+            self._stopped_ns += time.monotonic_ns() - start_ns
 
     def _queue(self, thread: StoppedThread) -> None:
         python = self._functions.python
@@ -266,11 +266,11 @@ def _answer_text(progress: WorkProgress) -> str:
 
 def is_blocked(pid: int) -> bool:
     """Return whether the main thread stays in one system call for a while."""
-    before = _syscall(pid)
-    if before is None:
+    first_syscall = _syscall(pid)
+    if first_syscall is None:
         return False
     time.sleep(BLOCKED_S)
-    return _syscall(pid) == before
+    return _syscall(pid) == first_syscall
 
 
 def _syscall(pid: int) -> str | None:

@@ -33,12 +33,12 @@ class FileMemory:
         """Write ``data``; OSError if that is not possible."""
         while data:
             try:
-                written = os.pwrite(self._fd, data, address)
+                written_bytes = os.pwrite(self._fd, data, address)
             except OSError as error:
                 raise self._error(error.errno, "writing", address) from None
-            if not written:  # the process has ended
+            if not written_bytes:  # the process has ended
                 raise self._error(errno.ESRCH, "writing", address)
-            address, data = address + written, data[written:]
+            address, data = address + written_bytes, data[written_bytes:]
 
     def close(self) -> None:
         """Close the file."""

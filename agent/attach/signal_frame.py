@@ -77,8 +77,8 @@ def build(state: SavedState) -> SignalFrame:
     extended = _in_stack_layout(state.extended)
     extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
     address = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
-    restored = _restart_registers(registers)
-    values = [getattr(restored, name) for name in _REGISTER_ORDER]
+    restored_registers = _restart_registers(registers)
+    values = [getattr(restored_registers, name) for name in _REGISTER_ORDER]
     context = _CONTEXT.pack(
         _FLAGS,
         0,
@@ -86,12 +86,12 @@ def build(state: SavedState) -> SignalFrame:
         0,
         _NO_STACK[2],
         *values,
-        restored.rip,
-        restored.eflags,
-        restored.cs,
+        restored_registers.rip,
+        restored_registers.eflags,
+        restored_registers.cs,
         0,
         0,
-        restored.ss,
+        restored_registers.ss,
         0,
         0,
         0,
@@ -121,13 +121,13 @@ def _restart_registers(registers: Registers) -> Registers:
     A call that would continue with its remaining time fails with EINTR, as after a signal: only the
     kernel knows the remaining time, and does not keep it.
     """
-    restored = registers.copy()
+    restored_registers = registers.copy()
     if registers.orig_rax >> 63:
-        return restored
+        return restored_registers
     result = registers.rax - (1 << 64 if registers.rax >> 63 else 0)
     if result in _RESTARTED:
-        restored.rax = registers.orig_rax
-        restored.rip -= _SYSCALL_SIZE
+        restored_registers.rax = registers.orig_rax
+        restored_registers.rip -= _SYSCALL_SIZE
     elif result == _RESTARTED_WITH_TIME_LEFT:
-        restored.rax = _INTERRUPTED & (1 << 64) - 1
-    return restored
+        restored_registers.rax = _INTERRUPTED & (1 << 64) - 1
+    return restored_registers

@@ -124,8 +124,8 @@ def command_of(pid: int) -> list[str]:
 
 
 def _may_have_tensorflow(status: dict[str, str]) -> bool:
-    resident = int(status.get("VmRSS", "0 kB").split()[0]) << 10
-    return status["Name"].startswith(("python", "pypy")) and resident >= LARGE_BYTES
+    resident_bytes = int(status.get("VmRSS", "0 kB").split()[0]) << 10
+    return status["Name"].startswith(("python", "pypy")) and resident_bytes >= LARGE_BYTES
 
 
 def _refusal(pid: int, status: dict[str, str]) -> RefusedError | None:

@@ -115,7 +115,7 @@ class Finder:
 
     def scan(self) -> list[FoundChannel]:
         """Scan /proc and return at most OPENED_MAX new channels; the others stay queued."""
-        started = time.monotonic()
+        start_s = time.monotonic()
         self._missing_channels.begin_search()
         self.holders = processes.scan(self._user_id)
         self._ignored_inodes &= self.holders.keys()
@@ -126,7 +126,7 @@ class Finder:
         now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
         channels = self._open_queued()
-        interval_s = SEARCH_SCAN_S if self.is_searching else min(high, max(low, (now - started) / SCAN_SHARE))
+        interval_s = SEARCH_SCAN_S if self.is_searching else min(high, max(low, (now - start_s) / SCAN_SHARE))
         self._next_scan_s = now + interval_s
         return channels
 
@@ -146,8 +146,8 @@ class Finder:
 
     def take_lost(self) -> list[Announcement]:
         """Return the announcements whose channels were lost since the last call."""
-        lost, self._lost_announcements = self._lost_announcements, []
-        return lost
+        lost_announcements, self._lost_announcements = self._lost_announcements, []
+        return lost_announcements
 
     def holds(self, pid: int, inode: Inode) -> bool:
         """Whether process ``pid`` had the channel open at the last scan or still maps it."""
@@ -192,11 +192,11 @@ class Finder:
             self._note_lost(self._missing_channels.end_search())
         return channels
 
-    def _note_lost(self, lost: list[Announcement]) -> None:
-        for announcement in lost:
+    def _note_lost(self, lost_announcements: list[Announcement]) -> None:
+        for announcement in lost_announcements:
             self.refusals.add(announcement.launch, announcement.pid, GONE.slug, GONE.args[0])
             self._folder.remove(announcement.pid, announcement.uid)
-        self._lost_announcements += lost
+        self._lost_announcements += lost_announcements
 
     def _try_open(self, inode: Inode, holders: list[DescriptorHolder]) -> FoundChannel | None:
         try:
@@ -265,13 +265,13 @@ class Finder:
 
     def _remove_stale(self) -> None:
         """Remove the announcements of processes that are gone."""
-        remaining = []
+        remaining_announcements = []
         for announcement in self._announcements:
             if processes.process(announcement.pid) is None and not self._missing_channels.awaits(announcement.uid):
                 self._folder.remove(announcement.pid, announcement.uid)
             else:
-                remaining.append(announcement)
-        self._announcements = remaining
+                remaining_announcements.append(announcement)
+        self._announcements = remaining_announcements
 
 
 def _round_robin(queue: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:

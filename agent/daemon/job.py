@@ -90,11 +90,11 @@ class Job:
 
     def _note_lost_agent(self) -> None:
         """Queue an event if the job has stopped tracing because no agent was running."""
-        lost = self.channel.word("agent_lost")
-        if lost and not self._lost_agent:
+        agent_lost = self.channel.word("agent_lost")
+        if agent_lost and not self._lost_agent:
             text = "no agent ran for 30 s: no step is traced until the next order (tfprof trace)"
             self.outbox.events.put({"slug": "agent-lost", "text": text, "count": 1, "t_ns": time.time_ns()})
-        self._lost_agent = lost
+        self._lost_agent = agent_lost
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
         """Send due messages and return the bytes sent; a broken channel is not read again."""
@@ -139,10 +139,10 @@ class Job:
         """Whether the launcher may still report how the job ended and ask for the result."""
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
-    def sample(self, tree: ProcessTree, excluded: frozenset[int]) -> dict[str, float]:
+    def sample(self, tree: ProcessTree, excluded_pids: frozenset[int]) -> dict[str, float]:
         """Return the current usage of the job's processes; after their end, their last usage."""
         if self.is_running and self.owner is not None:
-            self._sample = self._tree.sample(tree.below(self.owner.pid, excluded - {self.owner.pid}))
+            self._sample = self._tree.sample(tree.below(self.owner.pid, excluded_pids - {self.owner.pid}))
         return self._sample
 
     @property

@@ -30,8 +30,8 @@ class LaunchResults:
         self._launches = {number: launch for number, launch in self._launches.items() if number in numbers}
         self._complete_launches &= numbers
         for number in numbers:
-            earlier = self._launches.get(number)
-            if earlier is not None and earlier.ended_ns:
+            earlier_launch = self._launches.get(number)
+            if earlier_launch is not None and earlier_launch.ended_ns:
                 continue
             launch = launches.read(self._instance_dir, number)
             if launch is None:
@@ -44,16 +44,18 @@ class LaunchResults:
 
     def _take_over(self, number: int, scans: int) -> None:
         """Continue with the result that an earlier agent wrote, if there is one."""
-        earlier = launches.read_result(self._instance_dir, number)
-        if earlier is not None and _is_final(earlier):
+        earlier_result = launches.read_result(self._instance_dir, number)
+        if earlier_result is not None and _is_final(earlier_result):
             self._complete_launches.add(number)
             return
         self._scans_at_end[number] = scans
-        if earlier is None:
+        if earlier_result is None:
             return
         closed_uids = {job["uid"] for job in self._closed_jobs.get(number, [])}
-        closed = [job for job in earlier.jobs if job["state"] != "running" and job["uid"] not in closed_uids]
-        self._closed_jobs[number] = closed + self._closed_jobs.get(number, [])
+        closed_jobs = [
+            job for job in earlier_result.jobs if job["state"] != "running" and job["uid"] not in closed_uids
+        ]
+        self._closed_jobs[number] = closed_jobs + self._closed_jobs.get(number, [])
 
     @property
     def living_launches(self) -> set[int]:
@@ -84,11 +86,11 @@ class LaunchResults:
 
         ``awaits`` tells whether channels of a launch are announced and not yet found.
         """
-        incomplete = [number for number in self._scans_at_end if number not in self._complete_launches]
-        if not incomplete:
+        incomplete_launches = [number for number in self._scans_at_end if number not in self._complete_launches]
+        if not incomplete_launches:
             return
         jobs, refusals = list(jobs), list(refusals)
-        for number in incomplete:
+        for number in incomplete_launches:
             launch_jobs = [job for job in jobs if job.launch == number]
             is_searched = scans > self._scans_at_end[number] and not awaits(number)
             result = self._result(number, launch_jobs, refusals, stall, is_searched)

@@ -42,10 +42,10 @@ class MissingChannels:
         searched_uids, self._searched_uids = self._searched_uids & self._announcements.keys(), set()
         for uid in searched_uids:
             self._searches[uid] += 1
-        lost = [self._announcements[uid] for uid in searched_uids if self._searches[uid] >= SEARCHES]
-        for announcement in lost:
+        lost_announcements = [self._announcements[uid] for uid in searched_uids if self._searches[uid] >= SEARCHES]
+        for announcement in lost_announcements:
             self.note_found(announcement.uid)
-        return lost
+        return lost_announcements
 
     def awaits(self, uid: int) -> bool:
         """Whether channel ``uid`` is announced and neither found nor lost."""

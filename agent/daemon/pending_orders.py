@@ -99,10 +99,10 @@ class PendingOrders:
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
         """Write the order ``head.last`` for job ``head.uid``; answer a repeated order again."""
-        earlier = self._orders.get(head.last)
-        if earlier is not None:
-            if earlier.answer is not None:
-                self._send_answer(head.last, earlier.answer)
+        earlier_order = self._orders.get(head.last)
+        if earlier_order is not None:
+            if earlier_order.answer is not None:
+                self._send_answer(head.last, earlier_order.answer)
             return
         try:
             self._write(head, orders.order_of(body), now)
@@ -168,15 +168,15 @@ class PendingOrders:
             is_over = not is_open or not pending.job.is_running or channel.word("detached")
             if not is_over and channel.word("order_over") < pending.generation >= channel.word("policy_seen"):
                 return
-            traced = 0
+            traced_steps = 0
             if is_open:
-                traced = (
+                traced_steps = (
                     _limited_word(channel, "order_traced") if channel.word("policy_seen") == pending.generation else 0
                 )
                 pending.records_end = channel.word("head")
                 outbox.send_now()
             pending.final_answer = OrderAnswer(
-                pending.job.uid, orders.ENDED, traced=traced, from_ns=pending.written_ns, to_ns=time.time_ns()
+                pending.job.uid, orders.ENDED, traced=traced_steps, from_ns=pending.written_ns, to_ns=time.time_ns()
             )
             pending.store_deadline_s = now + STORED_S
         if not is_open or outbox.records.acked >= pending.records_end or now > pending.store_deadline_s:

@@ -29,8 +29,10 @@ class Refusals:
         """Count one refusal; the newest text replaces the earlier one."""
         self.total += 1
         key = (launch, pid, slug)
-        earlier = self._entries.pop(key, None)
-        self._entries[key] = Refusal(launch, pid, slug, text[:_TEXT_MAX], earlier.times + 1 if earlier else 1)
+        earlier_entry = self._entries.pop(key, None)
+        self._entries[key] = Refusal(
+            launch, pid, slug, text[:_TEXT_MAX], earlier_entry.times + 1 if earlier_entry else 1
+        )
         if len(self._entries) > ENTRIES_MAX:
             del self._entries[next(iter(self._entries))]
 

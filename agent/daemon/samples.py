@@ -63,10 +63,10 @@ class Sampler:
         Processes that have ended since are noticed when they are measured.
         """
         if now >= self._next_tree_s:
-            began = time.monotonic()
+            start_s = time.monotonic()
             self._tree = process_tree(all_pids())
             low, high = TREE_BOUNDS_S
-            self._next_tree_s = now + min(high, max(low, (time.monotonic() - began) / TREE_SHARE))
+            self._next_tree_s = now + min(high, max(low, (time.monotonic() - start_s) / TREE_SHARE))
         return self._tree
 
     def pump(self, send: Send, now: float) -> None:

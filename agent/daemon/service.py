@@ -162,14 +162,16 @@ class Agent:
 
     def stop(self) -> None:
         """Close everything; unacked data of running jobs stays in the rings for the next agent."""
-        abandoned = [
+        abandoned_jobs = [
             job for job in self.jobs.values() if not job.is_running and job.launch not in self._results.living_launches
         ]
-        if abandoned:
-            lost_records = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in abandoned)
+        if abandoned_jobs:
+            lost_records = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in abandoned_jobs)
             stall = self._stall() or {"text": "the agent was stopped"}
-            self._error = f"{len(abandoned)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
-        for job in abandoned:
+            self._error = (
+                f"{len(abandoned_jobs)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
+            )
+        for job in abandoned_jobs:
             self._try_write(partial(job.give_up, self.instance_dir))
             self._finder.finish(job.inode)
         self._write_status()
@@ -442,10 +444,10 @@ def _reason(body: dict[str, Any]) -> dict[str, str]:
 
 def _raise_limit(descriptors: int) -> None:
     """Raise the limit of open files to ``descriptors``, or as far as allowed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = descriptors if hard == resource.RLIM_INFINITY else min(descriptors, hard)
-    if soft != resource.RLIM_INFINITY and soft < target:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = descriptors if hard_limit == resource.RLIM_INFINITY else min(descriptors, hard_limit)
+    if soft_limit != resource.RLIM_INFINITY and soft_limit < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard_limit))
 
 
 def _boot_id() -> str:

@@ -81,25 +81,25 @@ class Forwarding:
         if group_signals is None:
             # Without a witness, signals of users are forwarded. Those of the terminal and of the
             # kernel are taken to have reached the whole group.
-            decided = [waiting for waiting in self._waiting if waiting.info.code <= 0]
+            decided_signals = [waiting for waiting in self._waiting if waiting.info.code <= 0]
             self._waiting = []
         else:
             self._match(group_signals, now)
-            decided = [waiting for waiting in self._waiting if waiting.decide_at <= now]
+            decided_signals = [waiting for waiting in self._waiting if waiting.decide_at <= now]
             self._waiting = [
                 waiting._replace(check_at=waiting.decide_at) for waiting in self._waiting if waiting.decide_at > now
             ]
-        return [waiting.info for waiting in decided if not waiting.is_from_job]
+        return [waiting.info for waiting in decided_signals if not waiting.is_from_job]
 
     def _match(self, group_signals: list[int], now: float) -> None:
         """Match waiting signals with those that the witness saw, the oldest first."""
         self._witnessed += [(number, now) for number in group_signals]
-        unmatched = []
+        unmatched_signals = []
         for waiting in self._waiting:
             match = next((witnessed for witnessed in self._witnessed if witnessed[0] == waiting.info.number), None)
             if match is None:
-                unmatched.append(waiting)
+                unmatched_signals.append(waiting)
             else:
                 self._witnessed.remove(match)
-        self._waiting = unmatched
+        self._waiting = unmatched_signals
         self._witnessed = [witnessed for witnessed in self._witnessed if now - witnessed[1] <= GRACE_S]

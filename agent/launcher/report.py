@@ -83,13 +83,13 @@ def print_no_profile(reason: Mapping[str, Any]) -> None:
 
 def _missing_amounts(result: Result) -> str:
     """Return a text with the amounts of data that are not in the store."""
-    waiting = sum(max(0, job["records"] - job["acked"]) for job in result.jobs)
+    waiting_records = sum(max(0, job["records"] - job["acked"]) for job in result.jobs)
     counts = {
-        "records not stored": waiting,
+        "records not stored": waiting_records,
         "traced steps lost": sum(job["dropped_traces"] for job in result.jobs),
         "spans lost": sum(job["dropped_spans"] for job in result.jobs),
     }
-    return ", ".join(f"{number:,} {what}" for what, number in counts.items())
+    return ", ".join(f"{number:,} {label}" for label, number in counts.items())
 
 
 def _unrecorded_reason(result: Result) -> dict[str, str] | None:

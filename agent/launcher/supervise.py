@@ -171,18 +171,18 @@ def wait(
     receiver.listen(wake_fd)
     while True:
         wake_s = min(next_watch_s, forwarding.due)
-        received = receiver.next(wake_s - time.monotonic())
+        received_signal = receiver.next(wake_s - time.monotonic())
         now = time.monotonic()
-        if received is None and now < wake_s:
+        if received_signal is None and now < wake_s:
             next_watch_s = now
-        if received is not None and received.number == signal.SIGCHLD:
+        if received_signal is not None and received_signal.number == signal.SIGCHLD:
             outcome = child.poll()
             if outcome is not None:
                 return outcome
-        if received is not None and not (received.number == signal.SIGCHLD and received.code > 0):
-            forwarding.add(received, now)
-        for forwarded in forwarding.take_ready(now):
-            _forward(forwarded, child)
+        if received_signal is not None and not (received_signal.number == signal.SIGCHLD and received_signal.code > 0):
+            forwarding.add(received_signal, now)
+        for signal_to_forward in forwarding.take_ready(now):
+            _forward(signal_to_forward, child)
         if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
             with stopping():
                 child.stop_together()
@@ -240,8 +240,13 @@ def is_interrupted(seconds: float) -> bool:
     """Wait ``seconds`` after the job's end; return True as soon as a terminating signal arrives."""
     deadline, receiver = time.monotonic() + seconds, _receiver()
     while (remaining_s := deadline - time.monotonic()) > 0:
-        received = receiver.next(remaining_s)
-        if received is not None and received.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        received_signal = receiver.next(remaining_s)
+        if received_signal is not None and received_signal.number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGQUIT,
+        ):
             return True
     return False
 
@@ -251,8 +256,8 @@ def _stop_by_signal(number: int) -> None:
     if number == signal.SIGSTOP:
         os.kill(os.getpid(), number)
         return
-    previous = signal.signal(number, signal.SIG_DFL)
+    previous_handler = signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    signal.signal(number, previous)
+    signal.signal(number, previous_handler)

@@ -233,9 +233,9 @@ def _keep_only(*kept_fds: int) -> None:
 
     Otherwise the readers of inherited pipes would not see the end of these pipes.
     """
-    null = os.open(os.devnull, os.O_RDWR)
+    null_fd = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
-        os.dup2(null, fd)
+        os.dup2(null_fd, fd)
     first = 3
     for fd in sorted(kept_fds):
         os.closerange(first, fd)

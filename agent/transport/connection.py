@@ -130,9 +130,9 @@ class CollectorConnection:
 
         Release 0.2.0 names none; there the version of the head counts.
         """
-        chosen = body.get("wire") if head.type == wire.WELCOME else None
-        if chosen is not None:
-            wire.common_version([chosen] if isinstance(chosen, int) else [])
+        wire_version = body.get("wire") if head.type == wire.WELCOME else None
+        if wire_version is not None:
+            wire.common_version([wire_version] if isinstance(wire_version, int) else [])
 
     def _note_refusal(self, slug: str, text: str) -> None:
         self.collector = None
@@ -141,8 +141,8 @@ class CollectorConnection:
     def _accept_welcome(self, welcome: dict[str, Any]) -> bool:
         """Record the WELCOME; return whether it is from a new collector."""
         self.refusal = None
-        previous, self.collector = self.collector, welcome
-        return previous is None or previous.get("collector") != welcome.get("collector")
+        previous_collector, self.collector = self.collector, welcome
+        return previous_collector is None or previous_collector.get("collector") != welcome.get("collector")
 
 
 def _parse(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:

@@ -283,8 +283,8 @@ class Outbox:
         batch = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._is_ended)
         if batch is None:
             return
-        mono, real = both_clocks()
-        clocks = mono.to_bytes(8, "little") + real.to_bytes(8, "little")
+        monotonic_ns, real_ns = both_clocks()
+        clocks = monotonic_ns.to_bytes(8, "little") + real_ns.to_bytes(8, "little")
         if send(Head(wire.SPANS, self.uid, 0, batch.first, batch.last), clocks + batch.data):
             self.spans.note_sent(batch, now)
 
