@@ -72,8 +72,8 @@ class Image:
             raise ElfError("not a 64-bit ELF file")
         table = self._read(address + table_offset, size * count)
         segments = [
-            _Segment(kind, offset, address, length)
-            for kind, _, offset, address, _, _, length, _ in _SEGMENT.iter_unpack(table)
+            _Segment(kind, offset, segment_address, length)
+            for kind, _, offset, segment_address, _, _, length, _ in _SEGMENT.iter_unpack(table)
         ]
         self._load_segments = [segment for segment in segments if segment.kind == _PT_LOAD]
         if not self._load_segments:
