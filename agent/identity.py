@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Environment variables that become tags. No other variable is ever put into a message.
+#: Environment variables that become tags. Of all others, only the task in TF_CONFIG becomes one.
 TAGS: Final[Mapping[str, str]] = {
     "SLURM_JOB_ID": "slurm_job_id",
     "SLURM_JOB_NAME": "slurm_job_name",

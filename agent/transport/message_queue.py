@@ -236,7 +236,7 @@ class Outbox:
 
     @property
     def must_flush(self) -> bool:
-        """Whether enough data waits to be sent at once."""
+        """Whether enough records wait to be sent at once."""
         if self._is_broken:
             return False
         sent = self.records.sent
