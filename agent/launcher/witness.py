@@ -2,8 +2,8 @@
 
 The job has received these signals, too, so the launcher does not forward them. When the launcher is
 killed, the witness kills the job: `kill -9` of the launcher has the effect of `kill -9` of the job.
-When the launcher has stopped because the job was stopped, the witness continues the launcher as soon
-as the job runs again.
+When the launcher has stopped because the job was stopped, the witness continues the launcher as
+soon as the job runs again.
 """
 
 import contextlib
