@@ -1,4 +1,4 @@
-"""The short-lived process that attaches: reads a JSON request on stdin and answers on stdout.
+"""The helper process that attaches: reads a JSON request on stdin and answers on stdout.
 
 The kernel releases the job when this process ends, for whatever reason.
 """

@@ -1,4 +1,4 @@
-"""Starts the short-lived process that attaches, and reads its answer."""
+"""Starts the short-lived helper process that attaches, and reads its answer."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ _request_handler: list[RequestHandler] = []
 
 
 def set_request_handler(handler: RequestHandler) -> None:
-    """Send requests to ``handler`` from now on, instead of starting a process for each."""
+    """Send requests to ``handler`` from now on, instead of starting a helper for each."""
     _request_handler[:] = [handler]
 
 
@@ -59,7 +59,7 @@ def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) ->
 
 
 def answer_by_subprocess(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of a short-lived process to ``request``."""
+    """Return the answer of a new helper process to ``request``."""
     pipe = subprocess.PIPE
     try:
         with subprocess.Popen(
@@ -89,7 +89,7 @@ def _failure(reason: str) -> dict[str, Any]:
 
 
 def _end(helper: "subprocess.Popen[str]") -> None:
-    """End the process if it still runs; at SIGTERM it withdraws its request from the job."""
+    """End the helper if it still runs; at SIGTERM it withdraws its request from the job."""
     helper.terminate()
     try:
         helper.wait(_END_S)
