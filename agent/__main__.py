@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _serve(store: str) -> int:
     settings_files.load_into_environment()
     idle_s = SETTINGS["agent-idle"].read()
-    from .daemon.service import serve  # noqa: PLC0415 - the lock comes first
+    from .daemon.service import serve  # noqa: PLC0415 - imported only after the lock is taken
 
     return serve(store, idle_s)
 

@@ -19,10 +19,10 @@ _LAUNCH: Final = re.compile(r"[0-9a-f]{16}")
 _TEXT_MAX: Final = 1024
 #: The time stamp of a file may lag behind the clock by this much (ns). A folder that changed more
 #: recently may change again and keep its time stamp.
-STAMP_NS: Final = 100_000_000
+TIMESTAMP_LAG_NS: Final = 100_000_000
 #: Maximum files listed and announcements returned at a time; scans find the other channels.
 FILES_MAX: Final = 10_000
-NEWS_MAX: Final = 250
+ANNOUNCEMENTS_MAX: Final = 250
 #: Attempts to read an incomplete file.
 TRIES: Final = 20
 
@@ -31,19 +31,19 @@ class Announcement(NamedTuple):
     """One announcement file.
 
     `pid` is the process's id in its own pid namespace. `text` is `channel` or `refused SLUG text`.
-    `launch` is 0 in announcements without it: those of jobs of 0.2.0 and of `tfprof attach`.
-    `made_ns` is the file's time stamp (real ns).
+    `launch` is 0 if the file names no launch: jobs of 0.2.0 and `tfprof attach` write such files.
+    `modified_ns` is the file's time stamp (real ns).
     """
 
     pid: int
     uid: int
     text: str
     launch: int
-    made_ns: int
+    modified_ns: int
 
     @property
     def refusal(self) -> dict[str, str] | None:
-        """The reason why there is no channel, as slug and text; None if there is one."""
+        """The reason why there is no channel, as slug and text; None if there is a channel."""
         word, _, reason = self.text.partition(" ")
         if word != "refused":
             return None
@@ -60,8 +60,8 @@ class AnnounceFolder:
         self._tries: dict[str, int] = {}
         self._changed_ns = -1
 
-    def news(self) -> list[Announcement]:
-        """Return new announcements, at most NEWS_MAX; an unchanged folder costs one stat."""
+    def take_new(self) -> list[Announcement]:
+        """Return new announcements, limited in number; an unchanged folder costs one stat."""
         try:
             changed_ns = os.stat(self._folder).st_mtime_ns
             if changed_ns == self._changed_ns:
@@ -70,17 +70,17 @@ class AnnounceFolder:
                 names = {entry.name for entry in itertools.islice(entries, FILES_MAX)}
         except OSError:
             return []
-        if len(names) < FILES_MAX:  # a full list may lack files that an earlier one had
+        if len(names) < FILES_MAX:  # a truncated list may lack files that an earlier list had
             self._seen &= names
         self._tries = {name: tries for name, tries in self._tries.items() if name in names}
         announcements = [
             announcement
-            for name in sorted(names - self._seen)[:NEWS_MAX]
+            for name in sorted(names - self._seen)[:ANNOUNCEMENTS_MAX]
             if (announcement := self._read_new(name)) is not None
         ]
-        # After a change of the clock, a time stamp in the future counts as old, too.
-        settled = abs(time.time_ns() - changed_ns) > STAMP_NS and names <= self._seen
-        self._changed_ns = changed_ns if settled else -1
+        # A time stamp in the future, as after a change of the clock, also counts as old.
+        is_settled = abs(time.time_ns() - changed_ns) > TIMESTAMP_LAG_NS and names <= self._seen
+        self._changed_ns = changed_ns if is_settled else -1
         return announcements
 
     def _read_new(self, name: str) -> Announcement | None:
@@ -111,7 +111,7 @@ class AnnounceFolder:
 
 
 def _content(text: str) -> tuple[str, int]:
-    """Return the printable text of a file and the launch in its last line, 0 if it has none."""
+    """Return the printable text of a file, and the launch in its last line, 0 without one."""
     body, _, last_line = text.rstrip("\n").rpartition("\n")
     launch = int(last_line, 16) if _LAUNCH.fullmatch(last_line) else 0
     content = body if launch else text

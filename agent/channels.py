@@ -16,10 +16,10 @@ from ..formats.layout import WORD
 from ..formats.version import CHANNEL_VERSION
 from .old_channels import adapter_of
 
-_START: Final = struct.Struct("<8sII")
+_HEADER: Final = struct.Struct("<8sII")
 _HELLO_WORDS: Final = ("hello_size", "hello_generation")
 #: Words of the control page that COUNTERS and CLOSE contain.
-COUNTED: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
+COUNTER_WORDS: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
 _COUNTS: Final = {name: layout.COUNTS_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 _TIMES: Final = {name: layout.TIMES_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 _FAILED: Final = {name: layout.FAILED_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
@@ -29,7 +29,7 @@ _SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = WORD["span_head"], WORD["span_open"], WORD[
 
 
 class InvalidChannelError(FormatError):
-    """A channel whose content is invalid, or that is not set up yet."""
+    """The content of a channel is invalid, or not set up yet."""
 
     slug = "bad-channel"
 
@@ -37,7 +37,7 @@ class InvalidChannelError(FormatError):
 class Batch(NamedTuple):
     """Whole records or entries from a ring, numbered `first` to `last`.
 
-    `end` is the position in the ring after the last one.
+    `end` is the position in the ring after the last of them.
     """
 
     data: bytes
@@ -62,25 +62,25 @@ def read_identity(fd: int) -> ChannelIdentity:
     data = os.pread(fd, layout.PAGE, 0)
     if len(data) < layout.PAGE:
         raise InvalidChannelError(f"a channel of {len(data)} bytes")
-    magic, version, page = _START.unpack_from(data)
+    magic, version, page_size = _HEADER.unpack_from(data)
     if magic != layout.MAGIC:
         raise InvalidChannelError("no channel: its magic is wrong")
     if not version:
-        raise InvalidChannelError("a channel without a version")  # not made yet
+        raise InvalidChannelError("a channel without a version")  # not set up yet
     if version != CHANNEL_VERSION and adapter_of(version) is None:
         raise VersionError("channel", version, CHANNEL_VERSION)
-    if page != layout.PAGE:
-        raise InvalidChannelError(f"a channel with pages of {page} bytes")
+    if page_size != layout.PAGE:
+        raise InvalidChannelError(f"a channel with pages of {page_size} bytes")
     uid, pid, launch = (
-        int.from_bytes(data[at : at + 8], "little")
-        for at in (layout.JOB_WORDS[word] for word in ChannelIdentity._fields)
+        int.from_bytes(data[offset : offset + 8], "little")
+        for offset in (layout.JOB_WORDS[word] for word in ChannelIdentity._fields)
     )
     if not uid:
-        raise InvalidChannelError("a channel without a uid")  # 0 means no job in messages
+        raise InvalidChannelError("a channel without a uid")  # in messages, uid 0 means no job
     return ChannelIdentity(uid, pid, launch)
 
 
-def agent_of(fd: int) -> int:
+def agent_pid_of(fd: int) -> int:
     """Return the pid of the agent that last opened the channel ``fd``, 0 if none has."""
     return int.from_bytes(os.pread(fd, 8, layout.AGENT_WORDS["agent_pid"]), "little")
 
@@ -99,11 +99,11 @@ def open_file(path: str, flags: int) -> int:
 
 
 class ChannelReader:
-    """The channel of ``fd``, which it owns.
+    """Reads the channel of the descriptor ``fd``, and owns the descriptor.
 
     Only the control page is mapped; everything else is read by pread. So the rings of many jobs do
-    not count as this process's memory. FormatError if it is not a channel of a known version. Later
-    reads raise InvalidChannelError if the content is invalid.
+    not count as this process's memory. FormatError if the file is not a channel of a known version.
+    Later reads raise InvalidChannelError if the content is invalid.
     """
 
     def __init__(self, fd: int) -> None:
@@ -120,11 +120,11 @@ class ChannelReader:
 
     def _open(self) -> None:
         self.identity = read_identity(self._fd)
-        self._old = adapter_of(int.from_bytes(os.pread(self._fd, 4, 8), "little"))
-        if self._old is not None:  # in version 1 the reader seals the file
+        self._adapter = adapter_of(int.from_bytes(os.pread(self._fd, 4, 8), "little"))
+        if self._adapter is not None:  # in version 1 the reader seals the file
             fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-        # No page of an unsealed file may be touched: if it is truncated, SIGBUS ends this process
-        # or the job.
+        # No page of an unsealed file may be touched: if the file is truncated, SIGBUS ends
+        # this process or the job.
         if not fcntl.fcntl(self._fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
             raise InvalidChannelError("a channel that is not sealed against truncation")
         info = os.fstat(self._fd)
@@ -163,8 +163,8 @@ class ChannelReader:
 
     def set_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Write ``ranges``, at most `RANGES_MAX` pairs of first and last step, into the table."""
-        for at, step in enumerate(step for step_range in ranges[: layout.RANGES_MAX] for step in step_range):
-            self._words[layout.RANGES_AT // 8 + at] = step
+        for index, step in enumerate(step for step_range in ranges[: layout.RANGES_MAX] for step in step_range):
+            self._words[layout.RANGES_AT // 8 + index] = step
 
     @property
     def version(self) -> int:
@@ -177,16 +177,16 @@ class ChannelReader:
         A channel of an earlier version lacks the newer counters.
         """
         words = self._words
-        counters = {name: words[WORD[name]] for name in COUNTED} | {
-            "counts": {name: words[at] for name, at in _COUNTS.items()},
-            "times": {name: words[at] for name, at in _TIMES.items()},
-            "failed": {name: words[at] for name, at in _FAILED.items()},
+        counters = {name: words[WORD[name]] for name in COUNTER_WORDS} | {
+            "counts": {name: words[index] for name, index in _COUNTS.items()},
+            "times": {name: words[index] for name, index in _TIMES.items()},
+            "failed": {name: words[index] for name, index in _FAILED.items()},
         }
-        return counters if self._old is None else self._old.counters(counters)
+        return counters if self._adapter is None else self._adapter.counters(counters)
 
     # -- hello -----------------------------------------------------------------------------------
     def hello_generation(self) -> int:
-        """Return a number that changes with the hello, 0 while there is no complete one."""
+        """Return a number that changes with the hello, 0 while no hello is complete."""
         return self._words[WORD["hello_generation"]] if self._words[WORD["hello_size"]] else 0
 
     def hello(self) -> dict[str, Any]:
@@ -204,45 +204,45 @@ class ChannelReader:
         return value if isinstance(value, dict) else {}
 
     # -- records ---------------------------------------------------------------------------------
-    def unread(self, start: int) -> int:
+    def unread_bytes(self, start: int) -> int:
         """Return the number of record bytes from ``start`` on."""
         unread: int = self._words[_HEAD] - start
         if not unread:
             return 0
-        if not 0 < unread <= self._ring():
+        if not 0 < unread <= self._checked_ring_size():
             raise InvalidChannelError(f"{unread} bytes unread in a ring of {self._ring_size}")
         return unread
 
-    def filled(self, start: int) -> float:
+    def filled_share(self, start: int) -> float:
         """Return the share of the ring that the records from ``start`` on fill."""
-        return unread / self._ring_size if (unread := self.unread(start)) else 0.0
+        return unread / self._ring_size if (unread := self.unread_bytes(start)) else 0.0
 
     def records(self, start: int, limit: int, *, strictly: bool = False) -> Batch | None:
         """Return whole records from ``start`` on; None if there are none.
 
-        They have at most ``limit`` bytes together, or are a single larger one. ``strictly``: None
-        as well if the first one is larger.
+        Together they have at most ``limit`` bytes. A first record that is larger is returned alone,
+        or not at all with ``strictly``.
         """
-        unread = self.unread(start)
+        unread = self.unread_bytes(start)
         if not unread:
             return None
-        batch = _cut(self._copy(start, min(unread, limit)), start)
+        batch = _whole_records(self._copy(start, min(unread, limit)), start)
         if batch is None:
             size = int.from_bytes(self._copy(start, 4), "little")
-            if self._old is not None and layout.RECORD_MAX < size <= unread:
+            if self._adapter is not None and layout.RECORD_MAX < size <= unread:
                 header = self._copy(start, layout.RECORD.size)
                 seq = layout.RECORD.unpack(header)[3]
-                return Batch(self._old.too_large(header), seq, seq, start + size)
+                return Batch(self._adapter.too_large(header), seq, seq, start + size)
             if not layout.RECORD.size <= size <= min(unread, layout.RECORD_MAX):
                 raise InvalidChannelError(f"a record of {size} bytes where {unread} are unread")
             if strictly and size > limit:
                 return None
-            batch = _cut(self._copy(start, size), start)
+            batch = _whole_records(self._copy(start, size), start)
         if batch is None:
             raise InvalidChannelError("a record that changes while it is read")
-        return batch if self._old is None else batch._replace(data=self._old.records(batch.data))
+        return batch if self._adapter is None else batch._replace(data=self._adapter.records(batch.data))
 
-    def _ring(self) -> int:
+    def _checked_ring_size(self) -> int:
         """Return the size of the record ring; it is read once and checked against the file."""
         if not self._ring_size:
             size, file_size = self._words[_RING_SIZE], os.fstat(self._fd).st_size
@@ -253,9 +253,9 @@ class ChannelReader:
 
     def _copy(self, start: int, size: int) -> bytes:
         """Return ``size`` bytes of the record ring from ``start`` on."""
-        at = start % self._ring_size
-        before_end = min(size, self._ring_size - at)
-        data = os.pread(self._fd, before_end, layout.RING_AT + at)
+        offset = start % self._ring_size
+        before_end = min(size, self._ring_size - offset)
+        data = os.pread(self._fd, before_end, layout.RING_AT + offset)
         if before_end < size:
             data += os.pread(self._fd, size - before_end, layout.RING_AT)
         if len(data) != size:
@@ -301,16 +301,16 @@ class ChannelReader:
         self.span_tail = self._words[_SPAN_TAIL] = tail
 
 
-def _cut(data: bytes, start: int) -> Batch | None:
+def _whole_records(data: bytes, start: int) -> Batch | None:
     """Return the whole records at the start of ``data``, None if the first one is incomplete."""
-    at, first, last = 0, 0, 0
+    offset, first, last = 0, 0, 0
     header = layout.RECORD
-    while len(data) - at >= header.size:
-        size, _, _, seq = header.unpack_from(data, at)[:4]
+    while len(data) - offset >= header.size:
+        size, _, _, seq = header.unpack_from(data, offset)[:4]
         if size < header.size or seq <= last:
             raise InvalidChannelError(f"record {seq} of {size} bytes after record {last}")
-        if size > len(data) - at:
+        if size > len(data) - offset:
             break
         first, last = first or seq, seq
-        at += size
-    return Batch(data[:at] if at < len(data) else data, first, last, start + at) if at else None
+        offset += size
+    return Batch(data[:offset] if offset < len(data) else data, first, last, start + offset) if offset else None

@@ -12,19 +12,19 @@ AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
 _MODULES: Final = {AGENT: "tfprof.agent.__main__", COLLECTOR: "tfprof.collector.__main__"}
 #: A log line with a slug at its end.
-_SLUG: Final = re.compile(r"(?:tfprof: )?(.*) \[([a-z-]+)\]")
+_LINE_WITH_SLUG: Final = re.compile(r"(?:tfprof: )?(.*) \[([a-z-]+)\]")
 #: Slug of a daemon that does not start and gives no reason.
 _DEFAULT_SLUGS: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
 #: First and longest delay before a restart (seconds); the delay doubles each time. A daemon that
 #: reports why it fails is restarted after the longest delay.
 FIRST_DELAY_S: Final = 1.0
-LAST_DELAY_S: Final = 300.0
-#: Number of failed starts without a known reason after which they are reported.
+MAX_DELAY_S: Final = 300.0
+#: Failed starts without a known reason are reported after this number of them.
 TRIES: Final = 3
 
 
 def log_path(instance_dir: str, name: str) -> str:
-    """Return the log of daemon ``name``."""
+    """Return the path of the log of daemon ``name``."""
     return os.path.join(instance_dir, name + ".log")
 
 
@@ -50,9 +50,9 @@ def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
 
 
 def failure_from_log(instance_dir: str, name: str, since_ns: int = 0) -> dict[str, str]:
-    """Return slug and text for a daemon that failed without a status, from its log."""
+    """Return slug and text from the log of a daemon that failed and reported no reason."""
     line = last_log_line(instance_dir, name, since_ns) or "its log is empty"
-    match = _SLUG.fullmatch(line)
+    match = _LINE_WITH_SLUG.fullmatch(line)
     slug = {"slug": match[2]} if match else _DEFAULT_SLUGS[name]
     return {
         **slug,
@@ -67,8 +67,8 @@ class DaemonSupervisor:
         self._instance_dir = instance_dir
         self._store = store
         self._name = name
-        self._delay = FIRST_DELAY_S
-        self._started_s = -LAST_DELAY_S
+        self._delay_s = FIRST_DELAY_S
+        self._started_s = -MAX_DELAY_S
         self._started_ns = 0
         self._spawn_failure: dict[str, str] | None = None
         #: Pid of the last process, running or killed; 0 after an orderly end.
@@ -90,8 +90,8 @@ class DaemonSupervisor:
         """Reset the delay: the cause of earlier failures may be gone."""
         self.starts = 0
         self._spawn_failure = None
-        self._delay = FIRST_DELAY_S
-        self._started_s = -LAST_DELAY_S
+        self._delay_s = FIRST_DELAY_S
+        self._started_s = -MAX_DELAY_S
 
     def ensure_running(self) -> bool:
         """Return whether the daemon runs; start it if it does not and a start is due.
@@ -101,8 +101,10 @@ class DaemonSupervisor:
         if self.is_running():
             return True
         now = time.monotonic()
-        if now >= self._started_s + (LAST_DELAY_S if self._reported_failure() else self._delay if self.starts else 0.0):
-            self._delay = min(2 * self._delay, LAST_DELAY_S) if self.starts else FIRST_DELAY_S
+        if now >= self._started_s + (
+            MAX_DELAY_S if self._reported_failure() else self._delay_s if self.starts else 0.0
+        ):
+            self._delay_s = min(2 * self._delay_s, MAX_DELAY_S) if self.starts else FIRST_DELAY_S
             self.starts += 1
             self._started_s, self._started_ns = now, time.time_ns()
             self._spawn_failure = None

@@ -18,16 +18,16 @@ from .attach.targets import Target
 
 #: Verdicts: the part can be profiled, can be profiled with the limit in the text, or cannot.
 OK, NOTE, NO = "ok", "note", "no"
-#: Versions of CPython whose functions the shim can patch in place.
-PYTHONS: Final = ((3, 7), (3, 13))
+#: Oldest and newest version of CPython whose functions the shim can patch in place.
+PYTHON_RANGE: Final = ((3, 7), (3, 13))
 #: Time limit of the start of a command's interpreter (seconds).
 PROBE_S: Final = 30.0
 _PROBE: Final = (
     "import json, sys; print(json.dumps([sys.implementation.name, sys.version_info[:3], sys.executable, sys.path]))"
 )
 _PACKAGE: Final = re.compile(r"(?:tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?|tf_nightly\w*)-([0-9][^-]*)\.dist-info")
-#: Oldest TensorFlow of each row, and the steps that are profiled there.
-_PROFILED: Final = (
+#: By version of TensorFlow, newest first: the steps that are profiled from this version on.
+_PROFILED_STEPS: Final = (
     ((2, 0), "session runs, Keras, functions and eager training steps"),
     ((1, 15), "session runs and Keras; functions are timed only"),
 )
@@ -47,21 +47,21 @@ class Finding(NamedTuple):
     text: str
 
 
-def of_process(pid: int) -> Iterator[Finding]:
+def check_process(pid: int) -> Iterator[Finding]:
     """Yield the findings about process ``pid``."""
     target = targets.target(pid)
     if target is None:
         yield Finding("process", NO, f"there is no process {pid}")
         return
     yield Finding("process", OK, f"{targets.program(target.command)} of {target.user}")
-    yield from _guarded("attach", lambda: _attach_outcome(target))
-    yield from _guarded("python", lambda: _interpreter_of(pid))
-    yield from _guarded("tensorflow", lambda: _tensorflow_of(pid, target.has_tensorflow))
-    yield from _guarded("namespace", lambda: _namespaces(pid))
-    yield from _guarded("memory", lambda: _memory(f"/proc/{pid}/root"))
+    yield from _run_check("attach", lambda: _attach_outcome(target))
+    yield from _run_check("python", lambda: _python_outcome(pid))
+    yield from _run_check("tensorflow", lambda: _tensorflow_outcome(pid, target.has_tensorflow))
+    yield from _run_check("namespace", lambda: _namespace_outcome(pid))
+    yield from _run_check("memory", lambda: _memory_outcome(f"/proc/{pid}/root"))
 
 
-def of_command(command: Sequence[str]) -> Iterator[Finding]:
+def check_command(command: Sequence[str]) -> Iterator[Finding]:
     """Yield the findings about ``command``.
 
     The interpreter of the command is started once, without its script.
@@ -70,28 +70,29 @@ def of_command(command: Sequence[str]) -> Iterator[Finding]:
     if program is None:
         yield Finding("program", NO, f"{command[0]} is not found, or cannot be executed")
         return
-    yield Finding("program", *_program(program))
+    yield Finding("program", *_program_outcome(program))
     python = _python_of(program)
     if python is None:
         yield Finding(
             "python", NOTE, "unknown: each Python that the program starts is profiled if it inherits the environment"
         )
     else:
-        parsed = python_command.parse(command if python == [program] else python)
-        if parsed is not None and parsed.isolating is not None:
-            text = f"with {parsed.isolating} Python ignores tfprof-run: start the command, then tfprof attach PID"
+        parsed_command = python_command.parse(command if python == [program] else python)
+        if parsed_command is not None and parsed_command.isolating_option is not None:
+            option = parsed_command.isolating_option
+            text = f"with {option} Python ignores tfprof-run: start the command, then tfprof attach PID"
             yield Finding("start", NO, text)
         yield from _interpreter_findings(python)
-    yield from _guarded("memory", lambda: _memory("/"))
+    yield from _run_check("memory", lambda: _memory_outcome("/"))
 
 
-def of_host(store: str) -> Iterator[Finding]:
+def check_host(store: str) -> Iterator[Finding]:
     """Yield the findings about the folders that daemons and jobs share, and about free space."""
-    yield from _guarded("runtime", lambda: _runtime(store))
-    yield from _guarded("store", lambda: _free_space(store))
+    yield from _run_check("runtime", lambda: _runtime_outcome(store))
+    yield from _run_check("store", lambda: _space_outcome(store))
 
 
-def _guarded(part: str, check: Check) -> Iterator[Finding]:
+def _run_check(part: str, check: Check) -> Iterator[Finding]:
     try:
         outcome = check()
     except TfprofError as error:
@@ -102,7 +103,7 @@ def _guarded(part: str, check: Check) -> Iterator[Finding]:
         yield Finding(part, *outcome)
 
 
-def _program(path: str) -> tuple[str, str]:
+def _program_outcome(path: str) -> tuple[str, str]:
     if os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID):
         return NO, f"{path} runs with another user's rights (setuid): tfprof does not touch such programs"
     return OK, path
@@ -131,12 +132,12 @@ def _interpreter_findings(python: Sequence[str]) -> Iterator[Finding]:
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         yield Finding("python", NO, f"{python[0]} does not run")
         return
-    yield Finding("python", *_supported(name, tuple(version), executable))
+    yield Finding("python", *_python_verdict(name, tuple(version), executable))
     package = _tensorflow_in(path)
     if package is None:
         yield Finding("tensorflow", NO, "it is not installed for this interpreter")
     else:
-        yield Finding("tensorflow", *_profiled(*package))
+        yield Finding("tensorflow", *_tensorflow_verdict(*package))
 
 
 def _attach_outcome(target: Target) -> Outcome:
@@ -150,26 +151,29 @@ def _attach_outcome(target: Target) -> Outcome:
     return OK, f"tfprof attach {target.process.pid}"
 
 
-def _interpreter_of(pid: int) -> Outcome:
+def _python_outcome(pid: int) -> Outcome:
     minor = maps.python_version(pid)
     if minor is None:
         return None
-    return _supported("cpython", (3, minor), os.readlink(f"/proc/{pid}/exe"))
+    return _python_verdict("cpython", (3, minor), os.readlink(f"/proc/{pid}/exe"))
 
 
-def _supported(name: str, version: Sequence[int], executable: str) -> tuple[str, str]:
-    number = ".".join(map(str, version))
-    low, high = PYTHONS
+def _python_verdict(name: str, version: Sequence[int], executable: str) -> tuple[str, str]:
+    version_text = ".".join(map(str, version))
+    low, high = PYTHON_RANGE
     if name != "cpython":
-        return NO, f"{executable} is {name} {number}: the shim needs CPython"
+        return NO, f"{executable} is {name} {version_text}: the shim needs CPython"
     if tuple(version[:2]) < low:
-        return NO, f"Python {number} is too old: the shim needs {low[0]}.{low[1]} or later"
+        return NO, f"Python {version_text} is too old: the shim needs {low[0]}.{low[1]} or later"
     if tuple(version[:2]) > high:
-        return NOTE, f"Python {number} at {executable} is newer than the tested versions: some steps may be missed"
-    return OK, f"CPython {number} at {executable}"
+        return (
+            NOTE,
+            f"Python {version_text} at {executable} is newer than the tested versions: some steps may be missed",
+        )
+    return OK, f"CPython {version_text} at {executable}"
 
 
-def _tensorflow_of(pid: int, is_loaded: bool | None) -> Outcome:
+def _tensorflow_outcome(pid: int, is_loaded: bool | None) -> Outcome:
     if not is_loaded:
         return NOTE, "it is not loaded yet" if is_loaded is False else "the process's files cannot be read"
     folders = dict.fromkeys(
@@ -177,7 +181,11 @@ def _tensorflow_of(pid: int, is_loaded: bool | None) -> Outcome:
     )
     root = f"/proc/{pid}/root"
     package = _tensorflow_in(root + folder for folder in folders)
-    return (NOTE, "its version is unknown") if package is None else _profiled(package[0], package[1].removeprefix(root))
+    return (
+        (NOTE, "its version is unknown")
+        if package is None
+        else _tensorflow_verdict(package[0], package[1].removeprefix(root))
+    )
 
 
 def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
@@ -193,33 +201,39 @@ def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def _profiled(version: str, folder: str) -> tuple[str, str]:
-    number = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    for oldest, text in _PROFILED:
-        if number >= oldest:
+def _tensorflow_verdict(version: str, folder: str) -> tuple[str, str]:
+    release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    for oldest_release, text in _PROFILED_STEPS:
+        if release >= oldest_release:
             return OK, f"{version} in {folder}: {text}"
     return NOTE, f"{version} in {folder} is older than 1.15, the oldest tested version"
 
 
-def _namespaces(pid: int) -> Outcome:
-    separate = [name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)]
-    return (OK, f"its own ({', '.join(separate)}): files of the host may not be visible there") if separate else None
+def _namespace_outcome(pid: int) -> Outcome:
+    separate_namespaces = [
+        name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)
+    ]
+    return (
+        (OK, f"its own ({', '.join(separate_namespaces)}): files of the host may not be visible there")
+        if separate_namespaces
+        else None
+    )
 
 
 def _namespace(pid: int, name: str) -> str:
     return os.readlink(f"/proc/{pid}/ns/{name}")
 
 
-def _memory(root: str) -> Outcome:
+def _memory_outcome(root: str) -> Outcome:
     size = layout.RING_AT + int(settings.SETTINGS["ring"].read())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if root == "/" and limit != resource.RLIM_INFINITY and limit < size:
         return NO, f"the limit of file sizes (ulimit -f) is {limit:,} bytes, and a process needs {size:,} for records"
-    allowed = _cgroup_bytes(root)
-    if allowed is not None and allowed < 4 * size:
+    container_bytes = _cgroup_bytes(root)
+    if container_bytes is not None and container_bytes < 4 * size:
         return (
             NOTE,
-            f"the container has {allowed:,} bytes, and records take {size:,} in each process (--ring)",
+            f"the container has {container_bytes:,} bytes, and records take {size:,} in each process (--ring)",
         )
     return OK, f"{size:,} bytes for records in each process"
 
@@ -233,13 +247,13 @@ def _cgroup_bytes(root: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _runtime(store: str) -> Outcome:
+def _runtime_outcome(store: str) -> Outcome:
     instance = runtime_dir.instance_dir(store)
     try:
         addresses.collector_address(instance)
     except FolderError as error:
         return NO, str(error.args[0])
-    folder = _existing(instance)
+    folder = _nearest_folder(instance)
     info = os.stat(folder)
     if folder in (instance, runtime_dir.runtime_root()) and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
         return NO, f"{folder} is not a private folder of yours"
@@ -248,8 +262,8 @@ def _runtime(store: str) -> Outcome:
     return OK, instance if folder == instance else f"{instance}, which is created on first use"
 
 
-def _free_space(store: str) -> Outcome:
-    folder = _existing(store)
+def _space_outcome(store: str) -> Outcome:
+    folder = _nearest_folder(store)
     if not os.access(folder, os.W_OK | os.X_OK):
         return NO, f"{folder} cannot be written: give another folder with --store"
     filesystem = os.statvfs(folder)
@@ -258,7 +272,7 @@ def _free_space(store: str) -> Outcome:
     return verdict, f"{store}, {free / 1e9:,.1f} GB free"
 
 
-def _existing(path: str) -> str:
+def _nearest_folder(path: str) -> str:
     """Return ``path`` or the nearest folder above it that exists."""
     while not os.path.isdir(path):
         path = os.path.dirname(path)

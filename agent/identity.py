@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Environment variables that become tags. No other variable is ever put into a message.
+#: Environment variables that become tags. Of all others, only the task in TF_CONFIG becomes one.
 TAGS: Final[Mapping[str, str]] = {
     "SLURM_JOB_ID": "slurm_job_id",
     "SLURM_JOB_NAME": "slurm_job_name",
@@ -36,9 +36,9 @@ TAGS: Final[Mapping[str, str]] = {
     "LSB_JOBID": "lsb_jobid",
 }
 #: Variables with the rank of a process among its peers, the most specific first.
-RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK", "SLURM_PROCID")
+RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK", "SLURM_PROCID")
 #: Fields of the hello that are accepted; all are text.
-HELLO: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
+HELLO_FIELDS: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
 
 _TEXT_MAX: Final = 512
 _FUNCTIONS_MAX: Final = 256
@@ -48,14 +48,14 @@ _CONTAINER: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
 
 def tags(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the tags in ``environ``: the variables of `TAGS`, and the task of TF_CONFIG."""
-    found = {tag: environ[name][:_TEXT_MAX] for name, tag in TAGS.items() if environ.get(name)}
+    variable_tags = {tag: environ[name][:_TEXT_MAX] for name, tag in TAGS.items() if environ.get(name)}
     task = _tf_task(environ.get("TF_CONFIG", ""))
-    return found | ({"tf_task": task} if task else {})
+    return variable_tags | ({"tf_task": task} if task else {})
 
 
 def rank(environ: Mapping[str, str]) -> int | None:
     """Return the rank of a process with ``environ``, None when it has none."""
-    for name in RANKS:
+    for name in RANK_VARIABLES:
         text = environ.get(name, "")
         if text.isascii() and text.isdigit() and len(text) < 10:
             return int(text)
@@ -72,7 +72,7 @@ def _tf_task(config: str) -> str | None:
 
 
 def container(cgroup: str) -> str | None:
-    """Return the container's id in the text of a /proc/PID/cgroup, None outside of one."""
+    """Return the container's id from the text of /proc/PID/cgroup, None without a container."""
     match = _CONTAINER.search(cgroup)
     return match.group(1) if match else None
 
@@ -105,16 +105,18 @@ def process_tags(pid: int) -> dict[str, str]:
     return tags(environment_of(pid)) | ({"container": container_id} if container_id else {})
 
 
-def hello_part(hello: Mapping[str, Any]) -> dict[str, Any]:
+def accepted_hello(hello: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accepted fields of a job's hello.
 
-    These are known names with text of a bounded length, and the names of functions by key.
+    They are the texts of `HELLO_FIELDS`, limited in length, and the names of functions by key.
     """
-    accepted: dict[str, Any] = {name: hello[name][:_TEXT_MAX] for name in HELLO if isinstance(hello.get(name), str)}
+    fields: dict[str, Any] = {
+        name: hello[name][:_TEXT_MAX] for name in HELLO_FIELDS if isinstance(hello.get(name), str)
+    }
     functions = hello.get("functions")
     if isinstance(functions, dict):
         pairs = [
             (key, name[:_TEXT_MAX]) for key, name in functions.items() if _KEY.fullmatch(key) and isinstance(name, str)
         ]
-        accepted["functions"] = dict(pairs[:_FUNCTIONS_MAX])
-    return accepted
+        fields["functions"] = dict(pairs[:_FUNCTIONS_MAX])
+    return fields

@@ -14,8 +14,8 @@ from ..formats.ids import hex_id
 from ..formats.private_files import read_json, write_json
 from . import identity
 
-_DESCRIPTION: Final = ".json"
-_RESULT: Final = ".done"
+_DESCRIPTION_SUFFIX: Final = ".json"
+_RESULT_SUFFIX: Final = ".done"
 #: Age at which both files of an ended launch are removed (seconds).
 RETENTION_S: Final = 24 * 3600.0
 
@@ -23,7 +23,7 @@ RETENTION_S: Final = 24 * 3600.0
 class Launch(NamedTuple):
     """One run of `tfprof-run`, or one attachment: its command, its owner, and its end.
 
-    ``pid`` is the launcher, ``job_pid`` its child, or the launcher itself after --exec; 0 for an
+    ``pid`` is the launcher. ``job_pid`` is its child, the launcher itself after --exec, or 0 for an
     attachment. Exactly one of ``status`` and ``signal`` is set once a child has ended.
     """
 
@@ -48,7 +48,7 @@ class Launch(NamedTuple):
 
 
 #: Type of each field of a description.
-_KINDS: Final[Mapping[str, Any]] = {
+_DESCRIPTION_TYPES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("launch", "pid", "started_ns", "job_pid", "ended_ns"), int),
     **dict.fromkeys(("store", "host", "user"), str),
     **dict.fromkeys(("status", "signal"), int | None),
@@ -59,12 +59,12 @@ _KINDS: Final[Mapping[str, Any]] = {
 
 
 #: Type of each field that is read from a result, from a job in it, and from a reason.
-_RESULT_KINDS: Final[Mapping[str, type]] = {"complete": bool, "progress": int, "jobs": list, "refused": list}
-_JOB_KINDS: Final[Mapping[str, type]] = {
+_RESULT_TYPES: Final[Mapping[str, type]] = {"complete": bool, "progress": int, "jobs": list, "refused": list}
+_JOB_TYPES: Final[Mapping[str, type]] = {
     **dict.fromkeys(("uid", "state"), str),
     **dict.fromkeys(("records", "acked", "dropped_traces", "dropped_spans"), int),
 }
-_REASON_KINDS: Final[Mapping[str, type]] = {"slug": str, "text": str}
+_REASON_TYPES: Final[Mapping[str, type]] = {"slug": str, "text": str}
 
 
 class Dump(NamedTuple):
@@ -120,12 +120,12 @@ def _path(instance_dir: str, launch: int, suffix: str) -> str:
 
 def write(instance_dir: str, launch: Launch) -> None:
     """Write the description of ``launch`` into the instance; OSError when that fails."""
-    write_json(_path(instance_dir, launch.launch, _DESCRIPTION), launch._asdict())
+    write_json(_path(instance_dir, launch.launch, _DESCRIPTION_SUFFIX), launch._asdict())
 
 
 def read(instance_dir: str, launch: int) -> Launch | None:
-    """Return the description of ``launch``, None when the instance has none."""
-    fields = read_json(_path(instance_dir, launch, _DESCRIPTION))
+    """Return the description of ``launch``, None when the instance has no valid one."""
+    fields = read_json(_path(instance_dir, launch, _DESCRIPTION_SUFFIX))
     if fields is None or fields.get("launch") != launch or not _is_sound(fields):
         return None
     try:
@@ -136,7 +136,7 @@ def read(instance_dir: str, launch: int) -> Launch | None:
 
 def _is_sound(fields: dict[str, Any]) -> bool:
     """Whether every field has the right type."""
-    if not all(isinstance(value, _KINDS.get(name, object)) for name, value in fields.items()):
+    if not all(isinstance(value, _DESCRIPTION_TYPES.get(name, object)) for name, value in fields.items()):
         return False
     texts = [*(fields.get("command") or ()), *(fields.get("tags") or {}).values()]
     return all(isinstance(text, str) for text in texts)
@@ -144,12 +144,12 @@ def _is_sound(fields: dict[str, Any]) -> bool:
 
 def write_result(instance_dir: str, result: Result) -> None:
     """Write the result of a launch for its launcher; OSError when that fails."""
-    write_json(_path(instance_dir, result.launch, _RESULT), result._asdict())
+    write_json(_path(instance_dir, result.launch, _RESULT_SUFFIX), result._asdict())
 
 
 def read_result(instance_dir: str, launch: int) -> Result | None:
-    """Return the result of ``launch``, None when the agent has written none."""
-    fields = read_json(_path(instance_dir, launch, _RESULT))
+    """Return the result of ``launch``, None when the instance has no valid one."""
+    fields = read_json(_path(instance_dir, launch, _RESULT_SUFFIX))
     if fields is None or not _is_sound_result(fields):
         return None
     try:
@@ -160,31 +160,33 @@ def read_result(instance_dir: str, launch: int) -> Result | None:
 
 def _is_sound_result(fields: dict[str, Any]) -> bool:
     """Whether every field that is read has the right type: another release may have written it."""
-    if not _has_fields(fields, _RESULT_KINDS):
+    if not _has_fields(fields, _RESULT_TYPES):
         return False
     reasons = [*fields["refused"], *([] if fields.get("stall") is None else [fields["stall"]])]
-    return all(_has_fields(job, _JOB_KINDS) for job in fields["jobs"]) and all(
-        _has_fields(reason, _REASON_KINDS) for reason in reasons
+    return all(_has_fields(job, _JOB_TYPES) for job in fields["jobs"]) and all(
+        _has_fields(reason, _REASON_TYPES) for reason in reasons
     )
 
 
-def _has_fields(value: object, kinds: Mapping[str, type]) -> bool:
+def _has_fields(value: object, types: Mapping[str, type]) -> bool:
     """Whether ``value`` is a dict with these keys, and values of these types."""
-    return isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
+    return isinstance(value, dict) and all(
+        isinstance(value.get(name), field_type) for name, field_type in types.items()
+    )
 
 
-def listed(instance_dir: str) -> list[int]:
+def list_launches(instance_dir: str) -> list[int]:
     """Return the launches that have a description in the instance."""
     names = os.listdir(os.path.join(instance_dir, runtime_dir.LAUNCHES))
-    return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION and _is_hex(name[:16])]
+    return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION_SUFFIX and _is_hex(name[:16])]
 
 
-def forget_old(instance_dir: str, now_s: float, living: set[int]) -> None:
-    """Remove files of launches that are older than a day, except those of ``living``."""
-    names = {hex_id(launch) for launch in living}
+def remove_old_files(instance_dir: str, now_s: float, living_launches: set[int]) -> None:
+    """Remove files that are older than a day, except those of ``living_launches``."""
+    names = {hex_id(launch) for launch in living_launches}
     with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
-            with contextlib.suppress(OSError):  # a folder is not ours, and harmless
+            with contextlib.suppress(OSError):  # a folder cannot be removed: it is not ours, and harmless
                 if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - RETENTION_S:
                     os.unlink(entry.path)
 

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from ..formats import layout
 
-#: Name of a channel in /proc.
+#: The path that /proc shows for a channel.
 _LINK: Final = f"/memfd:{layout.MEMFD_NAME} (deleted)"
 
 
 class DescriptorHolder(NamedTuple):
-    """A descriptor of a channel that some process has open."""
+    """A process that has a channel open, and the path of its descriptor."""
 
     pid: int
     path: str
@@ -97,16 +97,16 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 def usage(process: Process) -> ProcessUsage | None:
     """Return the usage of ``process``, None when it is gone.
 
-    This reads two files; psutil reads four in four times the time.
+    This reads two files. psutil reads four and takes four times as long.
     """
     stat = _stat(process.pid)
     if stat is None or stat.started != process.started or stat.is_over:
         return None
     user_s, system_s = stat.user_ticks * TICK_S, stat.system_ticks * TICK_S
-    return ProcessUsage(user_s, system_s, *_transferred(process.pid), stat.threads, stat.rss_pages * _PAGE)
+    return ProcessUsage(user_s, system_s, *_disk_bytes(process.pid), stat.threads, stat.rss_pages * _PAGE)
 
 
-def _transferred(pid: int) -> tuple[int, int]:
+def _disk_bytes(pid: int) -> tuple[int, int]:
     """Return bytes read from and written to disks, 0 where they are unknown."""
     try:
         with open(f"/proc/{pid}/io", "rb", buffering=0) as file:
@@ -117,7 +117,7 @@ def _transferred(pid: int) -> tuple[int, int]:
 
 
 def process(pid: int) -> Process | None:
-    """Return the current process with number ``pid``, None when there is none."""
+    """Return the process that has ``pid`` now, None when there is none."""
     stat = _stat(pid)
     return None if stat is None else Process(pid, stat.started)
 
@@ -153,13 +153,13 @@ class ProcessTree(NamedTuple):
     members: dict[int, Process]
     children: dict[int, list[int]]
 
-    def below(self, root: int, excluded: frozenset[int]) -> list[Process]:
-        """Return ``root`` and its descendants, except the subtrees of ``excluded`` (other jobs)."""
-        processes, pending = [], [root] if root in self.members else []
-        while pending:
-            pid = pending.pop()
+    def below(self, root: int, excluded_pids: frozenset[int]) -> list[Process]:
+        """Return ``root`` and its descendants, except the subtrees of ``excluded_pids``."""
+        processes, pending_pids = [], [root] if root in self.members else []
+        while pending_pids:
+            pid = pending_pids.pop()
             processes.append(self.members[pid])
-            pending += [child for child in self.children.get(pid, ()) if child not in excluded]
+            pending_pids += [child for child in self.children.get(pid, ()) if child not in excluded_pids]
         return processes
 
 
@@ -180,8 +180,8 @@ def all_pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
-def visible(user_id: int) -> Iterator[int]:
-    """Yield the processes that user ``user_id`` may inspect: root all of them, others their own."""
+def visible_pids(user_id: int) -> Iterator[int]:
+    """Yield the pids that user ``user_id`` may inspect: root all of them, others their own."""
     for pid in all_pids():
         try:
             if user_id == 0 or os.stat(f"/proc/{pid}").st_uid == user_id:
@@ -208,9 +208,12 @@ def channels_of(pid: int) -> dict[Inode, str]:
 
 
 def scan(user_id: int) -> dict[Inode, list[DescriptorHolder]]:
-    """Return all channels that other processes visible to ``user_id`` hold; this takes some ms."""
+    """Return all channels and their holders among the other processes; this takes some ms.
+
+    Only processes that user ``user_id`` may inspect are read.
+    """
     holders: dict[Inode, list[DescriptorHolder]] = {}
-    for pid in visible(user_id):
+    for pid in visible_pids(user_id):
         if pid != os.getpid():
             for inode, path in channels_of(pid).items():
                 holders.setdefault(inode, []).append(DescriptorHolder(pid, path))

@@ -20,12 +20,12 @@ _LONG_WITH_VALUE: Final = frozenset({"--check-hash-based-pycs"})
 class PythonCommand(NamedTuple):
     """A parsed command line of a Python interpreter.
 
-    ``isolating`` is the first isolating option (`-I`, `-E`, `-S`). ``runs`` is the script or module
-    that runs; None for `-c`, standard input and an interactive Python.
+    ``isolating_option`` is the first of `-I`, `-E` and `-S`, which keep the shim out.
+    ``script_or_module`` is None for `-c`, standard input and an interactive Python.
     """
 
-    isolating: str | None = None
-    runs: str | None = None
+    isolating_option: str | None = None
+    script_or_module: str | None = None
 
 
 def is_python(path: str) -> bool:
@@ -34,16 +34,16 @@ def is_python(path: str) -> bool:
 
 
 def parse(command: Sequence[str]) -> PythonCommand | None:
-    """Return the parsed command line, None if ``command`` is not a Python's."""
+    """Return the parsed command line, None if ``command`` does not start a Python."""
     if not command or not is_python(command[0]):
         return None
-    isolating: str | None = None
+    isolating_option: str | None = None
     for option, value in _options(iter(command[1:])):
         if option in _ENDS_OPTIONS:
-            return PythonCommand(isolating, value if option != "c" else None)
+            return PythonCommand(isolating_option, value if option != "c" else None)
         if option in _ISOLATING:
-            isolating = isolating or f"-{option}"
-    return PythonCommand(isolating)
+            isolating_option = isolating_option or f"-{option}"
+    return PythonCommand(isolating_option)
 
 
 def _options(words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
@@ -62,8 +62,8 @@ def _options(words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _letters(letters: str, words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
-    for at, letter in enumerate(letters, 1):
+    for end, letter in enumerate(letters, 1):
         if letter in _WITH_VALUE:
-            yield letter, letters[at:] or next(words, None)
+            yield letter, letters[end:] or next(words, None)
             return
         yield letter, None

@@ -66,7 +66,7 @@ class ProcessSelection:
         """
         if time.monotonic() < self._searched_s + PROCESS_POLL_S:
             return
-        for target in targets.matching(self._pattern, self._known):
+        for target in targets.matching_targets(self._pattern, self._known):
             self._known.add(target.process)
             try:
                 _attach_to(target.process, self._options, attachments, has_count=self._has_count)

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from ..agent.diagnosis import NO, NOTE, Finding, of_command, of_host, of_process, verdict_of
+from ..agent.diagnosis import NO, NOTE, Finding, check_command, check_host, check_process, verdict_of
 from ..collector.errors import StoreError
 from ..collector.store import catalog
 from ..collector.text import clean
@@ -58,8 +58,8 @@ def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
     if not subject:
         raise UsageError("give a PID or a command line (tfprof doctor --help)")
     is_process = len(subject) == 1 and subject[0].isascii() and subject[0].isdigit() and len(subject[0]) < 10
-    subject_findings = of_process(int(subject[0])) if is_process else of_command(subject)
-    findings = [*subject_findings, *of_host(store), *_store_findings(store)]
+    subject_findings = check_process(int(subject[0])) if is_process else check_command(subject)
+    findings = [*subject_findings, *check_host(store), *_store_findings(store)]
     verdict = verdict_of(findings)
     title = f"process {subject[0]}" if is_process else shlex.join(subject)
     if as_json:

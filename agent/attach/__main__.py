@@ -1,4 +1,4 @@
-"""The short-lived process that attaches: reads a JSON request on stdin and answers on stdout.
+"""The helper process that attaches: reads a JSON request on stdin and answers on stdout.
 
 The kernel releases the job when this process ends, for whatever reason.
 """
@@ -17,7 +17,7 @@ _FORBIDDEN: Final = "the system forbids it; a container must be started with --c
 
 
 def _work(request: dict[str, Any]) -> dict[str, Any]:
-    return payload.arming(request["environ"]) if request["action"] == "arm" else payload.disarming()
+    return payload.arming_work(request["environ"]) if request["action"] == "arm" else payload.disarming_work()
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -168,7 +168,7 @@ class Attachment:
             time.sleep(POLL_S)
 
     def end(self) -> None:
-        """Close the job's channel; its recorded data is still stored."""
+        """Close the channel and the launch; the agent still stores the recorded data."""
         self.is_open = False
         self.channel.close()
         self.close_launch()
@@ -198,7 +198,7 @@ class Attachment:
 def _channel(process: Process) -> ChannelReader | None:
     """Return the channel of ``process``, None if it has none.
 
-    FormatError if it stays invalid: the process may still be creating it.
+    A new channel is invalid until the process has filled it: FormatError if it stays invalid.
     """
     deadline = time.monotonic() + CREATED_TIMEOUT_S
     while True:

@@ -21,7 +21,7 @@ _CODE_64_BIT: Final = 0x33
 _DIRECTION_FLAG: Final = 0x400
 _PROT_READ_WRITE: Final = 1 | 2
 _PRIVATE_ANONYMOUS: Final = 0x22
-_ERRORS_FROM: Final = (1 << 64) - 4096
+_FIRST_ERROR: Final = (1 << 64) - 4096
 #: Maximum number of system calls of a called function, such as those of a contended lock.
 _SYSCALLS_MAX: Final = 10_000
 #: The system call that waits for a lock, and its operations that wait.
@@ -42,13 +42,13 @@ class BackedOutError(AttachError):
 
 
 class StillRunningError(AttachError):
-    """A call did not return in time and goes on by itself; the thread then restores itself."""
+    """A call did not return in time; it continues, and the thread restores itself afterwards."""
 
 
 class StoppedThread:
-    """Stops a thread while entered, and calls functions in it.
+    """Stops a thread for a `with` block, and calls functions in it.
 
-    ``restorer`` is the address of an `rt_sigreturn` in the process, which calls return to.
+    ``restorer`` is the address of an `rt_sigreturn` in the process; calls return to it.
     """
 
     def __init__(self, tid: int, memory: ProcessMemory, restorer: int, timeout_s: float) -> None:
@@ -72,7 +72,7 @@ class StoppedThread:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._thread.release()
 
@@ -85,7 +85,7 @@ class StoppedThread:
                 results.append(registers.rax)
 
         self.call(mmap, (0, size, _PROT_READ_WRITE, _PRIVATE_ANONYMOUS, _NO_CALL, 0), on_syscall=keep_result)
-        if not results or results[-1] >= _ERRORS_FROM:
+        if not results or results[-1] >= _FIRST_ERROR:
             raise AttachError("the process gets no memory from the system")
         return results[-1]
 
@@ -96,7 +96,7 @@ class StoppedThread:
         timeout_s: float = 1.0,
         on_syscall: OnSyscall | None = None,
     ) -> Registers:
-        """Call ``function`` and return the registers at its return; rax is not the result.
+        """Call ``function`` and return the registers at its return; rax is not its result.
 
         BackedOutError if it waits for a lock for ``timeout_s``, StillRunningError if it takes much
         longer for another reason.
@@ -110,8 +110,8 @@ class StoppedThread:
         for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
             setattr(registers, name, value)
         # At a function's start the stack is 8 bytes below alignment and holds the return address.
-        registers.rsp = frame.at - 8
-        self._memory.write(frame.at, frame.data)
+        registers.rsp = frame.address - 8
+        self._memory.write(frame.address, frame.data)
         self._memory.write(registers.rsp, struct.pack("<Q", self._restorer))
         return self._make_call(frame, registers, timeout_s, on_syscall)
 
@@ -119,11 +119,11 @@ class StoppedThread:
         """Run machine code that ends with `rt_sigreturn`; return the registers there."""
         frame = self._frame
         start_registers = self.state.registers.copy()
-        start_registers.orig_rax, start_registers.rip, start_registers.rsp = _NO_CALL, code, frame.at
+        start_registers.orig_rax, start_registers.rip, start_registers.rsp = _NO_CALL, code, frame.address
         start_registers.eflags &= ~_DIRECTION_FLAG
         for name, value in registers.items():
             setattr(start_registers, name, value)
-        self._memory.write(frame.at, frame.data)
+        self._memory.write(frame.address, frame.data)
         return self._make_call(frame, start_registers, timeout_s, None)
 
     def _make_call(
@@ -133,7 +133,7 @@ class StoppedThread:
         thread.set_registers(registers)  # from here on the thread restores itself
         thread.set_signal_mask(ALL_BLOCKED)
         try:
-            at_return = self._run_until_return(timeout_s, on_syscall)
+            end_registers = self._run_until_return(timeout_s, on_syscall)
         except BackedOutError:
             thread.interrupt(self._timeout_s)
             self._restore()
@@ -144,15 +144,15 @@ class StoppedThread:
             self._restore()
             raise
         # The thread is about to restore itself by `rt_sigreturn`. This call is skipped, and the
-        # registers are set so that the thread repeats it if this process ends now. An interrupted
-        # system call can be restarted exactly only after the next stop.
-        repetition = at_return.copy()
-        repetition.orig_rax, repetition.rip = _NO_CALL, self._restorer
-        repetition.rsp = frame.at
-        thread.set_registers(repetition)
+        # registers are set so that the thread repeats it if this process ends now. Only after the
+        # next stop can an interrupted system call be restarted exactly.
+        repeat_registers = end_registers.copy()
+        repeat_registers.orig_rax, repeat_registers.rip = _NO_CALL, self._restorer
+        repeat_registers.rsp = frame.address
+        thread.set_registers(repeat_registers)
         thread.interrupt(self._timeout_s)
         self._restore()
-        return at_return
+        return end_registers
 
     def _run_until_return(self, timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
         """Run the thread until the call has returned.
@@ -162,31 +162,31 @@ class StoppedThread:
         BackedOutError if the call waits for a lock, StillRunningError if it takes too long for
         another reason.
         """
-        waits = is_inside = False
+        waits_for_lock = is_in_syscall = False
         for _ in range(_SYSCALLS_MAX):
             try:
-                registers = self._thread.next_syscall(timeout_s if waits else max(timeout_s, _RUN_S))
+                registers = self._thread.next_syscall(timeout_s if waits_for_lock else max(timeout_s, _RUN_S))
             except NotStoppingError:
-                if waits:
+                if waits_for_lock:
                     raise BackedOutError("the function called in the process is blocked; the call was undone") from None
                 raise StillRunningError(
-                    "the function called in the process takes long, and goes on by itself"
+                    "the function called in the process has not returned yet, and continues by itself"
                 ) from None
-            if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.at:
+            if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.address:
                 return registers
-            is_inside = not is_inside
-            waits = is_inside and _waits(registers)
+            is_in_syscall = not is_in_syscall
+            waits_for_lock = is_in_syscall and _enters_lock_wait(registers)
             if on_syscall is not None:
                 on_syscall(registers)
-        raise StillRunningError("the function called in the process makes many system calls, and goes on by itself")
+        raise StillRunningError("the function called in the process makes many system calls, and continues by itself")
 
     def _restore(self) -> None:
-        """Restore everything; the registers last, in one call."""
+        """Restore everything, the registers last and all at once."""
         self._thread.set_signal_mask(self.state.mask)
         self._thread.set_extended_state(self.state.extended)
         self._thread.set_registers(self.state.registers)
 
 
-def _waits(registers: Registers) -> bool:
+def _enters_lock_wait(registers: Registers) -> bool:
     """Return whether the thread enters the wait for a lock."""
     return registers.orig_rax == _FUTEX and registers.rsi & _FUTEX_OPERATION in _FUTEX_WAITS

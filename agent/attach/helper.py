@@ -1,4 +1,4 @@
-"""Starts the short-lived process that attaches, and reads its answer."""
+"""Starts the short-lived helper process that attaches, and reads its answer."""
 
 import json
 import subprocess
@@ -13,9 +13,9 @@ from .inject import METHODS
 from .payload import ShimAnswer
 
 _HELPER: Final = "tfprof.agent.attach.__main__"
-#: Time limit of that process (seconds), longer than its own limits for the work in the job.
+#: Time limit of the helper (seconds), longer than the helper's own limits for the work in the job.
 _TIMEOUT_S: Final = 120.0
-#: Time limit for the end of that process after SIGTERM (seconds).
+#: Time limit for the end of the helper after SIGTERM (seconds).
 _END_S: Final = 5.0
 
 
@@ -31,12 +31,12 @@ class InjectionResult(NamedTuple):
     answer: ShimAnswer
 
 
-#: Answers requests in place of a short-lived process, once `set_request_handler` was called.
+#: The handler that answers requests in place of the helper; empty until `set_request_handler`.
 _request_handler: list[RequestHandler] = []
 
 
 def set_request_handler(handler: RequestHandler) -> None:
-    """Send requests to ``handler`` from now on, instead of starting a process for each."""
+    """Send requests to ``handler`` from now on, instead of starting a helper for each."""
     _request_handler[:] = [handler]
 
 
@@ -59,7 +59,7 @@ def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) ->
 
 
 def answer_by_subprocess(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of a short-lived process to ``request``."""
+    """Return the answer of a new helper process to ``request``."""
     pipe = subprocess.PIPE
     try:
         with subprocess.Popen(
@@ -84,12 +84,12 @@ def answer_by_subprocess(request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _failure(why: str) -> dict[str, Any]:
-    return {"slug": "attach-failed", "text": f"the attaching process failed: {why}"}
+def _failure(reason: str) -> dict[str, Any]:
+    return {"slug": "attach-failed", "text": f"the attaching process failed: {reason}"}
 
 
 def _end(helper: "subprocess.Popen[str]") -> None:
-    """End the process if it still runs; at SIGTERM it withdraws its request from the job."""
+    """End the helper if it still runs; at SIGTERM it withdraws its request from the job."""
     helper.terminate()
     try:
         helper.wait(_END_S)

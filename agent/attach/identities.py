@@ -21,9 +21,9 @@ from .errors import RefusedError
 
 #: Variables that locate the user's files. They are taken from a job that sees the host's files.
 _FOLDER_VARIABLES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
-#: Asks a user namespace for the user who made it (<linux/nsfs.h>).
+#: Asks a user namespace for the user who created it (<linux/nsfs.h>).
 _NS_GET_OWNER_UID: Final = 0xB704
-#: The runtime folder that a login makes.
+#: The runtime folder that a login creates.
 _RUNTIME: Final = "/run/user/%d"
 #: Variables of root that the child keeps: how to find programs and how to print.
 _KEPT_VARIABLES: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
@@ -46,7 +46,7 @@ def owner_of(pid: int) -> int | None:
 
 
 def _is_container_user(pid: int, user_id: int) -> bool:
-    """Return whether ``user_id`` is a user of the container of process ``pid`` alone.
+    """Return whether ``user_id`` is a user only in the container of process ``pid``.
 
     The process is then in a user namespace that another user created. A process of ``user_id``
     outside of it has no rights in it, and cannot open the job's channel.
@@ -104,7 +104,7 @@ def as_user(user_id: int, pid: int, work: Callable[[RequestHandler], int], answe
 
 
 def _environment(pid: int, user_id: int) -> dict[str, str]:
-    folders = _own_folders(user_id)
+    folders = _login_folders(user_id)
     if _sees_our_files(pid):
         job_environ = identity.environment_of(pid)
         folders |= {name: job_environ[name] for name in _FOLDER_VARIABLES if os.path.isabs(job_environ.get(name, ""))}
@@ -122,7 +122,7 @@ def _sees_our_files(pid: int) -> bool:
         return False
 
 
-def _own_folders(user_id: int) -> dict[str, str]:
+def _login_folders(user_id: int) -> dict[str, str]:
     """Return the folders that a login gives the user."""
     folders = {}
     with contextlib.suppress(KeyError):

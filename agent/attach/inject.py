@@ -26,9 +26,9 @@ WORK_S: Final = 60.0
 #: time.
 BEGIN_S: Final = 2.0
 BEGIN_WAITS: Final = 8
-#: A thread is blocked if it stays in one system call for this time (seconds).
+#: A thread counts as blocked if it stays in one system call for this time (seconds).
 BLOCKED_S: Final = 0.15
-#: Time in which a main thread that has just read a withdrawn request begins to run it (seconds).
+#: Time within which a main thread that read a request before its withdrawal runs it (seconds).
 WITHDRAWN_S: Final = 0.1
 #: Attempts to queue a call while a lock is held, and the pause between them (seconds).
 TRIES: Final = 5
@@ -78,10 +78,8 @@ def inject(
 ) -> RawResult:
     """Run ``work`` (see `page.pack`) in ``process`` by one of ``methods``.
 
-    AttachError if that fails.
-
-    RefusedError if ``user_id`` is given and the process belongs to another user. OSError if the
-    system forbids it.
+    AttachError if that fails, RefusedError if ``user_id`` is given and the process belongs to
+    another user, OSError if the system forbids it.
     """
     memory = ProcessMemory(process.pid)
     try:
@@ -109,9 +107,9 @@ class _Injection:
 
     def run(self, methods: tuple[str, ...]) -> RawResult:
         """Start the work by the first of ``methods`` that is possible, and wait for it."""
-        answer = self._run_file() if REMOTE_DEBUGGING in methods else None
-        if answer is not None:
-            return RawResult(REMOTE_DEBUGGING, 0, _answer_text(answer))
+        progress = self._run_file() if REMOTE_DEBUGGING in methods else None
+        if progress is not None:
+            return RawResult(REMOTE_DEBUGGING, 0, _answer_text(progress))
         if methods == (REMOTE_DEBUGGING,):
             raise AttachError(
                 "its Python has no remote debugging interface (only 3.14 has one), or cannot use it now",
@@ -124,8 +122,8 @@ class _Injection:
 
         None if that is not possible.
         """
-        at = self._functions.python.get(remote_debugging.RUNTIME)
-        interface = remote_debugging.find(self._memory, at) if at else None
+        runtime_at = self._functions.python.get(remote_debugging.RUNTIME)
+        interface = remote_debugging.find(self._memory, runtime_at) if runtime_at else None
         if interface is None or interface.is_busy or is_blocked(self._pid):
             return None
         page = Page(self._archive)
@@ -140,41 +138,41 @@ class _Injection:
                 interface.withdraw()
                 if page.wait(WITHDRAWN_S, WorkState.BEGUN).state == WorkState.QUEUED:
                     return None
-            answer = page.wait(WORK_S)
-            if answer.state >= WorkState.DONE:
+            progress = page.wait(WORK_S)
+            if progress.state >= WorkState.DONE:
                 file.wait_until_freed(self._pid)
-            return answer
+            return progress
         finally:
             with contextlib.suppress(OSError):
                 page.release()
             file.remove()
 
     def _run_in_memory(self, methods: tuple[str, ...]) -> RawResult:
-        """Start the work in a page in the process, and wait for it.
+        """Start the work in a page of memory in the process, and wait for it.
 
         The injected text then frees the page. The page stays mapped if the text never runs.
         """
         page, is_page_used = self._page, False
         try:
             method = self._begin(methods)
-            answer = page.wait(BEGIN_S, WorkState.BEGUN)
+            progress = page.wait(BEGIN_S, WorkState.BEGUN)
             for _ in range(BEGIN_WAITS):
-                if answer.state != WorkState.QUEUED or self._process.is_stopped:
+                if progress.state != WorkState.QUEUED or self._process.is_stopped:
                     break
                 if method == PENDING_CALL:
                     method = self._begin_queued(methods)
-                answer = page.wait(BEGIN_S, WorkState.BEGUN)
-            if answer.state != WorkState.QUEUED:
-                answer = page.wait(WORK_S)
+                progress = page.wait(BEGIN_S, WorkState.BEGUN)
+            if progress.state != WorkState.QUEUED:
+                progress = page.wait(WORK_S)
         except StillRunningError:
             is_page_used = True  # the main thread may be in the page's machine code
             raise
         finally:
             with contextlib.suppress(OSError):  # the process is gone
                 page.release(keep_mapped=is_page_used)
-        if answer.state >= WorkState.DONE:
+        if progress.state >= WorkState.DONE:
             page.wait_until_freed()
-        return RawResult(method, self._stopped_ns, _answer_text(answer))
+        return RawResult(method, self._stopped_ns, _answer_text(progress))
 
     def _begin(self, methods: tuple[str, ...]) -> str:
         """Make the interpreter run the text, at once or soon; return the method."""
@@ -186,11 +184,11 @@ class _Injection:
                     raise
             else:
                 return CALLBACK
-        for remaining in reversed(range(TRIES)):
+        for attempts_left in reversed(range(TRIES)):
             try:
                 self._with_stopped_thread(self._queue)
             except BackedOutError:
-                if not remaining:
+                if not attempts_left:
                     raise
                 time.sleep(PAUSE_S)
             else:
@@ -202,29 +200,29 @@ class _Injection:
 
         A blocked thread runs an empty text: the interpreter runs queued calls first. Otherwise
         another call is queued: until Python 3.12 the interpreter can lose its flag for queued
-        calls, if the flag is set while another one is cleared.
+        calls, if the flag is set while another flag is cleared.
         """
         with contextlib.suppress(_NotBlockedError, BackedOutError):
             if not is_blocked(self._pid):
                 self._with_stopped_thread(self._queue_nothing)
             elif CALLBACK in methods:
-                self._with_stopped_thread(lambda thread: self._call_back(thread, self._page.nothing_at))
+                self._with_stopped_thread(lambda thread: self._call_back(thread, self._page.empty_text_at))
                 return CALLBACK
         return PENDING_CALL
 
     def _with_stopped_thread(self, work: Callable[[StoppedThread], None]) -> None:
         """Stop the main thread for ``work``; the first call also places the page."""
-        begun_ns = time.monotonic_ns()
+        start_ns = time.monotonic_ns()
         try:
             with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
                 if _program_image(self._process) != self._program_image:
                     raise GoneError(f"process {self._pid} has become another program meanwhile")
-                if not self._page.at:
-                    at = thread.map(self._functions.mmap, self._page.size + PAGE)
-                    self._page.place(self._memory, at)
+                if not self._page.address:
+                    address = thread.map(self._functions.mmap, self._page.size + PAGE)
+                    self._page.place(self._memory, address)
                 work(thread)
         finally:
-            self._stopped_ns += time.monotonic_ns() - begun_ns
+            self._stopped_ns += time.monotonic_ns() - start_ns
 
     def _queue(self, thread: StoppedThread) -> None:
         python = self._functions.python
@@ -241,10 +239,10 @@ class _Injection:
     def _call_back(self, thread: StoppedThread, text_at: int) -> None:
         if thread.state.registers.orig_rax == _NO_CALL:
             raise _NotBlockedError("its main thread is not blocked")
-        python, code = self._functions.python, self._page.at + self._page.size
+        python, code = self._functions.python, self._page.address + self._page.size
         thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))
         self._memory.write(code, _CALLBACK_CODE)
-        after = thread.run(
+        end_registers = thread.run(
             code,
             CALLBACK_S,
             r12=python["PyGILState_Check"],
@@ -253,26 +251,26 @@ class _Injection:
             r15=python["PyGILState_Release"],
             rbp=text_at,
         )
-        if after.r12:
+        if end_registers.r12:
             raise HoldsLockError("its main thread is in a system call and holds the GIL: no other code can run")
 
 
-def _answer_text(answer: WorkProgress) -> str:
+def _answer_text(progress: WorkProgress) -> str:
     """Return the text of the answer; AttachError if the work failed or did not start."""
-    if answer.state == WorkState.DONE:
-        return answer.text
-    if answer.state == WorkState.FAILED:
-        raise AttachError(f"the code failed in the process: {answer.text}")
+    if progress.state == WorkState.DONE:
+        return progress.text
+    if progress.state == WorkState.FAILED:
+        raise AttachError(f"the code failed in the process: {progress.text}")
     raise NoAnswerError("its main thread did not return to Python in time; nothing was changed")
 
 
 def is_blocked(pid: int) -> bool:
     """Return whether the main thread stays in one system call for a while."""
-    before = _syscall(pid)
-    if before is None:
+    first_syscall = _syscall(pid)
+    if first_syscall is None:
         return False
     time.sleep(BLOCKED_S)
-    return _syscall(pid) == before
+    return _syscall(pid) == first_syscall
 
 
 def _syscall(pid: int) -> str | None:
@@ -297,5 +295,5 @@ def _program_image(process: Process) -> tuple[str, ...]:
     except OSError:
         raise GoneError(f"process {process.pid} is gone") from None
     if int(fields[19]) != process.started:
-        raise GoneError(f"process {process.pid} is gone; another one has its number")
+        raise GoneError(f"process {process.pid} is gone; another process has its pid")
     return (str(owner), *(field.decode() for field in fields[23:26]))

@@ -14,7 +14,7 @@ _LIBPYTHON: Final = re.compile(r"/libpython(?:3|2)[^/]*\.so[^/]*\Z")
 _LIBC: Final = re.compile(r"/(?:libc[.-][^/]*so[^/]*|ld-musl[^/]*|libc\.musl[^/]*)\Z")
 _TENSORFLOW: Final = re.compile(r"/(?:_pywrap_tensorflow_(?:internal|common)|libtensorflow)[^/]*\Z")
 #: File names that show the version of Python, the most reliable first: of the program, of an
-#: extension module with a tag, of the library, of a file in the folder of a version.
+#: extension module with a tag, of the library, of a file in a folder with the version.
 _VERSIONS: Final = (
     re.compile(r"/python3\.(\d+)m?\Z"),
     re.compile(r"\.cpython-3(\d+)[^/]*\Z"),
@@ -37,9 +37,9 @@ PYTHON_FUNCTIONS: Final = frozenset(
     )
 )
 _SYSTEM_FUNCTIONS: Final = frozenset(("mmap", "mprotect"))
-#: A type of every CPython. Its flags tell whether the interpreter is initialized. A process may
-#: contain several interpreters of which only one runs, as when an extension module is linked with
-#: libpython. A call of a function of the others crashes the process.
+#: A type that every CPython exports. Its flags tell whether the interpreter is initialized. A
+#: process may contain several interpreters of which only one runs, as when an extension module is
+#: linked with libpython. Calling a function of another interpreter crashes the process.
 _TYPE: Final = "PyCell_Type"
 #: Offsets of the flags: in usual builds, and in builds whose objects are larger.
 _FLAGS_AT: Final = (168, 184)
@@ -52,14 +52,14 @@ class MappedFile(NamedTuple):
 
     start: int
     end: int
-    executable: bool
+    is_executable: bool
     offset: int
     inode: int
     path: str
 
 
 class NoPythonError(RefusedError):
-    """A process without a CPython that exports its functions."""
+    """The process has no CPython that exports its functions."""
 
     slug = "not-python"
 
@@ -112,68 +112,72 @@ def has_python(pid: int) -> bool:
         memory.close()
 
 
-def _interpreter(pid: int, mapped: list[MappedFile], memory: ProcessMemory) -> Mapping[str, int] | None:
+def _interpreter(pid: int, mapped_files: list[MappedFile], memory: ProcessMemory) -> Mapping[str, int] | None:
     """Return the symbols of the interpreter that runs in the process, None if there is none."""
     names = PYTHON_FUNCTIONS | {_TYPE}
-    for path in _interpreter_files(pid, mapped):
-        symbols = _symbols(mapped, path, names | {remote_debugging.RUNTIME}, memory)
+    for path in _interpreter_files(pid, mapped_files):
+        symbols = _symbols(mapped_files, path, names | {remote_debugging.RUNTIME}, memory)
         if names <= symbols.keys() and _is_initialized(memory, symbols[_TYPE]):
             return symbols
     return None
 
 
 def _is_initialized(memory: ProcessMemory, type_at: int) -> bool:
-    flags = (int.from_bytes(memory.read(type_at + at, 8), "little") for at in _FLAGS_AT)
+    flags = (int.from_bytes(memory.read(type_at + offset, 8), "little") for offset in _FLAGS_AT)
     return any(value & _READY_FLAGS == _READY_FLAGS and value < _FLAGS_MAX for value in flags)
 
 
-def _interpreter_files(pid: int, mapped: list[MappedFile]) -> list[str]:
+def _interpreter_files(pid: int, mapped_files: list[MappedFile]) -> list[str]:
     """Return the files that may contain the interpreter: the program itself, or a library."""
-    libraries = [path for path in dict.fromkeys(file.path for file in mapped) if _LIBPYTHON.search(path)]
+    libraries = [path for path in dict.fromkeys(file.path for file in mapped_files) if _LIBPYTHON.search(path)]
     return [os.readlink(f"/proc/{pid}/exe"), *libraries]
 
 
 def functions(pid: int, memory: ProcessMemory) -> Functions:
     """Return the functions of the interpreter in process ``pid``; NoPythonError if it has none."""
-    mapped = list(mappings(pid))
+    mapped_files = list(mappings(pid))
     executable = os.readlink(f"/proc/{pid}/exe")
-    python = _interpreter(pid, mapped, memory)
+    python = _interpreter(pid, mapped_files, memory)
     if python is None:
         raise NoPythonError(f"{executable} runs no CPython whose functions can be found")
-    libraries = [path for path in dict.fromkeys(file.path for file in mapped) if _LIBC.search(path)]
+    libraries = [path for path in dict.fromkeys(file.path for file in mapped_files) if _LIBC.search(path)]
     for path in (*libraries, executable):
-        system = _symbols(mapped, path, _SYSTEM_FUNCTIONS, memory)
-        restorer = _restorer(mapped, path, memory)
-        if len(system) == len(_SYSTEM_FUNCTIONS) and restorer:
-            return Functions(python, **system, restorer=restorer)
+        system_functions = _symbols(mapped_files, path, _SYSTEM_FUNCTIONS, memory)
+        restorer = _restorer(mapped_files, path, memory)
+        if len(system_functions) == len(_SYSTEM_FUNCTIONS) and restorer:
+            return Functions(python, **system_functions, restorer=restorer)
     raise AttachError("the process has no known C library", "not-python")
 
 
-def _symbols(mapped: list[MappedFile], path: str, names: frozenset[str], memory: ProcessMemory) -> Mapping[str, int]:
+def _symbols(
+    mapped_files: list[MappedFile], path: str, names: frozenset[str], memory: ProcessMemory
+) -> Mapping[str, int]:
     """Return the addresses of the symbols ``names`` of the mapped file at ``path``.
 
     Only a mapping as a program or library counts: there Python's functions are in executable
     memory. Empty if the file has no such mapping.
     """
-    for file in mapped:
+    for file in mapped_files:
         if file.path == path and not file.offset:
             try:
                 addresses = Image(memory, file.start).symbols(names)
             except (OSError, AttachError):
                 continue  # mapped as data: not a loaded program or library
-            if all(_is_code(mapped, path, at) for name, at in addresses.items() if name in PYTHON_FUNCTIONS):
+            if all(
+                _is_code(mapped_files, path, address) for name, address in addresses.items() if name in PYTHON_FUNCTIONS
+            ):
                 return addresses
     return {}
 
 
-def _is_code(mapped: list[MappedFile], path: str, at: int) -> bool:
-    return any(file.executable and file.path == path and file.start <= at < file.end for file in mapped)
+def _is_code(mapped_files: list[MappedFile], path: str, address: int) -> bool:
+    return any(file.is_executable and file.path == path and file.start <= address < file.end for file in mapped_files)
 
 
-def _restorer(mapped: list[MappedFile], path: str, memory: ProcessMemory) -> int | None:
-    for file in mapped:
-        if file.path == path and file.executable:
-            at = memory.read(file.start, min(file.end - file.start, _TEXT_MAX)).find(_RESTORER)
-            if at >= 0:
-                return file.start + at
+def _restorer(mapped_files: list[MappedFile], path: str, memory: ProcessMemory) -> int | None:
+    for file in mapped_files:
+        if file.path == path and file.is_executable:
+            offset = memory.read(file.start, min(file.end - file.start, _TEXT_MAX)).find(_RESTORER)
+            if offset >= 0:
+                return file.start + offset
     return None

@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class Memory(Protocol):
-    """Memory of a process, or a file: addresses are offsets."""
+    """Memory of a process, or a file, where addresses are offsets."""
 
-    def read(self, at: int, size: int) -> bytes:
+    def read(self, address: int, size: int) -> bytes:
         """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""
 
-    def write(self, at: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes) -> None:
         """Write ``data``; OSError if that is not possible."""
 
 
@@ -22,31 +22,31 @@ class FileMemory:
         self._fd = fd
         self._name = name
 
-    def read(self, at: int, size: int) -> bytes:
+    def read(self, address: int, size: int) -> bytes:
         """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""
         try:
-            return os.pread(self._fd, size, at)
+            return os.pread(self._fd, size, address)
         except OSError as error:
-            raise self._error(error.errno, "reading", at) from None
+            raise self._error(error.errno, "reading", address) from None
 
-    def write(self, at: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes) -> None:
         """Write ``data``; OSError if that is not possible."""
         while data:
             try:
-                written = os.pwrite(self._fd, data, at)
+                written_bytes = os.pwrite(self._fd, data, address)
             except OSError as error:
-                raise self._error(error.errno, "writing", at) from None
-            if not written:  # the process has ended
-                raise self._error(errno.ESRCH, "writing", at)
-            at, data = at + written, data[written:]
+                raise self._error(error.errno, "writing", address) from None
+            if not written_bytes:  # the process has ended
+                raise self._error(errno.ESRCH, "writing", address)
+            address, data = address + written_bytes, data[written_bytes:]
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
 
-    def _error(self, code: int | None, operation: str, at: int) -> OSError:
+    def _error(self, code: int | None, operation: str, address: int) -> OSError:
         """Return the error ``code`` with the operation and the address in place of a file name."""
-        return OSError(code, os.strerror(code or 0), f"{operation} {self._name} at {at:#x}")
+        return OSError(code, os.strerror(code or 0), f"{operation} {self._name} at {address:#x}")
 
 
 class ProcessMemory(FileMemory):
@@ -58,9 +58,9 @@ class ProcessMemory(FileMemory):
     def __init__(self, pid: int) -> None:
         super().__init__(os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC), "its memory")
 
-    def read(self, at: int, size: int) -> bytes:
+    def read(self, address: int, size: int) -> bytes:
         """Return ``size`` bytes, fewer where the memory ends; OSError if it cannot be read."""
-        data = super().read(at, size)
+        data = super().read(address, size)
         if not data:  # the process has ended
-            raise self._error(errno.ESRCH, "reading", at)
+            raise self._error(errno.ESRCH, "reading", address)
         return data

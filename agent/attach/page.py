@@ -1,9 +1,9 @@
 """The page: memory in the job, or a file, with the injected work and its answer.
 
-| bytes | what |
+| bytes | content |
 |---|---|
 | 0 - 3 | progress: a `WorkState` |
-| 4 - 7 | 0; then written by tfprof when it waits no longer: 1, or 2 if the job must keep the page |
+| 4 - 7 | 0 while tfprof waits for the answer; afterwards 1, or 2 if the job must keep the page |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |
 | 4096 - | the archive; in memory, after the text to run and `pass`, each terminated by a zero |
@@ -27,12 +27,12 @@ _WORDS: Final = struct.Struct("<IIII")
 _ANSWER_AT: Final = 16
 _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
-_KEPT_S: Final = 30.0
+_ANSWER_KEPT_S: Final = 30.0
 #: Time in which the job frees the page once its answer is read, if it gets a processor (seconds).
 _FREED_S: Final = 5.0
 _POLL_S: Final = 0.002
 _READ, _KEEP = 1, 2
-_NOTHING: Final = b"pass\0"
+_EMPTY_TEXT: Final = b"pass\0"
 #: An address with the maximum number of digits.
 _ADDRESS_MAX: Final = 1 << 47
 
@@ -56,8 +56,7 @@ class WorkProgress(NamedTuple):
 def pack(work: Mapping[str, Any]) -> bytes:
     """Return the archive of ``work``.
 
-    Its `code` runs with the whole of ``work`` as `data`. It may bind its answer, a text, to
-    `answer`.
+    Its `code` runs with all of ``work`` as `data`. The code may bind a text to `answer`.
     """
     return zlib.compress(marshal.dumps(dict(work), 2), 6)  # every Python 3 reads version 2 of the format
 
@@ -79,36 +78,37 @@ class Page:
     def __init__(self, archive: bytes) -> None:
         self._archive = archive
         self.size = (
-            -(-(PAGE + len(self._text(_ADDRESS_MAX, _ADDRESS_MAX)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
+            -(-(PAGE + len(self._text(_ADDRESS_MAX, _ADDRESS_MAX)) + len(_EMPTY_TEXT) + len(self._archive)) // PAGE)
+            * PAGE
         )
-        self.at = 0
+        self.address = 0
         self._memory: Memory | None = None
 
-    def place(self, memory: Memory, at: int) -> None:
-        """Fill the page at the address ``at`` of the job."""
-        text = self._text(at, self.size + PAGE)
-        self.text_at = at + PAGE
-        self.nothing_at = self.text_at + len(text)
-        self._put(memory, at, text + _NOTHING)
+    def place(self, memory: Memory, address: int) -> None:
+        """Fill the page at ``address`` in the job."""
+        text = self._text(address, self.size + PAGE)
+        self.text_at = address + PAGE
+        self.empty_text_at = self.text_at + len(text)
+        self._put(memory, address, text + _EMPTY_TEXT)
 
     def place_in_file(self, file: Memory, path: str) -> bytes:
         """Fill the page in ``file``, which is at ``path``; return the text to run."""
         self._put(file, 0, b"")
         return scripts.in_file(path, _ANSWER_AT, _ANSWER_MAX).encode()
 
-    def _put(self, memory: Memory, at: int, texts: bytes) -> None:
-        self._memory, self.at = memory, at
+    def _put(self, memory: Memory, address: int, texts: bytes) -> None:
+        self._memory, self.address = memory, address
         archive_at = PAGE + len(texts)
-        memory.write(at + PAGE, texts + self._archive)
-        memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at, len(self._archive)))
+        memory.write(address + PAGE, texts + self._archive)
+        memory.write(address, _WORDS.pack(WorkState.QUEUED, 0, archive_at, len(self._archive)))
 
-    def wait(self, timeout_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
-        """Wait until the work reaches ``until``, at most ``timeout_s``; return the progress."""
+    def wait(self, timeout_s: float, target: WorkState = WorkState.DONE) -> WorkProgress:
+        """Wait until the work reaches ``target``, at most ``timeout_s``; return the progress."""
         deadline = time.monotonic() + timeout_s
         while True:
-            answer = self._answer()
-            if answer.state >= until or time.monotonic() > deadline:
-                return answer
+            progress = self._progress()
+            if progress.state >= target or time.monotonic() > deadline:
+                return progress
             time.sleep(_POLL_S)
 
     def release(self, *, keep_mapped: bool = False) -> None:
@@ -117,7 +117,7 @@ class Page:
         Work that has not started does nothing afterwards.
         """
         if self._memory is not None:
-            self._memory.write(self.at + 4, (_KEEP if keep_mapped else _READ).to_bytes(4, "little"))
+            self._memory.write(self.address + 4, (_KEEP if keep_mapped else _READ).to_bytes(4, "little"))
 
     def wait_until_freed(self) -> None:
         """Wait until the job has freed the page, the last thing that its thread does.
@@ -127,13 +127,13 @@ class Page:
         """
         memory = self._memory
         assert memory is not None
-        wait_while_mapped(lambda: memory.read(self.at, 1))
+        wait_while_mapped(lambda: memory.read(self.address, 1))
 
-    def _answer(self) -> WorkProgress:
+    def _progress(self) -> WorkProgress:
         assert self._memory is not None
-        data = self._memory.read(self.at, PAGE).ljust(PAGE, b"\0")  # a file may have been truncated
+        data = self._memory.read(self.address, PAGE).ljust(PAGE, b"\0")  # a file may have been truncated
         state = WorkState(min(_WORDS.unpack_from(data)[0], WorkState.FAILED))
         return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
-    def _text(self, at: int, size: int) -> bytes:
-        return scripts.in_memory(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"
+    def _text(self, address: int, size: int) -> bytes:
+        return scripts.in_memory(address, size, _ANSWER_AT, _ANSWER_MAX, _ANSWER_KEPT_S).encode() + b"\0"

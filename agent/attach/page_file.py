@@ -54,7 +54,7 @@ class PageFile(FileMemory):
     def is_readable_by(self, pid: int) -> bool:
         """Return whether process ``pid`` can open the files, by the same paths."""
         try:
-            return _has_same_rights(pid) and _has_descriptors(pid) and self._is_seen_by(pid)
+            return _has_same_rights(pid) and _has_free_descriptors(pid) and self._is_seen_by(pid)
         except (OSError, ValueError, KeyError):
             return False
 
@@ -83,8 +83,8 @@ def _has_same_rights(pid: int) -> bool:
     return status["Uid"].split() == [str(os.geteuid())] * 4 and status.get("Seccomp") == own_status.get("Seccomp")
 
 
-def _has_descriptors(pid: int) -> bool:
+def _has_free_descriptors(pid: int) -> bool:
     with open(f"/proc/{pid}/limits", encoding="ascii") as file:
         line = next(line for line in file if line.startswith("Max open files"))
-    soft = line.split()[3]
-    return soft == "unlimited" or len(os.listdir(f"/proc/{pid}/fd")) + _FREE_DESCRIPTORS <= int(soft)
+    soft_limit = line.split()[3]
+    return soft_limit == "unlimited" or len(os.listdir(f"/proc/{pid}/fd")) + _FREE_DESCRIPTORS <= int(soft_limit)

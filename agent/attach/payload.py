@@ -20,7 +20,7 @@ _PACKAGE_FILE: Final = "__init__.py"
 class ShimAnswer(NamedTuple):
     """The answer of a job.
 
-    ``armed``: the shim is armed; ``before``: it already was before the request. ``channel``: the
+    ``armed``: the shim is armed; ``before``: it was armed before the request. ``channel``: the
     process has a channel; ``refused``: it could not create one.
     """
 
@@ -30,12 +30,12 @@ class ShimAnswer(NamedTuple):
     refused: bool = False
 
 
-def arming(environ: Mapping[str, str]) -> dict[str, Any]:
+def arming_work(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the work that arms a job with the settings in ``environ``, as `tfprof-run` does."""
     return {"code": _text(_MAIN_FILE) + _CALL, "action": "arm", "sources": _sources(), "environ": dict(environ)}
 
 
-def disarming() -> dict[str, Any]:
+def disarming_work() -> dict[str, Any]:
     """Return the work that disarms a job."""
     return {"code": _text(_MAIN_FILE) + _CALL, "action": "disarm"}
 

@@ -121,8 +121,8 @@ class TracedThread:
     def __init__(self, tid: int) -> None:
         self.tid = tid
         self._stopped = False
-        self._signal = 0  # the pending signal that stopped it
-        self._to_send_again: list[int] = []
+        self._stop_signal = 0  # the pending signal that stopped the thread
+        self._deferred_signals: list[int] = []
 
     def seize(self, timeout_s: float) -> None:
         """Stop the thread; OSError if that is forbidden, NotStoppingError if it takes too long."""
@@ -147,10 +147,10 @@ class TracedThread:
             with contextlib.suppress(OSError):
                 self._ask(_DETACH)
             self._stopped = False
-        for number in self._to_send_again:
+        for number in self._deferred_signals:
             with contextlib.suppress(OSError):
                 os.kill(self.tid, number)
-        self._to_send_again.clear()
+        self._deferred_signals.clear()
 
     def next_syscall(self, timeout_s: float) -> Registers:
         """Run the thread up to the beginning or end of its next system call; return its registers.
@@ -160,10 +160,10 @@ class TracedThread:
         self._resume(_SYSCALL)
         while (stop := self._wait(timeout_s)) != _SYSCALL_STOP:
             if stop in _SYNCHRONOUS:
-                self._signal = 0
+                self._stop_signal = 0
                 raise CrashedError(f"a call in the process ended with {signal.Signals(stop).name}; it was undone")
             if stop != _EVENT_STOP:
-                self._to_send_again.append(stop)
+                self._deferred_signals.append(stop)
             self._resume(_SYSCALL)
         return self.registers()
 
@@ -201,23 +201,23 @@ class TracedThread:
         value = ctypes.c_uint64(mask)
         self._ask(_SETSIGMASK, 8, ctypes.addressof(value))
 
-    def _resume(self, how: int) -> None:
+    def _resume(self, request: int) -> None:
         """Continue the thread; deliver the signal that stopped it, except in a called function."""
-        number, self._signal = self._signal, 0
-        self._ask(how, 0, number if how == _CONT else 0)
+        number, self._stop_signal = self._stop_signal, 0
+        self._ask(request, 0, number if request == _CONT else 0)
         self._stopped = False
 
     def _wait(self, timeout_s: float) -> int:
         """Wait for the next stop; return its kind: `_EVENT_STOP`, `_SYSCALL_STOP`, or a signal."""
-        begun = time.monotonic()
+        start_s = time.monotonic()
         while True:
             pid, status = os.waitpid(self.tid, os.WNOHANG | _WALL)
             if pid:
                 break
-            waited = time.monotonic() - begun
-            if waited > timeout_s:
+            waited_s = time.monotonic() - start_s
+            if waited_s > timeout_s:
                 raise NotStoppingError(f"thread {self.tid} did not stop within {timeout_s:g} s")
-            if waited > _SPIN_S:
+            if waited_s > _SPIN_S:
                 time.sleep(_PAUSE_S)
         if not os.WIFSTOPPED(status):
             raise GoneError(f"process {self.tid} ended meanwhile")
@@ -226,7 +226,7 @@ class TracedThread:
         if status >> 16 == _EVENT_STOP:
             return _EVENT_STOP
         if number != _SYSCALL_STOP:
-            self._signal = number
+            self._stop_signal = number
         return number
 
     def _ask(self, request: int, address: int = 0, data: int = 0) -> None:

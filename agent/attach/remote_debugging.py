@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from .memory import Memory
 
-#: The variable of an interpreter that begins with the table of offsets.
+#: The interpreter's variable that begins with the table of offsets.
 RUNTIME: Final = "_PyRuntime"
 
 _COOKIE: Final = b"xdebugpy"
@@ -25,7 +25,7 @@ _SIGNAL, _CALLS, _EXCEPTION, _CHECK = 1 << 1, 1 << 2, 1 << 3, 1 << 5
 
 
 class Offsets(NamedTuple):
-    """The needed offsets, or their positions in the table of one version of Python (bytes)."""
+    """Offsets of fields in the interpreter (bytes), or the positions of the offsets in a table."""
 
     interpreters_head: int
     interpreter_id: int
@@ -44,35 +44,35 @@ TABLES: Final = {(3, 14): Offsets(40, 56, 64, 80, 712, 720, 728, 736, 744, 752)}
 
 
 class RemoteDebugging:
-    """The interface of the main thread: addresses of its events, its request and its path."""
+    """The interface of the main thread: addresses of its events, pending request and path."""
 
-    def __init__(self, memory: Memory, events: int, pending: int, path: int, path_size: int) -> None:
+    def __init__(self, memory: Memory, events_at: int, pending_at: int, path_at: int, path_size: int) -> None:
         self._memory = memory
-        self._events = events
-        self._pending = pending
-        self._path = path
+        self._events_at = events_at
+        self._pending_at = pending_at
+        self._path_at = path_at
         self._path_size = path_size
 
     @property
     def is_busy(self) -> bool:
         """Whether a file of another debugger waits to be run."""
-        return _word(self._memory, self._pending, 4) != 0
+        return _word(self._memory, self._pending_at, 4) != 0
 
     def request(self, path: bytes) -> bool:
         """Make the main thread run the file ``path`` soon; return False if the path is too long."""
         if len(path) >= self._path_size:
             return False
-        self._memory.write(self._path, path + b"\0")
-        self._memory.write(self._pending, (1).to_bytes(4, "little"))
+        self._memory.write(self._path_at, path + b"\0")
+        self._memory.write(self._pending_at, (1).to_bytes(4, "little"))
         # The job may set an event between this read and the write. Events that it would not set
         # again are therefore set, too: without a cause they do nothing.
-        events = self._memory.read(self._events, 1)[0]
-        self._memory.write(self._events, bytes([events | _SIGNAL | _CALLS | _EXCEPTION | _CHECK]))
+        events = self._memory.read(self._events_at, 1)[0]
+        self._memory.write(self._events_at, bytes([events | _SIGNAL | _CALLS | _EXCEPTION | _CHECK]))
         return True
 
     def withdraw(self) -> None:
         """Take the request back."""
-        self._memory.write(self._pending, bytes(4))
+        self._memory.write(self._pending_at, bytes(4))
 
 
 def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
@@ -88,7 +88,7 @@ def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
     positions = TABLES.get((version >> 24 & 0xFF, version >> 16 & 0xFF))
     if cookie != _COOKIE or is_free_threaded or positions is None:
         return None
-    offsets = Offsets(*(int.from_bytes(table[at : at + 8], "little") for at in positions))
+    offsets = Offsets(*(int.from_bytes(table[position : position + 8], "little") for position in positions))
     for interpreter in _interpreters(memory, runtime_at, offsets):
         if _word(memory, interpreter + offsets.interpreter_id) == _MAIN:
             return _interface_of(memory, interpreter, offsets)
@@ -114,5 +114,5 @@ def _interface_of(memory: Memory, interpreter: int, offsets: Offsets) -> RemoteD
     )
 
 
-def _word(memory: Memory, at: int, size: int = 8) -> int:
-    return int.from_bytes(memory.read(at, size), "little")
+def _word(memory: Memory, address: int, size: int = 8) -> int:
+    return int.from_bytes(memory.read(address, size), "little")

@@ -15,8 +15,9 @@ except BaseException:
 
 #: Runs in the job's main thread, between two of its own instructions, and starts a thread for the
 #: work. No signal handler, trace function or lock of the job's affects that thread. The garbage
-#: collector is off until the work is done: a finalizer of the job's could run in the thread. Then
-#: the thread turns the collector on, makes the calls that the work has put into `last`, and ends.
+#: collector is off until the work is done: a finalizer of the job's could run in the thread.
+#: `enable_calls` has the arguments of the call that turns it on, if it was on. After the work the
+#: thread turns the collector on, makes the calls that the work has put into `last_calls`, and ends.
 #: It does so in C and runs no other Python code. An exception that a signal handler of the job's
 #: raises meanwhile is raised in the job afterwards.
 _START: Final = """\
@@ -24,22 +25,22 @@ def run():
     import sys
     try:
         import _thread, gc, itertools
-        paused, last = [()] if gc.isenabled() else [], []
-        work = map(exec, (%r,), ({"paused": paused, "last": last},))
-        enabling = itertools.starmap(gc.enable, paused)
+        enable_calls, last_calls = [()] if gc.isenabled() else [], []
+        work = map(exec, (%r,), ({"enable_calls": enable_calls, "last_calls": last_calls},))
+        enabling = itertools.starmap(gc.enable, enable_calls)
         try:
             gc.disable()
-            _thread.start_new_thread(any, (itertools.chain(work, enabling, itertools.chain.from_iterable(last)),))
+            _thread.start_new_thread(any, (itertools.chain(work, enabling, itertools.chain.from_iterable(last_calls)),))
         except BaseException:
-            paused and gc.enable()
+            enable_calls and gc.enable()
             raise
     except BaseException as error:
         frame = sys._getframe(2).f_back
         if error.__traceback__.tb_next is None or frame is None:
             return
-        before = sys.gettrace()
+        previous_trace = sys.gettrace()
         def trace(frame, event, argument, error=error):
-            sys.settrace(before)
+            sys.settrace(previous_trace)
             frame.f_trace = None
             raise error
         frame.f_trace = trace
@@ -85,14 +86,14 @@ if not words[1]:
     ctypes.memmove({page} + {answer_at}, answer, len(answer))
     words[0] = state
     begin = time.monotonic()
-    while not words[1] and time.monotonic() < begin + {kept_s}:
+    while not words[1] and time.monotonic() < begin + {answer_kept_s}:
         time.sleep(0.002)
-        if paused and time.monotonic() > begin + 5:
-            gc.enable(*paused.pop())
-stays = words[1] == 2
+        if enable_calls and time.monotonic() > begin + 5:
+            gc.enable(*enable_calls.pop())
+stays_mapped = words[1] == 2
 del words
-region = ctypes.c_void_p({page}), ctypes.c_size_t({whole})
-stays or last.append(itertools.starmap(ctypes.PyDLL(None).munmap, (region,)))
+region = ctypes.c_void_p({page}), ctypes.c_size_t({mapped_size})
+stays_mapped or last_calls.append(itertools.starmap(ctypes.PyDLL(None).munmap, (region,)))
 """
 
 #: The page is a file. It is read and written, since a job dies if it accesses a mapped file that
@@ -102,13 +103,13 @@ _IN_FILE: Final = """\
 import itertools, mmap, struct, sys
 with open({path!r}, "rb+", 0) as file:
     mapping = mmap.mmap(file.fileno(), 0, **{{"trackfd": False}} if sys.version_info >= (3, 13) else {{}})
-    last.append(itertools.starmap(mapping.close, ((),)))
+    last_calls.append(itertools.starmap(mapping.close, ((),)))
     page = file.read()
     file.seek(0)
     file.write(bytes([1]))
-_, is_released, at, size = struct.unpack_from("<IIII", page)
+_, is_released, offset, size = struct.unpack_from("<IIII", page)
 if not is_released:
-    archive = page[at : at + size]
+    archive = page[offset : offset + size]
 {work}
     with open({path!r}, "rb+", 0) as file:
         file.seek({answer_at})
@@ -118,17 +119,24 @@ if not is_released:
 """
 
 
-def in_memory(page: int, whole: int, answer_at: int, answer_max: int, kept_s: float) -> str:
-    """Return the text for the page at the address ``page``, which has ``whole`` bytes."""
-    return _wrapped(
-        _IN_MEMORY.format(page=page, whole=whole, answer_at=answer_at, answer_max=answer_max, kept_s=kept_s, work=_WORK)
+def in_memory(page: int, mapped_size: int, answer_at: int, answer_max: int, answer_kept_s: float) -> str:
+    """Return the text for the page at the address ``page``, which has ``mapped_size`` bytes."""
+    return _wrap(
+        _IN_MEMORY.format(
+            page=page,
+            mapped_size=mapped_size,
+            answer_at=answer_at,
+            answer_max=answer_max,
+            answer_kept_s=answer_kept_s,
+            work=_WORK,
+        )
     )
 
 
 def in_file(path: str, answer_at: int, answer_max: int) -> str:
     """Return the text for the page in the file ``path``."""
-    return _wrapped(_IN_FILE.format(path=path, answer_at=answer_at, answer_max=answer_max, work=_WORK))
+    return _wrap(_IN_FILE.format(path=path, answer_at=answer_at, answer_max=answer_max, work=_WORK))
 
 
-def _wrapped(work: str) -> str:
+def _wrap(work: str) -> str:
     return _OUTER % (_START % (_IN_THREAD % work))

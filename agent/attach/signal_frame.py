@@ -19,7 +19,7 @@ _FLAGS: Final = 1 | 2 | 4
 #: An alternate stack that the kernel refuses to set, so that the thread keeps its own.
 _NO_STACK: Final = (0, 0x7FFF, 0)
 _CONTEXT: Final = struct.Struct("<QQQiiQ16QQQHHHHQQQQQ64sQ")
-_ORDER: Final = [
+_REGISTER_ORDER: Final = [
     "r8",
     "r9",
     "r10",
@@ -65,9 +65,9 @@ class SavedState(NamedTuple):
 
 
 class SignalFrame(NamedTuple):
-    """A frame: ``data`` goes to the address ``at``, which is rsp when `rt_sigreturn` is called."""
+    """A frame: ``data`` goes to ``address``, which is rsp when `rt_sigreturn` is called."""
 
-    at: int
+    address: int
     data: bytes
 
 
@@ -76,9 +76,9 @@ def build(state: SavedState) -> SignalFrame:
     registers = state.registers
     extended = _in_stack_layout(state.extended)
     extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
-    at = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
-    restored = _restarted(registers)
-    values = [getattr(restored, name) for name in _ORDER]
+    address = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
+    restored_registers = _restart_registers(registers)
+    values = [getattr(restored_registers, name) for name in _REGISTER_ORDER]
     context = _CONTEXT.pack(
         _FLAGS,
         0,
@@ -86,12 +86,12 @@ def build(state: SavedState) -> SignalFrame:
         0,
         _NO_STACK[2],
         *values,
-        restored.rip,
-        restored.eflags,
-        restored.cs,
+        restored_registers.rip,
+        restored_registers.eflags,
+        restored_registers.cs,
         0,
         0,
-        restored.ss,
+        restored_registers.ss,
         0,
         0,
         0,
@@ -100,8 +100,8 @@ def build(state: SavedState) -> SignalFrame:
         bytes(64),
         state.mask,
     )
-    gap = extended_at - at - len(context)
-    return SignalFrame(at, context + bytes(gap) + extended)
+    gap = extended_at - address - len(context)
+    return SignalFrame(address, context + bytes(gap) + extended)
 
 
 def _in_stack_layout(extended: bytes) -> bytes:
@@ -115,19 +115,19 @@ def _in_stack_layout(extended: bytes) -> bytes:
     return head + extended[512:] + _MAGIC_2.to_bytes(4, "little")
 
 
-def _restarted(registers: Registers) -> Registers:
+def _restart_registers(registers: Registers) -> Registers:
     """Return the registers that restart an interrupted system call.
 
     A call that would continue with its remaining time fails with EINTR, as after a signal: only the
     kernel knows the remaining time, and does not keep it.
     """
-    restored = registers.copy()
+    restored_registers = registers.copy()
     if registers.orig_rax >> 63:
-        return restored
+        return restored_registers
     result = registers.rax - (1 << 64 if registers.rax >> 63 else 0)
     if result in _RESTARTED:
-        restored.rax = registers.orig_rax
-        restored.rip -= _SYSCALL_SIZE
+        restored_registers.rax = registers.orig_rax
+        restored_registers.rip -= _SYSCALL_SIZE
     elif result == _RESTARTED_WITH_TIME_LEFT:
-        restored.rax = _INTERRUPTED & (1 << 64) - 1
-    return restored
+        restored_registers.rax = _INTERRUPTED & (1 << 64) - 1
+    return restored_registers

@@ -14,15 +14,15 @@ from .errors import AttachError, RefusedError
 ARCHITECTURE: Final = "x86_64"
 #: The oldest minor version of Python 3 that the shim runs in.
 PYTHON_MIN: Final = 7
-#: Size (bytes) from which another user's Python process is listed: its files cannot be read.
-LARGE: Final = 200 << 20
+#: Another user's Python process is listed from this size on: its mapped files cannot be read.
+LARGE_BYTES: Final = 200 << 20
 
-_SCOPE: Final = "/proc/sys/kernel/yama/ptrace_scope"
+_PTRACE_SCOPE_FILE: Final = "/proc/sys/kernel/yama/ptrace_scope"
 _SYS_PTRACE: Final = 19  # bit number of the capability
 _COMMAND_MAX: Final = 1 << 16
 
 PROFILED, ATTACHABLE, REFUSED = "profiled", "attachable", "refused"
-#: Reason of a refusal.
+#: The reason why a process with another user's rights is refused.
 SETUID: Final = "it runs with another user's rights (setuid): tfprof does not touch such processes"
 
 
@@ -44,22 +44,23 @@ class Target(NamedTuple):
 
 
 def survey() -> list[Target]:
-    """Return the processes of the host that have or may have TensorFlow loaded, by pid."""
+    """Return the processes of the host that have or may have TensorFlow loaded, in order of pid."""
     candidates = (target(pid) for pid in sorted(processes.all_pids()) if pid != os.getpid())
     return [candidate for candidate in candidates if candidate is not None and candidate.has_tensorflow is not False]
 
 
 def program(command: Sequence[str]) -> str:
-    """Return the name of the script or module that ``command`` runs in Python, else its program."""
+    """Return the name of the Python script or module that ``command`` runs, else of its program."""
     python = python_command.parse(command)
-    return os.path.basename(command[0] if python is None or python.runs is None else python.runs)
+    return os.path.basename(
+        command[0] if python is None or python.script_or_module is None else python.script_or_module
+    )
 
 
-def matching(pattern: str, known: Container[Process]) -> list[Target]:
+def matching_targets(pattern: str, known_processes: Container[Process]) -> list[Target]:
     """Return this user's attachable processes whose program matches ``pattern``.
 
-    Processes in ``known`` are left out. Of processes that do not match, only the command line is
-    read.
+    ``known_processes`` are left out. Of processes that do not match, only the command line is read.
     """
     matches = []
     for pid in sorted(processes.all_pids()):
@@ -69,7 +70,7 @@ def matching(pattern: str, known: Container[Process]) -> list[Target]:
             continue
         if not command or pid == os.getpid() or not fnmatchcase(program(command), pattern):
             continue
-        candidate = None if processes.process(pid) in known else target(pid)
+        candidate = None if processes.process(pid) in known_processes else target(pid)
         if (
             candidate is not None
             and candidate.user_id == os.geteuid()
@@ -123,8 +124,8 @@ def command_of(pid: int) -> list[str]:
 
 
 def _may_have_tensorflow(status: dict[str, str]) -> bool:
-    resident = int(status.get("VmRSS", "0 kB").split()[0]) << 10
-    return status["Name"].startswith(("python", "pypy")) and resident >= LARGE
+    resident_bytes = int(status.get("VmRSS", "0 kB").split()[0]) << 10
+    return status["Name"].startswith(("python", "pypy")) and resident_bytes >= LARGE_BYTES
 
 
 def _refusal(pid: int, status: dict[str, str]) -> RefusedError | None:
@@ -140,8 +141,10 @@ def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
     if os.geteuid() in (0, owner):
         return None
     owner_name = identity.user_name(owner)
-    allowed = f"{owner_name} or root" if owner else owner_name
-    return RefusedError(f"it is {owner_name}'s: {allowed} can attach to it (sudo tfprof attach {pid})", "other-user")
+    allowed_users = f"{owner_name} or root" if owner else owner_name
+    return RefusedError(
+        f"it is {owner_name}'s: {allowed_users} can attach to it (sudo tfprof attach {pid})", "other-user"
+    )
 
 
 def _setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:
@@ -173,7 +176,7 @@ def _traced(_pid: int, status: dict[str, str]) -> RefusedError | None:
 
 def _scope_forbids(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
-        with open(_SCOPE, encoding="ascii") as file:
+        with open(_PTRACE_SCOPE_FILE, encoding="ascii") as file:
             scope = int(file.read())
     except (OSError, ValueError):
         return None

@@ -39,7 +39,7 @@ class EventWaiter:
         """Wake once at the end of ``process`` if it still runs and the kernel has pidfds."""
         try:
             fd = os.pidfd_open(process.pid)
-        except (OSError, AttributeError):  # the kernel is old, or Python was built on an old one
+        except (OSError, AttributeError):  # the kernel is old, or Python was built on an old kernel
             return
         if not process.is_alive:  # another process may have its pid by now
             os.close(fd)
@@ -54,7 +54,7 @@ class EventWaiter:
         return uid in self._fds
 
     def forget(self, uid: int) -> None:
-        """Stop watching this process."""
+        """Stop watching the process of job ``uid``."""
         fd = self._fds.pop(uid, None)
         if fd is not None:
             self._poller.unregister(fd)
@@ -67,17 +67,17 @@ class EventWaiter:
         An event is the end of a process, an announcement or, if ``listening``, an answer.
         """
         timeout_ms = round(1000 * max(0.0, seconds))
-        ready = {
+        ready_sources = {
             source
             for source, _ in (self._poller_with_socket.poll(timeout_ms) if listening else self._poller.poll(timeout_ms))
         }
-        ended = [uid for uid, fd in self._fds.items() if fd in ready]
-        for uid in ended:
+        ended_uids = [uid for uid, fd in self._fds.items() if fd in ready_sources]
+        for uid in ended_uids:
             self.forget(uid)
-        announced = self._announcements.fd in ready
+        announced = self._announcements.fd in ready_sources
         if announced:
             self._announcements.clear()
-        return Wakeup(len(ready) > len(ended) + announced, bool(ended), announced)
+        return Wakeup(len(ready_sources) > len(ended_uids) + announced, bool(ended_uids), announced)
 
     def close(self) -> None:
         """Stop watching everything."""

@@ -17,9 +17,9 @@ from .refusals import Refusals
 #: Share of a core for scans, and the bounds of their interval (seconds).
 SCAN_SHARE: Final = 0.0004
 SCAN_BOUNDS_S: Final = (2.0, 20.0)
-#: Minimum interval of scans for processes in containers (seconds): they announce a pid that differs
-#: from their pid on the host.
-SCAN_SOONEST_S: Final = 0.25
+#: Interval of scans while an announced channel is not found (seconds). A process in a container
+#: announces a pid that differs from its pid on the host, so only a scan finds its channel.
+SEARCH_SCAN_S: Final = 0.25
 #: Attempts before an invalid channel is refused: it may still be under construction.
 TRIES: Final = 3
 #: Limits of one call: channels opened, and time spent (seconds).
@@ -47,7 +47,7 @@ class _OpenChannel(NamedTuple):
     uid: int
 
 
-class TooManyError(FormatError):
+class TooManyChannelsError(FormatError):
     """A process has more channels than any normal program creates."""
 
     slug = "too-many-channels"
@@ -70,12 +70,12 @@ class Finder:
         self._instance_dir = instance_dir
         self._user_id = user_id
         self._folder = AnnounceFolder(instance_dir)
-        self._announced: list[Announcement] = []
-        self._waiting: dict[Inode, list[DescriptorHolder]] = {}
-        self._missing = MissingChannels()
-        self._lost: list[Announcement] = []
-        self._open: dict[Inode, _OpenChannel] = {}
-        self._ignored: set[Inode] = set()
+        self._announcements: list[Announcement] = []
+        self._queue: dict[Inode, list[DescriptorHolder]] = {}
+        self._missing_channels = MissingChannels()
+        self._lost_announcements: list[Announcement] = []
+        self._open_channels: dict[Inode, _OpenChannel] = {}
+        self._ignored_inodes: set[Inode] = set()
         self._tries: dict[Inode, int] = {}
         self._next_scan_s = 0.0
         self._last_scan_s = 0.0
@@ -84,25 +84,25 @@ class Finder:
         self._second_scan: dict[Inode, list[DescriptorHolder]] | None = None
         self.scans = 0
 
-    def announced(self) -> list[FoundChannel]:
-        """Return announced and queued channels, a few at a time, from each process in turn."""
-        announcements = self._folder.news()
-        self._announced += announcements
-        open_uids = {channel.uid for channel in self._open.values()} if announcements else set()
+    def open_announced(self) -> list[FoundChannel]:
+        """Open announced and queued channels, a few at a time, from each process in turn."""
+        announcements = self._folder.take_new()
+        self._announcements += announcements
+        open_uids = {channel.uid for channel in self._open_channels.values()} if announcements else set()
         for announcement in announcements:
             if announcement.refusal is not None:
                 self.refusals.add(
                     announcement.launch or _launch_of(announcement.pid), announcement.pid, **announcement.refusal
                 )
             elif announcement.uid not in open_uids:
-                self._missing.add(announcement)
+                self._missing_channels.add(announcement)
         for pid in dict.fromkeys(announcement.pid for announcement in announcements if announcement.refusal is None):
             channels = processes.channels_of(pid)
             self._enqueue({inode: [DescriptorHolder(pid, path)] for inode, path in channels.items()})
-            if channels.keys() & self._ignored:
-                self._missing.note_refused(pid)
+            if channels.keys() & self._ignored_inodes:
+                self._missing_channels.note_refused(pid)
             if not channels:
-                self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
+                self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SEARCH_SCAN_S)
         return self._open_queued()
 
     def scan_is_due(self, now: float) -> bool:
@@ -115,10 +115,10 @@ class Finder:
 
     def scan(self) -> list[FoundChannel]:
         """Scan /proc and return at most OPENED_MAX new channels; the others stay queued."""
-        started = time.monotonic()
-        self._missing.begin_search()
+        start_s = time.monotonic()
+        self._missing_channels.begin_search()
         self.holders = processes.scan(self._user_id)
-        self._ignored &= self.holders.keys()
+        self._ignored_inodes &= self.holders.keys()
         self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
         self._enqueue(self.holders)
         self._remove_stale()
@@ -126,28 +126,28 @@ class Finder:
         now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
         channels = self._open_queued()
-        interval_s = SCAN_SOONEST_S if self.is_searching else min(high, max(low, (now - started) / SCAN_SHARE))
+        interval_s = SEARCH_SCAN_S if self.is_searching else min(high, max(low, (now - start_s) / SCAN_SHARE))
         self._next_scan_s = now + interval_s
         return channels
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """The number of queued channels."""
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def is_searching(self) -> bool:
         """Whether an announced channel is missing and the next scan may show that it is lost."""
-        return bool(self._missing) and not self._waiting
+        return bool(self._missing_channels) and not self._queue
 
     def awaits(self, launch: int) -> bool:
         """Whether a channel of ``launch`` is announced and neither found nor known to be lost."""
-        return self._missing.has_launch(launch)
+        return self._missing_channels.has_launch(launch)
 
     def take_lost(self) -> list[Announcement]:
         """Return the announcements whose channels were lost since the last call."""
-        lost, self._lost = self._lost, []
-        return lost
+        lost_announcements, self._lost_announcements = self._lost_announcements, []
+        return lost_announcements
 
     def holds(self, pid: int, inode: Inode) -> bool:
         """Whether process ``pid`` had the channel open at the last scan or still maps it."""
@@ -155,15 +155,15 @@ class Finder:
 
     def forget(self, inode: Inode) -> None:
         """Record that the channel ``inode`` is closed and not to be opened again."""
-        self._open.pop(inode, None)
-        self._ignored.add(inode)
+        self._open_channels.pop(inode, None)
+        self._ignored_inodes.add(inode)
 
     def finish(self, inode: Inode) -> None:
-        """Record that all about the channel ``inode`` is stored or given up.
+        """Record that all data of the channel ``inode`` is stored or given up.
 
         Its announcement is removed at once: a later agent would count the channel as lost.
         """
-        channel = self._open.get(inode)
+        channel = self._open_channels.get(inode)
         if channel is not None:
             self._folder.remove(channel.announced_pid, channel.uid)
         self.forget(inode)
@@ -174,29 +174,29 @@ class Finder:
         self.refusals.add(launch, pid, error.slug, error.args[0])
 
     def _enqueue(self, holders: dict[Inode, list[DescriptorHolder]]) -> None:
-        unknown = holders.keys() - self._open.keys() - self._ignored
-        self._waiting.update((inode, holders[inode]) for inode in holders if inode in unknown)
+        new_inodes = holders.keys() - self._open_channels.keys() - self._ignored_inodes
+        self._queue.update((inode, holders[inode]) for inode in holders if inode in new_inodes)
 
     def _open_queued(self) -> list[FoundChannel]:
         """Open queued channels in turn by process, so that one process cannot block the others."""
         channels: list[FoundChannel] = []
         self._second_scan = None
         deadline = time.monotonic() + OPENING_S
-        for inode in _round_robin(self._waiting):
-            if len(channels) == OPENED_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > deadline:
+        for inode in _round_robin(self._queue):
+            if len(channels) == OPENED_MAX or len(self._open_channels) >= OPEN_MAX or time.monotonic() > deadline:
                 break
-            channel = self._try_open(inode, self._waiting.pop(inode))
+            channel = self._try_open(inode, self._queue.pop(inode))
             if channel is not None:
                 channels.append(channel)
-        if not self._waiting:
-            self._note_lost(self._missing.end_search())
+        if not self._queue:
+            self._note_lost(self._missing_channels.end_search())
         return channels
 
-    def _note_lost(self, lost: list[Announcement]) -> None:
-        for announcement in lost:
+    def _note_lost(self, lost_announcements: list[Announcement]) -> None:
+        for announcement in lost_announcements:
             self.refusals.add(announcement.launch, announcement.pid, GONE.slug, GONE.args[0])
             self._folder.remove(announcement.pid, announcement.uid)
-        self._lost += lost
+        self._lost_announcements += lost_announcements
 
     def _try_open(self, inode: Inode, holders: list[DescriptorHolder]) -> FoundChannel | None:
         try:
@@ -204,16 +204,16 @@ class Finder:
         except OSError:
             return None
         except FormatError as error:
-            self._missing.note_refused(holders[0].pid)
+            self._missing_channels.note_refused(holders[0].pid)
             self._tries[inode] = self._tries.get(inode, 0) + 1
-            if self._tries[inode] >= TRIES or isinstance(error, (TooManyError, VersionError)):
+            if self._tries[inode] >= TRIES or isinstance(error, (TooManyChannelsError, VersionError)):
                 launch = _launch_of(holders[0].pid)
                 if not launch and isinstance(error, VersionError):
                     launch = self._launched_by(holders[0].pid)
                 if launches.read(self._instance_dir, launch) is not None:
                     self.refuse(inode, launch, holders[0].pid, error)
                 else:
-                    self._ignored.add(inode)
+                    self._ignored_inodes.add(inode)
             return None
 
     def _open_channel(self, inode: Inode, holders: list[DescriptorHolder]) -> FoundChannel | None:
@@ -224,30 +224,30 @@ class Finder:
             return None
         try:
             channel_identity = read_identity(fd)
-            self._missing.note_found(channel_identity.uid)
+            self._missing_channels.note_found(channel_identity.uid)
             launch = launches.read(self._instance_dir, channel_identity.launch)
         except (OSError, FormatError):
             os.close(fd)
             raise
         if launch is None:
             os.close(fd)
-            self._ignored.add(inode)
+            self._ignored_inodes.add(inode)
             return None
-        # A scan may pass a process just before it creates its channel, and then find the channel
-        # only in the command that attached to the process.
+        # A scan may read a process just before that process creates its channel, and then find the
+        # channel only in the command that attached.
         owner = _owner(holders, channel_identity.pid, launch) or _owner(
-            self._holders_now(inode), channel_identity.pid, launch
+            self._rescanned_holders(inode), channel_identity.pid, launch
         )
         owner_pid = owner.pid if owner else channel_identity.pid
-        if sum(open_channel.owner_pid == owner_pid for open_channel in self._open.values()) >= PROCESS_MAX:
+        if sum(open_channel.owner_pid == owner_pid for open_channel in self._open_channels.values()) >= PROCESS_MAX:
             os.close(fd)
-            raise TooManyError(f"more than {PROCESS_MAX} channels of one process")
+            raise TooManyChannelsError(f"more than {PROCESS_MAX} channels of one process")
         channel = ChannelReader(fd)
-        self._open[inode] = _OpenChannel(owner_pid, channel_identity.pid, channel_identity.uid)
+        self._open_channels[inode] = _OpenChannel(owner_pid, channel_identity.pid, channel_identity.uid)
         return FoundChannel(channel, inode, owner)
 
-    def _holders_now(self, inode: Inode) -> list[DescriptorHolder]:
-        """Return the holders of a channel from another scan, which is made once for each turn."""
+    def _rescanned_holders(self, inode: Inode) -> list[DescriptorHolder]:
+        """Return the holders of a channel from a second scan, which is made once a turn at most."""
         if self._second_scan is None:
             self._second_scan = processes.scan(self._user_id)
         return self._second_scan.get(inode, [])
@@ -255,9 +255,9 @@ class Finder:
     def _launched_by(self, pid: int) -> int:
         """Return the launch whose launcher is process ``pid``, 0 when there is none.
 
-        A launcher holds the channels that its processes leave.
+        A launcher keeps the channels of its processes open after they have ended.
         """
-        for number in launches.listed(self._instance_dir):
+        for number in launches.list_launches(self._instance_dir):
             launch = launches.read(self._instance_dir, number)
             if launch is not None and launch.pid == pid and processes.ran_at(pid, launch.started_ns):
                 return number
@@ -265,20 +265,20 @@ class Finder:
 
     def _remove_stale(self) -> None:
         """Remove the announcements of processes that are gone."""
-        remaining = []
-        for announcement in self._announced:
-            if processes.process(announcement.pid) is None and not self._missing.awaits(announcement.uid):
+        remaining_announcements = []
+        for announcement in self._announcements:
+            if processes.process(announcement.pid) is None and not self._missing_channels.awaits(announcement.uid):
                 self._folder.remove(announcement.pid, announcement.uid)
             else:
-                remaining.append(announcement)
-        self._announced = remaining
+                remaining_announcements.append(announcement)
+        self._announcements = remaining_announcements
 
 
-def _round_robin(waiting: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
-    """Return ``waiting`` in round-robin order of the processes."""
+def _round_robin(queue: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
+    """Return ``queue`` in round-robin order of the processes."""
     turns: Counter[int] = Counter()
     order = {}
-    for inode, holders in waiting.items():
+    for inode, holders in queue.items():
         pid = holders[0].pid
         order[inode] = turns[pid]
         turns[pid] += 1

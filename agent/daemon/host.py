@@ -13,8 +13,8 @@ from ..processes import TICK_S, Process, ProcessUsage, usage
 #: Interval of swap, disk and CPU queries (seconds): they are slow, and the values change rarely.
 SLOW_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
-_PART: Final = 1 << 14
-#: Lines of /proc/meminfo that are used: the first ones.
+_READ_BYTES: Final = 1 << 14
+#: Number of lines that are read from /proc/meminfo.
 _MEMORY_LINES: Final = 4
 
 
@@ -25,28 +25,28 @@ class TreeSampler:
     """
 
     def __init__(self) -> None:
-        self._living: dict[Process, ProcessUsage] = {}
-        self._gone = ProcessUsage()
+        self._usages: dict[Process, ProcessUsage] = {}
+        self._ended_usage = ProcessUsage()
 
     def sample(self, processes: Iterable[Process]) -> dict[str, float]:
         """Return a row of the store's `samples`, without its time, for ``processes``.
 
         Ended processes are included in the counters.
         """
-        living = {}
+        usages = {}
         for process in processes:
             process_usage = usage(process)
             if process_usage is not None:
-                living[process] = process_usage
-        for process in self._living.keys() - living.keys():
-            self._gone = _total((self._gone, self._living[process]))
-        self._living = living
-        current = _total(living.values())
-        total = _total((current, self._gone))
+                usages[process] = process_usage
+        for process in self._usages.keys() - usages.keys():
+            self._ended_usage = _total((self._ended_usage, self._usages[process]))
+        self._usages = usages
+        current = _total(usages.values())
+        total = _total((current, self._ended_usage))
         return {
-            "processes": len(living),
+            "processes": len(usages),
             "threads": current.threads,
-            # Sums of fractions depend on their order by 1e-14; the kernel's ticks are hundredths.
+            # A sum of fractions varies by 1e-14 with the order of its terms; ticks are hundredths.
             "cpu_user_s": round(total.cpu_user_s, 6),
             "cpu_system_s": round(total.cpu_system_s, 6),
             "rss_bytes": current.rss_bytes,
@@ -73,7 +73,7 @@ class _ProcFile:
         """Return its current lines."""
         data, has_more = b"", self._fd >= 0
         while has_more:
-            part = os.pread(self._fd, _PART, len(data))
+            part = os.pread(self._fd, _READ_BYTES, len(data))
             data, has_more = data + part, bool(part)
         return data.splitlines()
 
@@ -86,7 +86,7 @@ class HostSampler:
     """Measures the host; reads four /proc files in a fifth of the time that psutil takes."""
 
     def __init__(self) -> None:
-        self._slow_s = -SLOW_S
+        self._last_slow_s = -SLOW_S
         self._swap_bytes = self._cpus = 0
         self._disks: set[bytes] = set()
         self._stat, self._memory = _ProcFile("/proc/stat"), _ProcFile("/proc/meminfo")
@@ -115,9 +115,9 @@ class HostSampler:
         }
 
     def _refresh_slow(self, now: float) -> None:
-        if now < self._slow_s + SLOW_S:
+        if now < self._last_slow_s + SLOW_S:
             return
-        self._slow_s = now
+        self._last_slow_s = now
         self._swap_bytes, self._cpus = psutil.swap_memory().used, psutil.cpu_count() or 1
         with contextlib.suppress(OSError):
             self._disks = {os.fsencode(name) for name in os.listdir("/sys/block")}

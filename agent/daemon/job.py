@@ -42,11 +42,11 @@ class Job:
         self.served_s = 0.0  # time of the last turn in which all its due messages were sent
         self._tree = TreeSampler()
         self._sample: dict[str, float] = {}
-        self._fixed = _fixed_identity(found_channel, launch, host)
+        self._fixed_identity = _fixed_identity(found_channel, launch, host)
         self._sent_generation = -1
         self._sent_counters: dict[str, Any] = {}
-        self._counters_s = 0.0
-        self._hello_s = 0.0
+        self._last_counters_s = 0.0
+        self._next_hello_s = 0.0
         self._gone_s = 0.0
         self._gone_ns = 0
         self._lost_agent = 0
@@ -63,7 +63,7 @@ class Job:
         return not self._gone_s
 
     def _identity(self, hello: dict[str, Any]) -> dict[str, Any]:
-        return {**identity.hello_part(hello), **self._fixed}
+        return {**identity.accepted_hello(hello), **self._fixed_identity}
 
     def give_up(self, instance_dir: str) -> None:
         """Leave identity and end of the job to the next collector; OSError on failure."""
@@ -73,14 +73,14 @@ class Job:
     def queue_changes(self, now: float) -> None:
         """Queue changes: the identity after a new hello, the counters every COUNTERS_S."""
         generation = self.channel.hello_generation()
-        if generation != self._sent_generation and (now >= self._hello_s or not self.is_running):
-            self._hello_s = now + HELLO_S
+        if generation != self._sent_generation and (now >= self._next_hello_s or not self.is_running):
+            self._next_hello_s = now + HELLO_S
             hello = self.channel.hello()
             if hello or self._sent_generation < 0:
                 self._sent_generation = generation if hello else 0
                 self.outbox.opens.put(self._identity(hello), self._sent_generation)
-        if now >= self._counters_s + COUNTERS_S:
-            self._counters_s = now
+        if now >= self._last_counters_s + COUNTERS_S:
+            self._last_counters_s = now
             self.channel.set_word("agent_beat_ns", time.monotonic_ns())
             self._note_lost_agent()
             counters = self.channel.counters()
@@ -90,11 +90,11 @@ class Job:
 
     def _note_lost_agent(self) -> None:
         """Queue an event if the job has stopped tracing because no agent was running."""
-        lost = self.channel.word("agent_lost")
-        if lost and not self._lost_agent:
+        agent_lost = self.channel.word("agent_lost")
+        if agent_lost and not self._lost_agent:
             text = "no agent ran for 30 s: no step is traced until the next order (tfprof trace)"
             self.outbox.events.put({"slug": "agent-lost", "text": text, "count": 1, "t_ns": time.time_ns()})
-        self._lost_agent = lost
+        self._lost_agent = agent_lost
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
         """Send due messages and return the bytes sent; a broken channel is not read again."""
@@ -106,14 +106,14 @@ class Job:
             return 0
 
     @property
-    def is_moving(self) -> bool:
+    def is_transferring(self) -> bool:
         """Whether records await an ack or enough of them wait to be sent at once."""
-        return self._ask_outbox(lambda: self.outbox.is_moving)
+        return self._query_outbox(lambda: self.outbox.is_transferring)
 
     @property
     def wants_answers(self) -> bool:
         """Whether an answer of the collector must be handled at once."""
-        return self._ask_outbox(lambda: self.outbox.wants_answers)
+        return self._query_outbox(lambda: self.outbox.wants_answers)
 
     @property
     def is_ending(self) -> bool:
@@ -123,11 +123,11 @@ class Job:
     @property
     def has_more_to_do(self) -> bool:
         """Whether an answer allows more work at once: the job has much to send, or it has ended."""
-        return not self.is_running or self._ask_outbox(lambda: self.outbox.is_full)
+        return not self.is_running or self._query_outbox(lambda: self.outbox.must_flush)
 
-    def _ask_outbox(self, ask: Callable[[], bool]) -> bool:
+    def _query_outbox(self, query: Callable[[], bool]) -> bool:
         try:
-            return ask()
+            return query()
         except InvalidChannelError:
             return True  # the next pump finds the error, too, and gives the channel up
 
@@ -139,10 +139,10 @@ class Job:
         """Whether the launcher may still report how the job ended and ask for the result."""
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
-    def sample(self, tree: ProcessTree, excluded: frozenset[int]) -> dict[str, float]:
-        """Return the current usage of the job's processes; after their end, the last one."""
+    def sample(self, tree: ProcessTree, excluded_pids: frozenset[int]) -> dict[str, float]:
+        """Return the current usage of the job's processes; after their end, their last usage."""
         if self.is_running and self.owner is not None:
-            self._sample = self._tree.sample(tree.below(self.owner.pid, excluded - {self.owner.pid}))
+            self._sample = self._tree.sample(tree.below(self.owner.pid, excluded_pids - {self.owner.pid}))
         return self._sample
 
     @property
@@ -188,8 +188,8 @@ class Job:
         if launch.ended_ns:
             state = "exited" if launch.signal is None else "killed"
             return {"state": state, "status": launch.status, "signal": launch.signal, "t_ns": launch.ended_ns}
-        waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_WAIT_S
-        return None if waits else end
+        is_waiting = not launch.has_become_job and now < self._gone_s + LAUNCHER_WAIT_S
+        return None if is_waiting else end
 
     def summary(self) -> dict[str, Any]:
         """Return the entry for the launch result and the status file."""

@@ -15,48 +15,50 @@ class LaunchResults:
     def __init__(self, instance_dir: str) -> None:
         self._instance_dir = instance_dir
         self._launches: dict[int, Launch] = {}
-        self._scanned_at: dict[int, int] = {}
-        self._closed: dict[int, list[dict[str, Any]]] = {}
-        self._complete: set[int] = set()
-        self._written: dict[int, Result] = {}
+        self._scans_at_end: dict[int, int] = {}
+        self._closed_jobs: dict[int, list[dict[str, Any]]] = {}
+        self._complete_launches: set[int] = set()
+        self._written_results: dict[int, Result] = {}
 
     def refresh(self, scans: int) -> bool:
         """Read descriptions that may have changed; return whether a launch has newly ended.
 
         ``scans`` is the number of scans so far.
         """
-        ended = False
-        listed = set(launches.listed(self._instance_dir))
-        self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
-        self._complete &= listed
-        for number in listed:
-            earlier = self._launches.get(number)
-            if earlier is not None and earlier.ended_ns:
+        has_ended = False
+        numbers = set(launches.list_launches(self._instance_dir))
+        self._launches = {number: launch for number, launch in self._launches.items() if number in numbers}
+        self._complete_launches &= numbers
+        for number in numbers:
+            earlier_launch = self._launches.get(number)
+            if earlier_launch is not None and earlier_launch.ended_ns:
                 continue
             launch = launches.read(self._instance_dir, number)
             if launch is None:
                 continue
             self._launches[number] = launch
-            if launch.ended_ns and number not in self._complete:
-                ended = True
+            if launch.ended_ns and number not in self._complete_launches:
+                has_ended = True
                 self._take_over(number, scans)
-        return ended
+        return has_ended
 
     def _take_over(self, number: int, scans: int) -> None:
         """Continue with the result that an earlier agent wrote, if there is one."""
-        earlier = launches.read_result(self._instance_dir, number)
-        if earlier is not None and _is_final(earlier):
-            self._complete.add(number)
+        earlier_result = launches.read_result(self._instance_dir, number)
+        if earlier_result is not None and _is_final(earlier_result):
+            self._complete_launches.add(number)
             return
-        self._scanned_at[number] = scans
-        if earlier is None:
+        self._scans_at_end[number] = scans
+        if earlier_result is None:
             return
-        closed_uids = {job["uid"] for job in self._closed.get(number, [])}
-        closed = [job for job in earlier.jobs if job["state"] != "running" and job["uid"] not in closed_uids]
-        self._closed[number] = closed + self._closed.get(number, [])
+        closed_uids = {job["uid"] for job in self._closed_jobs.get(number, [])}
+        closed_jobs = [
+            job for job in earlier_result.jobs if job["state"] != "running" and job["uid"] not in closed_uids
+        ]
+        self._closed_jobs[number] = closed_jobs + self._closed_jobs.get(number, [])
 
     @property
-    def living(self) -> set[int]:
+    def living_launches(self) -> set[int]:
         """The launches whose launcher still runs."""
         return {
             number
@@ -66,11 +68,11 @@ class LaunchResults:
 
     def wants_scan(self, scans: int) -> bool:
         """Whether an ended launch still needs a scan for remaining channels."""
-        return any(at >= scans for at in self._scanned_at.values())
+        return any(scans_at_end >= scans for scans_at_end in self._scans_at_end.values())
 
-    def closed(self, job: Job) -> None:
+    def note_closed(self, job: Job) -> None:
         """Record a job whose end is stored."""
-        self._closed.setdefault(job.launch, []).append(job.summary())
+        self._closed_jobs.setdefault(job.launch, []).append(job.summary())
 
     def write(
         self,
@@ -84,17 +86,17 @@ class LaunchResults:
 
         ``awaits`` tells whether channels of a launch are announced and not yet found.
         """
-        incomplete = [number for number in self._scanned_at if number not in self._complete]
-        if not incomplete:
+        incomplete_launches = [number for number in self._scans_at_end if number not in self._complete_launches]
+        if not incomplete_launches:
             return
         jobs, refusals = list(jobs), list(refusals)
-        for number in incomplete:
+        for number in incomplete_launches:
             launch_jobs = [job for job in jobs if job.launch == number]
-            is_searched = scans > self._scanned_at[number] and not awaits(number)
+            is_searched = scans > self._scans_at_end[number] and not awaits(number)
             result = self._result(number, launch_jobs, refusals, stall, is_searched)
-            if result != self._written.get(number):
+            if result != self._written_results.get(number):
                 launches.write_result(self._instance_dir, result)
-                self._written[number] = result
+                self._written_results[number] = result
             if _is_final(result):
                 self._forget(number)
 
@@ -102,7 +104,7 @@ class LaunchResults:
         self, number: int, jobs: list[Job], refusals: list[Refusal], stall: dict[str, str] | None, is_searched: bool
     ) -> Result:
         ended_jobs = [job for job in jobs if not job.is_running]
-        summaries = self._closed.get(number, []) + [job.summary() for job in jobs]
+        summaries = self._closed_jobs.get(number, []) + [job.summary() for job in jobs]
         stalls = [job.outbox.stall for job in ended_jobs if job.outbox.stall]
         return Result(
             number,
@@ -114,10 +116,10 @@ class LaunchResults:
         )
 
     def _forget(self, number: int) -> None:
-        self._complete.add(number)
-        self._written.pop(number, None)
-        self._closed.pop(number, None)
-        self._scanned_at.pop(number)
+        self._complete_launches.add(number)
+        self._written_results.pop(number, None)
+        self._closed_jobs.pop(number, None)
+        self._scans_at_end.pop(number)
 
 
 def _reason(refusal: Refusal) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from ...formats import runtime_dir
 from .. import daemon_start, launches, processes
 
 #: Folders and name pattern of the exports of profiler sessions, which exist for seconds.
-_EXPORTS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are removed there
-_EXPORT: Final = re.compile(r"tfprof-(\d{1,9})-[0-9a-f]{16}")
-_INSTANCE: Final = re.compile(r"[0-9a-f]{12}")
+_EXPORT_FOLDERS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are removed there
+_EXPORT_NAME: Final = re.compile(r"tfprof-(\d{1,9})-[0-9a-f]{16}")
+_INSTANCE_NAME: Final = re.compile(r"[0-9a-f]{12}")
 #: Age below which a folder may be in use by an invisible process, as in a container (seconds).
 RECENT_S: Final = 60.0
 
@@ -24,7 +24,7 @@ RECENT_S: Final = 60.0
 def remove_exports(pid: int | None = None) -> None:
     """Remove the folders of profiler sessions whose process is gone.
 
-    The process ``pid`` is one of this host: if it is gone, even its recent folders are removed.
+    ``pid`` is a process of this host: if it is gone, even its recent folders are removed.
     """
     for path, owner in _exports():
         process = processes.process(owner)
@@ -33,20 +33,20 @@ def remove_exports(pid: int | None = None) -> None:
 
 
 def _exports() -> Iterator[tuple[str, int]]:
-    for folder in _EXPORTS:
+    for folder in _EXPORT_FOLDERS:
         for name in _names(folder):
-            match = _EXPORT.fullmatch(name)
+            match = _EXPORT_NAME.fullmatch(name)
             path = os.path.join(folder, name)
             if match is not None and _is_folder(path):
                 yield path, int(match[1])
 
 
-def remove_instances(own: str) -> None:
-    """Remove the runtime folders of deleted stores, except ``own`` and those in use."""
+def remove_instances(own_instance: str) -> None:
+    """Remove the runtime folders of deleted stores, except ``own_instance`` and those in use."""
     root = runtime_dir.runtime_root()
     for name in _names(root):
         instance_dir = os.path.join(root, name)
-        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir):
+        if _INSTANCE_NAME.fullmatch(name) and instance_dir != own_instance and _is_folder(instance_dir):
             with contextlib.suppress(OSError):  # another agent removes it, too
                 if _is_stale(instance_dir):
                     _remove(instance_dir)
@@ -60,10 +60,10 @@ def _is_stale(instance_dir: str) -> bool:
     if any(daemons.running_pid(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False
     try:
-        listed = launches.listed(instance_dir)
+        numbers = launches.list_launches(instance_dir)
     except FileNotFoundError:
-        listed = []
-    descriptions = [launches.read(instance_dir, number) for number in listed]
+        numbers = []
+    descriptions = [launches.read(instance_dir, number) for number in numbers]
     return not any(
         launch and not launch.ended_ns and processes.ran_at(launch.pid, launch.started_ns) for launch in descriptions
     )

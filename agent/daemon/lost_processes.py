@@ -26,7 +26,7 @@ def record(instance_dir: str, announcement: Announcement, host: str) -> None:
     A process of an unknown launch is left out.
     """
     launch = launches.read(instance_dir, announcement.launch) if announcement.launch else None
-    if launch is None or len(_waiting(instance_dir)) >= WAITING_MAX:
+    if launch is None or len(_waiting_files(instance_dir)) >= WAITING_MAX:
         return
     now_ns = time.time_ns()
     event = {"slug": GONE.slug, "text": GONE.args[0], "count": 1, "t_ns": now_ns}
@@ -36,10 +36,10 @@ def record(instance_dir: str, announcement: Announcement, host: str) -> None:
 
 def are_waiting(instance_dir: str) -> bool:
     """Return whether ended jobs wait for a collector, those of earlier agents included."""
-    return bool(_waiting(instance_dir))
+    return bool(_waiting_files(instance_dir))
 
 
-def _waiting(instance_dir: str) -> list[str]:
+def _waiting_files(instance_dir: str) -> list[str]:
     try:
         return os.listdir(os.path.join(instance_dir, runtime_dir.GIVEN_UP))
     except OSError:
@@ -56,7 +56,7 @@ def _identity(announcement: Announcement, launch: Launch, host: str) -> dict[str
         "host": host,
         "launch": hex_id(launch.launch),
         "tags": launch.tags or {},
-        "created_real_ns": announcement.made_ns,
+        "created_real_ns": announcement.modified_ns,
     }
     optional_fields = {"name": launch.name, "command": launch.command}
     return fields | {key: value for key, value in optional_fields.items() if value is not None}

@@ -14,46 +14,46 @@ class MissingChannels:
     """Announcements whose channel has not been opened, each with its number of failed searches."""
 
     def __init__(self) -> None:
-        self._announced: dict[int, Announcement] = {}
+        self._announcements: dict[int, Announcement] = {}
         self._searches: dict[int, int] = {}
-        self._sought: set[int] = set()
+        self._searched_uids: set[int] = set()
 
     def add(self, announcement: Announcement) -> None:
         """Await the announced channel."""
-        self._announced[announcement.uid] = announcement
+        self._announcements[announcement.uid] = announcement
         self._searches[announcement.uid] = 0
 
     def note_found(self, uid: int) -> None:
         """Record that channel ``uid`` was opened or refused."""
-        self._announced.pop(uid, None)
+        self._announcements.pop(uid, None)
         self._searches.pop(uid, None)
 
     def note_refused(self, pid: int) -> None:
         """Record that a channel of process ``pid`` was refused and its uid could not be read."""
-        for uid in [uid for uid, announcement in self._announced.items() if announcement.pid == pid]:
+        for uid in [uid for uid, announcement in self._announcements.items() if announcement.pid == pid]:
             self.note_found(uid)
 
     def begin_search(self) -> None:
         """Note that a search of all processes begins."""
-        self._sought = set(self._announced)
+        self._searched_uids = set(self._announcements)
 
     def end_search(self) -> list[Announcement]:
         """Note that all channels of the last search were tried; return those that are now lost."""
-        sought, self._sought = self._sought & self._announced.keys(), set()
-        for uid in sought:
+        searched_uids, self._searched_uids = self._searched_uids & self._announcements.keys(), set()
+        for uid in searched_uids:
             self._searches[uid] += 1
-        lost = [self._announced[uid] for uid in sought if self._searches[uid] >= SEARCHES]
-        for announcement in lost:
+        lost_announcements = [self._announcements[uid] for uid in searched_uids if self._searches[uid] >= SEARCHES]
+        for announcement in lost_announcements:
             self.note_found(announcement.uid)
-        return lost
+        return lost_announcements
 
     def awaits(self, uid: int) -> bool:
         """Whether channel ``uid`` is announced and neither found nor lost."""
-        return uid in self._announced
+        return uid in self._announcements
 
     def has_launch(self, launch: int) -> bool:
         """Whether a channel of ``launch`` is awaited."""
-        return any(announcement.launch == launch for announcement in self._announced.values())
+        return any(announcement.launch == launch for announcement in self._announcements.values())
 
     def __len__(self) -> int:
-        return len(self._announced)
+        return len(self._announcements)

@@ -21,7 +21,7 @@ from .job import Job
 #: An order is refused when the job has been stopped for this time (seconds).
 STOPPED_S: Final = 2.0
 #: Maximum number of remembered orders; a repeated order gets the same answer.
-REMEMBERED: Final = 256
+REMEMBERED_MAX: Final = 256
 #: Time limit for storing the traced steps after the end of an order (seconds).
 STORED_S: Final = 30.0
 
@@ -68,8 +68,8 @@ class _PendingOrder:
     counts: Mapping[str, int]
     stopped_s: float = 0.0
     answer: OrderAnswer | None = None
-    ended: OrderAnswer | None = None  # the answer that is sent once all traced steps are stored
-    stored_at: int = 0  # position in the ring that must be acked first
+    final_answer: OrderAnswer | None = None  # sent once all traced steps are stored
+    records_end: int = 0  # position in the ring that must be acked first
     store_deadline_s: float = 0.0
     is_done: bool = False
 
@@ -95,14 +95,14 @@ class PendingOrders:
     @property
     def has_ending(self) -> bool:
         """Whether the traced steps of an ended order are being stored."""
-        return any(pending.ended is not None and not pending.is_done for pending in self._orders.values())
+        return any(pending.final_answer is not None and not pending.is_done for pending in self._orders.values())
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
         """Write the order ``head.last`` for job ``head.uid``; answer a repeated order again."""
-        earlier = self._orders.get(head.last)
-        if earlier is not None:
-            if earlier.answer is not None:
-                self._send_answer(head.last, earlier.answer)
+        earlier_order = self._orders.get(head.last)
+        if earlier_order is not None:
+            if earlier_order.answer is not None:
+                self._send_answer(head.last, earlier_order.answer)
             return
         try:
             self._write(head, orders.order_of(body), now)
@@ -115,7 +115,7 @@ class PendingOrders:
             if pending.is_done:
                 continue
             (self._await if pending.is_pending else self._follow)(number, pending, now)
-        while len(self._orders) > REMEMBERED:
+        while len(self._orders) > REMEMBERED_MAX:
             self._orders.popitem(last=False)
 
     def _write(self, head: Head, order: Order, now: float) -> None:
@@ -147,7 +147,7 @@ class PendingOrders:
             pending.order.action == orders.DETACH and channel.word("detached")
         ):
             kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
-            step = _limited(channel, "order_step")
+            step = _limited_word(channel, "order_step")
             answer = OrderAnswer(pending.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=pending.written_ns)
             self._answer(number, pending, answer, f"obeyed from {kind} step {step} on")
             pending.is_done = not pending.order.ends_by_itself
@@ -164,21 +164,25 @@ class PendingOrders:
         """Check whether the order has ended; answer when its traced steps are stored."""
         channel, outbox = pending.job.channel, pending.job.outbox
         is_open = self._jobs.get(pending.job.uid) is pending.job
-        if pending.ended is None:
+        if pending.final_answer is None:
             is_over = not is_open or not pending.job.is_running or channel.word("detached")
             if not is_over and channel.word("order_over") < pending.generation >= channel.word("policy_seen"):
                 return
-            traced = 0
+            traced_steps = 0
             if is_open:
-                traced = _limited(channel, "order_traced") if channel.word("policy_seen") == pending.generation else 0
-                pending.stored_at = channel.word("head")
+                traced_steps = (
+                    _limited_word(channel, "order_traced") if channel.word("policy_seen") == pending.generation else 0
+                )
+                pending.records_end = channel.word("head")
                 outbox.send_now()
-            pending.ended = OrderAnswer(
-                pending.job.uid, orders.ENDED, traced=traced, from_ns=pending.written_ns, to_ns=time.time_ns()
+            pending.final_answer = OrderAnswer(
+                pending.job.uid, orders.ENDED, traced=traced_steps, from_ns=pending.written_ns, to_ns=time.time_ns()
             )
             pending.store_deadline_s = now + STORED_S
-        if not is_open or outbox.records.acked >= pending.stored_at or now > pending.store_deadline_s:
-            self._answer(number, pending, pending.ended, f"ended after {pending.ended.traced} traced steps")
+        if not is_open or outbox.records.acked >= pending.records_end or now > pending.store_deadline_s:
+            self._answer(
+                number, pending, pending.final_answer, f"ended after {pending.final_answer.traced} traced steps"
+            )
             pending.is_done = True
 
     def _refuse(self, number: int, pending: _PendingOrder, error: TfprofError) -> None:
@@ -201,13 +205,13 @@ class PendingOrders:
         self._send(Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), encode(answer.document()))
 
 
-def _limited(channel: ChannelReader, name: str) -> int:
+def _limited_word(channel: ChannelReader, name: str) -> int:
     """Return the word ``name`` of the job, limited to the range of numbers in an answer."""
     return min(channel.word(name), NEVER - 1)
 
 
 def _obstacle(pending: _PendingOrder, now: float) -> TfprofError | None:
-    """Return the reason why the job does not apply the order, None while it may."""
+    """Return the reason why the job does not apply the order, None while it still may."""
     if not pending.job.is_running:
         return JobGoneError("the job ended before a step began")
     is_stopped = pending.job.owner is not None and pending.job.owner.is_stopped
@@ -232,5 +236,5 @@ _ACTIONS: Final[Mapping[str, Callable[[Job, int, Order], int]]] = {
     orders.END: lambda job, number, _order: control.end_order(job.channel, number),
     orders.DETACH: lambda job, number, _order: control.detach(job.channel, number),
 }
-#: Slugs of the events that answers are stored as.
+#: Slug of the event that records an answer, by the answer's state.
 _EVENTS: Final = {orders.OBEYED: "order-given", orders.REFUSED: "order-given", orders.ENDED: "order-ended"}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 #: Maximum number of entries: the oldest are dropped, but all refusals are counted.
-REASONS_MAX: Final = 1000
+ENTRIES_MAX: Final = 1000
 _TEXT_MAX: Final = 512
 
 
@@ -22,17 +22,19 @@ class Refusals:
     """The last refusals of one agent, the latest last; ``total`` counts all of them."""
 
     def __init__(self) -> None:
-        self._reasons: dict[tuple[int, int, str], Refusal] = {}
+        self._entries: dict[tuple[int, int, str], Refusal] = {}
         self.total = 0
 
     def add(self, launch: int, pid: int, slug: str, text: str) -> None:
         """Count one refusal; the newest text replaces the earlier one."""
         self.total += 1
         key = (launch, pid, slug)
-        earlier = self._reasons.pop(key, None)
-        self._reasons[key] = Refusal(launch, pid, slug, text[:_TEXT_MAX], earlier.times + 1 if earlier else 1)
-        if len(self._reasons) > REASONS_MAX:
-            del self._reasons[next(iter(self._reasons))]
+        earlier_entry = self._entries.pop(key, None)
+        self._entries[key] = Refusal(
+            launch, pid, slug, text[:_TEXT_MAX], earlier_entry.times + 1 if earlier_entry else 1
+        )
+        if len(self._entries) > ENTRIES_MAX:
+            del self._entries[next(iter(self._entries))]
 
     def __iter__(self) -> Iterator[Refusal]:
-        return iter(list(self._reasons.values()))
+        return iter(list(self._entries.values()))

@@ -17,7 +17,7 @@ TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
 #: Maximum number of queued samples; beyond it the oldest are dropped and counted.
 QUEUE_MAX: Final = 600
-#: Maximum number of unanswered messages: usually, and after a message that was not accepted.
+#: Maximum number of unanswered messages: usually, and after a message was not accepted.
 UNANSWERED_MAX: Final = 64
 PROBES_MAX: Final = 1
 
@@ -29,26 +29,26 @@ class Sampler:
         self.queue = MessageQueue(wire.SAMPLES, 0, QUEUE_MAX)
         self._host = HostSampler()
         self._next_s = 0.0
-        self._tree_s = 0.0
+        self._next_tree_s = 0.0
         self._tree = ProcessTree({}, {})
         self._not_before = 0.0
         self._silent_since = 0.0
         self._unanswered_max = UNANSWERED_MAX
-        self._ended: set[int] = set()  # jobs whose last sample is taken
+        self._finished_uids: set[int] = set()  # jobs whose last sample is taken
 
     def make_due(self) -> None:
         """Make the next sample due now: even a short job needs two samples."""
-        self._next_s = self._tree_s = 0.0
+        self._next_s = self._next_tree_s = 0.0
 
     def take(self, jobs: list[Job], now: float) -> None:
-        """Queue one message when it is due, with ended jobs once after their end."""
+        """Queue a message if one is due; each job is in one more message after its end."""
         if now < self._next_s or not jobs:
             return
         self._next_s = now + SAMPLE_S
         owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
         tree = self._process_tree(now)
-        rows = {job.hex: job.sample(tree, owners) for job in jobs if job.uid not in self._ended}
-        self._ended = {job.uid for job in jobs if not job.is_running}
+        rows = {job.hex: job.sample(tree, owners) for job in jobs if job.uid not in self._finished_uids}
+        self._finished_uids = {job.uid for job in jobs if not job.is_running}
         self.queue.put(
             {
                 "t_ns": time.time_ns(),
@@ -62,11 +62,11 @@ class Sampler:
 
         Processes that have ended since are noticed when they are measured.
         """
-        if now >= self._tree_s:
-            began = time.monotonic()
+        if now >= self._next_tree_s:
+            start_s = time.monotonic()
             self._tree = process_tree(all_pids())
             low, high = TREE_BOUNDS_S
-            self._tree_s = now + min(high, max(low, (time.monotonic() - began) / TREE_SHARE))
+            self._next_tree_s = now + min(high, max(low, (time.monotonic() - start_s) / TREE_SHARE))
         return self._tree
 
     def pump(self, send: Send, now: float) -> None:
@@ -87,12 +87,12 @@ class Sampler:
         self._unanswered_max = UNANSWERED_MAX
         self.queue.note_acked(last)
 
-    def stalled(self, now: float) -> None:
+    def note_stalled(self, now: float) -> None:
         """Handle a STALL: try again after STALL_S."""
         self._not_before = now + STALL_S
         self.rewind()
 
-    def reopened(self, now: float) -> None:
+    def note_reopened(self, now: float) -> None:
         """Handle a REOPEN of a job: try again after REOPEN_S.
 
         A message is answered with a REOPEN for each of its jobs that the collector does not know.
@@ -108,8 +108,8 @@ class Sampler:
 
     def forget(self, uid: str) -> None:
         """Remove the job ``uid`` from queued messages: the collector does not know it."""
-        self.queue.rewrite(lambda body: encode(_without(json.loads(body), uid)))
+        self.queue.rewrite(lambda body: encode(_without_job(json.loads(body), uid)))
 
 
-def _without(message: dict[str, Any], uid: str) -> dict[str, Any]:
+def _without_job(message: dict[str, Any], uid: str) -> dict[str, Any]:
     return {**message, "jobs": {other: row for other, row in message["jobs"].items() if other != uid}}

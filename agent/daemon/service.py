@@ -37,7 +37,7 @@ ENDING_POLL_S: Final = 0.05
 #: Poll interval while a job has not applied an order yet, and the time for which answers are
 #: collected before they are read (seconds).
 ORDER_POLL_S: Final = 0.02
-LISTEN_S: Final = 0.02
+COLLECT_S: Final = 0.02
 #: Intervals of checks for ended jobs and launch results, and of the status file (seconds).
 CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
@@ -74,13 +74,13 @@ class Agent:
         self._sampler = Sampler()
         self._host = socket.gethostname()
         self._started_ns = time.time_ns()
-        self._living: set[int] = set()
+        self._living_launches: set[int] = set()
         self._draining: set[int] = set()  # ended jobs that send
         self._stopping = False
         self._error: str | None = None
         self._launches_changed_ns = -1
-        self._next_check_s = self._status_s = self._tidy_s = 0.0
-        self._busy_s = time.monotonic()
+        self._next_check_s = self._next_status_s = self._next_tidy_s = 0.0
+        self._last_busy_s = time.monotonic()
 
     def start(self) -> None:
         """Install signal handlers and connect."""
@@ -88,11 +88,11 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._link = CollectorConnection(collector_address(self.instance_dir), self._greeting())
+        self._connection = CollectorConnection(collector_address(self.instance_dir), self._greeting())
         self._waiter = EventWaiter(
-            self._link.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
+            self._connection.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
-        self._orders = PendingOrders(self.jobs, self._link.send)
+        self._orders = PendingOrders(self.jobs, self._connection.send)
         self._write_status()
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -111,11 +111,11 @@ class Agent:
     def serve(self) -> None:
         """Run the main loop until the agent is stopped or idle."""
         while not self._stopping:
-            begun = time.monotonic()
-            self.turn(begun)
-            if begun - self._busy_s > (max(self._idle_s, GIVE_UP_S) if self.jobs else self._idle_s):
+            start_s = time.monotonic()
+            self.turn(start_s)
+            if start_s - self._last_busy_s > (max(self._idle_s, GIVE_UP_S) if self.jobs else self._idle_s):
                 break
-            self._wait_until(begun + self._tick_s(begun))
+            self._wait_until(start_s + self._tick_s(start_s))
 
     def _tick_s(self, now: float) -> float:
         """Return the time to the next turn (seconds).
@@ -125,7 +125,7 @@ class Agent:
         """
         if self._orders.has_pending:
             return ORDER_POLL_S
-        if self._link.is_full and self._link.is_accepting(now):
+        if self._connection.is_full and self._connection.is_accepting(now):
             return ENDING_POLL_S
         wants_scan = self._results.wants_scan(self._finder.scans)
         if (
@@ -135,17 +135,17 @@ class Agent:
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
             return ENDING_POLL_S
-        jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_accepting(now) else []
+        jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._connection.is_accepting(now) else []
         if any(not job.is_running for job in jobs):
             return ENDING_POLL_S
-        return BUSY_POLL_S if any(job.is_moving for job in jobs) else POLL_S
+        return BUSY_POLL_S if any(job.is_transferring for job in jobs) else POLL_S
 
     def _wait_until(self, deadline: float) -> None:
         """Wait for the next turn; return early on an urgent answer or an event."""
         remaining_s = deadline - time.monotonic()
         while not self._stopping:
             # Many acks arrive at about the same time: wait a little and read them together.
-            collect_s = 0.0 if self._wants_answers() else min(LISTEN_S, remaining_s)
+            collect_s = 0.0 if self._wants_answers() else min(COLLECT_S, remaining_s)
             wakeup = self._waiter.wait(collect_s, listening=False) if collect_s > 0 else NO_EVENT
             if not wakeup.ended and not wakeup.announced:
                 wakeup = self._waiter.wait(remaining_s - collect_s, listening=True)
@@ -158,35 +158,39 @@ class Agent:
                 return
 
     def _wants_answers(self) -> bool:
-        return self._link.collector is None or any(job.wants_answers for job in self.jobs.values())
+        return self._connection.collector is None or any(job.wants_answers for job in self.jobs.values())
 
     def stop(self) -> None:
         """Close everything; unacked data of running jobs stays in the rings for the next agent."""
-        abandoned = [job for job in self.jobs.values() if not job.is_running and job.launch not in self._results.living]
-        if abandoned:
-            lost_records = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in abandoned)
+        abandoned_jobs = [
+            job for job in self.jobs.values() if not job.is_running and job.launch not in self._results.living_launches
+        ]
+        if abandoned_jobs:
+            lost_records = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in abandoned_jobs)
             stall = self._stall() or {"text": "the agent was stopped"}
-            self._error = f"{len(abandoned)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
-        for job in abandoned:
+            self._error = (
+                f"{len(abandoned_jobs)} ended jobs given up, {lost_records} records not stored: {stall['text']}"
+            )
+        for job in abandoned_jobs:
             self._try_write(partial(job.give_up, self.instance_dir))
             self._finder.finish(job.inode)
         self._write_status()
         for job in self.jobs.values():
             job.channel.close()
         self._waiter.close()
-        self._link.close()
+        self._connection.close()
 
     def hand_over(self) -> None:
-        """Start another agent if a launch began while this one was ending because it was idle."""
+        """Start another agent if a launch began while this idle agent was ending."""
         if not self._stopping:
             self._try_write(self._check_launches)
-        if not self._stopping and self._results.living:
+        if not self._stopping and self._results.living_launches:
             daemon_start.start_daemon(self.instance_dir, self._store, daemon_start.AGENT)
 
     def turn(self, now: float) -> None:
         """Do one turn: receive, find channels, check jobs, send."""
         self._receive(now)
-        self._adopt(self._finder.announced())
+        self._adopt(self._finder.open_announced())
         if self._finder.scan_is_due(now):
             self._adopt(self._finder.scan())
             self._check_for_exec(now)
@@ -199,23 +203,23 @@ class Agent:
             self._next_check_s = now + (tick_s if tick_s < POLL_S else CHECK_S)
         self._orders.check(now)
         self._send_due(now)
-        if now >= self._status_s:
-            self._status_s = now + STATUS_S
+        if now >= self._next_status_s:
+            self._next_status_s = now + STATUS_S
             self._write_status()
 
     # -- the collector ---------------------------------------------------------------------------
     def _receive(self, now: float) -> bool:
         """Handle all answers; return whether one of them was urgent."""
-        refusal = self._link.refusal
+        refusal = self._connection.refusal
         urgent = self._handle_answers(now)
-        if self._link.refusal is not None and refusal is None:  # report to launchers why nothing is stored
+        if self._connection.refusal is not None and refusal is None:  # report to launchers why nothing is stored
             self._next_check_s = 0.0
             urgent = True
         return urgent
 
     def _handle_answers(self, now: float) -> bool:
         urgent = False
-        for head, body in self._link.answers(now):
+        for head, body in self._connection.answers(now):
             if head.type == wire.WELCOME:
                 self._send_all_again()
                 urgent = True
@@ -235,7 +239,7 @@ class Agent:
 
     def _on_samples_answer(self, head: Head, now: float) -> None:
         if head.type == wire.STALL:
-            self._sampler.stalled(now)
+            self._sampler.note_stalled(now)
         elif head.type in (wire.ACK, wire.REFUSE):
             self._sampler.note_acked(head.last, now)
 
@@ -243,7 +247,7 @@ class Agent:
         if head.type == wire.ACK:
             job.outbox.note_acked(head.about, head.last)
         elif head.type == wire.STALL:
-            job.outbox.stalled(_reason(body), now)
+            job.outbox.note_stalled(_reason(body), now)
         elif head.type == wire.REFUSE and head.about == wire.OPEN:
             reason = _reason(body)
             self._refuse(job, FormatError(reason["text"], reason["slug"]))
@@ -261,16 +265,15 @@ class Agent:
         if job is None:
             self._sampler.forget(hex_id(uid))
         else:
-            job.outbox.reopened(now)
-            self._sampler.reopened(now)
+            job.outbox.note_reopened(now)
+            self._sampler.note_reopened(now)
 
     def _send_due(self, now: float) -> None:
         """Greet, then send due messages of each job in turn, then the samples.
 
-        When the socket is full, the jobs that have waited longest are the first ones in the next
-        turn.
+        When the socket is full, the jobs that have waited longest come first in the next turn.
         """
-        self._link.greet(now)
+        self._connection.greet(now)
         jobs = list(self.jobs.values())
         for job in jobs:
             if job.is_running:
@@ -281,17 +284,17 @@ class Agent:
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
         self._draining &= {job.uid for job in jobs if job.is_ending}
         share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + ENDED_AT_ONCE)
-        self._link.is_full = False
+        self._connection.is_full = False
         for job in sorted(jobs, key=lambda job: (not job.is_running, job.served_s, job.outbox.records.last_sent_s)):
-            if self._link.is_full:
+            if self._connection.is_full:
                 break
             if job.is_running or job.uid in self._draining or len(self._draining) < ENDED_AT_ONCE:
-                room -= job.pump(now, self._link.send, max(0, room), share)
+                room -= job.pump(now, self._connection.send, max(0, room), share)
                 if job.is_ending:
                     self._draining.add(job.uid)
-                if not self._link.is_full:
+                if not self._connection.is_full:
                     job.served_s = now
-        self._sampler.pump(self._link.send, now)
+        self._sampler.pump(self._connection.send, now)
         for job in jobs:
             if job.outbox.is_closed:
                 self._close(job)
@@ -306,7 +309,7 @@ class Agent:
                 if launch is None:
                     self._finder.forget(found_channel.inode)
                 else:
-                    error = FormatError("a channel with the uid of another one", "bad-channel")
+                    error = FormatError("a channel with the uid of another channel", "bad-channel")
                     self._finder.refuse(
                         found_channel.inode,
                         channel_identity.launch,
@@ -323,7 +326,7 @@ class Agent:
             self._sampler.make_due()
 
     def _close(self, job: Job) -> None:
-        self._results.closed(job)
+        self._results.note_closed(job)
         if job.state != "exited" and job.owner is not None and job.owner.pid == job.channel.identity.pid:
             leftovers.remove_exports(job.owner.pid)
         self._finder.finish(job.inode)
@@ -356,19 +359,23 @@ class Agent:
                 job.note_gone(now)
                 self._sampler.make_due()
         self._try_write(self._check_launches)
-        living = self._results.living
-        if living - self._living:
+        living_launches = self._results.living_launches
+        if living_launches - self._living_launches:
             self._collector.reset_delay()
-        self._living = living
+        self._living_launches = living_launches
         if self.jobs or lost_processes.are_waiting(self.instance_dir):
-            self._keep_collector()
-        if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_accepting(now)):
-            self._busy_s = now
+            self._ensure_collector()
+        if (
+            living_launches
+            or any(job.is_running for job in self.jobs.values())
+            or (self.jobs and self._connection.is_accepting(now))
+        ):
+            self._last_busy_s = now
         jobs, finder, stall = self.jobs.values(), self._finder, self._stall()
         self._try_write(lambda: self._results.write(jobs, finder.refusals, stall, finder.scans, finder.awaits))
-        if now >= self._tidy_s:
-            self._tidy_s = now + TIDY_S
-            self._try_write(lambda: launches.forget_old(self.instance_dir, time.time(), living))
+        if now >= self._next_tidy_s:
+            self._next_tidy_s = now + TIDY_S
+            self._try_write(lambda: launches.remove_old_files(self.instance_dir, time.time(), living_launches))
             leftovers.remove_exports()
             leftovers.remove_instances(self.instance_dir)
 
@@ -376,28 +383,28 @@ class Agent:
         changed_ns = os.stat(os.path.join(self.instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns
         if changed_ns == self._launches_changed_ns:
             return
-        is_settled = abs(time.time_ns() - changed_ns) > announcements.STAMP_NS
+        is_settled = abs(time.time_ns() - changed_ns) > announcements.TIMESTAMP_LAG_NS
         self._launches_changed_ns = changed_ns if is_settled else -1
         if self._results.refresh(self._finder.scans):
             self._finder.make_scan_due()
 
-    def _keep_collector(self) -> None:
+    def _ensure_collector(self) -> None:
         try:
             self._collector.ensure_running()
         except daemons.DaemonError as error:
             self._error = str(error)
-        self._link.note_collector(self._collector.pid)
+        self._connection.note_collector(self._collector.pid)
 
     def _stall(self) -> dict[str, str] | None:
         """Return the reason why no job's data is stored, None if none is known."""
-        if self._link.refusal is not None:
-            return self._link.refusal
+        if self._connection.refusal is not None:
+            return self._connection.refusal
         return self._collector.trouble
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}
         stalls = [job.outbox.stall for job in self.jobs.values() if job.outbox.stall]
-        collector = self._link.collector or {}
+        collector = self._connection.collector or {}
         status = {
             "pid": os.getpid(),
             "started_ns": self._started_ns,
@@ -405,7 +412,7 @@ class Agent:
             "version": VERSION,
             "store": self._store,
             "stopped": self._stopping,
-            "waiting_channels": self._finder.waiting,
+            "waiting_channels": self._finder.queue_length,
             "collector": collector.get("pid"),
             "jobs": jobs,
             "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
@@ -420,9 +427,9 @@ class Agent:
         self._try_write(lambda: self._status.write(status))
 
     def _try_write(self, action: Callable[[], None]) -> None:
-        """Write a runtime file.
+        """Write a file of the instance.
 
-        A failure is recorded; the agent stops only when the runtime folder itself is gone.
+        A failure is recorded; the agent stops only when the instance folder itself is gone.
         """
         try:
             action()
@@ -437,10 +444,10 @@ def _reason(body: dict[str, Any]) -> dict[str, str]:
 
 def _raise_limit(descriptors: int) -> None:
     """Raise the limit of open files to ``descriptors``, or as far as allowed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = descriptors if hard == resource.RLIM_INFINITY else min(descriptors, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = descriptors if hard_limit == resource.RLIM_INFINITY else min(descriptors, hard_limit)
+    if soft_limit != resource.RLIM_INFINITY and soft_limit < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard_limit))
 
 
 def _boot_id() -> str:

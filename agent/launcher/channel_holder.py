@@ -11,15 +11,15 @@ from ...formats import private_files, runtime_dir
 from ...formats.errors import FormatError, TfprofError
 from ...formats.ids import hex_id
 from .. import daemon_start, identity, processes
-from ..announcements import STAMP_NS, AnnounceFolder, Announcement
-from ..channels import agent_of, open_file, read_identity
+from ..announcements import TIMESTAMP_LAG_NS, AnnounceFolder, Announcement
+from ..channels import agent_pid_of, open_file, read_identity
 from ..folder_watch import FolderWatch
 from ..launches import Launch
 
 #: Poll intervals for new channels and for the agent (seconds): after the start or a new channel,
 #: and later.
-SOON_S, LATER_S = 0.1, 0.5
-AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
+POLL_S, IDLE_POLL_S = 0.1, 0.5
+AGENT_POLL_S, IDLE_AGENT_POLL_S = 0.25, 1.0
 #: Time for which the short intervals are used (seconds).
 ACTIVE_S: Final = 10.0
 
@@ -33,7 +33,7 @@ class ChannelHolder:
     def __init__(self, instance_dir: str, launch: Launch) -> None:
         self._instance_dir = instance_dir
         self._launch = launch.launch
-        self._since_ns = launch.started_ns - STAMP_NS
+        self._since_ns = launch.started_ns - TIMESTAMP_LAG_NS
         self._folder = AnnounceFolder(instance_dir)
         #: Wakes the launcher for announcements; without inotify they are polled.
         self.announcements = FolderWatch(os.path.join(instance_dir, runtime_dir.ANNOUNCE))
@@ -41,11 +41,11 @@ class ChannelHolder:
         self._supervisor = daemon_start.DaemonSupervisor(instance_dir, launch.store, daemon_start.AGENT)
         self._next_check_s = 0.0
         self._active_until_s = time.monotonic() + ACTIVE_S
-        self._is_begun = False
+        self._has_checked_agent = False
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
         self.launch_announcements = 0
-        #: Number of announcements whose channel was not found; those of 0.2.0 are of any launch.
+        #: Number of announcements whose channel was not found; those of 0.2.0 may be of any launch.
         self.unmatched_announcements = 0
 
     def update(self) -> float:
@@ -57,24 +57,24 @@ class ChannelHolder:
             return self._update()
         except OSError as error:
             self.refusal = {"slug": "agent", "text": f"the channels cannot be held: {error.strerror}"}
-            return LATER_S
+            return IDLE_POLL_S
 
     def _update(self) -> float:
         now = time.monotonic()
         self.announcements.clear()
         # Each query of the system is made once, however many channels were announced.
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
-        for announcement in self._folder.news():
-            if announcement.made_ns >= self._since_ns:
+        for announcement in self._folder.take_new():
+            if announcement.modified_ns >= self._since_ns:
                 self._active_until_s = now + ACTIVE_S
                 self._handle(announcement, channels_of, scan)
         is_active = now < self._active_until_s
         if now >= self._next_check_s:
-            self._next_check_s = now + (AGENT_SOON_S if is_active else AGENT_LATER_S)
+            self._next_check_s = now + (AGENT_POLL_S if is_active else IDLE_AGENT_POLL_S)
             if not (self._supervisor.is_running() or self._was_stopped()):
                 self.ensure_agent()
-            self._is_begun = True
-        return SOON_S if is_active else LATER_S
+            self._has_checked_agent = True
+        return POLL_S if is_active else IDLE_POLL_S
 
     def ensure_agent(self) -> bool:
         """Return whether the agent runs; start it when it does not."""
@@ -93,12 +93,17 @@ class ChannelHolder:
     def agent_has_all(self) -> bool:
         """Whether the running agent has all channels that are held here."""
         agent = daemons.running_pid(self._instance_dir, daemon_start.AGENT)
-        return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
+        return all(agent_pid_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:
         """Whether a user stopped the agent; it is not restarted then."""
         status = private_files.read_json(os.path.join(self._instance_dir, "agent.json"))
-        return self._is_begun and status is not None and bool(status.get("stopped")) and self._supervisor.starts == 0
+        return (
+            self._has_checked_agent
+            and status is not None
+            and bool(status.get("stopped"))
+            and self._supervisor.starts == 0
+        )
 
     def _handle(self, announcement: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
         if announcement.launch not in (0, self._launch):
@@ -120,7 +125,7 @@ class ChannelHolder:
         self.unmatched_announcements += 1
 
     def _open(self, inode: processes.Inode, path: str, uid: int) -> bool:
-        """Return whether the channel at ``path`` has ``uid``; keep it open if it is ours."""
+        """Return whether the channel at ``path`` has ``uid``; hold it if it is of this launch."""
         if inode in self._fds:
             return False
         try:

@@ -9,7 +9,7 @@ INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "sh
 
 
 def initial_environment() -> dict[str, str]:
-    """Return the initial environment of this process; os.environ may have LC_CTYPE from Python."""
+    """Return the initial environment of this process; Python may add LC_CTYPE to os.environ."""
     try:
         with open("/proc/self/environ", "rb") as file:
             pairs = [os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0")]
@@ -23,7 +23,7 @@ def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str,
 
     ``run`` is the value of TFPROF_RUN.
     """
-    old = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry != INJECT]
+    entries = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry != INJECT]
     # An empty entry means the working folder: an existing one stays, none is added.
-    path = os.pathsep.join([INJECT, *old]) if old != [""] else INJECT
+    path = os.pathsep.join([INJECT, *entries]) if entries != [""] else INJECT
     return {**environ, **settings, "PYTHONPATH": path, "TFPROF_RUN": run}

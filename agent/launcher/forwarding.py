@@ -7,37 +7,37 @@ from typing import Final, NamedTuple
 
 from .signal_receiver import Signal
 
-#: Equal signals that arrive within this time are merged, as for a process that wakes slowly
+#: Equal signals that arrive within this time are merged, as the kernel merges pending signals
 #: (seconds).
 SETTLE_S: Final = 0.01
 #: Time in which a service manager signals its processes one after the other (seconds).
 GRACE_S: Final = 0.03
-_STOPS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
+_STOP_SIGNALS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
 #: Signals that the kernel discards when another arrives: SIGCONT and the stop signals.
 _DISCARDS: Final[dict[int, frozenset[signal.Signals]]] = {
-    signal.SIGCONT: _STOPS,
-    **dict.fromkeys(_STOPS, frozenset([signal.SIGCONT])),
+    signal.SIGCONT: _STOP_SIGNALS,
+    **dict.fromkeys(_STOP_SIGNALS, frozenset([signal.SIGCONT])),
 }
 #: Signals that the kernel sends for this process's own use of resources.
 _OWN_FAULTS: Final = frozenset([signal.SIGXCPU, signal.SIGXFSZ])
 _NEVER: Final = float("inf")
 
 
-class _Waiting(NamedTuple):
-    """A signal of this process; it is next checked at ``check_at`` and decided at ``until``."""
+class _WaitingSignal(NamedTuple):
+    """A received signal; it is next checked at ``check_at``, and decided on at ``decide_at``."""
 
     info: Signal
-    since: float
+    received_at: float
     check_at: float
-    from_job: bool
+    is_from_job: bool
 
     @property
-    def until(self) -> float:
-        return self.since + GRACE_S
+    def decide_at(self) -> float:
+        return self.received_at + GRACE_S
 
 
 class Forwarding:
-    """Recent signals; each is matched with one that the witness saw, or forwarded.
+    """Recent signals; each is matched with a signal that the witness saw, or forwarded.
 
     ``witness`` returns the signals of the group since its last call, or None. ``is_of_job`` returns
     whether a pid belongs to the job: signals from the job to its parent are not forwarded.
@@ -46,7 +46,7 @@ class Forwarding:
     def __init__(self, witness: Callable[[], list[int] | None], is_of_job: Callable[[int], bool]) -> None:
         self._witness = witness
         self._is_of_job = is_of_job
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_WaitingSignal] = []
         self._witnessed: list[tuple[int, float]] = []
 
     def add(self, info: Signal, now: float) -> None:
@@ -59,21 +59,21 @@ class Forwarding:
         self._waiting = [waiting for waiting in self._waiting if waiting.info.number not in discarded]
         self._witnessed = [witnessed for witnessed in self._witnessed if witnessed[0] not in discarded]
         if number < signal.SIGRTMIN and any(
-            waiting.info.number == number and now - waiting.since < SETTLE_S for waiting in self._waiting
+            waiting.info.number == number and now - waiting.received_at < SETTLE_S for waiting in self._waiting
         ):
             return
-        self._waiting.append(_Waiting(info, now, now + SETTLE_S, is_sent and self._is_of_job(info.pid)))
+        self._waiting.append(_WaitingSignal(info, now, now + SETTLE_S, is_sent and self._is_of_job(info.pid)))
 
     @property
     def due(self) -> float:
-        """The time at which `ready` must be called next; infinite when no signal waits."""
+        """The time at which `take_ready` must be called next; infinite when no signal waits."""
         return min((waiting.check_at for waiting in self._waiting), default=_NEVER)
 
     def awaits(self, number: int) -> bool:
         """Whether a signal ``number`` may still be forwarded."""
         return any(waiting.info.number == number for waiting in self._waiting)
 
-    def ready(self, now: float) -> list[Signal]:
+    def take_ready(self, now: float) -> list[Signal]:
         """Return the signals to forward to the job now."""
         if now < self.due:
             return []
@@ -81,25 +81,25 @@ class Forwarding:
         if group_signals is None:
             # Without a witness, signals of users are forwarded. Those of the terminal and of the
             # kernel are taken to have reached the whole group.
-            decided = [waiting for waiting in self._waiting if waiting.info.code <= 0]
+            decided_signals = [waiting for waiting in self._waiting if waiting.info.code <= 0]
             self._waiting = []
         else:
             self._match(group_signals, now)
-            decided = [waiting for waiting in self._waiting if waiting.until <= now]
+            decided_signals = [waiting for waiting in self._waiting if waiting.decide_at <= now]
             self._waiting = [
-                waiting._replace(check_at=waiting.until) for waiting in self._waiting if waiting.until > now
+                waiting._replace(check_at=waiting.decide_at) for waiting in self._waiting if waiting.decide_at > now
             ]
-        return [waiting.info for waiting in decided if not waiting.from_job]
+        return [waiting.info for waiting in decided_signals if not waiting.is_from_job]
 
     def _match(self, group_signals: list[int], now: float) -> None:
         """Match waiting signals with those that the witness saw, the oldest first."""
         self._witnessed += [(number, now) for number in group_signals]
-        unmatched = []
+        unmatched_signals = []
         for waiting in self._waiting:
             match = next((witnessed for witnessed in self._witnessed if witnessed[0] == waiting.info.number), None)
             if match is None:
-                unmatched.append(waiting)
+                unmatched_signals.append(waiting)
             else:
                 self._witnessed.remove(match)
-        self._waiting = unmatched
+        self._waiting = unmatched_signals
         self._witnessed = [witnessed for witnessed in self._witnessed if now - witnessed[1] <= GRACE_S]

@@ -49,7 +49,7 @@ NOT_IN_TIME: Final[Mapping[str, str]] = {
 }
 
 
-def _log(path: str) -> int:
+def _open_log(path: str) -> int:
     """Return a descriptor of the emptied log at ``path``, or of /dev/null when that fails."""
     try:
         return private_files.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -58,8 +58,8 @@ def _log(path: str) -> int:
 
 
 def _start_report(command: list[str], environment: dict[str, str], log: str) -> int:
-    """Start the report and return its pid; its errors go to ``log``. OSError."""
-    log_fd = _log(log)
+    """Start the report and return its pid; its errors go to ``log``. OSError when that fails."""
+    log_fd = _open_log(log)
     try:
         return os.posix_spawn(
             sys.executable,
@@ -76,43 +76,49 @@ def _start_report(command: list[str], environment: dict[str, str], log: str) -> 
         os.close(log_fd)
 
 
-def no_profile(why: Mapping[str, Any]) -> None:
+def print_no_profile(reason: Mapping[str, Any]) -> None:
     """Print the reason why there is no profile."""
-    streams.note(f"no profile: {why['text']} [{why['slug']}]")
+    streams.note(f"no profile: {reason['text']} [{reason['slug']}]")
 
 
-def _missing(result: Result) -> str:
+def _missing_amounts(result: Result) -> str:
     """Return a text with the amounts of data that are not in the store."""
-    waiting = sum(max(0, job["records"] - job["acked"]) for job in result.jobs)
+    waiting_records = sum(max(0, job["records"] - job["acked"]) for job in result.jobs)
     counts = {
-        "records not stored": waiting,
+        "records not stored": waiting_records,
         "traced steps lost": sum(job["dropped_traces"] for job in result.jobs),
         "spans lost": sum(job["dropped_spans"] for job in result.jobs),
     }
-    return ", ".join(f"{number:,} {what}" for what, number in counts.items())
+    return ", ".join(f"{number:,} {label}" for label, number in counts.items())
 
 
-def _unrecorded(result: Result) -> dict[str, str] | None:
+def _unrecorded_reason(result: Result) -> dict[str, str] | None:
     """Return why processes of the launch have no job, and their number; None if each has one."""
-    recorded = {job.get("pid") for job in result.jobs}
-    refused = [refusal for refusal in result.refused if not result.jobs or refusal.get("pid") not in recorded]
+    recorded_pids = {job.get("pid") for job in result.jobs}
+    refused = [refusal for refusal in result.refused if not result.jobs or refusal.get("pid") not in recorded_pids]
     if not refused:
         return None
-    first = refused[0]
+    first_refusal = refused[0]
     number = sum(refusal.get("times", 1) for refusal in refused)
     if number == 1 and not result.jobs:
-        return {"slug": first["slug"], "text": first["text"]}
+        return {"slug": first_refusal["slug"], "text": first_refusal["text"]}
     subject = "a process is" if number == 1 else f"{number:,} processes are"
-    more = " (other reasons: tfprof status)" if {refusal["slug"] for refusal in refused} != {first["slug"]} else ""
-    return {"slug": first["slug"], "text": f"{subject} not recorded: {first['text']}{more}"}
+    more = (
+        " (other reasons: tfprof status)" if {refusal["slug"] for refusal in refused} != {first_refusal["slug"]} else ""
+    )
+    return {"slug": first_refusal["slug"], "text": f"{subject} not recorded: {first_refusal['text']}{more}"}
 
 
-def _has_progress(before: Result | None, now: Result | None) -> bool:
+def _has_progress(previous: Result | None, current: Result | None) -> bool:
     """Return whether there is progress.
 
-    If ``now`` has a reason why nothing is stored, only stored data counts as progress.
+    If ``current`` has a reason why nothing is stored, only stored data counts as progress.
     """
-    return now is None or now.stall is None or now.progress != (before.progress if before is not None else 0)
+    return (
+        current is None
+        or current.stall is None
+        or current.progress != (previous.progress if previous is not None else 0)
+    )
 
 
 class EndReport:
@@ -132,25 +138,25 @@ class EndReport:
         self._result: Result | None = None
         self._interrupted = False
 
-    def report(self, took_s: float) -> None:
+    def report(self, duration_s: float) -> None:
         """Wait until the data is stored, then print the report or the reason why there is none."""
         if (
             not self._channel_holder.launch_announcements
             and not self._channel_holder.unmatched_announcements
-            and took_s < TOO_SHORT_S
+            and duration_s < TOO_SHORT_S
         ):
-            no_profile(NO_TENSORFLOW)
+            print_no_profile(NO_TENSORFLOW)
             return
         self._wait()
         if self._interrupted:
             return
         problem = self._problem()
         if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
-            self._print(problem)
+            self._run_report(problem)
         else:
-            no_profile(problem or self._why_nothing_taken())
+            print_no_profile(problem or self._no_job_reason())
 
-    def _why_nothing_taken(self) -> Mapping[str, str]:
+    def _no_job_reason(self) -> Mapping[str, str]:
         """Return the reason why the agent's result has no process of this launch."""
         if self._channel_holder.launch_announcements:
             return NOT_TAKEN
@@ -188,21 +194,21 @@ class EndReport:
         return self._channel_holder.trouble if self._result is None else self._result.stall
 
     def _problem(self) -> dict[str, str] | None:
-        """Return the reason why data is missing, None when all data is stored."""
+        """Return the reason why data or jobs are missing, None when nothing is missing."""
         result = self._result
         if result is None:
             return (
                 self._channel_holder.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
             )
         if result.complete:
-            return _unrecorded(result)
-        why = self._stall() or {
+            return _unrecorded_reason(result)
+        reason = self._stall() or {
             "slug": "not-stored",
             "text": "some data was not stored in time; it may be stored later",
         }
-        return {**why, "text": f"{why['text']} ({_missing(result)})"}
+        return {**reason, "text": f"{reason['text']} ({_missing_amounts(result)})"}
 
-    def _print(self, problem: dict[str, str] | None) -> None:
+    def _run_report(self, problem: dict[str, str] | None) -> None:
         """Run the report with standard error as its output."""
         command = daemons.isolated_command(REPORT, [hex_id(self._launch.launch), "--store", self._launch.store])
         if problem is not None:
@@ -214,9 +220,9 @@ class EndReport:
         log = os.path.join(self._instance_dir, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
         pid = _start_report(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
-        why = self._wait_for_report(pid)
-        if why is not None:
-            streams.note(f"no report: {why['text']}, see {log} [{why['slug']}]")
+        reason = self._wait_for_report(pid)
+        if reason is not None:
+            streams.note(f"no report: {reason['text']}, see {log} [{reason['slug']}]")
 
     def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
         """Wait for the report, with a limit; return the error to print, None if there is none."""

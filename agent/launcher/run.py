@@ -106,9 +106,9 @@ def parse(argv: Sequence[str]) -> RunOptions:
     for name, text in vars(arguments).items():
         if text == "":
             raise UsageError(f"--{name.replace('_', '-')} is empty")
-    from_files = settings_files.load_into_environment()
+    file_settings = settings_files.load_into_environment()
     job_variables = {row.variable for row in settings.SETTINGS.values() if "shim" in row.users}
-    changes = {variable: text for variable, text in from_files.items() if variable in job_variables}
+    changes = {variable: text for variable, text in file_settings.items() if variable in job_variables}
     changes |= {
         settings.SETTINGS[name].variable: text
         for name, text in (("trace", arguments.trace), ("trace-level", arguments.trace_level), ("ring", arguments.ring))
@@ -169,7 +169,7 @@ def _check_settings(environ: dict[str, str]) -> None:
 class Run:
     """One launch; the command runs even when the preparation fails."""
 
-    def __init__(self, options: RunOptions, inherited: supervise.Inherited) -> None:
+    def __init__(self, options: RunOptions, inherited: supervise.InheritedSignals) -> None:
         self._options = options
         self._inherited = inherited
         self._environ = environment.initial_environment()
@@ -214,22 +214,22 @@ class Run:
 
     def supervise(self) -> "Outcome":
         """Run the command to its end, print the report, and return how the command ended."""
-        begun = time.monotonic()
+        start_s = time.monotonic()
         python = python_command.parse(self._options.command)
-        isolating = python.isolating if python is not None else None
-        running_witness = witness.begin(self._was_killed)
+        isolating_option = python.isolating_option if python is not None else None
+        running_witness = witness.begin(self._record_killed)
         try:
-            outcome, holder = self._run_to_end(running_witness, isolating)
+            outcome, holder = self._run_to_end(running_witness, isolating_option)
         finally:
             running_witness.dismiss()
         if holder is not None:
             holder.update()
-        if isolating is None or (holder is not None and holder.launch_announcements):
-            self._report(holder, time.monotonic() - begun)
+        if isolating_option is None or (holder is not None and holder.launch_announcements):
+            self._report(holder, time.monotonic() - start_s)
         return outcome
 
     def _run_to_end(
-        self, running_witness: witness.Witness | witness.NoWitness, isolating: str | None
+        self, running_witness: witness.Witness | witness.NoWitness, isolating_option: str | None
     ) -> "tuple[Outcome, ChannelHolder | None]":
         """Start the command and supervise it to its end."""
         try:
@@ -238,21 +238,21 @@ class Run:
             self._update_launch(ended_ns=time.time_ns(), status=error.exit_code)
             raise
         self._update_launch(job_pid=pid)
-        if isolating is not None:
-            self._explain({"slug": "not-armed", "text": f"python {isolating} does not load the shim"})
+        if isolating_option is not None:
+            self._explain({"slug": "not-armed", "text": f"python {isolating_option} does not load the shim"})
         holder = self._channel_holder()
         forwarding = Forwarding(
             running_witness.signals,
             lambda sender: sender == running_witness.pid or processes.is_descendant(sender, pid),
         )
         if holder is None:
-            outcome = supervise.wait(pid, _unwatched, forwarding, running_witness.stopping)
+            outcome = supervise.wait(pid, _watch_nothing, forwarding, running_witness.stopping)
         else:
             outcome = supervise.wait(pid, holder.update, forwarding, running_witness.stopping, holder.announcements.fd)
         self._update_launch(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
-    def _was_killed(self, pid: int) -> None:
+    def _record_killed(self, pid: int) -> None:
         """Record the end of the job; the witness calls this after the launcher was killed."""
         self._update_launch(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
@@ -279,13 +279,13 @@ class Run:
         """Whether there is something to print and a stream for it, or a profile to write."""
         return self._options.dump is not None or not (self._options.quiet or sys.stderr is None)
 
-    def _explain(self, why: dict[str, str]) -> None:
+    def _explain(self, reason: dict[str, str]) -> None:
         if self._has_output:
             from . import report  # noqa: PLC0415 - not before it is needed
 
-            report.no_profile(why)
+            report.print_no_profile(reason)
 
-    def _report(self, holder: "ChannelHolder | None", took_s: float) -> None:
+    def _report(self, holder: "ChannelHolder | None", duration_s: float) -> None:
         if self._problem is not None or holder is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "there is no runtime folder"})
         else:
@@ -296,14 +296,14 @@ class Run:
             )
             try:
                 if self._has_output:
-                    end_report.report(took_s)
+                    end_report.report(duration_s)
                 else:
                     end_report.hand_over()
             except OSError as error:  # the job's exit status must not depend on it
                 self._explain({**report.FAILED, "text": f"the report failed: {error.strerror}"})
 
 
-def _unwatched() -> float:
+def _watch_nothing() -> float:
     return UNWATCHED_POLL_S
 
 
@@ -325,7 +325,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     streams.replace_closed()
     try:
         options = _parse_or_exit(sys.argv[1:] if argv is None else argv)
-        run = Run(options, supervise.take_signals())
+        run = Run(options, supervise.block_signals())
         if options.execute:
             run.execute()
         outcome = run.supervise()

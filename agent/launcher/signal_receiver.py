@@ -7,8 +7,8 @@ import struct
 from typing import Final, NamedTuple
 
 #: Every signal except those that cannot be blocked.
-ALL: Final = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-#: SFD_CLOEXEC and SFD_NONBLOCK of <sys/signalfd.h> are those of files.
+BLOCKABLE_SIGNALS: Final = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+#: SFD_CLOEXEC and SFD_NONBLOCK of <sys/signalfd.h> equal the flags of open.
 _FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK
 #: The first fields of a signalfd_siginfo: signo, errno, code, pid, uid, fd, tid, band, overrun,
 #: trapno, status, int, ptr.
@@ -47,8 +47,8 @@ class SignalReceiver:
     def next(self, seconds: float) -> Signal | None:
         """Return the next signal, None after ``seconds`` or when another descriptor is readable."""
         if self._fd is None:
-            info = signal.sigtimedwait(ALL, max(0.0, seconds))
-            is_valid = info is not None and info.si_signo in ALL
+            info = signal.sigtimedwait(BLOCKABLE_SIGNALS, max(0.0, seconds))
+            is_valid = info is not None and info.si_signo in BLOCKABLE_SIGNALS
             return Signal(info.si_signo, info.si_code, info.si_pid, info.si_status) if info and is_valid else None
         if not self._poll.poll(1000 * max(0.0, seconds)):
             return None
@@ -65,6 +65,6 @@ def _signal_fd() -> int | None:
         import ctypes  # noqa: PLC0415 - imported only after the start of the job
     except ImportError:
         return None
-    mask = sum(1 << (number - 1) for number in ALL).to_bytes(128, "little")
+    mask = sum(1 << (number - 1) for number in BLOCKABLE_SIGNALS).to_bytes(128, "little")
     fd = int(ctypes.CDLL(None).signalfd(-1, mask, _FLAGS))
     return fd if fd >= 0 else None

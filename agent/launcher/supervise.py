@@ -1,4 +1,4 @@
-"""Runs the job as a transparent parent: passes signals, stops and the exit status unchanged."""
+"""Runs the job as a transparent parent: passes signals, stops and the exit status on unchanged."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from ...formats.errors import TfprofError
 from .forwarding import Forwarding
-from .signal_receiver import ALL, Signal, SignalReceiver
+from .signal_receiver import BLOCKABLE_SIGNALS, Signal, SignalReceiver
 
 #: Signals that Python itself ignores; a job starts with their default action.
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -47,24 +47,24 @@ class Outcome(NamedTuple):
         return self.status if self.status is not None else 128 + (self.signal or 0)
 
 
-class Inherited(NamedTuple):
+class InheritedSignals(NamedTuple):
     """The signal mask that this process inherited, and whether it inherited an ignored SIGCHLD."""
 
     mask: set[signal.Signals]
     ignores_children: bool
 
 
-def take_signals() -> Inherited:
+def block_signals() -> InheritedSignals:
     """Block every signal from now on; return the settings that a job must get back."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKABLE_SIGNALS)
     ignores_children = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     if ignores_children:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    return Inherited({signal.Signals(number) for number in mask}, ignores_children)
+    return InheritedSignals({signal.Signals(number) for number in mask}, ignores_children)
 
 
 def start(
-    command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, announce_job: Callable[[], object]
+    command: Sequence[str], environ: Mapping[str, str], inherited: InheritedSignals, announce_job: Callable[[], object]
 ) -> int:
     """Start ``command`` in this process group and return its pid.
 
@@ -94,7 +94,7 @@ def start(
 def _become(
     command: Sequence[str],
     environ: Mapping[str, str],
-    inherited: Inherited,
+    inherited: InheritedSignals,
     announce_job: Callable[[], object],
     reply_writer: int,
 ) -> NoReturn:
@@ -110,7 +110,7 @@ def _become(
         os._exit(127)
 
 
-def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited) -> NoReturn:
+def execute(command: Sequence[str], environ: Mapping[str, str], inherited: InheritedSignals) -> NoReturn:
     """Replace this process by ``command`` with the inherited signals; OSError when that fails."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
@@ -134,7 +134,7 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inher
 
 
 def _paths(name: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the paths at which the command ``name`` is searched, in order."""
+    """Return the paths at which the command ``name`` is looked for, in order."""
     if "/" in name:
         return [name]
     return [os.path.join(folder, name) for folder in os.get_exec_path(dict(environ))]
@@ -169,28 +169,28 @@ def wait(
     ``watch`` returns the seconds to its next call. It is called at once when ``wake_fd`` becomes
     readable. ``stopping`` returns the context in which this process stops.
     """
-    due = time.monotonic()
+    next_watch_s = time.monotonic()
     child, receiver = _Child(pid), _receiver()
     receiver.listen(wake_fd)
     while True:
-        until = min(due, forwarding.due)
-        received = receiver.next(until - time.monotonic())
+        wake_s = min(next_watch_s, forwarding.due)
+        received_signal = receiver.next(wake_s - time.monotonic())
         now = time.monotonic()
-        if received is None and now < until:
-            due = now
-        if received is not None and received.number == signal.SIGCHLD:
+        if received_signal is None and now < wake_s:
+            next_watch_s = now
+        if received_signal is not None and received_signal.number == signal.SIGCHLD:
             outcome = child.poll()
             if outcome is not None:
                 return outcome
-        if received is not None and not (received.number == signal.SIGCHLD and received.code > 0):
-            forwarding.add(received, now)
-        for forwarded in forwarding.ready(now):
-            _forward(forwarded, child)
+        if received_signal is not None and not (received_signal.number == signal.SIGCHLD and received_signal.code > 0):
+            forwarding.add(received_signal, now)
+        for signal_to_forward in forwarding.take_ready(now):
+            _forward(signal_to_forward, child)
         if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
             with stopping():
                 child.stop_together()
-        if now >= due:
-            due = watch() + time.monotonic()
+        if now >= next_watch_s:
+            next_watch_s = watch() + time.monotonic()
 
 
 class _Child:
@@ -218,7 +218,7 @@ class _Child:
     def stop_together(self) -> None:
         """Stop this process by the signal that stopped the job; return when it is continued."""
         number, self.stopped_by = self.stopped_by, 0
-        _stop_like(number)
+        _stop_by_signal(number)
 
 
 def _forward(info: Signal, child: _Child) -> None:
@@ -231,7 +231,7 @@ def _forward(info: Signal, child: _Child) -> None:
 
 
 def _queue(info: Signal, pid: int) -> bool:
-    """Return whether the signal was queued with its value."""
+    """Queue the signal with its value; return whether that succeeded."""
     try:
         import ctypes  # noqa: PLC0415 - few signals have a value
     except ImportError:
@@ -260,19 +260,24 @@ def is_interrupted(seconds: float) -> bool:
     """Wait ``seconds`` after the job's end; return True as soon as a terminating signal arrives."""
     deadline, receiver = time.monotonic() + seconds, _receiver()
     while (remaining_s := deadline - time.monotonic()) > 0:
-        received = receiver.next(remaining_s)
-        if received is not None and received.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        received_signal = receiver.next(remaining_s)
+        if received_signal is not None and received_signal.number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGQUIT,
+        ):
             return True
     return False
 
 
-def _stop_like(number: int) -> None:
+def _stop_by_signal(number: int) -> None:
     """Stop this process by the signal ``number``, visibly for a shell; return when continued."""
     if number == signal.SIGSTOP:
         os.kill(os.getpid(), number)
         return
-    previous = signal.signal(number, signal.SIG_DFL)
+    previous_handler = signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    signal.signal(number, previous)
+    signal.signal(number, previous_handler)

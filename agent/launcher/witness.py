@@ -2,8 +2,8 @@
 
 The job has received these signals, too, so the launcher does not forward them. When the launcher is
 killed, the witness kills the job: `kill -9` of the launcher has the effect of `kill -9` of the job.
-When the launcher has stopped because the job was stopped, the witness continues it as soon as the
-job runs again.
+When the launcher has stopped because the job was stopped, the witness continues the launcher as
+soon as the job runs again.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from .. import processes
 #: Time limit of an answer (seconds). A witness that exceeds it may be stopped, so it gets SIGCONT.
 ANSWER_TIMEOUT_S: Final = 0.2
 #: Further time for an answer on a loaded machine (seconds).
-LOADED_S: Final = 2.0
+EXTRA_TIMEOUT_S: Final = 2.0
 #: Poll interval of a stopped job (seconds).
 STOPPED_POLL_S: Final = 0.1
-_ALL: Final = signal.valid_signals()
+_ALL_SIGNALS: Final = signal.valid_signals()
 #: Requests to the witness: a numbered question, the job's pid, a signal that the job got, a stop of
 #: the launcher, the end of that stop, dismissal.
 _QUESTION, _JOB, _RECEIVED, _STOP, _CONTINUED, _LEAVE = b"?", b"J", b"R", b"S", b"C", b"."
@@ -39,7 +39,7 @@ class Witness:
         self.pid = pid
         self._requests = requests
         self._replies = replies
-        self._number = 0
+        self._question_number = 0
         self._unparsed = b""
 
     def announce_job(self) -> None:
@@ -65,9 +65,9 @@ class Witness:
         All signals to the group that have reached this process and the job are included.
         """
         _pass_barrier()
-        self._number += 1
+        self._question_number += 1
         try:
-            os.write(self._requests, _REQUEST.pack(_QUESTION, self._number))
+            os.write(self._requests, _REQUEST.pack(_QUESTION, self._question_number))
             return self._answer()
         except OSError:  # the witness has ended
             return None
@@ -85,7 +85,7 @@ class Witness:
             number, length = _ANSWER.unpack_from(self._unparsed)
             signals += self._unparsed[_ANSWER.size : _ANSWER.size + length]
             self._unparsed = self._unparsed[_ANSWER.size + length :]
-            if number == self._number:
+            if number == self._question_number:
                 return signals
 
     def _has_reply(self) -> bool:
@@ -94,7 +94,7 @@ class Witness:
         if poll.poll(1000 * ANSWER_TIMEOUT_S):
             return True
         os.kill(self.pid, signal.SIGCONT)
-        return bool(poll.poll(1000 * LOADED_S))
+        return bool(poll.poll(1000 * EXTRA_TIMEOUT_S))
 
     def _length(self) -> int:
         return int(_ANSWER.unpack_from(self._unparsed)[1])
@@ -176,7 +176,7 @@ def begin(on_orphaned: Callable[[int], object]) -> Witness | NoWitness:
 def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) -> NoReturn:
     """Run as the witness until dismissed or orphaned."""
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
         _keep_only(requests, replies)
         launcher = os.getppid()
         job: processes.Process | None = None
@@ -187,14 +187,14 @@ def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) ->
             if kind == _LEAVE:
                 os._exit(0)
             if kind == _JOB:
-                job, early_signals = processes.process(number), _received(launcher)
+                job, early_signals = processes.process(number), _take_signals(launcher)
                 os.write(replies, _answer(0, []))
             elif kind == _RECEIVED:
                 job_signals += (signal_number for signal_number in early_signals if signal_number == number)
             elif kind == _STOP:
                 _watch_stopped(requests, processes.process(launcher), job)
             elif kind == _QUESTION:
-                os.write(replies, _answer(number, job_signals + _received(launcher)))
+                os.write(replies, _answer(number, job_signals + _take_signals(launcher)))
                 job_signals = []
         if job is not None and job.is_alive:
             os.kill(job.pid, signal.SIGKILL)
@@ -215,10 +215,10 @@ def _watch_stopped(requests: int, launcher: processes.Process | None, job: proce
             os.kill(launcher.pid, signal.SIGCONT)
 
 
-def _received(launcher: int) -> list[int]:
+def _take_signals(launcher: int) -> list[int]:
     """Return the signals that came since the last call, without those of the launcher."""
     signals = []
-    while (info := signal.sigtimedwait(_ALL, 0)) is not None:
+    while (info := signal.sigtimedwait(_ALL_SIGNALS, 0)) is not None:
         if info.si_pid != launcher:
             signals.append(info.si_signo)
     return signals
@@ -229,10 +229,13 @@ def _answer(number: int, signals: list[int]) -> bytes:
 
 
 def _keep_only(*kept_fds: int) -> None:
-    """Close all descriptors except ``kept_fds``: inherited pipes could not end otherwise."""
-    null = os.open(os.devnull, os.O_RDWR)
+    """Close all descriptors except ``kept_fds``.
+
+    Otherwise the readers of inherited pipes would not see the end of these pipes.
+    """
+    null_fd = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
-        os.dup2(null, fd)
+        os.dup2(null_fd, fd)
     first = 3
     for fd in sorted(kept_fds):
         os.closerange(first, fd)

@@ -13,16 +13,16 @@ from .message_queue import encode
 
 #: Silence of the collector after which it is greeted again (seconds). After a refusal the interval
 #: doubles up to the limit. The limit exceeds a collector's idle time, so that a collector that
-#: refuses this agent can end and be replaced by one of this version.
+#: refuses this agent can end and be replaced by a collector of this version.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
 #: Time since the last message after which a collector counts as absent (seconds).
-HEARD_S: Final = 3.0
+ABSENT_AFTER_S: Final = 3.0
 #: Shortest and longest interval of reconnection attempts (ms).
 _RECONNECT_MS: Final = (100, 400)
 _ANSWER_MAX: Final = 1 << 20
-#: Limits of the messages in the socket, and of their bytes in the kernel. They are sent in order,
-#: so a job waits for those of all other jobs.
+#: Limits of the messages in the socket, and of their bytes in the kernel. Messages are sent in
+#: order, so a job waits for the messages of all other jobs.
 _QUEUED_MESSAGES: Final = 64
 _KERNEL_BYTES: Final = 32 << 10
 
@@ -43,10 +43,10 @@ class CollectorConnection:
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
         socket.connect(address)
         self._greeting = encode({**greeting, "wire": wire.SUPPORTED_VERSIONS})
-        self._greeted_s = 0.0
-        self._refused_s = GREET_S
-        self._pid = 0
-        self.heard_s = 0.0
+        self._last_greeting_s = 0.0
+        self._refused_interval_s = GREET_S
+        self._collector_pid = 0
+        self.last_answer_s = 0.0
         self.collector: dict[str, Any] | None = None
         self.refusal: dict[str, str] | None = None
         self.is_full = False  # the last message did not fit into the socket
@@ -57,22 +57,24 @@ class CollectorConnection:
 
     def greet(self, now: float) -> None:
         """Greet after a silence; a collector that refused us may have been replaced meanwhile."""
-        if now < max(self._greeted_s, self.heard_s) + (GREET_S if self.refusal is None else self._refused_s):
+        if now < max(self._last_greeting_s, self.last_answer_s) + (
+            GREET_S if self.refusal is None else self._refused_interval_s
+        ):
             return
-        self._greeted_s = now
+        self._last_greeting_s = now
         if self.refusal is not None:
-            self._refused_s = min(2 * self._refused_s, REFUSED_GREET_S)
+            self._refused_interval_s = min(2 * self._refused_interval_s, REFUSED_GREET_S)
         self._put(Head(wire.GREETING), self._greeting)
 
     def note_collector(self, pid: int) -> None:
         """Reset the delay after a refusal if ``pid``, the current collector, is a new process."""
-        if pid and pid != self._pid:
-            self._pid = pid
-            self._refused_s = GREET_S
+        if pid and pid != self._collector_pid:
+            self._collector_pid = pid
+            self._refused_interval_s = GREET_S
 
     def is_accepting(self, now: float) -> bool:
         """Whether a collector of our version answers."""
-        return self.collector is not None and self.refusal is None and now < self.heard_s + HEARD_S
+        return self.collector is not None and self.refusal is None and now < self.last_answer_s + ABSENT_AFTER_S
 
     def send(self, head: Head, body: bytes) -> bool:
         """Send a message; False if there is no collector to take it now."""
@@ -101,24 +103,24 @@ class CollectorConnection:
             try:
                 head, body = _parse(frames)
             except VersionError as error:
-                self._refused(error.slug, error.args[0])
+                self._note_refusal(error.slug, error.args[0])
                 continue
             except FormatError:
                 continue
-            self.heard_s = now
+            self.last_answer_s = now
             if head.type == wire.ACK:  # it stores data; a WELCOME alone does not prove that
-                self._refused_s = GREET_S
+                self._refused_interval_s = GREET_S
             try:
                 self._check_version(head, body)
             except FormatError as error:
-                self._refused(error.slug, error.args[0])
+                self._note_refusal(error.slug, error.args[0])
                 continue
-            if head.type == wire.WELCOME and not self._is_new(body):
+            if head.type == wire.WELCOME and not self._accept_welcome(body):
                 continue
             if head.type == wire.WELCOME and "wire" not in body:  # a collector that has not read our versions yet
                 self._put(Head(wire.GREETING), self._greeting)
             if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
-                self._refused(str(body.get("slug")), str(body.get("text")))
+                self._note_refusal(str(body.get("slug")), str(body.get("text")))
                 continue
             yield head, body
 
@@ -128,18 +130,19 @@ class CollectorConnection:
 
         Release 0.2.0 names none; there the version of the head counts.
         """
-        chosen = body.get("wire") if head.type == wire.WELCOME else None
-        if chosen is not None:
-            wire.common_version([chosen] if isinstance(chosen, int) else [])
+        wire_version = body.get("wire") if head.type == wire.WELCOME else None
+        if wire_version is not None:
+            wire.common_version([wire_version] if isinstance(wire_version, int) else [])
 
-    def _refused(self, slug: str, text: str) -> None:
+    def _note_refusal(self, slug: str, text: str) -> None:
         self.collector = None
         self.refusal = {"slug": slug, "text": text}
 
-    def _is_new(self, welcome: dict[str, Any]) -> bool:
+    def _accept_welcome(self, welcome: dict[str, Any]) -> bool:
+        """Record the WELCOME; return whether it is from a new collector."""
         self.refusal = None
-        previous, self.collector = self.collector, welcome
-        return previous is None or previous.get("collector") != welcome.get("collector")
+        previous_collector, self.collector = self.collector, welcome
+        return previous_collector is None or previous_collector.get("collector") != welcome.get("collector")
 
 
 def _parse(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:

@@ -18,14 +18,14 @@ from ..channels import Batch, ChannelReader, InvalidChannelError
 BATCH_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
 WINDOW_BYTES: Final = 8 << 20
-#: Records are sent at once when there are FLUSH_BYTES of them or the ring is filled to PRESSING,
-#: spans when there are FLUSH_SPANS of them. Otherwise they are sent FLUSH_S (seconds) after the
-#: last ones: a message with two steps costs the collector hardly more than one with one step.
+#: Records are sent at once when there are FLUSH_BYTES of them or they fill URGENT_SHARE of the
+#: ring, spans when there are FLUSH_SPANS of them. Otherwise they are sent FLUSH_S (seconds) after
+#: the last ones: a message with two steps costs the collector hardly more than a message with one.
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_SPANS: Final = 1024
 FLUSH_S: Final = 2.0
-#: Share of a ring: with so much unacked data, acks are urgent.
-PRESSING: Final = 0.25
+#: Acks are urgent when unacked data fills this share of a ring.
+URGENT_SHARE: Final = 0.25
 #: Delay before unanswered messages are sent again (seconds); it doubles each time, up to the limit.
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
@@ -45,28 +45,28 @@ def encode(value: Mapping[str, Any]) -> bytes:
 
 
 class MessageQueue:
-    """Messages of one type, kept until acked; of more than ``keep`` the oldest are dropped."""
+    """Messages of one type, kept until acked; beyond ``length_max`` the oldest are dropped."""
 
-    def __init__(self, kind: int, uid: int, keep: int) -> None:
+    def __init__(self, kind: int, uid: int, length_max: int) -> None:
         self.kind = kind
         self.uid = uid
         self.dropped = 0
-        self._keep = keep
-        self._waiting: deque[tuple[Head, bytes]] = deque()
-        self._sent = 0
-        self._last = 0
+        self._length_max = length_max
+        self._messages: deque[tuple[Head, bytes]] = deque()
+        self._sent_count = 0
+        self._last_number = 0
 
     def put(self, value: Mapping[str, Any], number: int | None = None) -> None:
         """Queue ``value`` with ``number``, by default the clock in ns.
 
         So numbers grow even over restarts of the agent.
         """
-        self._last = max(self._last + 1, time.time_ns()) if number is None else number
-        first = 0 if self.kind == wire.OPEN else self._last
-        self._waiting.append((Head(self.kind, self.uid, 0, first, self._last), encode(value)))
-        if len(self._waiting) > self._keep:
-            self._waiting.popleft()
-            self._sent = max(0, self._sent - 1)
+        self._last_number = max(self._last_number + 1, time.time_ns()) if number is None else number
+        first = 0 if self.kind == wire.OPEN else self._last_number
+        self._messages.append((Head(self.kind, self.uid, 0, first, self._last_number), encode(value)))
+        if len(self._messages) > self._length_max:
+            self._messages.popleft()
+            self._sent_count = max(0, self._sent_count - 1)
             self.dropped += 1
 
     def pump(self, send: Send, unanswered_max: int | None = None) -> bool:
@@ -74,39 +74,39 @@ class MessageQueue:
 
         At most ``unanswered_max`` messages, if it is given, are unanswered at a time.
         """
-        while self._sent < len(self._waiting) and (unanswered_max is None or self._sent < unanswered_max):
-            if not send(*self._waiting[self._sent]):
+        while self._sent_count < len(self._messages) and (unanswered_max is None or self._sent_count < unanswered_max):
+            if not send(*self._messages[self._sent_count]):
                 return False
-            self._sent += 1
+            self._sent_count += 1
         return not self.is_due
 
     def note_acked(self, last: int) -> None:
         """Forget the messages up to number ``last``, which are acked."""
-        while self._waiting and self._waiting[0][0].last <= last:
-            self._waiting.popleft()
-            self._sent = max(0, self._sent - 1)
+        while self._messages and self._messages[0][0].last <= last:
+            self._messages.popleft()
+            self._sent_count = max(0, self._sent_count - 1)
 
     def rewind(self) -> None:
         """Mark all unacked messages as unsent."""
-        self._sent = 0
+        self._sent_count = 0
 
     def rewrite(self, change: Callable[[bytes], bytes]) -> None:
         """Replace every body by ``change(body)``, and mark all messages as unsent."""
-        self._waiting = deque((head, change(body)) for head, body in self._waiting)
+        self._messages = deque((head, change(body)) for head, body in self._messages)
         self.rewind()
 
     @property
     def is_due(self) -> bool:
         """Whether a message is unsent."""
-        return self._sent < len(self._waiting)
+        return self._sent_count < len(self._messages)
 
     @property
     def unanswered(self) -> int:
         """The number of sent, unanswered messages."""
-        return self._sent
+        return self._sent_count
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._messages)
 
 
 class StickyMessage(MessageQueue):
@@ -123,10 +123,10 @@ class StickyMessage(MessageQueue):
     @property
     def unanswered(self) -> int:
         """1 if the newest message was sent and is unanswered, else 0."""
-        return super().unanswered if self._acked < self._last else 0
+        return super().unanswered if self._acked < self._last_number else 0
 
 
-class _InFlight(NamedTuple):
+class _SentBatch(NamedTuple):
     last: int
     end: int
     size: int
@@ -140,7 +140,7 @@ class Cursor:
         self.acked = self.sent = acked
         self.in_flight = 0
         self.last_sent_s = 0.0
-        self._batches: deque[_InFlight] = deque()
+        self._batches: deque[_SentBatch] = deque()
 
     @property
     def unanswered(self) -> int:
@@ -149,7 +149,7 @@ class Cursor:
 
     def note_sent(self, batch: Batch, now: float) -> None:
         """Record that ``batch`` was sent."""
-        self._batches.append(_InFlight(batch.last, batch.end, len(batch.data)))
+        self._batches.append(_SentBatch(batch.last, batch.end, len(batch.data)))
         self.sent = batch.end
         self.in_flight += len(batch.data)
         self.last_sent_s = now
@@ -192,15 +192,15 @@ class Outbox:
         self.stall: dict[str, str] | None = None
         self.progress = 0
         self.is_closed = False
-        self._ended = False
-        self._broken = False
+        self._is_ended = False
+        self._is_broken = False
         self.last_answer_s = time.monotonic()
         self._not_before = 0.0
         self._reopened_s = -math.inf
-        self._reopening = False
+        self._is_reopening = False
         self._waiting_since = 0.0
-        self._silence_check_s = 0.0
-        self._silence = SILENCE_S
+        self._next_silence_check_s = 0.0
+        self._silence_limit_s = SILENCE_S
 
     # -- sending ---------------------------------------------------------------------------------
     def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
@@ -211,22 +211,22 @@ class Outbox:
         """
         if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
             return 0
-        if self._reopening:
-            self._reopening, self._reopened_s = False, now
-        sent = 0
-        if not self._broken:
+        if self._is_reopening:
+            self._is_reopening, self._reopened_s = False, now
+        sent_bytes = 0
+        if not self._is_broken:
             records_due = self._records_due(now)
             if records_due or self._spans_due(now):
                 self._send_spans(now, send)
             if records_due:
-                sent = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
+                sent_bytes = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
         for queue in self._queues.values():
             if queue.is_due:
                 queue.pump(send)
-        if now >= self._silence_check_s:
-            self._silence_check_s = now + SILENCE_CHECK_S
+        if now >= self._next_silence_check_s:
+            self._next_silence_check_s = now + SILENCE_CHECK_S
             self._check_silence(now)
-        return sent
+        return sent_bytes
 
     @property
     def unanswered(self) -> int:
@@ -235,54 +235,56 @@ class Outbox:
         return self.records.unanswered + self.spans.unanswered + queued
 
     @property
-    def is_full(self) -> bool:
-        """Whether enough data waits to be sent at once."""
-        if self._broken:
+    def must_flush(self) -> bool:
+        """Whether enough records wait to be sent at once."""
+        if self._is_broken:
             return False
         sent = self.records.sent
-        return self._channel.unread(sent) >= FLUSH_BYTES or self._channel.filled(sent) >= PRESSING
+        return self._channel.unread_bytes(sent) >= FLUSH_BYTES or self._channel.filled_share(sent) >= URGENT_SHARE
 
     @property
     def wants_answers(self) -> bool:
         """Whether an answer is urgent: it would release much of the ring, or close the job."""
-        return self._ended or (not self._broken and self._channel.filled(self.records.acked) >= PRESSING)
+        return self._is_ended or (
+            not self._is_broken and self._channel.filled_share(self.records.acked) >= URGENT_SHARE
+        )
 
     def send_now(self) -> None:
         """Send waiting records and spans at once, even if they are few."""
         self.records.last_sent_s = self.spans.last_sent_s = 0.0
 
     @property
-    def is_moving(self) -> bool:
+    def is_transferring(self) -> bool:
         """Whether records await an ack, or enough wait to be sent at once."""
-        return not self._broken and (self.records.in_flight > 0 or self.is_full)
+        return not self._is_broken and (self.records.in_flight > 0 or self.must_flush)
 
     def _records_due(self, now: float) -> bool:
-        unread = self._channel.unread(self.records.sent)
-        return unread > 0 and (self._ended or now >= self.records.last_sent_s + FLUSH_S or self.is_full)
+        unread = self._channel.unread_bytes(self.records.sent)
+        return unread > 0 and (self._is_ended or now >= self.records.last_sent_s + FLUSH_S or self.must_flush)
 
     def _spans_due(self, now: float) -> bool:
-        if self.spans.unanswered:  # one message at a time: spans take the collector long, while other jobs wait
+        if self.spans.unanswered:  # one message at a time: other jobs wait while the collector stores spans
             return False
-        unread = self._channel.unread_spans(self.spans.sent, ended=self._ended)
-        return unread > 0 and (self._ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
+        unread = self._channel.unread_spans(self.spans.sent, ended=self._is_ended)
+        return unread > 0 and (self._is_ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
 
     def _send_records(self, now: float, send: Send, room: int, share: int) -> int:
-        sent = 0
-        while (limit := max(room - sent, share - self.records.in_flight)) > 0:
-            strictly = sent >= room
+        sent_bytes = 0
+        while (limit := max(room - sent_bytes, share - self.records.in_flight)) > 0:
+            strictly = sent_bytes >= room
             batch = self._channel.records(self.records.sent, min(BATCH_BYTES, limit), strictly=strictly)
             if batch is None or not send(Head(wire.RECORDS, self.uid, 0, batch.first, batch.last), batch.data):
                 break
             self.records.note_sent(batch, now)
-            sent += len(batch.data)
-        return sent
+            sent_bytes += len(batch.data)
+        return sent_bytes
 
     def _send_spans(self, now: float, send: Send) -> None:
-        batch = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._ended)
+        batch = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._is_ended)
         if batch is None:
             return
-        mono, real = both_clocks()
-        clocks = mono.to_bytes(8, "little") + real.to_bytes(8, "little")
+        monotonic_ns, real_ns = both_clocks()
+        clocks = monotonic_ns.to_bytes(8, "little") + real_ns.to_bytes(8, "little")
         if send(Head(wire.SPANS, self.uid, 0, batch.first, batch.last), clocks + batch.data):
             self.spans.note_sent(batch, now)
 
@@ -292,7 +294,7 @@ class Outbox:
         self.stall = None
         self.progress += 1
         self.last_answer_s = time.monotonic()
-        self._silence, self._waiting_since = SILENCE_S, 0.0
+        self._silence_limit_s, self._waiting_since = SILENCE_S, 0.0
         if about == wire.RECORDS:
             self.records.note_acked(last)
             self.acked_records = max(self.acked_records, last)
@@ -309,16 +311,16 @@ class Outbox:
         self.refused += 1
         self.note_acked(about, last)
 
-    def stalled(self, stall: dict[str, str], now: float) -> None:
+    def note_stalled(self, stall: dict[str, str], now: float) -> None:
         """Handle a STALL: send everything again after STALL_S."""
         self.stall = stall
         self._not_before = now + STALL_S
         self.rewind()
 
-    def reopened(self, now: float) -> None:
+    def note_reopened(self, now: float) -> None:
         """Handle a REOPEN: send everything again, at most once within REOPEN_S."""
-        if not self._reopening:
-            self._reopening = True
+        if not self._is_reopening:
+            self._is_reopening = True
             self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)
         self.rewind()
 
@@ -335,24 +337,24 @@ class Outbox:
             self._waiting_since = 0.0
         elif not self._waiting_since:
             self._waiting_since = now
-        elif now > self._waiting_since + self._silence:
-            self._silence = min(2 * self._silence, SILENCE_MAX_S)
+        elif now > self._waiting_since + self._silence_limit_s:
+            self._silence_limit_s = min(2 * self._silence_limit_s, SILENCE_MAX_S)
             self.rewind()
 
     # -- the job's end ---------------------------------------------------------------------------
     def end(self) -> None:
         """Send without delay from now on, since the job has ended."""
-        self._ended = True
+        self._is_ended = True
 
     def give_up(self, error: InvalidChannelError) -> None:
         """Stop reading the rings; their content is lost."""
-        self._broken = True
+        self._is_broken = True
         self.events.put({"slug": error.slug, "text": error.args[0], "count": 1, "t_ns": time.time_ns()})
 
     @property
     def is_drained(self) -> bool:
         """Whether all data in the rings is acked, or can never be read."""
-        if self._broken:
+        if self._is_broken:
             return True
-        unread = self._channel.unread(self.records.acked)
-        return not unread and not self._channel.unread_spans(self.spans.acked, ended=self._ended)
+        unread = self._channel.unread_bytes(self.records.acked)
+        return not unread and not self._channel.unread_spans(self.spans.acked, ended=self._is_ended)

@@ -67,7 +67,7 @@ def test_a_channel_of_version_1_is_drained(channel_bytes: bytes) -> None:
         assert spans is not None
         assert [row[2] for row in layout.SPAN.iter_unpack(spans.data)] == [1, 2]
         channel.release_records(channel.word("head"))
-        assert channel.unread(channel.tail) == 0
+        assert channel.unread_bytes(channel.tail) == 0
     finally:
         channel.close()
 

@@ -295,7 +295,7 @@ def test_the_launch_file_has_the_name_and_the_end_but_the_command_only_on_reques
     run("--quiet", "--record-command", "sh", "-c", "kill -9 $$")
     place = runtime_dir.instance_dir(str(private_store))
     first, second = sorted(
-        (launches.read(place, launch) for launch in launches.listed(place)), key=lambda launch: launch.started_ns
+        (launches.read(place, launch) for launch in launches.list_launches(place)), key=lambda launch: launch.started_ns
     )
     assert (first.name, first.status, first.signal, first.command) == ("nightly", 9, None, None)
     assert first.tags["slurm_job_id"] == "77"
@@ -339,7 +339,7 @@ def test_a_profiled_job_is_stored_and_reported(private_store) -> None:
     assert "200 steps" in completed.stderr
     assert "0 lost" in completed.stderr
     place = runtime_dir.instance_dir(str(private_store))
-    (launch,) = launches.listed(place)
+    (launch,) = launches.list_launches(place)
     result = launches.read_result(place, launch)
     assert result.complete
     assert [(job["state"], job["records"], job["acked"]) for job in result.jobs] == [("exited", 200, 200)]
@@ -365,7 +365,7 @@ def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store)
     assert stdout == "done\n"
     assert "1,500 steps" in stderr
     assert "0 lost" in stderr
-    (launch,) = launches.listed(place)
+    (launch,) = launches.list_launches(place)
     (job,) = launches.read_result(place, launch).jobs
     assert (job["acked"], job["dropped_records"], job["dropped_spans"]) == (1500, 0, 0)
 

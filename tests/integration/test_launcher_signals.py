@@ -263,7 +263,7 @@ def test_a_killed_launcher_ends_its_job_and_no_record_is_lost(private_store: Pat
     launcher.kill()
     launcher.communicate(timeout=30)  # until the job, too, has closed the pipe
     place = runtime_dir.instance_dir(str(private_store))
-    (launch,) = launches.listed(place)
+    (launch,) = launches.list_launches(place)
     (job,) = _result(place, launch).jobs
     assert (job["pid"], job["state"], job["dropped_records"]) == (pid, "killed", 0)
     assert job["records"] == job["acked"] >= 200
@@ -314,5 +314,5 @@ def test_an_idle_agent_waits_for_a_job_that_the_launcher_became(private_store: P
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
     until(_has_ended, "the end of the job in the store")
     assert [(row["state"], row["steps"], row["lost"]) for row in _jobs()] == [("ended", 300, 0)]
-    (launch,) = launches.listed(place)
+    (launch,) = launches.list_launches(place)
     assert launches.read(place, launch).has_become_job

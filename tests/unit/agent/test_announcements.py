@@ -17,18 +17,18 @@ def place(tmp_path: Path) -> Path:
 
 def test_each_announcement_is_returned_once(place) -> None:
     folder = AnnounceFolder(str(place))
-    assert folder.news() == []
+    assert folder.take_new() == []
     (place / "announce" / "12-00000000000000ff").write_text("channel\n")
-    (announcement,) = folder.news()
+    (announcement,) = folder.take_new()
     assert (announcement.pid, announcement.uid, announcement.refusal) == (12, 0xFF, None)
-    assert folder.news() == []
+    assert folder.take_new() == []
     (place / "announce" / "13-00000000000000fe").write_text("channel\n")
-    assert [announcement.pid for announcement in folder.news()] == [13]
+    assert [announcement.pid for announcement in folder.take_new()] == [13]
 
 
 def test_a_refusal_has_a_slug_and_a_text(place) -> None:
     (place / "announce" / "12-00000000000000ff").write_text("refused memfd-refused no such call\n")
-    (announcement,) = AnnounceFolder(str(place)).news()
+    (announcement,) = AnnounceFolder(str(place)).take_new()
     assert announcement.refusal == {"slug": "memfd-refused", "text": "no such call"}
 
 
@@ -45,7 +45,7 @@ def test_a_refusal_has_a_slug_and_a_text(place) -> None:
 )
 def test_the_last_line_is_the_launch_except_in_jobs_of_the_first_release(place, content, text, launch) -> None:
     (place / "announce" / "12-00000000000000ff").write_text(content)
-    (announcement,) = AnnounceFolder(str(place)).news()
+    (announcement,) = AnnounceFolder(str(place)).take_new()
     assert (announcement.text, announcement.launch) == (text, launch)
 
 
@@ -53,10 +53,10 @@ def test_an_incomplete_file_is_returned_once_it_is_complete(place) -> None:
     folder = AnnounceFolder(str(place))
     path = place / "announce" / "12-00000000000000ff"
     path.write_text("refu")
-    assert folder.news() == []
+    assert folder.take_new() == []
     path.write_text("refused full no memory\n")
     os.utime(place / "announce", ns=(1, 1))
-    assert [announcement.refusal and announcement.refusal["slug"] for announcement in folder.news()] == ["full"]
+    assert [announcement.refusal and announcement.refusal["slug"] for announcement in folder.take_new()] == ["full"]
 
 
 @pytest.mark.parametrize(
@@ -64,35 +64,35 @@ def test_an_incomplete_file_is_returned_once_it_is_complete(place) -> None:
 )
 def test_other_files_are_no_announcements(place, name: str) -> None:
     (place / "announce" / name).write_text("channel\n")
-    assert AnnounceFolder(str(place)).news() == []
+    assert AnnounceFolder(str(place)).take_new() == []
 
 
 def test_a_name_that_appears_again_is_returned_again(place) -> None:
     folder = AnnounceFolder(str(place))
     path = place / "announce" / "12-00000000000000ff"
     path.write_text("channel\n")
-    (announcement,) = folder.news()
+    (announcement,) = folder.take_new()
     folder.remove(announcement.pid, announcement.uid)
     folder.remove(announcement.pid, announcement.uid)
-    assert folder.news() == []
+    assert folder.take_new() == []
     path.write_text("channel\n")
-    assert [repeated.pid for repeated in folder.news()] == [announcement.pid]
+    assert [repeated.pid for repeated in folder.take_new()] == [announcement.pid]
 
 
 def test_a_missing_folder_has_no_announcements(tmp_path) -> None:
-    assert AnnounceFolder(str(tmp_path)).news() == []
+    assert AnnounceFolder(str(tmp_path)).take_new() == []
 
 
 def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(place, monkeypatch) -> None:
     monkeypatch.setattr(announcements, "FILES_MAX", 2)
-    original, orders = os.scandir, [False, True, False, True]
+    original, reversals = os.scandir, [False, True, False, True]
 
     def scandir(path: str):
-        entries = sorted(original(path), key=lambda entry: entry.name, reverse=orders.pop())
+        entries = sorted(original(path), key=lambda entry: entry.name, reverse=reversals.pop())
         return contextlib.nullcontext(iter(entries))
 
     monkeypatch.setattr(os, "scandir", scandir)
     for number in range(4):
         (place / "announce" / f"{number}-00000000000000ff").write_text("channel\n")
     folder = AnnounceFolder(str(place))
-    assert [announcement.pid for _ in range(4) for announcement in folder.news()] == [2, 3, 0, 1]
+    assert [announcement.pid for _ in range(4) for announcement in folder.take_new()] == [2, 3, 0, 1]

@@ -31,11 +31,11 @@ def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
 
 
 def texts(batch) -> list[bytes]:
-    result, at = [], 0
-    while at < len(batch.data):
-        size = layout.RECORD.unpack_from(batch.data, at)[0]
-        result.append(batch.data[at + layout.RECORD.size : at + size])
-        at += size
+    result, offset = [], 0
+    while offset < len(batch.data):
+        size = layout.RECORD.unpack_from(batch.data, offset)[0]
+        result.append(batch.data[offset + layout.RECORD.size : offset + size])
+        offset += size
     return result
 
 
@@ -93,12 +93,12 @@ def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
     for ordinal in range(1, layout.SPAN_COUNT + 1):
         assert writer.put_span(ordinal)
     assert not writer.put_span(0)
-    first = channel.spans(0, layout.SPAN_COUNT, ended=False)
-    assert (first.first, first.last) == (1, layout.SPAN_COUNT)
-    channel.release_spans(first.end - 10)
+    batch = channel.spans(0, layout.SPAN_COUNT, ended=False)
+    assert (batch.first, batch.last) == (1, layout.SPAN_COUNT)
+    channel.release_spans(batch.end - 10)
     for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
         assert writer.put_span(ordinal)
-    remaining = channel.spans(first.end - 10, layout.SPAN_COUNT, ended=False)
+    remaining = channel.spans(batch.end - 10, layout.SPAN_COUNT, ended=False)
     ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(remaining.data)]
     assert ordinals == list(range(layout.SPAN_COUNT - 9, layout.SPAN_COUNT + 6))
 
@@ -128,9 +128,9 @@ def test_the_next_agent_continues_from_the_tails(writer, channel) -> None:
     end = channel.records(0, 1000).end
     channel.release_records(end)
     channel.release_spans(4)
-    other = ChannelReader(os.dup(writer.fd))
-    assert (other.tail, other.span_tail) == (end, 4)
-    other.close()
+    next_reader = ChannelReader(os.dup(writer.fd))
+    assert (next_reader.tail, next_reader.span_tail) == (end, 4)
+    next_reader.close()
 
 
 def test_the_job_cannot_truncate_an_open_channel(writer, channel) -> None:

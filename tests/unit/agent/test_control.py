@@ -41,7 +41,7 @@ def test_several_ranges_are_written_into_the_table(writer: ChannelWriter, channe
     control.write_policy(channel, Policy.from_text("steps=1-3,10"))
     assert writer.word("policy_ranges") == 2
     table = writer.map[layout.RANGES_AT : layout.RANGES_AT + 32]
-    assert [int.from_bytes(table[at : at + 8], "little") for at in range(0, 32, 8)] == [1, 3, 10, 10]
+    assert [int.from_bytes(table[offset : offset + 8], "little") for offset in range(0, 32, 8)] == [1, 3, 10, 10]
     control.write_policy(channel, Policy.from_text("all"))
     assert writer.word("policy_ranges") == 0
 

@@ -63,7 +63,7 @@ def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_r
         if len(starts) > before:
             start_times.append(round(clock.now, 1))
         clock.now += 0.1
-    assert [round(later - sooner) for sooner, later in pairwise(start_times)] == [1, 2, 4]
+    assert [round(later - earlier) for earlier, later in pairwise(start_times)] == [1, 2, 4]
     trouble = supervisor.trouble
     assert trouble is not None
     assert trouble["slug"] == NAME
@@ -77,7 +77,7 @@ def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(
     assert slug(supervisor) is None
     write_failure(tmp_path)
     assert supervisor.trouble == {"slug": "store", "text": "no"}
-    clock.now += daemon_start.LAST_DELAY_S - 1
+    clock.now += daemon_start.MAX_DELAY_S - 1
     supervisor.ensure_running()
     assert len(starts) == 1
     supervisor.reset_delay()

@@ -70,7 +70,7 @@ def test_the_environment_of_a_process_is_read_from_outside() -> None:
 
 def test_only_texts_of_a_bounded_length_are_accepted_from_a_hello() -> None:
     hello = {"name": "x" * 5000, "framework": ["tensorflow"], "python": "3.11", "secret": "hush"}
-    assert identity.hello_part(hello) == {"name": "x" * 512, "python": "3.11"}
+    assert identity.accepted_hello(hello) == {"name": "x" * 512, "python": "3.11"}
 
 
 def test_a_user_without_a_name_is_shown_by_number() -> None:
@@ -80,7 +80,7 @@ def test_a_user_without_a_name_is_shown_by_number() -> None:
 
 def test_names_of_functions_are_accepted_by_their_keys() -> None:
     functions = {"710": "train_step", "x": "no key", "7" * 11: "too long a key", "8": 8, "9": "n" * 5000}
-    assert identity.hello_part({"functions": functions}) == {"functions": {"710": "train_step", "9": "n" * 512}}
-    assert identity.hello_part({"functions": ["train_step"]}) == {}
+    assert identity.accepted_hello({"functions": functions}) == {"functions": {"710": "train_step", "9": "n" * 512}}
+    assert identity.accepted_hello({"functions": ["train_step"]}) == {}
     many = {str(number): "f" for number in range(1000)}
-    assert len(identity.hello_part({"functions": many})["functions"]) == 256
+    assert len(identity.accepted_hello({"functions": many})["functions"]) == 256

@@ -25,14 +25,14 @@ JOB = {"uid": "ff", "state": "exited", "records": 2, "acked": 1, "dropped_traces
 def test_a_description_round_trips(place) -> None:
     launches.write(place, LAUNCH)
     assert launches.read(place, 0xAB) == LAUNCH
-    assert launches.listed(place) == [0xAB]
+    assert launches.list_launches(place) == [0xAB]
 
 
 def test_a_result_round_trips(place) -> None:
     result = Result(0xAB, True, 7, [JOB], [], {"slug": "store-full", "text": "full"})
     launches.write_result(place, result)
     assert launches.read_result(place, 0xAB) == result
-    assert launches.listed(place) == []
+    assert launches.list_launches(place) == []
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_old_files_are_removed(place) -> None:
     old = time.time() - launches.RETENTION_S - 10
     for name in ("00000000000000ab.json", "00000000000000ef.json", "000-a-folder"):
         os.utime(Path(place, "launches", name), (old, old))
-    launches.forget_old(place, time.time(), living={0xEF})
+    launches.remove_old_files(place, time.time(), living_launches={0xEF})
     assert launches.read(place, 0xEF) is not None
-    assert sorted(launches.listed(place)) == [0xCD, 0xEF]
+    assert sorted(launches.list_launches(place)) == [0xCD, 0xEF]

@@ -20,7 +20,7 @@ def child():
     process.communicate()
 
 
-def test_a_process_is_alive_until_it_ends_even_as_a_zombie(child) -> None:
+def test_a_process_is_alive_until_it_ends_and_a_zombie_has_ended(child) -> None:
     record = processes.process(child.pid)
     assert record.is_alive
     child.stdin.close()

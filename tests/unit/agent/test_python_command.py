@@ -1,3 +1,5 @@
+"""What a command line of Python runs, and the option that keeps the shim out."""
+
 import pytest
 from tfprof.agent.python_command import is_python, parse
 
@@ -24,11 +26,11 @@ from tfprof.agent.python_command import is_python, parse
 def test_a_python_that_will_not_load_the_shim_is_recognized(command: str, option: str | None) -> None:
     parsed = parse(command.split())
     assert parsed is not None
-    assert parsed.isolating == option
+    assert parsed.isolating_option == option
 
 
 @pytest.mark.parametrize(
-    ("command", "runs"),
+    ("command", "script_or_module"),
     [
         ("python -u train.py --epochs 2", "train.py"),
         ("python -W ignore /home/ada/train.py", "/home/ada/train.py"),
@@ -42,10 +44,10 @@ def test_a_python_that_will_not_load_the_shim_is_recognized(command: str, option
         ("python -i", None),
     ],
 )
-def test_the_script_or_module_is_what_python_would_run(command: str, runs: str | None) -> None:
+def test_the_script_or_module_is_what_python_would_run(command: str, script_or_module: str | None) -> None:
     parsed = parse(command.split())
     assert parsed is not None
-    assert parsed.runs == runs
+    assert parsed.script_or_module == script_or_module
 
 
 @pytest.mark.parametrize("command", [[], ["bash", "-S"], ["/usr/bin/python-config"], ["pythonic", "-I"]])

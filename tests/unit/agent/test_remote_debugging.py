@@ -25,7 +25,7 @@ VERSION = 0x030E00F0
 
 
 class Memory:
-    """Memory of an interpreter 3.14 with a second interpreter in front of the main one."""
+    """Memory of an interpreter 3.14 with a second interpreter before the main interpreter."""
 
     def __init__(self) -> None:
         self.data = bytearray(0x10000)
@@ -33,20 +33,20 @@ class Memory:
         for offset, value in zip(TABLES[3, 14], OFFSETS, strict=True):
             self.put(RUNTIME + offset, value)
         self.put(RUNTIME + OFFSETS.interpreters_head, OTHER)
-        for at, number, following in ((OTHER, 1, MAIN), (MAIN, 0, 0)):
-            self.put(at + OFFSETS.interpreter_id, number)
-            self.put(at + OFFSETS.interpreter_next, following)
-            self.put(at + OFFSETS.main_thread, THREAD if at == MAIN else 0)
-            self.put(at + OFFSETS.is_enabled, 1)
+        for address, number, following in ((OTHER, 1, MAIN), (MAIN, 0, 0)):
+            self.put(address + OFFSETS.interpreter_id, number)
+            self.put(address + OFFSETS.interpreter_next, following)
+            self.put(address + OFFSETS.main_thread, THREAD if address == MAIN else 0)
+            self.put(address + OFFSETS.is_enabled, 1)
 
-    def read(self, at: int, size: int) -> bytes:
-        return bytes(self.data[at : at + size])
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(self.data[address : address + size])
 
-    def write(self, at: int, data: bytes) -> None:
-        self.data[at : at + len(data)] = data
+    def write(self, address: int, data: bytes) -> None:
+        self.data[address : address + len(data)] = data
 
-    def put(self, at: int, value: int) -> None:
-        self.write(at, value.to_bytes(8, "little"))
+    def put(self, address: int, value: int) -> None:
+        self.write(address, value.to_bytes(8, "little"))
 
 
 def test_a_request_names_the_file_to_the_main_thread_of_the_main_interpreter():
@@ -76,7 +76,7 @@ def test_a_path_that_does_not_fit_is_not_written():
 
 
 @pytest.mark.parametrize(
-    ("at", "value"),
+    ("address", "value"),
     [
         (RUNTIME, 7),  # no table
         (RUNTIME + 8, 0x030D00F0),  # Python 3.13
@@ -89,9 +89,9 @@ def test_a_path_that_does_not_fit_is_not_written():
         (RUNTIME + TABLES[3, 14].path_size, 1 << 40),
     ],
 )
-def test_an_interpreter_without_a_usable_interface_has_none(at, value):
+def test_an_unusable_interface_is_not_found(address, value):
     memory = Memory()
-    memory.put(at, value)
+    memory.put(address, value)
     assert find(memory, RUNTIME) is None
 
 

@@ -21,15 +21,15 @@ class Ends(NamedTuple):
     """A waiter, and both ends of the socket that it polls."""
 
     waiter: EventWaiter
-    ours: "zmq.Socket[bytes]"
-    theirs: "zmq.Socket[bytes]"
+    agent_socket: "zmq.Socket[bytes]"
+    collector_socket: "zmq.Socket[bytes]"
 
     def wait(self, seconds: float) -> Wakeup:
         return self.waiter.wait(seconds, listening=True)
 
 
 @pytest.fixture
-def sleeping() -> Iterator["subprocess.Popen[bytes]"]:
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
     with subprocess.Popen(["sleep", "60"]) as process:
         yield process
         process.kill()
@@ -43,11 +43,15 @@ def process_of(process: "subprocess.Popen[bytes]") -> Process:
 
 @pytest.fixture
 def ends(tmp_path: Path) -> Iterator[Ends]:
-    with zmq.Context() as context, context.socket(zmq.PAIR) as ours, context.socket(zmq.PAIR) as theirs:
-        ours.bind("inproc://waiter")
-        theirs.connect("inproc://waiter")
-        waiter = EventWaiter(ours, FolderWatch(str(tmp_path)))
-        yield Ends(waiter, ours, theirs)
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.PAIR) as agent_socket,
+        context.socket(zmq.PAIR) as collector_socket,
+    ):
+        agent_socket.bind("inproc://waiter")
+        collector_socket.connect("inproc://waiter")
+        waiter = EventWaiter(agent_socket, FolderWatch(str(tmp_path)))
+        yield Ends(waiter, agent_socket, collector_socket)
         waiter.close()
 
 
@@ -68,47 +72,45 @@ def test_a_wait_without_descriptors_takes_its_time_and_no_processor(ends: Ends, 
 
 
 def test_an_unread_answer_ends_a_wait(ends: Ends) -> None:
-    ends.theirs.send(b"ack")
+    ends.collector_socket.send(b"ack")
     assert ends.wait(30.0) == ends.wait(30.0) == Wakeup(answered=True, ended=False, announced=False)
-    ends.ours.recv()
+    ends.agent_socket.recv()
     assert ends.wait(0.0) == NOTHING
 
 
 def test_an_answer_does_not_end_a_wait_without_listening(ends: Ends) -> None:
-    ends.theirs.send(b"ack")
+    ends.collector_socket.send(b"ack")
     assert ends.waiter.wait(0.05, listening=False) == NOTHING
     assert ends.wait(30.0).answered
 
 
 @pytest.mark.parametrize("listening", [True, False])
-def test_the_end_of_a_process_ends_one_wait(
-    ends: Ends, sleeping: "subprocess.Popen[bytes]", *, listening: bool
-) -> None:
-    ends.waiter.watch(UID, process_of(sleeping))
+def test_the_end_of_a_process_ends_one_wait(ends: Ends, sleeper: "subprocess.Popen[bytes]", *, listening: bool) -> None:
+    ends.waiter.watch(UID, process_of(sleeper))
     assert ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
-    sleeping.kill()
+    sleeper.kill()
     assert ends.waiter.wait(30.0, listening=listening) == Wakeup(answered=False, ended=True, announced=False)
     assert not ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
     ends.waiter.forget(UID)
 
 
-def test_two_events_at_once_are_both_reported(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
-    ends.waiter.watch(UID, process_of(sleeping))
-    sleeping.kill()
-    sleeping.wait()
-    ends.theirs.send(b"ack")
-    assert ends.ours.poll(30_000)
+def test_two_events_at_once_are_both_reported(ends: Ends, sleeper: "subprocess.Popen[bytes]") -> None:
+    ends.waiter.watch(UID, process_of(sleeper))
+    sleeper.kill()
+    sleeper.wait()
+    ends.collector_socket.send(b"ack")
+    assert ends.agent_socket.poll(30_000)
     assert ends.wait(30.0) == Wakeup(answered=True, ended=True, announced=False)
 
 
-def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
-    record = process_of(sleeping)
+def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeper: "subprocess.Popen[bytes]") -> None:
+    record = process_of(sleeper)
     ends.waiter.watch(UID, record)
     ends.waiter.forget(UID)
-    sleeping.kill()
-    sleeping.wait()
+    sleeper.kill()
+    sleeper.wait()
     assert ends.wait(0.05) == NOTHING
     ends.waiter.watch(UID, record)
     assert not ends.waiter.watches(UID)
@@ -116,8 +118,8 @@ def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "
     ends.waiter.forget(UID)
 
 
-def test_another_process_with_the_same_pid_is_not_watched(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
-    ends.waiter.watch(UID, Process(sleeping.pid, 1))
+def test_another_process_with_the_same_pid_is_not_watched(ends: Ends, sleeper: "subprocess.Popen[bytes]") -> None:
+    ends.waiter.watch(UID, Process(sleeper.pid, 1))
     assert not ends.waiter.watches(UID)
 
 

@@ -11,9 +11,9 @@ import pytest
 from fakes import channel_writer
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
-from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder, Announcement
+from tfprof.agent.announcements import ANNOUNCEMENTS_MAX, AnnounceFolder, Announcement
 from tfprof.agent.daemon import finder
-from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SCAN_SOONEST_S, TRIES, Finder, FoundChannel
+from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SEARCH_SCAN_S, TRIES, Finder, FoundChannel
 from tfprof.agent.daemon.missing_channels import SEARCHES
 from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
@@ -45,7 +45,7 @@ class Place:
         launches.write(self.path, Launch(LAUNCH, os.getpid(), time.time_ns(), "/store", "host", "user"))
         self.finder = Finder(self.path, os.geteuid())
         self.children: list[subprocess.Popen[str]] = []
-        self.found: list[FoundChannel] = []
+        self.channels: list[FoundChannel] = []
 
     def job(
         self, launch: int = LAUNCH, version: int = CHANNEL_VERSION, announce: str = "no", count: int = 1
@@ -61,9 +61,9 @@ class Place:
         child.stdout.readline()
         return child
 
-    def take(self, found: list[FoundChannel]) -> list[int | None]:
-        self.found += found
-        return [entry.owner and entry.owner.pid for entry in found]
+    def take(self, channels: list[FoundChannel]) -> list[int | None]:
+        self.channels += channels
+        return [found_channel.owner and found_channel.owner.pid for found_channel in channels]
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.setattr(finder, "OPENING_S", 60.0)
     instance = Place(tmp_path)
     yield instance
-    for entry in instance.found:
-        entry.channel.close()
+    for found_channel in instance.channels:
+        found_channel.channel.close()
     for child in instance.children:
         child.kill()
         child.communicate()
@@ -81,21 +81,21 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 def test_an_announced_channel_is_found_without_a_scan_and_only_once(place) -> None:
     child = place.job(announce="announce")
-    assert place.take(place.finder.announced()) == [child.pid]
-    assert place.finder.announced() == []
+    assert place.take(place.finder.open_announced()) == [child.pid]
+    assert place.finder.open_announced() == []
     assert place.finder.scan() == []
 
 
 def test_a_channel_without_an_announcement_is_found_by_a_scan(place) -> None:
     child = place.job()
-    assert place.finder.announced() == []
+    assert place.finder.open_announced() == []
     assert place.take(place.finder.scan()) == [child.pid]
-    assert place.finder.holds(child.pid, place.found[0].inode)
+    assert place.finder.holds(child.pid, place.channels[0].inode)
 
 
 def test_channels_of_other_launches_are_not_opened(place) -> None:
     place.job(launch=8, announce="announce")
-    assert place.finder.announced() == []
+    assert place.finder.open_announced() == []
     assert place.finder.scan() == []
     assert not place.finder.refusals.total
 
@@ -103,7 +103,7 @@ def test_channels_of_other_launches_are_not_opened(place) -> None:
 def test_a_finished_channel_is_not_found_again(place) -> None:
     place.job()
     place.take(place.finder.scan())
-    place.finder.forget(place.found[0].inode)
+    place.finder.forget(place.channels[0].inode)
     assert place.finder.scan() == []
 
 
@@ -115,10 +115,10 @@ def test_another_version_is_refused_once_and_at_once(place) -> None:
     assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (LAUNCH, child.pid, "unknown-version", 1)
 
 
-def test_another_version_that_only_the_launcher_still_holds_is_a_refusal_of_its_launch(place) -> None:
+def test_a_channel_of_another_version_that_only_the_launcher_holds_counts_for_its_launch(place) -> None:
     writer = ChannelWriter(LAUNCH, version=9)
     writer.announce(place.path)
-    place.finder.announced()
+    place.finder.open_announced()
     writer.close()
     (refusal,) = place.finder.refusals
     assert (refusal.launch, refusal.pid, refusal.slug) == (LAUNCH, os.getpid(), "unknown-version")
@@ -137,7 +137,7 @@ def test_an_incomplete_channel_is_refused_only_after_some_tries(place) -> None:
 
 def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
     child = place.job(announce="announce")
-    place.take(place.finder.announced())
+    place.take(place.finder.open_announced())
     place.finder.scan()
     folder = Path(place.path, runtime_dir.ANNOUNCE)
     assert len(list(folder.iterdir())) == 1
@@ -156,19 +156,19 @@ def search(place: Place) -> list[Announcement]:
     """Make scans and try all channels that they find, as the agent does."""
     for _ in range(SEARCHES):
         place.take(place.finder.scan())
-        while place.finder.waiting:
-            place.take(place.finder.announced())
+        while place.finder.queue_length:
+            place.take(place.finder.open_announced())
     return place.finder.take_lost()
 
 
 def test_a_process_that_ends_before_its_channel_is_opened_is_counted_once(place: Place) -> None:
     child = place.job(announce="announce")
     end(child)
-    assert place.finder.announced() == []
+    assert place.finder.open_announced() == []
     assert place.finder.awaits(LAUNCH)
     place.take(place.finder.scan())
     assert place.finder.take_lost() == []
-    assert place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
+    assert place.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
     (lost,) = search(place)
     assert (lost.pid, lost.launch) == (child.pid, LAUNCH)
     (refusal,) = place.finder.refusals
@@ -186,16 +186,16 @@ def test_a_channel_that_the_launcher_holds_is_not_lost(place: Place) -> None:
     end(child)
     place.children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True, pass_fds=[fd]))
     os.close(fd)
-    place.finder.announced()
+    place.finder.open_announced()
     assert search(place) == []
-    assert len(place.found) == 1
+    assert len(place.channels) == 1
 
 
 @pytest.mark.parametrize("version", [CHANNEL_VERSION, 9])
 def test_a_channel_that_was_found_or_refused_before_its_announcement_is_not_lost(place: Place, version: int) -> None:
     place.job(version=version, announce="announce")
     place.take(place.finder.scan())
-    place.take(place.finder.announced())
+    place.take(place.finder.open_announced())
     assert search(place) == []
     assert not place.finder.is_searching
     assert {refusal.slug for refusal in place.finder.refusals} == ({"unknown-version"} if version == 9 else set())
@@ -203,18 +203,18 @@ def test_a_channel_that_was_found_or_refused_before_its_announcement_is_not_lost
 
 def test_a_later_agent_does_not_take_a_stored_channel_for_lost(place: Place) -> None:
     child = place.job(announce="announce")
-    place.take(place.finder.announced())
+    place.take(place.finder.open_announced())
     end(child)
-    place.finder.finish(place.found[0].inode)
+    place.finder.finish(place.channels[0].inode)
     later_finder = Finder(place.path, os.geteuid())
-    assert later_finder.announced() == []
+    assert later_finder.open_announced() == []
     assert not later_finder.is_searching
 
 
-def test_a_refused_process_that_is_gone_is_a_refusal_of_its_launch(place: Place) -> None:
+def test_the_refusal_of_a_process_that_is_gone_counts_for_its_launch(place: Place) -> None:
     folder = Path(place.path, runtime_dir.ANNOUNCE)
     (folder / "999999999-00000000000000ff").write_text(f"refused memfd-refused no such call\n{LAUNCH:016x}\n")
-    place.finder.announced()
+    place.finder.open_announced()
     (refusal,) = place.finder.refusals
     assert (refusal.launch, refusal.slug, refusal.text) == (LAUNCH, "memfd-refused", "no such call")
 
@@ -226,14 +226,14 @@ def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place
         writer.announce(place.path)
     # Announced last, with a name that is last in the list.
     child = place.job(announce="announce")
-    first = Path(place.path, runtime_dir.ANNOUNCE, f"{child.pid}-{'f' * 16}")
-    next(Path(place.path, runtime_dir.ANNOUNCE).glob(f"{child.pid}-*")).rename(first)
-    assert child.pid in place.take(place.finder.announced())
-    while place.finder.waiting:
-        place.take(place.finder.announced())
+    last_announcement = Path(place.path, runtime_dir.ANNOUNCE, f"{child.pid}-{'f' * 16}")
+    next(Path(place.path, runtime_dir.ANNOUNCE).glob(f"{child.pid}-*")).rename(last_announcement)
+    assert child.pid in place.take(place.finder.open_announced())
+    while place.finder.queue_length:
+        place.take(place.finder.open_announced())
     for writer in writers:
         writer.close()
-    assert len(place.found) == PROCESS_MAX + 1
+    assert len(place.channels) == PROCESS_MAX + 1
     assert place.finder.refusals.total == 0  # this process belongs to no launch
 
 
@@ -241,11 +241,11 @@ def test_each_surplus_channel_of_a_process_is_counted_once(place) -> None:
     child = place.job(count=PROCESS_MAX + 5)
     for _ in range(3):
         place.take(place.finder.scan())
-    assert len(place.found) == PROCESS_MAX
+    assert len(place.channels) == PROCESS_MAX
     (refusal,) = place.finder.refusals
     assert (refusal.pid, refusal.slug, refusal.times) == (child.pid, "too-many-channels", 5)
-    for entry in place.found:
-        place.finder.forget(entry.inode)
+    for found_channel in place.channels:
+        place.finder.forget(found_channel.inode)
     assert place.take(place.finder.scan()) == []
 
 
@@ -254,17 +254,17 @@ def test_the_number_of_open_channels_is_limited_and_the_others_wait(place, monke
     for _ in range(3):
         place.job()
     assert len(place.take(place.finder.scan())) == 2
-    assert place.finder.waiting >= 1  # jobs of others on this host wait, too
-    place.finder.forget(place.found[0].inode)
-    assert len(place.take(place.finder.announced())) == 1
+    assert place.finder.queue_length >= 1  # jobs of others on this host wait, too
+    place.finder.forget(place.channels[0].inode)
+    assert len(place.take(place.finder.open_announced())) == 1
 
 
 def test_many_announcements_are_handled_some_at_a_time(tmp_path) -> None:
     (tmp_path / runtime_dir.ANNOUNCE).mkdir()
-    for number in range(NEWS_MAX + 10):
+    for number in range(ANNOUNCEMENTS_MAX + 10):
         (tmp_path / runtime_dir.ANNOUNCE / f"1-{number:016x}").write_text("channel\n")
     folder = AnnounceFolder(str(tmp_path))
-    assert [len(folder.news()) for _ in range(3)] == [NEWS_MAX, 10, 0]
+    assert [len(folder.take_new()) for _ in range(3)] == [ANNOUNCEMENTS_MAX, 10, 0]
 
 
 def test_the_interval_of_scans_follows_their_cost(place) -> None:
@@ -277,13 +277,13 @@ def test_the_interval_of_scans_follows_their_cost(place) -> None:
 
 def test_an_announcement_with_a_pid_of_another_namespace_hastens_the_next_scan(place) -> None:
     place.finder.scan()
-    assert not place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
+    assert not place.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
     Path(place.path, runtime_dir.ANNOUNCE, "999999999-00000000000000ff").write_text("channel\n")
-    assert place.finder.announced() == []
-    assert place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
+    assert place.finder.open_announced() == []
+    assert place.finder.scan_is_due(time.monotonic() + SEARCH_SCAN_S)
 
 
-def test_a_channel_that_its_process_created_during_the_scan_has_its_owner(
+def test_a_channel_that_is_created_during_a_scan_is_found_with_its_owner(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = place.job()

@@ -29,8 +29,8 @@ class Bench:
         self.place = str(place)
         self.writer = ChannelWriter(7)
         channel = ChannelReader(os.dup(self.writer.fd))
-        found = FoundChannel(channel, (0, 1), processes.process(os.getpid()) if owner is ... else owner)
-        self.job = Job(found, launch, "node7")
+        found_channel = FoundChannel(channel, (0, 1), processes.process(os.getpid()) if owner is ... else owner)
+        self.job = Job(found_channel, launch, "node7")
         self.now = 100.0
         self.sent: list[tuple[wire.Head, bytes]] = []
 
@@ -42,9 +42,9 @@ class Bench:
         """Advance the clock, then queue, send and ack all messages."""
         self.now += seconds
         self.job.queue_changes(self.now)
-        first = len(self.sent)
+        sent_before = len(self.sent)
         self.job.pump(self.now, self._send, ROOM, ROOM)
-        for head, _ in self.sent[first:]:
+        for head, _ in self.sent[sent_before:]:
             self.job.outbox.note_acked(head.type, head.last)
 
     def _send(self, head: wire.Head, body: bytes) -> bool:
@@ -116,19 +116,19 @@ def test_a_new_hello_is_sent_once_a_second_at_most(bench: Bench) -> None:
     assert len(bench.bodies(wire.OPEN)) == 3, "the last hello is sent at the end, too"
 
 
-def test_counters_are_sent_when_they_have_changed_and_the_job_gets_a_beat(bench: Bench) -> None:
+def test_counters_are_sent_when_they_have_changed_and_the_job_gets_a_heartbeat(bench: Bench) -> None:
     bench.turn()
-    first = len(bench.bodies(wire.COUNTERS))
+    sent_before = len(bench.bodies(wire.COUNTERS))
     beat = bench.writer.word("agent_beat_ns")
     assert beat
     bench.turn(COUNTERS_S)
-    assert len(bench.bodies(wire.COUNTERS)) == first
+    assert len(bench.bodies(wire.COUNTERS)) == sent_before
     assert bench.writer.word("agent_beat_ns") > beat
     bench.writer.put_span(1)
     bench.turn(COUNTERS_S / 4)
-    assert len(bench.bodies(wire.COUNTERS)) == first
+    assert len(bench.bodies(wire.COUNTERS)) == sent_before
     bench.turn(COUNTERS_S)
-    assert len(bench.bodies(wire.COUNTERS)) == first + 1
+    assert len(bench.bodies(wire.COUNTERS)) == sent_before + 1
 
 
 def test_a_job_is_closed_once_all_its_data_is_acked(bench: Bench) -> None:
@@ -202,7 +202,7 @@ def test_a_damaged_channel_is_lost_and_not_read_again(bench: Bench) -> None:
     bench.writer.set(head=1 << 60)
     bench.turn()
     assert bench.job.error
-    assert not bench.job.is_moving
+    assert not bench.job.is_transferring
     end = bench.end()
     assert end is not None
     assert end["state"] == "lost"
@@ -213,7 +213,7 @@ def test_a_channel_that_is_damaged_at_the_end_is_lost_too(bench: Bench) -> None:
     bench.turn()
     bench.job.note_gone(bench.now)
     bench.writer.set(head=1 << 60)
-    assert bench.job.is_moving, "the next turn finds the error"
+    assert bench.job.is_transferring, "the next turn finds the error"
     assert bench.job.has_more_to_do
     bench.job.close_if_over(bench.place, bench.now)
     bench.turn()

@@ -21,7 +21,7 @@ OLD = time.time() - leftovers.RECENT_S - 10
 def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "shm"
     folder.mkdir()
-    monkeypatch.setattr(leftovers, "_EXPORTS", (str(folder), str(tmp_path / "nowhere")))
+    monkeypatch.setattr(leftovers, "_EXPORT_FOLDERS", (str(folder), str(tmp_path / "nowhere")))
     return folder
 
 
@@ -31,20 +31,20 @@ def dead_pid() -> int:
     return process.pid
 
 
-def export(folder: Path, pid: int, mark: str, at: float = OLD) -> Path:
+def export(folder: Path, pid: int, mark: str, changed_s: float = OLD) -> Path:
     export_folder = folder / f"tfprof-{pid}-{mark * 16}"
     (export_folder / "plugins" / "profile").mkdir(parents=True)
     (export_folder / "plugins" / "profile" / "host.xplane.pb").write_bytes(b"x")
-    os.utime(export_folder, (at, at))
+    os.utime(export_folder, (changed_s, changed_s))
     return export_folder
 
 
 def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
     place, name = os.path.split(profiler._folder())
-    match = leftovers._EXPORT.fullmatch(name)
+    match = leftovers._EXPORT_NAME.fullmatch(name)
     assert match is not None
     assert match[1] == str(os.getpid())
-    assert place in leftovers._EXPORTS
+    assert place in leftovers._EXPORT_FOLDERS
 
 
 def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old(exports: Path) -> None:

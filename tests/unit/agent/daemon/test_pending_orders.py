@@ -39,7 +39,7 @@ class Target:
         self.page.set(order_kind=kind, order_step=step, order_traced=0, policy_seen=self.page.word("policy"))
 
     def events(self) -> list[tuple[str, str]]:
-        waiting = (json.loads(body) for _, body in self.outbox.events._waiting)
+        waiting = (json.loads(body) for _, body in self.outbox.events._messages)
         return [(event["slug"], event["text"]) for event in waiting]
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ class Target:
 
 
 class AgentOrders:
-    """The orders of an agent with one job and a fake clock; ``answers`` are the sent ones."""
+    """The orders of an agent with one job and a fake clock; ``answers`` are those that it sent."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -171,7 +171,7 @@ def test_orders_are_refused_once_their_job_has_ended(agent: AgentOrders, target:
     assert [(number, answer.slug) for number, answer in agent.answers[1:]] == [(2, "job-gone"), (3, "job-gone")]
 
 
-def test_a_job_that_ends_under_an_order_ends_it(agent: AgentOrders, target: Target) -> None:
+def test_the_end_of_a_job_ends_its_order(agent: AgentOrders, target: Target) -> None:
     agent.give()
     target.obey()
     agent.check()
@@ -220,15 +220,15 @@ def test_detach_is_obeyed_once(agent: AgentOrders, target: Target) -> None:
 
 
 def test_a_channel_of_another_version_gets_no_order() -> None:
-    old = Target(version=1)
-    agent = AgentOrders(old)
+    old_target = Target(version=1)
+    agent = AgentOrders(old_target)
     agent.give()
     [(_, answer)] = agent.answers
     assert answer.slug == "unknown-version"
     assert "version 1" in answer.text
     assert "speaks 2" in answer.text
-    assert old.page.word("policy") == 0
-    old.close()
+    assert old_target.page.word("policy") == 0
+    old_target.close()
 
 
 @pytest.mark.parametrize(

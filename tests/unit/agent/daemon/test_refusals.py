@@ -17,7 +17,7 @@ def test_a_reason_is_listed_once_with_its_newest_text_and_count() -> None:
 
 
 def test_all_refusals_are_counted_and_the_newest_kept(monkeypatch) -> None:
-    monkeypatch.setattr(refusals, "REASONS_MAX", 3)
+    monkeypatch.setattr(refusals, "ENTRIES_MAX", 3)
     collected = Refusals()
     for pid in range(10):
         collected.add(0, pid, "bad-channel", "no")

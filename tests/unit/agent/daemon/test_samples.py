@@ -104,7 +104,7 @@ def test_after_a_stall_samples_are_sent_again_later(jobs: list[Job], connection:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.pump(connection, 100.0)
-    sampler.stalled(100.0)
+    sampler.note_stalled(100.0)
     sampler.pump(connection, 100.0 + STALL_S - 0.01)
     assert len(connection.sent) == 1
     sampler.pump(connection, 100.0 + STALL_S)
@@ -167,7 +167,7 @@ def test_a_message_with_many_unknown_jobs_is_sent_again_alone_and_once(
     sampler.pump(connection, 105.0)
     assert len(connection.sent) == 5
     for _ in range(1_000):
-        sampler.reopened(105.0)
+        sampler.note_reopened(105.0)
         sampler.pump(connection, 105.0)
     assert len(connection.sent) == 5
     for _ in range(2):

@@ -37,7 +37,7 @@ class Bench:
         end, self.forwarded = self.now + seconds, []
         while self.forwarding.due <= end:
             self.now = max(self.now, self.forwarding.due)
-            self.forwarded += [info.number for info in self.forwarding.ready(self.now)]
+            self.forwarded += [info.number for info in self.forwarding.take_ready(self.now)]
         self.now = end
         return self.forwarded
 

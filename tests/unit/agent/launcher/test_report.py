@@ -1,4 +1,4 @@
-"""The end report, and the progress in results for which a launcher keeps waiting."""
+"""The end report, and the progress that keeps a launcher waiting."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def result(progress: int = 0, stall: dict[str, str] | None = None) -> Result:
 def test_the_report_counts_the_processes_without_a_job(
     jobs: list[dict[str, Any]], refused: list[dict[str, Any]], text: str | None
 ) -> None:
-    warning = report._unrecorded(Result(7, complete=True, progress=1, jobs=jobs, refused=refused))
+    warning = report._unrecorded_reason(Result(7, complete=True, progress=1, jobs=jobs, refused=refused))
     assert (warning and warning["text"]) == text
 
 

@@ -176,7 +176,7 @@ sys.exit(run.main(["--store", sys.argv[1], sys.executable, "-c", "import time; t
 
 
 @pytest.mark.parametrize(
-    "target", ["report.EndReport.report", "channel_holder.ChannelHolder._update", "report.EndReport._print"]
+    "target", ["report.EndReport.report", "channel_holder.ChannelHolder._update", "report.EndReport._run_report"]
 )
 def test_the_exit_status_is_the_jobs_even_if_the_system_has_no_resources_left(tmp_path: Path, target: str) -> None:
     environment = {

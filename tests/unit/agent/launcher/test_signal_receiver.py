@@ -14,8 +14,8 @@ RECEIVER = """
 import signal, sys, time
 if sys.argv[1] == "without":
     sys.modules["ctypes"] = None
-from tfprof.agent.launcher.signal_receiver import ALL, SignalReceiver
-signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+from tfprof.agent.launcher.signal_receiver import BLOCKABLE_SIGNALS, SignalReceiver
+signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKABLE_SIGNALS)
 receiver = SignalReceiver()
 print("up", flush=True)
 until = time.monotonic() + 30

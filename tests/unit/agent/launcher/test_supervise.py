@@ -16,21 +16,21 @@ from tfprof.agent.launcher.supervise import NotStartedError, Outcome
 PARENT = """
 import os, sys
 from tfprof.agent.launcher import forwarding, supervise, witness
-inherited = supervise.take_signals()
+inherited = supervise.block_signals()
 try:
     pid = supervise.start(sys.argv[1:], os.environ, inherited, lambda: print("announced", flush=True))
 except supervise.NotStartedError as error:
     print(error.exit_code, error, flush=True)
     sys.exit(0)
 calls = []
-passed_on = forwarding.Forwarding(lambda: None, lambda _sender: False)
-outcome = supervise.wait(pid, lambda: calls.append(1) or 0.01, passed_on, witness.NoWitness().stopping)
+forwarder = forwarding.Forwarding(lambda: None, lambda _sender: False)
+outcome = supervise.wait(pid, lambda: calls.append(1) or 0.01, forwarder, witness.NoWitness().stopping)
 print(outcome.status, outcome.signal, outcome.exit_code, flush=True)
 if "COUNT" in os.environ: print(len(calls))
 """
 
 
-def supervised(*command: str, **environment: str) -> list[str]:
+def run_supervised(*command: str, **environment: str) -> list[str]:
     completed = subprocess.run(
         [sys.executable, "-c", PARENT, *command],
         capture_output=True,
@@ -84,17 +84,17 @@ supervise.end_like(supervise.Outcome(None, 15))
     ],
 )
 def test_the_end_of_a_job_is_returned(script: str, printed: str) -> None:
-    assert supervised("sh", "-c", script) == ["announced", printed]
+    assert run_supervised("sh", "-c", script) == ["announced", printed]
 
 
 def test_the_watch_function_is_called_repeatedly() -> None:
-    *_, outcome, calls = supervised("sleep", "0.2", COUNT="")
+    *_, outcome, calls = run_supervised("sleep", "0.2", COUNT="")
     assert outcome == "0 None 0"
     assert int(calls) > 1
 
 
 def test_a_job_inherits_the_signal_settings_of_the_launcher() -> None:
-    lines = supervised("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+    lines = run_supervised("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
     expected = subprocess.run(
         ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -131,16 +131,16 @@ def test_a_command_that_cannot_be_started_fails_as_in_a_shell(
     (tmp_path / "lacks").write_text("#!/no/such/interpreter\n")
     (tmp_path / "lacks").chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    assert supervised(name) == ["announced", f"{code} {name}: {text} [not-started]"]
+    assert run_supervised(name) == ["announced", f"{code} {name}: {text} [not-started]"]
 
 
-def test_a_script_without_an_interpreter_is_run_by_a_shell_before_later_commands_of_its_name(tmp_path: Path) -> None:
+def test_a_script_that_names_no_interpreter_is_run_by_a_shell(tmp_path: Path) -> None:
     script = tmp_path / "true"
     script.write_text('echo "$1"; exit 5\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    assert supervised(str(script), "told") == ["announced", "told", "5 None 5"]
+    assert run_supervised(str(script), "told") == ["announced", "told", "5 None 5"]
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    assert supervised("true", "told", **environment) == ["announced", "told", "5 None 5"]
+    assert run_supervised("true", "told", **environment) == ["announced", "told", "5 None 5"]
 
 
 def test_without_a_new_process_the_command_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_without_a_new_process_the_command_is_not_started(monkeypatch: pytest.Mo
 
     before = os.listdir("/proc/self/fd")
     monkeypatch.setattr(os, "fork", refuse)
-    inherited = supervise.Inherited(set(), ignores_children=False)
+    inherited = supervise.InheritedSignals(set(), ignores_children=False)
     with pytest.raises(NotStartedError) as caught:
         supervise.start(["true"], {}, inherited, lambda: None)
     assert caught.value.exit_code == 126

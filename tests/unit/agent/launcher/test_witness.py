@@ -18,20 +18,20 @@ from tfprof.agent.launcher import witness
 from tfprof.commands.isolated import reserve_standard_fds
 reserve_standard_fds()
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-watched = witness.begin(lambda pid: open(sys.argv[1], "w").write(str(pid)))
-executed, executing = os.pipe()
+running_witness = witness.begin(lambda pid: open(sys.argv[1], "w").write(str(pid)))
+exec_reader, exec_writer = os.pipe()
 job = os.fork()
 if job == 0:
-    watched.announce_job()
+    running_witness.announce_job()
     os.execvp("sleep", ["sleep", "60"])
-os.close(executing)
-os.read(executed, 1)
-print(watched.pid, job, flush=True)
+os.close(exec_writer)
+os.read(exec_reader, 1)  # returns when the job has executed its program
+print(running_witness.pid, job, flush=True)
 for line in sys.stdin:
     if line == "dismiss\\n":
-        watched.dismiss()
+        running_witness.dismiss()
         break
-    print(watched.signals(), flush=True)
+    print(running_witness.signals(), flush=True)
 sys.stdin.read()
 """
 
@@ -42,18 +42,18 @@ EARLY_SIGNALS = """
 import os, signal, subprocess, sys
 from tfprof.agent.launcher import witness
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-watched = witness.begin(id)
+running_witness = witness.begin(id)
 subprocess.run(["kill", "-USR1", "0"])
 job = os.fork()
 if job == 0:
     os.killpg(0, signal.SIGUSR2)
-    watched.announce_job()
+    running_witness.announce_job()
     os.killpg(0, signal.SIGRTMIN)
     os._exit(0)
 os.waitpid(job, 0)
-print(*watched.signals(), flush=True)
+print(*running_witness.signals(), flush=True)
 print(*sorted(map(int, signal.sigpending() - {signal.SIGCHLD})))
-watched.dismiss()
+running_witness.dismiss()
 """
 
 
@@ -61,14 +61,14 @@ watched.dismiss()
 HARMED_WITNESS = """
 import os, signal, sys
 from tfprof.agent.launcher import supervise, witness
-inherited = supervise.take_signals()
-watched = witness.begin(id)
-os.kill(watched.pid, int(sys.argv[1]))
+inherited = supervise.block_signals()
+running_witness = witness.begin(id)
+os.kill(running_witness.pid, int(sys.argv[1]))
 if int(sys.argv[1]) == signal.SIGKILL:
-    os.waitid(os.P_PID, watched.pid, os.WEXITED | os.WNOWAIT)
-job = supervise.start(["sh", "-c", "exit 3"], os.environ, inherited, watched.announce_job)
+    os.waitid(os.P_PID, running_witness.pid, os.WEXITED | os.WNOWAIT)
+job = supervise.start(["sh", "-c", "exit 3"], os.environ, inherited, running_witness.announce_job)
 print(os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]))
-watched.dismiss()
+running_witness.dismiss()
 """
 
 
@@ -86,7 +86,7 @@ class Launcher:
         self.process.stdin.flush()
 
     def signals(self) -> str:
-        self.say("heard")
+        self.say("signals")
         return self.process.stdout.readline().strip()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import zmq
-from tfprof.agent.transport.connection import GREET_S, HEARD_S, REFUSED_GREET_S, CollectorConnection
+from tfprof.agent.transport.connection import ABSENT_AFTER_S, GREET_S, REFUSED_GREET_S, CollectorConnection
 from tfprof.formats import wire
 from tfprof.formats.wire import Head
 
@@ -41,13 +41,13 @@ class FakeCollector:
 
     def await_greeting(self, now: float) -> None:
         """Make the agent greet; wait until it is connected."""
-        deadline = 1000
+        attempts_left = 1000
         while not self.router.poll(20):
-            self.connection._greeted_s = self.connection.heard_s = -REFUSED_GREET_S
+            self.connection._last_greeting_s = self.connection.last_answer_s = -REFUSED_GREET_S
             self.connection.greet(now)
-            deadline -= 1
-            assert deadline, "no greeting comes"
-        self.connection._greeted_s = now
+            attempts_left -= 1
+            assert attempts_left, "no greeting comes"
+        self.connection._last_greeting_s = now
         while self.router.poll(20):
             head, body = self.receive()
             assert head.type == wire.GREETING
@@ -88,7 +88,7 @@ def test_a_welcome_counts_only_from_another_collector(collector: FakeCollector) 
     assert len(collector.answers(100.0)) == 1
     collector.send_answer(Head(wire.WELCOME), WELCOME)
     assert collector.answers(101.0) == []
-    assert collector.connection.heard_s == 101.0
+    assert collector.connection.last_answer_s == 101.0
     collector.send_answer(Head(wire.WELCOME), {**WELCOME, "collector": "c2"})
     assert len(collector.answers(102.0)) == 1
 
@@ -102,8 +102,8 @@ def test_a_silent_collector_is_greeted_once_a_second_and_then_counts_as_absent(c
     assert collector.receive()[0].type == wire.GREETING
     collector.connection.greet(100.5 + GREET_S + 0.5)
     assert collector.is_silent()
-    assert collector.connection.is_accepting(100.5 + HEARD_S - 0.1)
-    assert not collector.connection.is_accepting(100.5 + HEARD_S)
+    assert collector.connection.is_accepting(100.5 + ABSENT_AFTER_S - 0.1)
+    assert not collector.connection.is_accepting(100.5 + ABSENT_AFTER_S)
 
 
 def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(collector: FakeCollector) -> None:
@@ -115,8 +115,8 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(co
     assert not collector.connection.send(Head(wire.OPEN, 5), b"{}")
     now, waits = 101.0, []
     for _ in range(10):
-        before = collector.connection._greeted_s
-        while collector.connection._greeted_s == before:
+        before = collector.connection._last_greeting_s
+        while collector.connection._last_greeting_s == before:
             now += 0.5
             collector.connection.greet(now)
         waits.append(now - max(before, 101.0))
@@ -125,7 +125,7 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(co
     assert waits[-1] == REFUSED_GREET_S
     collector.connection.note_collector(4711)  # another process has the collector's lock
     collector.connection.greet(now + GREET_S)
-    assert collector.connection._greeted_s == now + GREET_S
+    assert collector.connection._last_greeting_s == now + GREET_S
     collector.send_answer(Head(wire.WELCOME), {**WELCOME, "collector": "c2"})
     assert len(collector.answers(now + 2)) == 1
     assert collector.connection.refusal is None

@@ -86,7 +86,7 @@ def test_data_is_sent_at_once_when_the_ring_fills_or_the_job_has_ended(writer, o
         writer.put(part)
         outbox.pump(100.0, connection, ROOM)
     assert connection.ranges(wire.RECORDS) == [(1, 1), (2, 2)]
-    assert outbox.is_moving
+    assert outbox.is_transferring
     assert outbox.wants_answers
     outbox.note_acked(wire.RECORDS, 2)
     assert not outbox.wants_answers
@@ -151,7 +151,7 @@ def test_after_a_stall_everything_is_sent_again_a_second_later(writer, outbox) -
     connection = FakeConnection()
     writer.put(b"one")
     outbox.pump(100.0, connection, ROOM)
-    outbox.stalled({"slug": "store-full", "text": "no room"}, 100.1)
+    outbox.note_stalled({"slug": "store-full", "text": "no room"}, 100.1)
     assert outbox.pump(101.0, connection, ROOM) == 0
     assert outbox.stall["slug"] == "store-full"
     outbox.pump(101.2, connection, ROOM)
