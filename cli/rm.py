@@ -54,7 +54,9 @@ def rm(
     removable = (
         selected_jobs(local_store, jobs, now_ns)
         if jobs
-        else ended_jobs(local_store, JobFilter(names=names), now_ns if ended_before_ns is None else ended_before_ns, now_ns)
+        else ended_jobs(
+            local_store, JobFilter(names=names), now_ns if ended_before_ns is None else ended_before_ns, now_ns
+        )
     )
     if not removable:
         note("no ended job matches: nothing was removed")

@@ -145,7 +145,11 @@ def _latest_traces(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Se
 
 def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:
     names = job.table("names")
-    node_names, devices, labels = interned_texts(names, NODE), interned_texts(names, DEVICE), interned_texts(names, LABEL)
+    node_names, devices, labels = (
+        interned_texts(names, NODE),
+        interned_texts(names, DEVICE),
+        interned_texts(names, LABEL),
+    )
     ops = {node.name: node.op for node in nodes}
     executions: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
     for trace, number, device, label, thread, start_ns, end_ns in job.timeline(traces):

@@ -113,7 +113,9 @@ def _with_stacks(
     """
     stack_by_name = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
     if parity.follows_inlining:
-        body_nodes = {name: original_name(name) for name in interned_texts(names, NODE).values() if name not in stack_by_name}
+        body_nodes = {
+            name: original_name(name) for name in interned_texts(names, NODE).values() if name not in stack_by_name
+        }
         stack_by_name |= {name: stack_by_name[body] for name, body in body_nodes.items() if body in stack_by_name}
     with_stacks = {
         name: replace(facts[name], stack=stack) if name in facts else NodeFacts(stack=stack)

@@ -410,5 +410,7 @@ def _on_selected_devices(node: Node, on_devices: _OnDevices) -> Node:
 
 
 def _no_such_device(pattern: str, selected_jobs: Iterable[_SelectedJob]) -> UsageError:
-    names = sorted({name for selected in selected_jobs for name in interned_texts(selected.job.table("names"), DEVICE).values()})
+    names = sorted(
+        {name for selected in selected_jobs for name in interned_texts(selected.job.table("names"), DEVICE).values()}
+    )
     return UsageError(f"nothing ran on a device like '{pattern}'; there are {' '.join(names)}", slug="no-such-device")

@@ -323,8 +323,8 @@ def test_ops_on_the_cpu_of_a_job_with_a_gpu_are_reported(tmp_path: Path) -> None
 def test_ops_on_the_cpu_are_not_reported_without_a_gpu_or_if_they_are_short(tmp_path: Path) -> None:
     nodes = graph({"a": "MatMul", "b": "Where"})
     assert report_texts(made_job(tmp_path / "cpu", [[Execution("b", 0, 400)]], nodes), "placement") == []
-    assert report_texts(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Execution("b", 0, 20)]], nodes), "placement")
-        == []
+    gpu_job = made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Execution("b", 0, 20)]], nodes)
+    assert report_texts(gpu_job, "placement") == []
 
 
 def small_ops(number: int, duration_us: int, interval_us: int) -> list[Execution]:
