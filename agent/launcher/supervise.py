@@ -4,7 +4,6 @@ import contextlib
 import errno
 import functools
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -246,6 +245,8 @@ def end_like(outcome: Outcome) -> int:
     of a container.
     """
     if outcome.signal is not None:
+        import resource  # noqa: PLC0415 - imported late, so that the job starts earlier
+
         hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
         core_size = _NO_CORE if hard_limit == resource.RLIM_INFINITY else min(_NO_CORE, hard_limit)
         resource.setrlimit(resource.RLIMIT_CORE, (core_size, hard_limit))  # the job has written its core

@@ -55,7 +55,7 @@ def test_the_exit_code_is_that_of_a_shell(outcome: Outcome, code: int) -> None:
 def test_the_process_ends_by_the_signal_that_killed_the_job(number: int) -> None:
     code = f"""
 from tfprof.agent.launcher import supervise
-supervise.take_signals()
+supervise.block_signals()
 supervise.end_like(supervise.Outcome(None, {int(number)}))
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == -number
