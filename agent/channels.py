@@ -6,7 +6,6 @@ import json
 import mmap
 import os
 import stat
-import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +15,6 @@ from ..formats.layout import WORD
 from ..formats.version import CHANNEL_VERSION
 from .old_channels import adapter_of
 
-_HEADER: Final = struct.Struct("<8sII")
 _HELLO_WORDS: Final = ("hello_size", "hello_generation")
 #: Words of the control page that COUNTERS and CLOSE contain.
 COUNTER_WORDS: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
@@ -62,7 +60,7 @@ def read_identity(fd: int) -> ChannelIdentity:
     data = os.pread(fd, layout.PAGE, 0)
     if len(data) < layout.PAGE:
         raise InvalidChannelError(f"a channel of {len(data)} bytes")
-    magic, version, page_size = _HEADER.unpack_from(data)
+    magic, version, page_size = layout.START.unpack_from(data)
     if magic != layout.MAGIC:
         raise InvalidChannelError("no channel: its magic is wrong")
     if not version:

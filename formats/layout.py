@@ -23,7 +23,8 @@ RING_MIN = 1 << 20
 RING_MAX = 1 << 30
 
 # -- the control page: words that the job writes -------------------------------------------------
-# 0: magic, 8: u32 version, 12: u32 page size
+#: At offset 0: MAGIC, CHANNEL_VERSION and PAGE.
+START = struct.Struct("<8sII")
 JOB_WORDS = {
     "uid": 16,  # of this process, random, unique across hosts
     "pid": 24,  # in the job's pid namespace
@@ -106,6 +107,8 @@ LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
 #: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns,
 #: max ns, parent
 SPAN = struct.Struct("<QQQIHHIIQQQ")
+#: Indexes of words of an entry; the word at SPAN_TAG is count | kind << 32 | flags << 48.
+SPAN_TOTAL, SPAN_TAG, SPAN_MIN, SPAN_MAX = 1, 3, 5, 6
 (
     RUN,  # a run of a session or callable, of no other kind below
     BATCH,  # a batch of fit
@@ -171,17 +174,11 @@ FLAG_SAMPLED = 8  # only the last step was timed: total = its time * count; with
 #: size including this header, kind, flags, seq, step, start (monotonic ns), start (real ns),
 #: duration (ns), thread, key
 RECORD = struct.Struct("<IHHQQQQQII")
-(
-    HELLO,  # not used
-    GRAPH,  # GraphDef bytes with _output_shapes; later ones add nodes; step = graph number
-    RUN_METADATA,  # RunMetadata bytes as TensorFlow made them
-    XSPACE,  # XSPACE_HEAD, then XSpace bytes of the profiler session that recorded one step
-    SPANS,  # not used
-    SELF,  # not used
-    REFUSED,  # JSON {"slug", "text"}: why the shim refused something
-    BYE,  # not used
-    FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
-) = range(1, 10)
+GRAPH = 2  # GraphDef bytes with _output_shapes; later ones add nodes; step = graph number
+RUN_METADATA = 3  # RunMetadata bytes as TensorFlow made them
+XSPACE = 4  # XSPACE_HEAD, then XSpace bytes of the profiler session that recorded one step
+REFUSED = 7  # JSON {"slug", "text"}: why the shim refused something
+FRAMES = 9  # JSON: op -> Python frames of a graph; step = graph number
 #: Header before the bytes of an XSPACE: start of the session (real ns), number of batches that the
 #: step stands for, and the low 32 bits of the line id of the step's thread in the XSpace (0:
 #: unknown). The lowest bit is not part of the id: it is XSPACE_OTHER_THREADS, set if other threads
@@ -189,14 +186,10 @@ RECORD = struct.Struct("<IHHQQQQQII")
 XSPACE_HEAD = struct.Struct("<QII")
 XSPACE_OTHER_THREADS = 1
 RECORD_NAMES = {
-    HELLO: "hello",
     GRAPH: "graph",
     RUN_METADATA: "run_metadata",
     XSPACE: "xspace",
-    SPANS: "spans",
-    SELF: "self",
     REFUSED: "refused",
-    BYE: "bye",
     FRAMES: "frames",
 }
 #: Maximum size of a record: agent and collector hold a whole record in memory.

@@ -82,8 +82,9 @@ class Channel(object):
             ("launch", launch),
         ):
             self.words[WORD[name]] = value
-        self.view[8:16] = CHANNEL_VERSION.to_bytes(4, "little") + layout.PAGE.to_bytes(4, "little")
-        self.view[:8] = layout.MAGIC
+        start, magic_size = layout.START.pack(layout.MAGIC, CHANNEL_VERSION, layout.PAGE), len(layout.MAGIC)
+        self.view[magic_size : len(start)] = start[magic_size:]
+        self.view[:magic_size] = layout.MAGIC
 
     def _open(self) -> None:
         """Create the file and map it; OSError or ChannelError when that fails."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...formats import layout
-from ...formats.layout import WORD
+from ...formats.layout import SPAN_MAX, SPAN_MIN, SPAN_TAG, SPAN_TOTAL, WORD
 from ..guard import contain
 from ..reentrant_guard import ReentrantGuard
 
@@ -37,7 +37,6 @@ SHORT = 1000000  # ns: shorter steps share an entry until their times add up to 
 _HEAD, _TAIL, _OPEN = WORD["span_head"], WORD["span_tail"], WORD["span_open"]
 _DROPPED, _STEP_NS = WORD["dropped_spans"], WORD["step_ns"]
 _COUNTS, _TIMES, _FAILED = layout.COUNTS_AT // 8, layout.TIMES_AT // 8, layout.FAILED_AT // 8
-_TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | kind << 32 | flags << 48
 
 
 def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - for its cost
@@ -149,12 +148,12 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
                     and count == 1
                     and not counted
                 ):
-                    words[o_at + _TOTAL] = o_total = o_total + duration
-                    words[o_at + _TAG] = o_tag = o_tag + 1
+                    words[o_at + SPAN_TOTAL] = o_total = o_total + duration
+                    words[o_at + SPAN_TAG] = o_tag = o_tag + 1
                     if duration < o_low:
-                        words[o_at + _LOW] = o_low = duration
+                        words[o_at + SPAN_MIN] = o_low = duration
                     elif duration > o_high:
-                        words[o_at + _HIGH] = o_high = duration
+                        words[o_at + SPAN_MAX] = o_high = duration
                     if o_total < short:
                         o_next = ordinal + 1
                     else:

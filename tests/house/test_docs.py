@@ -65,15 +65,20 @@ def test_the_wire_page_lists_every_message_type() -> None:
 
 def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
     text = (DOCS / "channel.md").read_text()
-    for offset in (
-        layout.COUNTS_AT,
-        layout.RANGES_AT,
-        layout.FAULT_AT,
-        layout.HELLO_AT,
-        layout.SPANS_AT,
-        layout.RING_AT,
+    kinds_size = 8 * layout.KINDS_MAX
+    for start, end in (
+        (0, layout.COUNTS_AT),
+        (layout.COUNTS_AT, layout.COUNTS_AT + kinds_size),
+        (layout.TIMES_AT, layout.TIMES_AT + kinds_size),
+        (layout.FAILED_AT, layout.FAILED_AT + kinds_size),
+        (min(layout.AGENT_WORDS.values()), layout.RANGES_AT),
+        (layout.RANGES_AT, layout.RANGES_AT + 16 * layout.RANGES_MAX),
+        (layout.FAULT_AT, layout.PAGE),
+        (layout.HELLO_AT, layout.HELLO_AT + layout.HELLO_MAX),
+        (layout.SPANS_AT, layout.RING_AT),
     ):
-        assert f"| {offset} – " in text
+        assert f"\n| {start} – {end - 1} | " in text
+    assert f"\n| {layout.RING_AT} – end | " in text
     assert f"{layout.SPAN_COUNT:,} entries" in text
     for kind in (layout.GRAPH, layout.FRAMES, layout.RUN_METADATA, layout.XSPACE, layout.REFUSED):
         assert f"\n| {kind} `{layout.RECORD_NAMES[kind]}` |" in text
