@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -62,7 +61,9 @@ def print_pieces(pieces: Iterable[str]) -> None:
 def width() -> int | None:
     """Return the width in columns: $COLUMNS, else the terminal's; None without either."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
-        return shutil.get_terminal_size().columns
+        from shutil import get_terminal_size  # noqa: PLC0415  # it loads compression libraries
+
+        return get_terminal_size().columns
     return None
 
 

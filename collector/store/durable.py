@@ -5,7 +5,6 @@ import errno
 import grp
 import os
 import pwd
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,7 +124,7 @@ def replace(path: Path, data: bytes | memoryview) -> None:
 
     After an OSError the content is unchanged, and no temporary file is left.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFE_FLAGS, _MODE)
     try:
         try:
