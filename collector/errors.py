@@ -36,7 +36,7 @@ class NoSuchJobError(TfprofError):
 
 
 class RefusedOutputError(UsageError):
-    """A view does not support the type in `-output`; the message is the TF profiler's."""
+    """The type in `-output` cannot show the view or the selected columns."""
 
 
 class NoSuchStepError(UsageError):

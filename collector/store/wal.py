@@ -199,7 +199,11 @@ class Log:
         return not os.fstat(self._descriptor).st_nlink
 
     def append(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Write ``pieces`` at the end; after a StoreError the log is unchanged."""
+        """Write ``pieces`` at the end.
+
+        A StoreError leaves ``size`` as it was. If bytes remain behind it, the next call removes
+        them.
+        """
         with store_errors(self.path):
             if self._has_leftover:
                 self._truncate()

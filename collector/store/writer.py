@@ -43,7 +43,7 @@ SYNCS_A_TICK: Final = 8
 class LocalJobWriter:
     """A writer of the tables of one job or host; ``LocalStoreWriter`` opens it.
 
-    A StoreError means that nothing changed.
+    After a StoreError other than ``store-removed``, the stored rows are as before.
     """
 
     def __init__(self, folder: Path, uid: int, collector: Mapping[str, Any]) -> None:
