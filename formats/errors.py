@@ -33,7 +33,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return ``text``; with more than ``width`` characters, its middle is replaced by dots."""
+    """Return ``text``, with dots in place of its middle if it is longer than ``width``."""
     if len(text) <= width:
         return text
     half = (width - 3) // 2

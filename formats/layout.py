@@ -53,7 +53,7 @@ JOB_WORDS = {
     "order_step": 208,  # ordinal of the first step under the policy of `policy_seen`
     "order_kind": 216,  # kind of that step
     "order_traced": 224,  # steps traced under that policy
-    "order_over": 232,  # generation of the last order that ended and gave way to the policy before it
+    "order_over": 232,  # generation of the last order that ended: the policy before it is in force again
     "policy_refused": 240,  # generation of the last invalid policy
     "agent_lost": 248,  # 1 while no step is traced because the agent is silent
     "ring_error": 256,  # errno of the failed attempt to create the record ring, 0 when none failed
@@ -110,7 +110,7 @@ SPAN = struct.Struct("<QQQIHHIIQQQ")
 #: Indexes of words of an entry; the word at SPAN_TAG is count | kind << 32 | flags << 48.
 SPAN_TOTAL, SPAN_TAG, SPAN_MIN, SPAN_MAX = 1, 3, 5, 6
 (
-    RUN,  # a run of a session or callable, of no other kind below
+    RUN,  # a run of a session or callable that is none of TRAIN to INPUT
     BATCH,  # a batch of fit
     TEST_BATCH,
     PREDICT_BATCH,

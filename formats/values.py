@@ -114,5 +114,5 @@ def flag(text: str) -> bool:
 
 
 def optional_limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return ``parse`` with one addition: for an empty text it returns None, no limit."""
+    """Return a parser like ``parse`` that also accepts an empty text: None, for no limit."""
     return lambda text: parse(text) if text.strip() else None

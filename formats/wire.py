@@ -39,7 +39,7 @@ REOPEN = 132  # job uid is not known: send OPEN, then everything not acked
 # agent -> collector -> client
 ANSWER = 133  # JSON of the result of order `last` to job uid
 
-#: Types that a later version added: type -> version, which is also the one in the message's head.
+#: Version that added a type, for types that version 1 lacks. The heads of such messages have it.
 _ADDED_IN = {ORDER: 2, ANSWER: 2}
 
 

@@ -29,7 +29,8 @@ _LAST_LINE = sys.version_info < (3, 8)
 def mimic(wrapper: F, original: Any, marker: str) -> F:
     """Return ``wrapper`` with the metadata of ``original``.
 
-    Before Python 3.11, also with its file and the line at which it calls ``marker``.
+    Before Python 3.11, the code of ``wrapper`` also gets the file of ``original`` and the line at
+    which that calls ``marker``.
     """
     copy_metadata(wrapper, original)
     code = getattr(original, "__code__", None)
@@ -80,7 +81,7 @@ def _code_at_line(code: types.CodeType, original: types.CodeType, line: int) -> 
 def _line_table(lines: int, size: int) -> bytes:
     """Return the line table of a code of ``size`` bytes, all on the same line.
 
-    This is the line ``lines`` after the first line of the code.
+    This line is ``lines`` lines after the first line of the code.
     """
     table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
     if sys.version_info >= (3, 10):

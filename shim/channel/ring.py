@@ -238,7 +238,7 @@ class Channel(object):
         return 0 <= unread <= self.ring_bytes - size
 
     def _copy(self, at: int, data: bytes) -> int:
-        """Copy ``data`` into the ring after ``at`` bytes in all; return the bytes with ``data``."""
+        """Copy ``data`` to ``at``, a number of bytes ever written; return that number after it."""
         ring, view = self.ring, memoryview(data)
         assert ring is not None
         begin = at % self.ring_bytes

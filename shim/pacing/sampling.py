@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...formats.policy import DEFAULT, MILLION
 
 BUDGET_DIVISOR = 4  # timing may use 1/BUDGET_DIVISOR of the budget
-FIRST_TIMED = 256  # first steps of a job, which are all timed, so that a short job shows all of its calls
+FIRST_TIMED = 256  # first steps of a kind, which are all timed, so that a short job shows all of its calls
 INTERVAL_MAX = 256  # one in INTERVAL_MAX of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
 #: Timing a step costs this many times our measured work, which is the work after the step. Our work

@@ -114,7 +114,7 @@ class Tracker(_CountingFields):
         self.put: Put = _discard
         self._skip_lock = _thread.RLock()
         self._sampling = Sampling()
-        self._last_skip = (0, 0)  # the last step after which steps to count were chosen, and its end (ns)
+        self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
         self._skips_left = 0  # steps that are only counted after the next check for orders
         self._check_interval = 0  # steps from one check for orders to the next
         self._counted = 0  # counted steps that are in no entry yet, including those still to come
