@@ -99,4 +99,5 @@ def lines(summaries: Sequence[Summary], ops: Sequence[TopOp], notes: Sequence[st
         yield from wrapped(f"tfprof: {clean(note)}", width)
     if summaries:
         short = summaries[0].row.id
-        yield f"tfprof: more with  tfprof op {short} · tfprof steps {short}"
+        commands = [f"tfprof op {short}"] if ops else []
+        yield "tfprof: more with  " + " · ".join([*commands, f"tfprof steps {short}"])

@@ -44,6 +44,10 @@ def test_the_report_has_at_most_twelve_lines() -> None:
     assert text[-1] == "tfprof: more with  tfprof op 7f3a · tfprof steps 7f3a"
 
 
+def test_a_report_without_ops_does_not_refer_to_the_op_view() -> None:
+    assert list(lines([summary()], [], [], None))[-1] == "tfprof: more with  tfprof steps 7f3a"
+
+
 def test_ops_have_calls_times_share_memory_and_line() -> None:
     text = list(lines([summary()], OPS, [], 120))
     assert text[1].split() == ["op", "device", "calls/step", "time/step", "share", "min", "max", "memory/step", "line"]
