@@ -1,9 +1,9 @@
 """Callbacks at the end of the interpreter and in forked children.
 
-Python cannot unregister a callback for forked children. To unregister one for the end, it compares
-the callback with those of the job, which may run code of the job. So one function of each sort is
-registered when it is first needed, and stays registered; ``forget`` empties its list of calls. The
-function has separate globals, so that it keeps nothing else of ours alive.
+Python cannot unregister a callback in forked children. ``atexit.unregister`` compares the callbacks
+of the job with ours, which may run code of the job. So one function is registered for each event
+when it is first needed, and stays registered; ``forget`` empties its list of calls. The function
+has separate globals, so that it keeps nothing else of ours alive.
 """
 
 import os
@@ -25,7 +25,7 @@ _child_handlers: "list[Call]" = []  # handler of an exception between two calls 
 
 def at_end(call: "Call") -> None:
     """Call ``call`` at the end of the interpreter, guarded; idempotent."""
-    if ("end", call) in _added:  # some steps call this
+    if ("end", call) in _added:  # checked first, since some steps call this function
         return
     import atexit
 

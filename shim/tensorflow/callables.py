@@ -114,7 +114,7 @@ class _BytesSink(object):
 
 
 def _init(original: Original, signatures: RunSignatures) -> Original:
-    def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces one
+    def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces this method
         try:
             original(self, session, callable_options)
         except BaseException as error:
@@ -157,7 +157,7 @@ def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Ori
         _TracedVariants(signatures.unknown.tracker, 0, b"", is_traceable=False),
     )
 
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces this method
         variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown)
         tracker = variants.tracker
         untimed = tracker.untimed
@@ -281,7 +281,7 @@ def _report(variants: _TracedVariants) -> None:
 def _del(original: Original, tf_session: Any) -> Original:
     forget = called_back(_forget)
 
-    def __del__(self: Any) -> None:  # noqa: N807 - it replaces one
+    def __del__(self: Any) -> None:  # noqa: N807 - it replaces this method
         forget(self, tf_session)
         original(self)
 
