@@ -57,7 +57,7 @@ class CurrentPolicy(object):
         self._detach = detach
         self._end_ns = 0
         self._times: dict[int, int] = {}  # time in steps by step kind at the order's start
-        # Kinds of the steps since the order's start, except kinds whose steps consist of other steps.
+        # Kinds of steps since the order's start, without kinds whose steps consist of other steps.
         self._kinds: set[int] = set()
         self._beat = 0
         self._beat_ns = created_ns  # local time of the agent's last heartbeat; at first the channel's creation
