@@ -53,7 +53,7 @@ def tables(nodes: int) -> dict[str, pa.Table]:
     numbers = range(nodes)
     names = [name(number) for number in numbers]
     stacks = 3 * (nodes // LAYER + 1)
-    frames = [(number, at, *frame) for number in range(stacks) for at, frame in enumerate(stack(number))]
+    frames = [(number, position, *frame) for number in range(stacks) for position, frame in enumerate(stack(number))]
     columns = dict(zip(("stack", "position", "file", "line", "function"), zip(*frames, strict=True), strict=True))
     columns |= {"graph": [0] * len(frames), "start_line": [1] * len(frames), "text": [""] * len(frames)}
     graph_columns = {

@@ -17,20 +17,20 @@ from ..commands.streams import note
 from .command import jobs_argument, json_option, print_json, print_lines, store_option, width
 
 
-def print_advice(job_advice: Sequence[JobAdvice], parity: Parity) -> None:
+def print_advice(advice: Sequence[JobAdvice], parity: Parity) -> None:
     """Print advice; if there is none, print the reason on standard error."""
-    print_lines(advice_lines(job_advice, parity, width()))
-    note_no_advice(job_advice)
+    print_lines(advice_lines(advice, parity, width()))
+    note_no_advice(advice)
 
 
-def note_no_advice(job_advice: Sequence[JobAdvice]) -> None:
+def note_no_advice(advice: Sequence[JobAdvice]) -> None:
     """If there is no advice, print the reason on standard error."""
-    ids = ids_of([advice.job for advice in job_advice])
-    for advice in job_advice:
-        prefix = f"{ids[advice.job.info.hex]}: " if len(job_advice) > 1 else ""
-        if not advice.has_steps:
-            note(prefix + untraced(advice.job))
-        elif not advice.has_findings:
+    ids = ids_of([job_advice.job for job_advice in advice])
+    for job_advice in advice:
+        prefix = f"{ids[job_advice.job.info.hex]}: " if len(advice) > 1 else ""
+        if not job_advice.has_steps:
+            note(prefix + untraced(job_advice.job))
+        elif not job_advice.has_findings:
             note(f"{prefix}no advice: no checker found anything")
 
 
@@ -58,9 +58,9 @@ def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json:
     nothing.
     """
     selection = Selection(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
-    job_advice = advising.advise(selection)
+    advice = advising.advise(selection)
     if as_json:
-        print_json(advice_document(job_advice))
-        note_no_advice(job_advice)
+        print_json(advice_document(advice))
+        note_no_advice(advice)
     else:
-        print_advice(job_advice, selection.parity)
+        print_advice(advice, selection.parity)

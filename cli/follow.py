@@ -38,9 +38,9 @@ def _text(change: JobChange) -> str | None:
     if change.event is not None:
         return lines_text.event(change.event)
     if change.kind == "job":
-        return lines_text.began(change.row)
+        return lines_text.job_line(change.row)
     if change.kind == "end":
-        return lines_text.ended(change.row, change.median_ns)
+        return lines_text.end_line(change.row, change.median_ns)
     note(f"job {change.row.id}: {lines_text.collector(back=change.back)}")
     return None
 

@@ -171,7 +171,7 @@ def _from_click(error: click.ClickException) -> TfprofError:
 def _from_os_error(error: OSError) -> TfprofError:
     """Return an OSError as a TfprofError; without a file name it concerns standard output."""
     if error.filename is None:
-        return streams.write_error(error)
+        return streams.output_error(error)
     return TfprofError(f"{os.fsdecode(error.filename)}: {error.strerror}", "io")
 
 

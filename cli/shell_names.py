@@ -35,10 +35,11 @@ class JobNames:
         except TfprofError:
             return ()
 
-    def _read(self, what: str) -> list[str]:
+    def _read(self, category: str) -> list[str]:
+        """Return the names of a category, such as `node`, in all jobs."""
         names: set[Any] = set()
         for job in self._jobs:
-            names.update(getattr(self, f"_{what}s")(job))
+            names.update(getattr(self, f"_{category}s")(job))
         return [str(name) for name in sorted(names)]
 
     @staticmethod
@@ -47,8 +48,8 @@ class JobNames:
 
     @staticmethod
     def _nodes(job: JobReader) -> Iterable[str]:
-        graph: list[Any] = job.table("graph_nodes", ["name"])["name"].to_pylist()
-        return [*graph, *interned_texts(job.table("names"), NODE).values()]
+        graph_names: list[Any] = job.table("graph_nodes", ["name"])["name"].to_pylist()
+        return [*graph_names, *interned_texts(job.table("names"), NODE).values()]
 
     @staticmethod
     def _devices(job: JobReader) -> Iterable[str]:

@@ -32,7 +32,7 @@ OUTPUTS: Final = ("ops",)
 WAIT: Final = "10s"
 _OPTIONS: Final = (
     click.argument("selectors", metavar="[JOB]...", nargs=-1, type=NON_EMPTY, shell_complete=complete_jobs),
-    click.option("--all", "everything", is_flag=True, help="All running jobs."),
+    click.option("--all", "all_jobs", is_flag=True, help="All running jobs."),
     click.option(
         "--host", "hosts", multiple=True, metavar="HOST", type=NON_EMPTY, help="Only jobs of HOST (`*` for any)."
     ),
@@ -52,7 +52,7 @@ class _CommonOptions(NamedTuple):
 
     store: str
     selectors: Sequence[str]
-    everything: bool
+    all_jobs: bool
     hosts: Sequence[str]
     names: Sequence[str]
     pids: Sequence[int]
@@ -61,9 +61,7 @@ class _CommonOptions(NamedTuple):
 
     def jobs(self) -> list[OrderTarget]:
         """Return the selected jobs; UsageError if there are none."""
-        return jobs_for_order(
-            open_reader(self.store), self.selectors, self.everything, self.hosts, self.names, self.pids
-        )
+        return jobs_for_order(open_reader(self.store), self.selectors, self.all_jobs, self.hosts, self.names, self.pids)
 
 
 def _order_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -71,8 +69,8 @@ def _order_options(command: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(command)
     def run(*, wait: str, **options: Any) -> int:
-        selection = {name: options.pop(name) for name in _CommonOptions._fields if name in options}
-        return command(_CommonOptions(patience_s=_patience(wait), **selection), **options)
+        common = {name: options.pop(name) for name in _CommonOptions._fields if name in options}
+        return command(_CommonOptions(patience_s=_patience(wait), **common), **options)
 
     for option in reversed(_OPTIONS):
         run = option(run)

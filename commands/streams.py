@@ -31,10 +31,10 @@ def flush_output() -> None:
         redirect_to_null(sys.stdout)
     except OSError as error:
         redirect_to_null(sys.stdout)
-        raise write_error(error) from None
+        raise output_error(error) from None
 
 
-def write_error(error: OSError) -> TfprofError:
+def output_error(error: OSError) -> TfprofError:
     """Return the error for a failed write to standard output."""
     return TfprofError("standard output: %s" % error.strerror, "io")
 

@@ -101,7 +101,7 @@ def open_descriptor(function: Callable[[], int], error_number: Callable[[], int]
         if fd < 0:
             number = error_number()
             raise OSError(number, os.strerror(number))  # noqa: TRY301 - nothing is to be closed
-        return fd  # noqa: TRY300 - an exception that arrives just before this line closes it
+        return fd  # noqa: TRY300 - the handler closes fd if an exception arrives just before this line
     except BaseException:
         if fd >= 0:
             os.close(fd)

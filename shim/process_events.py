@@ -1,9 +1,9 @@
 """Callbacks at the end of the interpreter and in forked children.
 
-Python cannot unregister a callback for forked children. To unregister one for the end, it compares
-the callback with those of the job, which may run code of the job. So one function of each sort is
-registered when it is first needed, and stays registered; ``forget`` empties its list of calls. The
-function has separate globals, so that it keeps nothing else of ours alive.
+Python cannot unregister a callback in forked children. ``atexit.unregister`` compares the callbacks
+of the job with ours, which may run code of the job. So one function is registered for each event
+when it is first needed, and stays registered; ``forget`` empties its list of calls. The function
+has separate globals, so that it keeps nothing else of ours alive.
 """
 
 import os
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 _end_calls: "list[Call]" = []
 _child_calls: "list[Call]" = []
-_added: "list[tuple[str, Call]]" = []  # event and call
+_added_calls: "list[tuple[str, Call]]" = []  # event and call
 _registered_events: "set[str]" = set()
 _child_handlers: "list[Call]" = []  # handler of an exception between two calls in a child
 
 
 def at_end(call: "Call") -> None:
     """Call ``call`` at the end of the interpreter, guarded; idempotent."""
-    if ("end", call) in _added:  # some steps call this
+    if ("end", call) in _added_calls:  # checked first, since some steps call this function
         return
     import atexit
 
@@ -40,7 +40,7 @@ def in_child(call: "Call") -> None:
 
 def forget() -> None:
     """Drop all callbacks."""
-    _added.clear()
+    _added_calls.clear()
     _end_calls.clear()
     _child_calls.clear()
     _child_handlers.clear()
@@ -58,9 +58,9 @@ def _add(
     register: "Callable[[Any], object]",
     handlers: "list[Call]",
 ) -> None:
-    if (event, call) in _added:
+    if (event, call) in _added_calls:
         return
-    _added.append((event, call))
+    _added_calls.append((event, call))
     calls.append(guarded_call)
     if event not in _registered_events:
         _registered_events.add(event)

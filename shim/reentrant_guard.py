@@ -16,17 +16,17 @@ _WAIT = 1.0  # maximum wait for another thread (seconds), far longer than a swit
 class ReentrantGuard(object):
     """A lock that never blocks the job for long.
 
-    ``take`` returns None on re-entry, as from a signal handler or destructor: a caller of its
-    caller holds the lock. An exception of the job's may prevent a release. So the lock is replaced
-    if the calling thread holds it but none of its running functions took it, or if another thread
-    holds it for longer than _WAIT.
+    ``take`` returns None on re-entry, as from a signal handler or destructor: a function that took
+    the lock is still running in this thread. An exception of the job's may prevent a release. So
+    the lock is replaced if the calling thread holds it but none of its running functions took it,
+    or if another thread holds it for longer than _WAIT.
     """
 
-    __slots__ = ("_frame", "_lock")
+    __slots__ = ("_frame_id", "_lock")
 
     def __init__(self) -> None:
         self._lock = _thread.RLock()
-        self._frame = 0  # id of the frame of the function that took the lock
+        self._frame_id = 0  # id of the frame of the function that took the lock
 
     def take(self) -> _thread.RLock | None:
         """Take the lock and return it for its release; None if it could not be taken."""
@@ -36,7 +36,7 @@ class ReentrantGuard(object):
                 return None
             lock = self._lock = _thread.RLock()
         if lock.acquire(True, _WAIT):
-            self._frame = id(frame)
+            self._frame_id = id(frame)
             return lock
         self._lock = _thread.RLock()
         return None
@@ -44,7 +44,7 @@ class ReentrantGuard(object):
     def _is_held_by_caller(self, frame: FrameType) -> bool:
         """Return whether a caller of ``frame`` took the lock."""
         caller = frame.f_back
-        while caller is not None and id(caller) != self._frame:
+        while caller is not None and id(caller) != self._frame_id:
             caller = caller.f_back
         return caller is not None
 

@@ -16,7 +16,8 @@ from .signal_frame import SavedState, SignalFrame, build
 
 _RT_SIGRETURN: Final = 15
 _MMAP: Final = 9
-_NO_CALL: Final = (1 << 64) - 1
+#: -1, as orig_rax outside of a system call, and as the descriptor of anonymous memory.
+_NO_SYSCALL = _NO_FILE = (1 << 64) - 1
 _CODE_64_BIT: Final = 0x33
 _DIRECTION_FLAG: Final = 0x400
 _PROT_READ_WRITE: Final = 1 | 2
@@ -84,7 +85,7 @@ class StoppedThread:
             if registers.orig_rax == _MMAP:
                 results.append(registers.rax)
 
-        self.call(mmap, (0, size, _PROT_READ_WRITE, _PRIVATE_ANONYMOUS, _NO_CALL, 0), on_syscall=keep_result)
+        self.call(mmap, (0, size, _PROT_READ_WRITE, _PRIVATE_ANONYMOUS, _NO_FILE, 0), on_syscall=keep_result)
         if not results or results[-1] >= _FIRST_ERROR:
             raise AttachError("the process gets no memory from the system")
         return results[-1]
@@ -103,7 +104,7 @@ class StoppedThread:
         """
         frame = self._frame
         registers = self.state.registers.copy()
-        registers.orig_rax = _NO_CALL
+        registers.orig_rax = _NO_SYSCALL
         registers.rip = function
         registers.eflags &= ~_DIRECTION_FLAG
         registers.rax = 0
@@ -119,7 +120,7 @@ class StoppedThread:
         """Run machine code that ends with `rt_sigreturn`; return the registers there."""
         frame = self._frame
         start_registers = self.state.registers.copy()
-        start_registers.orig_rax, start_registers.rip, start_registers.rsp = _NO_CALL, code, frame.address
+        start_registers.orig_rax, start_registers.rip, start_registers.rsp = _NO_SYSCALL, code, frame.address
         start_registers.eflags &= ~_DIRECTION_FLAG
         for name, value in registers.items():
             setattr(start_registers, name, value)
@@ -147,7 +148,7 @@ class StoppedThread:
         # registers are set so that the thread repeats it if this process ends now. Only after the
         # next stop can an interrupted system call be restarted exactly.
         repeat_registers = end_registers.copy()
-        repeat_registers.orig_rax, repeat_registers.rip = _NO_CALL, self._restorer
+        repeat_registers.orig_rax, repeat_registers.rip = _NO_SYSCALL, self._restorer
         repeat_registers.rsp = frame.address
         thread.set_registers(repeat_registers)
         thread.interrupt(self._timeout_s)

@@ -21,14 +21,14 @@ STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
-#: Time limit for the work to begin (seconds), and how often it is extended while the job computes.
-#: Other threads get the GIL late if the main thread releases it often, but only for a moment each
-#: time.
+#: Time limit for the work to begin (seconds), and how often it is extended. The work runs in a new
+#: thread, which may wait long for the GIL while the main thread computes.
 BEGIN_S: Final = 2.0
 BEGIN_WAITS: Final = 8
 #: A thread counts as blocked if it stays in one system call for this time (seconds).
 BLOCKED_S: Final = 0.15
-#: Time within which a main thread that read a request before its withdrawal runs it (seconds).
+#: Time limit for the work to begin after its request was withdrawn (seconds): the main thread may
+#: have read the request before.
 WITHDRAWN_S: Final = 0.1
 #: Attempts to queue a call while a lock is held, and the pause between them (seconds).
 TRIES: Final = 5
@@ -39,7 +39,8 @@ REMOTE_DEBUGGING, PENDING_CALL, CALLBACK = "remote-debugging", "pending-call", "
 METHODS: Final = (REMOTE_DEBUGGING, PENDING_CALL, CALLBACK)
 
 _PROT_READ_EXEC: Final = 5
-_NO_CALL: Final = (1 << 64) - 1
+#: orig_rax of a thread that is in no system call.
+_NO_SYSCALL: Final = (1 << 64) - 1
 #: call *r12 (PyGILState_Check); test eax, eax; jnz end; call *r13 (PyGILState_Ensure);
 #: mov ebx, eax; mov rdi, rbp; call *r14 (PyRun_SimpleString); mov edi, ebx;
 #: call *r15 (PyGILState_Release); xor r12d, r12d; end: mov eax, 15; syscall (rt_sigreturn)
@@ -198,9 +199,10 @@ class _Injection:
     def _begin_queued(self, methods: tuple[str, ...]) -> str:
         """Make the main thread look at its queued calls; return the method.
 
-        A blocked thread runs an empty text: the interpreter runs queued calls first. Otherwise
-        another call is queued: until Python 3.12 the interpreter can lose its flag for queued
-        calls, if the flag is set while another flag is cleared.
+        A blocked thread is made to run an empty text, since the interpreter runs queued calls
+        before any text. For another thread, a second call is queued, which sets the interpreter's
+        flag for queued calls again: until Python 3.12 the interpreter can lose this flag, if it is
+        set while another flag is cleared.
         """
         with contextlib.suppress(_NotBlockedError, BackedOutError):
             if not is_blocked(self._pid):
@@ -237,7 +239,7 @@ class _Injection:
         thread.call(python["Py_AddPendingCall"], (python["PyErr_CheckSignals"], 0), CALL_S)
 
     def _call_back(self, thread: StoppedThread, text_at: int) -> None:
-        if thread.state.registers.orig_rax == _NO_CALL:
+        if thread.state.registers.orig_rax == _NO_SYSCALL:
             raise _NotBlockedError("its main thread is not blocked")
         python, code = self._functions.python, self._page.address + self._page.size
         thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))

@@ -71,10 +71,11 @@ _WORK: Final = """\
 """
 
 #: The page is memory of the job. The text executes the work in its archive, writes the answer,
-#: waits until the answer is read, and frees the page. If the answer is not read within five
-#: seconds, the attaching process was stopped or killed, and the garbage collector is turned on
-#: again. When the attaching process finds the page freed, the collector is on. The call of `munmap`
-#: makes no object that is subject to collection; the conversion of arguments by `argtypes` would.
+#: waits until the answer is read, and frees the page. If the answer is not read within
+#: ``answer_kept_s``, the attaching process was stopped or killed, and the garbage collector is
+#: turned on again. When the attaching process finds the page freed, the collector is on. The call
+#: of `munmap` makes no object that is subject to collection; the conversion of arguments by
+#: `argtypes` would.
 _IN_MEMORY: Final = """\
 import ctypes, gc, itertools, sys, time
 words = (ctypes.c_uint32 * 4).from_address({page})

@@ -57,8 +57,8 @@ class OrderInForceError(TfprofError):
 
 
 @dataclass
-class _PendingOrder:
-    """One order: its generation, when it was written (real ns), and the last answer."""
+class _OrderProgress:
+    """The progress of one order: its generation, when it was written (real ns), the last answer."""
 
     job: Job
     order: Order
@@ -85,17 +85,17 @@ class PendingOrders:
     def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:
         self._jobs = jobs
         self._send = send
-        self._orders: OrderedDict[int, _PendingOrder] = OrderedDict()
+        self._orders: OrderedDict[int, _OrderProgress] = OrderedDict()
 
     @property
     def has_pending(self) -> bool:
         """Whether any order is not applied yet."""
-        return any(pending.is_pending for pending in self._orders.values())
+        return any(progress.is_pending for progress in self._orders.values())
 
     @property
-    def has_ending(self) -> bool:
+    def has_unstored_steps(self) -> bool:
         """Whether the traced steps of an ended order are being stored."""
-        return any(pending.final_answer is not None and not pending.is_done for pending in self._orders.values())
+        return any(progress.final_answer is not None and not progress.is_done for progress in self._orders.values())
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
         """Write the order ``head.last`` for job ``head.uid``; answer a repeated order again."""
@@ -111,10 +111,10 @@ class PendingOrders:
 
     def check(self, now: float) -> None:
         """Answer orders that were applied, have timed out, or have ended."""
-        for number, pending in list(self._orders.items()):
-            if pending.is_done:
+        for number, progress in list(self._orders.items()):
+            if progress.is_done:
                 continue
-            (self._await if pending.is_pending else self._follow)(number, pending, now)
+            (self._check_applied if progress.is_pending else self._check_ended)(number, progress, now)
         while len(self._orders) > REMEMBERED_MAX:
             self._orders.popitem(last=False)
 
@@ -127,75 +127,75 @@ class PendingOrders:
             raise VersionError("channel", channel.version, CHANNEL_VERSION)
         if channel.word("detached"):
             raise DetachedError("tfprof was detached from the job")
-        if head.last and channel.word("policy_order") == head.last:  # written by the agent before this one
+        if head.last and channel.word("policy_order") == head.last:  # an earlier agent wrote the order
             generation = channel.word("policy")
         elif order.gives_way and control.has_order(channel):
             raise OrderInForceError("another order is in force")
         else:
             generation = _ACTIONS[order.action](job, head.last, order)
         counts = channel.counters()["counts"]
-        self._orders[head.last] = _PendingOrder(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+        self._orders[head.last] = _OrderProgress(job, order, generation, now + order.patience_s, time.time_ns(), counts)
 
-    def _await(self, number: int, pending: _PendingOrder, now: float) -> None:
+    def _check_applied(self, number: int, progress: _OrderProgress, now: float) -> None:
         """Check whether the job applies the order; withdraw the order after its time limit."""
-        channel = pending.job.channel
-        if self._jobs.get(pending.job.uid) is not pending.job:  # the channel is closed, too
-            self._refuse(number, pending, JobGoneError("the job is gone"))
+        channel = progress.job.channel
+        if self._jobs.get(progress.job.uid) is not progress.job:  # the channel is closed, too
+            self._refuse(number, progress, JobGoneError("the job is gone"))
             return
         seen_generation = channel.word("policy_seen")
-        if seen_generation == pending.generation or (
-            pending.order.action == orders.DETACH and channel.word("detached")
+        if seen_generation == progress.generation or (
+            progress.order.action == orders.DETACH and channel.word("detached")
         ):
             kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
             step = _limited_word(channel, "order_step")
-            answer = OrderAnswer(pending.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=pending.written_ns)
-            self._answer(number, pending, answer, f"obeyed from {kind} step {step} on")
-            pending.is_done = not pending.order.ends_by_itself
-        elif channel.word("policy_refused") == pending.generation:
-            self._refuse(number, pending, FormatError("the job finds the policy invalid", "trace-policy"))
-        elif channel.word("policy") != pending.generation:
-            self._refuse(number, pending, ReplacedError("another order was given before a step began"))
-        elif (error := _obstacle(pending, now)) is not None:
-            if pending.job.is_running:
+            answer = OrderAnswer(progress.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=progress.written_ns)
+            self._answer(number, progress, answer, f"obeyed from {kind} step {step} on")
+            progress.is_done = not progress.order.ends_by_itself
+        elif channel.word("policy_refused") == progress.generation:
+            self._refuse(number, progress, FormatError("the job finds the policy invalid", "trace-policy"))
+        elif channel.word("policy") != progress.generation:
+            self._refuse(number, progress, ReplacedError("another order was given before a step began"))
+        elif (error := _obstacle(progress, now)) is not None:
+            if progress.job.is_running:
                 control.end_order(channel)
-            self._refuse(number, pending, error)
+            self._refuse(number, progress, error)
 
-    def _follow(self, number: int, pending: _PendingOrder, now: float) -> None:
+    def _check_ended(self, number: int, progress: _OrderProgress, now: float) -> None:
         """Check whether the order has ended; answer when its traced steps are stored."""
-        channel, outbox = pending.job.channel, pending.job.outbox
-        is_open = self._jobs.get(pending.job.uid) is pending.job
-        if pending.final_answer is None:
-            is_over = not is_open or not pending.job.is_running or channel.word("detached")
-            if not is_over and channel.word("order_over") < pending.generation >= channel.word("policy_seen"):
+        channel, outbox = progress.job.channel, progress.job.outbox
+        is_open = self._jobs.get(progress.job.uid) is progress.job
+        if progress.final_answer is None:
+            is_over = not is_open or not progress.job.is_running or channel.word("detached")
+            if not is_over and channel.word("order_over") < progress.generation >= channel.word("policy_seen"):
                 return
             traced_steps = 0
             if is_open:
                 traced_steps = (
-                    _limited_word(channel, "order_traced") if channel.word("policy_seen") == pending.generation else 0
+                    _limited_word(channel, "order_traced") if channel.word("policy_seen") == progress.generation else 0
                 )
-                pending.records_end = channel.word("head")
+                progress.records_end = channel.word("head")
                 outbox.send_now()
-            pending.final_answer = OrderAnswer(
-                pending.job.uid, orders.ENDED, traced=traced_steps, from_ns=pending.written_ns, to_ns=time.time_ns()
+            progress.final_answer = OrderAnswer(
+                progress.job.uid, orders.ENDED, traced=traced_steps, from_ns=progress.written_ns, to_ns=time.time_ns()
             )
-            pending.store_deadline_s = now + STORED_S
-        if not is_open or outbox.records.acked >= pending.records_end or now > pending.store_deadline_s:
+            progress.store_deadline_s = now + STORED_S
+        if not is_open or outbox.records.acked >= progress.records_end or now > progress.store_deadline_s:
             self._answer(
-                number, pending, pending.final_answer, f"ended after {pending.final_answer.traced} traced steps"
+                number, progress, progress.final_answer, f"ended after {progress.final_answer.traced} traced steps"
             )
-            pending.is_done = True
+            progress.is_done = True
 
-    def _refuse(self, number: int, pending: _PendingOrder, error: TfprofError) -> None:
-        answer = OrderAnswer(pending.job.uid, orders.REFUSED, error.slug, error.args[0])
-        self._answer(number, pending, answer, f"not obeyed, {error.args[0]}")
-        pending.is_done = True
+    def _refuse(self, number: int, progress: _OrderProgress, error: TfprofError) -> None:
+        answer = OrderAnswer(progress.job.uid, orders.REFUSED, error.slug, error.args[0])
+        self._answer(number, progress, answer, f"not obeyed, {error.args[0]}")
+        progress.is_done = True
 
-    def _answer(self, number: int, pending: _PendingOrder, answer: OrderAnswer, result: str) -> None:
+    def _answer(self, number: int, progress: _OrderProgress, answer: OrderAnswer, result: str) -> None:
         """Send the answer, and queue an event of the job with the ``result``."""
-        pending.answer = answer
-        if self._jobs.get(pending.job.uid) is pending.job:
-            text = f"order {hex_id(number)} of {pending.order.giver}, {pending.order}: {result}"
-            pending.job.outbox.events.put(
+        progress.answer = answer
+        if self._jobs.get(progress.job.uid) is progress.job:
+            text = f"order {hex_id(number)} of {progress.order.giver}, {progress.order}: {result}"
+            progress.job.outbox.events.put(
                 {"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()}
             )
         self._send_answer(number, answer)
@@ -210,18 +210,18 @@ def _limited_word(channel: ChannelReader, name: str) -> int:
     return min(channel.word(name), NEVER - 1)
 
 
-def _obstacle(pending: _PendingOrder, now: float) -> TfprofError | None:
+def _obstacle(progress: _OrderProgress, now: float) -> TfprofError | None:
     """Return the reason why the job does not apply the order, None while it still may."""
-    if not pending.job.is_running:
+    if not progress.job.is_running:
         return JobGoneError("the job ended before a step began")
-    is_stopped = pending.job.owner is not None and pending.job.owner.is_stopped
-    pending.stopped_s = (pending.stopped_s or now) if is_stopped else 0.0
-    if is_stopped and now >= min(pending.deadline_s, pending.stopped_s + STOPPED_S):
+    is_stopped = progress.job.owner is not None and progress.job.owner.is_stopped
+    progress.stopped_s = (progress.stopped_s or now) if is_stopped else 0.0
+    if is_stopped and now >= min(progress.deadline_s, progress.stopped_s + STOPPED_S):
         return JobStoppedError("the job is stopped, by SIGSTOP or by a debugger")
-    if now < pending.deadline_s:
+    if now < progress.deadline_s:
         return None
-    patience = f"{pending.order.patience_s:g} s"
-    if pending.job.channel.counters()["counts"] == pending.counts:
+    patience = f"{progress.order.patience_s:g} s"
+    if progress.job.channel.counters()["counts"] == progress.counts:
         return NotSteppingError(f"no step began within {patience}: the job is in one long step, or between steps")
     return NotSteppingError(f"no step that can be traced began within {patience}")
 

@@ -131,7 +131,7 @@ class Agent:
         if (
             wants_scan
             or self._finder.is_searching
-            or self._orders.has_ending
+            or self._orders.has_unstored_steps
             or any(job.has_just_ended(now) for job in self.jobs.values())
         ):
             return ENDING_POLL_S

@@ -15,7 +15,8 @@ PROCESS: Final = b"ExecutorState::Process"
 _DATA_FUNCTION_RUN: Final = b"InstantiatedCapturedFunction::Run"
 #: Event: a pool thread starts work; older versions of TensorFlow do not record it.
 _REGION_START: Final = b"ThreadpoolListener::StartRegion"
-#: Event: an executor has run an op on the same thread; it has the id of the executor's call.
+#: Event: an executor has run an op on the event's thread. The event has the id of the executor's
+#: call.
 PROPAGATE: Final = b"ExecutorPropagateOutputs"
 EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION_START, _DATA_FUNCTION_RUN, _DATA_FUNCTION_RUN + b"Async"})
 #: Replaces a call id if the executor began before the session, or was still running at its end.
@@ -57,9 +58,10 @@ class Calls:
     """
 
     def __init__(self, caller: int) -> None:
-        self._line = caller & _LINE_MASK
+        self._own_line = caller & _LINE_MASK
         self._knows_line = False  # whether the session has the line of the step's thread
-        self._others_call = bool(caller & layout.XSPACE_OTHER_THREADS)
+        # Whether threads that are neither the step's nor pool threads called functions.
+        self._have_others_called = bool(caller & layout.XSPACE_OTHER_THREADS)
         self._has_regions = False
         self._first_call_ps: int | None = None  # when the step's thread first called a function
         self._function_runs: dict[int, _FunctionRun] = {}
@@ -77,13 +79,13 @@ class Calls:
         else:
             is_own, is_pooled = self._is_own(line.id), in_pool(line)
             self._function_runs[call] = _FunctionRun(is_own, is_pooled, enclosing)
-            self._others_call = self._others_call or not (is_own or is_pooled)
+            self._have_others_called = self._have_others_called or not (is_own or is_pooled)
             if is_own:
                 self._first_call_ps = min(start_ps, start_ps if self._first_call_ps is None else self._first_call_ps)
 
-    def add_line(self, line: int) -> None:
+    def add_line(self, line_id: int) -> None:
         """Register a line of the session."""
-        self._knows_line = self._knows_line or self._is_own(line)
+        self._knows_line = self._knows_line or self._is_own(line_id)
 
     @property
     def has_other_callers(self) -> bool:
@@ -92,7 +94,7 @@ class Calls:
         The result is valid after all events were added. Pool threads do not count. The result is
         false if the step's thread is unknown or not in the session.
         """
-        return bool(self._line and self._knows_line and self._others_call)
+        return bool(self._own_line and self._knows_line and self._have_others_called)
 
     def belongs_to_other_thread(self, call: int, start_ns: int) -> bool:
         """Whether an op with this call and start belongs to another thread.
@@ -116,5 +118,5 @@ class Calls:
             call = run.enclosing
         return False
 
-    def _is_own(self, line: int) -> bool:
-        return line & _LINE_MASK == self._line
+    def _is_own(self, line_id: int) -> bool:
+        return line_id & _LINE_MASK == self._own_line

@@ -102,14 +102,14 @@ def _rows(
     count = 0
     for device in message.step_stats.dev_stats:
         if device.node_stats:
-            number = _id(names, DEVICE, device.device)
+            device_id = _id(names, DEVICE, device.device)
             for node in device.node_stats:
                 if count == ROWS_MAX:
                     raise _RefusedError(TOO_LONG)
                 count += 1
                 name, label, allocator, outputs = _names(node, names)
                 node_allocations = [
-                    (trace, name, number, record.alloc_micros, record.alloc_bytes) for record in next(records)
+                    (trace, name, device_id, record.alloc_micros, record.alloc_bytes) for record in next(records)
                 ]
                 if node.all_start_micros > 0:  # the TF profiler ignores the others
                     allocations += node_allocations
@@ -118,7 +118,7 @@ def _rows(
                 total, peak, live, in_use = _memory(node.memory)
                 stats = node.memory_stats
                 yield (
-                    *(trace, name, number, label, node.thread_id),
+                    *(trace, name, device_id, label, node.thread_id),
                     *_times(node),
                     *(total, peak, live, allocator, in_use),
                     *(_output_bytes(node.output), outputs),
@@ -197,7 +197,7 @@ def _saturated(value: int) -> int:
 
 
 def _id(names: NameTable, kind: int, text: bytes) -> int:
-    number = names.add(kind, text)
-    if number == NONE_ID:
+    name_id = names.add(kind, text)
+    if name_id == NONE_ID:
         raise _RefusedError(NAMES_FULL)
-    return number
+    return name_id

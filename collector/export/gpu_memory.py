@@ -77,13 +77,13 @@ def _point(time_us: int, in_use: int, sizes: dict[str, int]) -> Point:
 
     A holder is skipped if its bytes and those of the listed holders would exceed the bytes in use.
     """
-    largest = sorted(
+    holders = sorted(
         (MemoryHolder(size, node) for node, size in sizes.items() if size > 0),
         key=lambda holder: (-holder.bytes, octets(holder.node)),
     )
     listed: list[MemoryHolder] = []
     other_bytes = in_use
-    for holder in largest:
+    for holder in holders:
         if len(listed) == HOLDERS_MAX:
             break
         if holder.bytes <= other_bytes:

@@ -97,7 +97,7 @@ class OperationCounter:
             shapes.varies_by_iteration(node, info) for node in shapes.candidates(name) or [Definition(-1, name, "", {})]
         ):
             return None
-        order = steps.orders.get(name, (signature,) * runs)
+        order = steps.loop_signatures.get(name, (signature,) * runs)
         return [
             (shapes.for_execution(execution, len(order)), 1)
             for execution, execution_signature in enumerate(order)

@@ -43,13 +43,14 @@ class ExecutionRow(NamedTuple):
 class EquivalentSteps(NamedTuple):
     """Traces in which all nodes with open shapes ran equally often with the same outputs.
 
-    ``traces``: number of traces; ``rows``: the executions in each of them; ``orders``: for nodes in
-    loops, the output signatures of all executions by start.
+    A shape is open if the graph does not specify it. ``traces``: number of traces; ``rows``: the
+    executions in each of them; ``loop_signatures``: for nodes in loops, the output signatures of
+    all executions in order of their start.
     """
 
     traces: int
     rows: Sequence[ExecutionRow]
-    orders: Mapping[str, Sequence[bytes]] = MappingProxyType({})
+    loop_signatures: Mapping[str, Sequence[bytes]] = MappingProxyType({})
 
 
 @lru_cache(maxsize=1 << 16)

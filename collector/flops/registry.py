@@ -63,14 +63,14 @@ def _known_shape(shapes: Sequence[Dims | None], position: int) -> Dims:
     return dims
 
 
-def per_input_element(times: int) -> Formula:
-    """Return a formula: ``times`` operations per element of the first input."""
-    return lambda call: size(call.input(0)) * times
+def per_input_element(operations: int) -> Formula:
+    """Return a formula that counts ``operations`` per element of the first input."""
+    return lambda call: size(call.input(0)) * operations
 
 
-def per_output_element(times: int) -> Formula:
-    """Return a formula: ``times`` operations per element of the first output."""
-    return lambda call: size(call.output()) * times
+def per_output_element(operations: int) -> Formula:
+    """Return a formula that counts ``operations`` per element of the first output."""
+    return lambda call: size(call.output()) * operations
 
 
 def _add_n(call: FormulaArguments) -> int:
@@ -109,8 +109,8 @@ def average_pool_gradient(call: FormulaArguments) -> int:
 
 def max_pool_gradient(call: FormulaArguments) -> int:
     """Count the gradient of a max pooling: the pooling again, and one operation per output."""
-    pooled = size(call.input(1))
-    return math.prod(call.ints("ksize")) * pooled + pooled
+    outputs = size(call.input(1))
+    return math.prod(call.ints("ksize")) * outputs + outputs
 
 
 def _convolution_gradient(
@@ -123,10 +123,12 @@ def _convolution_gradient(
 
     def count(call: FormulaArguments) -> int:
         dims = image(call)
-        channels, first = (1, 2) if call.text("data_format", "NHWC").startswith("NC") else (-1, 1)
+        channel_axis, first_axis = (1, 2) if call.text("data_format", "NHWC").startswith("NC") else (-1, 1)
         strides = call.ints("strides")
         # TensorFlow, too, divides floats.
-        return int(2 * size(dims) * size(kernel(call)) / (dims[channels] * (strides[first] * strides[first + 1])))
+        return int(
+            2 * size(dims) * size(kernel(call)) / (dims[channel_axis] * (strides[first_axis] * strides[first_axis + 1]))
+        )
 
     return count
 

@@ -133,15 +133,15 @@ class StepShapes:
     """The shapes of one traced step: recorded, else from the graph, else inferred from others."""
 
     def __init__(
-        self, nodes: Nodes, rows: Sequence[ExecutionRow], orders: Mapping[str, Sequence[bytes]] | None = None
+        self, nodes: Nodes, rows: Sequence[ExecutionRow], loop_signatures: Mapping[str, Sequence[bytes]] | None = None
     ) -> None:
         """Take the recorded shapes from ``rows``, the executions of nodes with open shapes.
 
-        ``orders``: see EquivalentSteps.
+        ``loop_signatures``: see EquivalentSteps.
         """
         self._nodes = nodes
         self.execution = -1, 0  # current execution, number of executions
-        self._varying_shapes = _shapes_by_execution(orders or {})
+        self._varying_shapes = _shapes_by_execution(loop_signatures or {})
         self._recorded: dict[InputSource, Dims | None] = {}
         for row in rows:
             placeholder = fed_placeholder(row.node)
@@ -228,10 +228,10 @@ class StepShapes:
                     yield RecordedShape(batch.graph, source.name, source.slot, sizes)
 
 
-def _shapes_by_execution(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
+def _shapes_by_execution(loop_signatures: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
     """Return the shapes of outputs that vary within one step, by output and execution."""
     by_output: dict[InputSource, list[Dims | None]] = {}
-    for name, order in orders.items():
+    for name, order in loop_signatures.items():
         for signature in order:
             for slot, dims in shapes_by_slot(signature).items():
                 by_output.setdefault(InputSource(name, slot), []).append(dims)

@@ -228,7 +228,7 @@ def _with_recorded_facts(
     counting = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in needs else None
     common_shapes = CommonShapes(nodes) if SHAPES in needs else None
     for equivalent_steps in reader.equivalent_steps(open_names, batch_nodes(nodes, open_names)):
-        shapes = StepShapes(nodes, equivalent_steps.rows, equivalent_steps.orders)
+        shapes = StepShapes(nodes, equivalent_steps.rows, equivalent_steps.loop_signatures)
         if common_shapes is not None:
             common_shapes.add(shapes)
         if counting is not None:

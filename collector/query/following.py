@@ -48,7 +48,7 @@ class JobChange:
 class _FollowedJob:
     """A followed job between updates."""
 
-    stored: LocalJob
+    reader: LocalJob
     short_id: str
     rows: RowFollower
     lines: StepLines
@@ -195,6 +195,6 @@ class JobFollower:
         del self._followed[info.uid]
         self._ignored.add(info.uid)
         row = job_row(info, job.short_id, now_ns)
-        steps = step_times_of(row, job.stored.table("spans"), functions_of(info))
+        steps = step_times_of(row, job.reader.table("spans"), functions_of(info))
         median = steps[0].spread.p50_ns if steps and row.step_kind else None
         yield JobChange("end", row, median_ns=median)

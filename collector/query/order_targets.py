@@ -18,7 +18,7 @@ from .selection import host_of
 def jobs_for_order(
     store: StoreReader,
     selectors: Sequence[str],
-    everything: bool = False,
+    all_jobs: bool = False,
     hosts: Sequence[str] = (),
     names: Sequence[str] = (),
     pids: Sequence[int] = (),
@@ -26,12 +26,12 @@ def jobs_for_order(
     """Return the jobs that ``selectors`` name, or without selectors all running jobs.
 
     ``hosts`` and ``names`` (patterns, case is ignored) and ``pids`` limit these jobs, unless they
-    are empty. UsageError if nothing selects jobs, or if both ``everything`` and ``selectors`` are
+    are empty. UsageError if nothing selects jobs, or if both ``all_jobs`` and ``selectors`` are
     given. NoSuchJobError if no job is left.
     """
-    if not (selectors or everything or hosts or names or pids):
+    if not (selectors or all_jobs or hosts or names or pids):
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --host, --name, --pid")
-    if selectors and everything:
+    if selectors and all_jobs:
         raise UsageError("--all and a JOB exclude each other")
     jobs = store.jobs()
     ids = short_ids([job.info.hex for job in jobs])

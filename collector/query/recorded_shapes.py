@@ -74,11 +74,11 @@ class ShapeReader:
         for start in range(0, len(numbers), _BATCH_TRACES):
             batch = numbers[start : start + _BATCH_TRACES]
             rows = self._rows_of(batch, executions, sized_ids)
-            orders = self._orders(rows, executions)
+            loop_signatures = self._loop_signatures(rows, executions)
             for number in batch:
-                yield EquivalentSteps(group_sizes[number], rows[number], orders.get(number, {}))
+                yield EquivalentSteps(group_sizes[number], rows[number], loop_signatures.get(number, {}))
 
-    def _orders(
+    def _loop_signatures(
         self, rows: Mapping[int, Sequence[ExecutionRow]], executions: ExecutionFilter
     ) -> dict[int, dict[str, list[bytes]]]:
         """Return the output signatures of each node with several executions, by trace and name.
@@ -92,13 +92,13 @@ class ShapeReader:
         traces = [trace for trace, names in repeated.items() if names]
         if not traces:
             return {}
-        orders: dict[int, dict[str, list[bytes]]] = {}
+        loop_signatures: dict[int, dict[str, list[bytes]]] = {}
         node_ids = self._ids(set().union(*repeated.values()))
         for trace, node, outputs in self._outputs.outputs_in_order(traces, executions, node_ids):
             name = self.name(node)
             if name in repeated[trace]:
-                orders.setdefault(trace, {}).setdefault(name, []).append(self._signatures.get(outputs, b""))
-        return orders
+                loop_signatures.setdefault(trace, {}).setdefault(name, []).append(self._signatures.get(outputs, b""))
+        return loop_signatures
 
     def _rows_of(
         self, traces: Sequence[int], executions: ExecutionFilter, sized_ids: Collection[int] | None

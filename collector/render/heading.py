@@ -44,11 +44,11 @@ def _steps(subject: Subject) -> str:
         return "the graph alone"
     if subject.step >= 0:
         return f"{kinds[0][0] if kinds else 'step'} {count(subject.step)}"
-    several = f" ({', '.join(f'{number:,} {kind}' for kind, number in kinds)})" if kinds[1:] else ""
+    by_kind = f" ({', '.join(f'{number:,} {kind}' for kind, number in kinds)})" if kinds[1:] else ""
     kind = f"{kinds[0][0]} " if len(kinds) == 1 else ""
     about = "about " * subject.estimated
-    of = f" of {about}{count(subject.all_steps)}" * (subject.all_steps > traces)
-    return f"{count(traces)} traced {kind}step{'s' * (traces != 1)}{several}{of}"
+    of_all = f" of {about}{count(subject.all_steps)}" * (subject.all_steps > traces)
+    return f"{count(traces)} traced {kind}step{'s' * (traces != 1)}{by_kind}{of_all}"
 
 
 def heading(subject: Subject) -> str:

@@ -14,14 +14,14 @@ _NAME_WIDTH, _TIME_WIDTH = 24, 9
 _DOT: Final = " · "
 
 
-def began(row: JobRow) -> str:
+def job_line(row: JobRow) -> str:
     """Return the line for a job that is followed from now on."""
     where = f"{row.user or '-'}@{row.host or '-'}, pid {row.pid or '-'}"
     parts = (f"job {row.id} {clean(row.name) or '-'}", state(row), clean(where), framework(row))
     return _DOT.join((*parts, f"{numbers.count(row.steps)} {row.step_kind} steps so far".replace("  ", " ")))
 
 
-def ended(row: JobRow, median_ns: float | None) -> str:
+def end_line(row: JobRow, median_ns: float | None) -> str:
     """Return the line for the end of a job."""
     parts = [f"job {row.id} {clean(row.name) or '-'}", state(row), numbers.duration(row.duration_ns)]
     parts.append(f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " "))
@@ -37,10 +37,9 @@ def steps(line: StepLine) -> str:
     It contains the end of the last step, the steps' kind and numbers, the time of a step, and
     marks.
     """
-    several = line.entries > 1
     is_complete = line.last - line.first + 1 == line.count
     number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if is_complete else f"to {line.last}"
-    end = numbers.time_of_day(line.end_ns, whole=several)
+    end = numbers.time_of_day(line.end_ns, whole=line.entries > 1)
     duration = numbers.duration(line.mean_ns) if line.max_ns else "-"
     text = f"{end:12}  {f'{line.kind} {number}':{_NAME_WIDTH}}  {duration:>{_TIME_WIDTH}}"
     return f"{text}  {', '.join(_marks(line))}".rstrip()

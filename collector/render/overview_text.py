@@ -88,9 +88,9 @@ def _head(overview: OverviewParts, now_ns: int) -> Iterator[list[str]]:
 
 
 def _stage_text(stage: Stage) -> str:
-    several = f" ({numbers.count(stage.count)})" if stage.count > 1 else ""
+    number = f" ({numbers.count(stage.count)})" if stage.count > 1 else ""
     so_far = " so far" if stage.running and stage.name != WAITING else ""
-    return f"{stage.name} {numbers.duration(stage.total_ns)}{several}{so_far}"
+    return f"{stage.name} {numbers.duration(stage.total_ns)}{number}{so_far}"
 
 
 def _is_shown(stage: Stage) -> bool:
@@ -132,12 +132,12 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 )
 
 
-def _use(overview: OverviewParts, width: int | None) -> Iterator[list[str]]:
-    for name, of_host, title, format_value in _SERIES:
-        for series in overview.host_series if of_host else overview.job_series:
+def _use_rows(overview: OverviewParts, width: int | None) -> Iterator[list[str]]:
+    for name, is_host, title, format_value in _SERIES:
+        for series in overview.host_series if is_host else overview.job_series:
             is_little_io = format_value is numbers.rate and (series.maximum or 0) < _IO_MIN
             if series.name == name and series.values and not is_little_io:
-                total = f" of {overview.cpus}" if of_host and name == "cpu_cores" and overview.cpus else ""
+                total = f" of {overview.cpus}" if is_host and name == "cpu_cores" and overview.cpus else ""
                 values = format_value(series.mean), format_value(series.maximum)
                 yield [title + total, *values, _bars(series.values, width)]
 
@@ -174,14 +174,14 @@ def _joined_lines(parts: Iterable[str], width: int | None, indent: int) -> list[
 
     Lines after the first are indented.
     """
-    filled: list[str] = []
+    text_lines: list[str] = []
     for part in map(clean, filter(None, parts)):
-        longer = f"{filled[-1]} · {part}" if filled else part
-        if width is not None and filled and len(longer) > max(width, _WIDTH_MIN):
-            filled.append(" " * indent + part)
+        longer = f"{text_lines[-1]} · {part}" if text_lines else part
+        if width is not None and text_lines and len(longer) > max(width, _WIDTH_MIN):
+            text_lines.append(" " * indent + part)
         else:
-            filled[-1:] = [longer]
-    return filled
+            text_lines[-1:] = [longer]
+    return text_lines
 
 
 def _blocks(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator[list[str]]:
@@ -190,7 +190,7 @@ def _blocks(overview: OverviewParts, now_ns: int, width: int | None) -> Iterator
     yield [*head, *_joined_lines([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9)]
     steps, use = (
         [_step_cells(width, *step_row) for step_row in overview.steps[:STEP_ROWS_MAX]],
-        list(_use(overview, width)),
+        list(_use_rows(overview, width)),
     )
     for columns, rows in ((_STEPS, steps), (_USE, use), (_OPS, [_op_cells(op) for op in overview.ops[:OP_ROWS_MAX]])):
         yield render(columns, rows, width=width) if rows else []

@@ -26,7 +26,7 @@ def _cached_by_op_types(function: Callable[[Node], Any]) -> Callable[[Node], Any
 def account_filter(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
     """Return a predicate: whether some pattern matches an op type of a node."""
     matches = Matcher(patterns)
-    if matches.everything:
+    if matches.accepts_all:
         return lambda _node: True
     return _cached_by_op_types(lambda node: any(map(matches, node.op_types)))
 
@@ -36,7 +36,7 @@ def match_counts(patterns: tuple[str, ...]) -> Callable[[Node], int]:
 
     This count is the weight of the node in the op view and the code view.
     """
-    if Matcher(patterns).everything:
+    if Matcher(patterns).accepts_all:
         return lambda _node: 1
     matchers = [Matcher((pattern,)) for pattern in patterns]
     return _cached_by_op_types(lambda node: sum(any(map(matcher, node.op_types)) for matcher in matchers))

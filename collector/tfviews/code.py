@@ -180,7 +180,7 @@ def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedN
     ``patterns`` decide which nodes are picked. A caller without picked nodes is accounted only if
     they match everything.
     """
-    accounts_all, weight_of = Matcher(patterns).everything, match_counts(patterns)
+    accounts_all, weight_of = Matcher(patterns).accepts_all, match_counts(patterns)
     for site in reversed(sites[1:]):  # callees before callers
         weighted_nodes = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
         callees = site.accounted_callees()

@@ -40,17 +40,17 @@ class Matcher:
     any `.*`, as in the TF profiler's options that hide and trim.
     """
 
-    __slots__ = ("everything", "patterns")
+    __slots__ = ("accepts_all", "patterns")
 
     def __init__(self, patterns: tuple[str, ...], *, shortcut: bool = True) -> None:
-        self.everything = shortcut and patterns == ALL
+        self.accepts_all = shortcut and patterns == ALL
         self.patterns = (
-            () if self.everything else tuple(compiled for text in patterns if (compiled := _compile(text)[0]))
+            () if self.accepts_all else tuple(compiled for text in patterns if (compiled := _compile(text)[0]))
         )
 
     def __call__(self, name: str) -> bool:
         """Return whether a pattern matches all of ``name``."""
-        if self.everything or not self.patterns:
-            return self.everything
+        if self.accepts_all or not self.patterns:
+            return self.accepts_all
         text = octets(name)
         return any(pattern.fullmatch(text) for pattern in self.patterns)

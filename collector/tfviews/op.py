@@ -94,7 +94,7 @@ def _with_running_totals(entries: Sequence[OpTypeEntry]) -> list[OpTypeEntry]:
 
 def _start(entries: Sequence[OpTypeEntry], patterns: tuple[str, ...]) -> int:
     matches = Matcher(patterns)
-    if not patterns or matches.everything:
+    if not patterns or matches.accepts_all:
         return 0
     return next((at for at, entry in enumerate(entries) if matches(entry.name)), len(entries))
 

@@ -1,7 +1,7 @@
 """Parity with the TF profiler: which version is followed, and whether its errors are reproduced.
 
 Every difference between the versions, and between tfprof and the TF profiler, is a rule of
-`Parity`. No other file asks for the version or for exactness itself.
+`Parity`. No other file decides by `compat` or `exact`.
 """
 
 from typing import Final, NamedTuple
@@ -75,7 +75,7 @@ class Parity(NamedTuple):
 
     @property
     def labels_kernels(self) -> bool:
-        """Whether a node has the op type of the trace, and its kernel if that is another op."""
+        """Whether nodes have the op types of their timeline labels, and their kernels as types."""
         return not self.exact
 
     @property
@@ -85,9 +85,9 @@ class Parity(NamedTuple):
 
     @property
     def knows_parameters(self) -> bool:
-        """Whether only variables have parameters, in the shapes that the job logged.
+        """Whether only the model's variables have parameters, in the shapes that the job logged.
 
-        The variables of a frozen layer are not trainable.
+        If so, the variables of frozen layers do not count as trainable.
         """
         return not self.exact
 
@@ -95,9 +95,9 @@ class Parity(NamedTuple):
     def counts_by_step(self) -> bool:
         """Whether float_ops are counted with the shapes of each traced step.
 
-        The traces then give the input shapes that the graph leaves open, too. Otherwise float_ops
-        are those of one execution times the number of runs, and if the job has an op log, only its
-        numbers are used.
+        If so, the input shapes that the graph leaves open are also those of the traces. Otherwise
+        float_ops are those of one execution times the number of runs, and if the job has an op log,
+        only its numbers are used.
         """
         return not self.exact
 

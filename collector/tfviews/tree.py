@@ -108,7 +108,7 @@ def sum_of(stats: Sequence[Stats]) -> Stats:
 def start_entries(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -> Sequence[AccountedNode]:
     """Return the topmost entries with matching names; entries below a match are not searched."""
     matches = Matcher(patterns)
-    if matches.everything:
+    if matches.accepts_all:
         return entries
     matching, pending = [], list(reversed(entries))
     while pending:
@@ -126,7 +126,7 @@ def entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
     Minima of runs, parameters and float_ops apply to own numbers, the others to totals.
     """
     matches_show, matches_hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
-    filters_names = not matches_show.everything or bool(options.hide_name_regexes)
+    filters_names = not matches_show.accepts_all or bool(options.hide_name_regexes)
     minima = dict(options.minima) | {"runs": options.min_occurrence}
     lower_bounds = tuple(minima[counter] for counter in Stats._fields)
 

@@ -25,7 +25,7 @@ _FUNCTIONS_SIZE = len(', "functions": {}')  # bytes of an empty table of functio
 
 
 def open_channel(state: State) -> None:
-    """Set the channel, put and policy of ``state``; announce a refusal where that fails.
+    """Open the channel and set it in ``state``; announce a refusal if that fails.
 
     If an exception of the job's interrupts this, nothing is left behind, and the next step tries
     again.

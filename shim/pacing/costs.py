@@ -61,9 +61,9 @@ class Costs(object):
         """
         if not self.of_kind(kind).traced:
             return False
-        costs = {each: cost for each, cost in list(self._kinds.items()) if cost.traceable}
-        main = main_kind({each: self._words[_TIMES + each] for each in costs})
+        costs = {step_kind: cost for step_kind, cost in list(self._kinds.items()) if cost.traceable}
+        main = main_kind({step_kind: self._words[_TIMES + step_kind] for step_kind in costs})
         if main is None or main == kind:
             return False
-        other_traces = sum(cost.traced for each, cost in costs.items() if each != main)
+        other_traces = sum(cost.traced for step_kind, cost in costs.items() if step_kind != main)
         return other_traces + 1 >= max(costs[main].traced, traces_min)

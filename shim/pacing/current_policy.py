@@ -57,7 +57,8 @@ class CurrentPolicy(object):
         self._detach = detach
         self._end_ns = 0
         self._times: dict[int, int] = {}  # time in steps by step kind at the order's start
-        self._kinds: set[int] = set()  # kinds that called `update` since then: none whose steps consist of other steps
+        # Kinds of steps since the order's start, without kinds whose steps consist of other steps.
+        self._kinds: set[int] = set()
         self._beat = 0
         self._beat_ns = created_ns  # local time of the agent's last heartbeat; at first the channel's creation
         self._silent_since_ns = 0
@@ -105,8 +106,8 @@ class CurrentPolicy(object):
 
     def _main_kind(self, default: int) -> int | None:
         """Return the main kind since the order's start, ``default`` without steps."""
-        times = {each: self._words[_TIMES + each] - self._times[each] for each in self._kinds if each in self._times}
-        return main_kind({each: time for each, time in times.items() if time} or {default: 1})
+        times = {kind: self._words[_TIMES + kind] - self._times[kind] for kind in self._kinds if kind in self._times}
+        return main_kind({kind: time for kind, time in times.items() if time} or {default: 1})
 
     def is_attended(self, now: int) -> bool:
         """Return whether an agent receives records at ``now`` (ns).
@@ -152,7 +153,7 @@ class CurrentPolicy(object):
         if detach:
             self._detach()
             return
-        self._times = {each: words[_TIMES + each] for each in layout.STEP_KINDS}
+        self._times = {step_kind: words[_TIMES + step_kind] for step_kind in layout.STEP_KINDS}
         self._kinds.clear()
         self.max_traced, self._end_ns = count, end_ns
         self.is_bounded = bool(count or end_ns or policy.mode == layout.MODE_STEPS)

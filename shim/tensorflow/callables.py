@@ -114,7 +114,7 @@ class _BytesSink(object):
 
 
 def _init(original: Original, signatures: RunSignatures) -> Original:
-    def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces one
+    def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces this method
         try:
             original(self, session, callable_options)
         except BaseException as error:
@@ -143,22 +143,24 @@ def _store(tf_callable: Any, variants: _TracedVariants) -> _TracedVariants:
     return stored
 
 
-def _find(tf_callable: Any, caller: FrameType, signatures: RunSignatures, unknown: _TracedVariants) -> _TracedVariants:
+def _find(
+    tf_callable: Any, caller: FrameType, signatures: RunSignatures, unknown_variants: _TracedVariants
+) -> _TracedVariants:
     """Return the variants of a callable that was made before the patch; ``caller`` calls it."""
     options = options_of(tf_callable, caller)
     variants = None if options is None else _remember(tf_callable, tf_callable._session, options, signatures)
-    return variants or _store(tf_callable, unknown)
+    return variants or _store(tf_callable, unknown_variants)
 
 
 def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
-    slow_path, unknown = (
+    slow_path, unknown_variants = (
         _slow_path(original, tf_session),
         _TracedVariants(signatures.unknown.tracker, 0, b"", is_traceable=False),
     )
 
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
-        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces this method
+        variants = self.__dict__.get(_VARIANTS) or _find(self, sys._getframe(1), signatures, unknown_variants)
         tracker = variants.tracker
         untimed = tracker.untimed
         if not variants.requested_level:
@@ -281,7 +283,7 @@ def _report(variants: _TracedVariants) -> None:
 def _del(original: Original, tf_session: Any) -> Original:
     forget = called_back(_forget)
 
-    def __del__(self: Any) -> None:  # noqa: N807 - it replaces one
+    def __del__(self: Any) -> None:  # noqa: N807 - it replaces this method
         forget(self, tf_session)
         original(self)
 

@@ -108,7 +108,7 @@ def _never_ran_does_nothing(original: Any) -> Any:
 def _starting_anywhere(_original: Any) -> Any:
     def started(entries: Any, patterns: tuple[str, ...]) -> Any:
         matches, result, waiting = Matcher(patterns), [], list(reversed(entries))
-        if matches.everything:
+        if matches.accepts_all:
             return entries
         while waiting:
             entry = waiting.pop()
@@ -291,7 +291,7 @@ BREAKS: Final = (
         instead(
             Matcher,
             "__call__",
-            lambda self, name: self.everything or any(one.search(octets(name)) for one in self.patterns),
+            lambda self, name: self.accepts_all or any(one.search(octets(name)) for one in self.patterns),
         ),
     ),
     Break("equal entries stay in order", instead(tree, "ordered", _sorted_as("1.15"))),

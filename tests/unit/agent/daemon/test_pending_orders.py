@@ -112,7 +112,7 @@ def test_the_end_is_answered_once_the_traced_steps_are_stored(agent: AgentOrders
     target.page.put(b"{}")
     target.page.set(order_over=1)
     assert agent.check() == []
-    assert agent.orders.has_ending
+    assert agent.orders.has_unstored_steps
     target.outbox.records.acked = target.page.word("head")
     assert [answer.state for _, answer in agent.check()] == [orders.ENDED]
 

@@ -219,15 +219,15 @@ def test_an_iteration_of_a_loop_has_its_own_input_shapes() -> None:
         node("axes", "Const", (), (2,)),
         node("sum", "Sum", ["y", "axes"], ()),
     ]
-    orders = {"y": [row("y", dims).signature for dims in ((4, 8), (2, 8))]}
+    signatures = {"y": [row("y", dims).signature for dims in ((4, 8), (2, 8))]}
     rows = (row("y", (4, 8)), row("y", (2, 8)), row("sum", (), runs=2))
-    steps = equivalent_steps(3, *rows)._replace(orders=orders)
+    steps = equivalent_steps(3, *rows)._replace(loop_signatures=signatures)
     nodes = Nodes(read(graph))
     samples = {"sum": sample("Sum", "sum", "y, axes")}
     counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
-    counter.add(steps, StepShapes(nodes, steps.rows, steps.orders))
+    counter.add(steps, StepShapes(nodes, steps.rows, steps.loop_signatures))
     assert counter.count() == OperationCounts({"sum": Count(31, 3 * (31 + 15))}, 0)
     other_counter = OperationCounter(ExecutedNodes(nodes, samples, DEFAULT), {}, ["y", "sum"])
     uneven = steps._replace(rows=(*rows[:2], row("sum", (), runs=3)))
-    other_counter.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
+    other_counter.add(uneven, StepShapes(nodes, uneven.rows, uneven.loop_signatures))
     assert other_counter.count() == OperationCounts({}, 1), "the iteration of each execution is unknown"

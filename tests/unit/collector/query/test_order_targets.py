@@ -34,7 +34,7 @@ def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
     earlier = own_identity() | {"started": own_identity()["started"] - 1}
     store = stale_store(tmp_path, own_identity(), earlier, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
     assert {job.info.state for job in store.jobs()} == {"stale"}
-    assert [(job.info.uid, job.runs) for job in jobs_for_order(store, (), everything=True)] == [(1, True)]
+    assert [(job.info.uid, job.runs) for job in jobs_for_order(store, (), all_jobs=True)] == [(1, True)]
     assert [job.runs for job in jobs_for_order(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [
         True,
         False,
@@ -46,4 +46,4 @@ def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
 def test_an_order_without_a_running_job_is_refused(tmp_path: Path) -> None:
     store = stale_store(tmp_path, {"pid": 2**22 + 1, "started": 5})
     with pytest.raises(NoSuchJobError, match="no such job is running"):
-        jobs_for_order(store, (), everything=True)
+        jobs_for_order(store, (), all_jobs=True)

@@ -41,7 +41,7 @@ def test_an_empty_list_matches_nothing_and_all_everything() -> None:
     assert not Matcher(())("Conv2D")
     assert not Matcher(())("")
     assert Matcher((".*",))("any\nthing")
-    assert Matcher((".*",)).everything
+    assert Matcher((".*",)).accepts_all
 
 
 def test_a_name_that_is_no_utf_8_is_matched_as_bytes() -> None:
