@@ -59,8 +59,9 @@ class Weights(object):
 @guarded
 def remember(model: Any) -> None:
     """Remember a Keras model that runs, by a weak reference."""
+    model_id = id(model)
     if len(remembered_ids) < _OBJECTS_MAX:
-        remembered_ids.add(id(model))
+        remembered_ids.add(model_id)
     if model is not None and model not in _remembered and len(_remembered) < _OBJECTS_MAX:
         _remembered.set(model)
 
