@@ -146,7 +146,7 @@ class JobsScreen(OrderScreen):
     def __init__(self, store: LocalStore, watch: Watch, order: str, text: str) -> None:
         super().__init__()
         self._store, self._watch = store, watch
-        self._jobs_order, self._filter_text = order, text
+        self._job_order, self._filter_text = order, text
         self._backwards = self._paused = False
         self._watched: WatchedStore | None = None
 
@@ -187,10 +187,10 @@ class JobsScreen(OrderScreen):
         if self._watched is None:
             return
         jobs = sorted_jobs(
-            filtered_jobs(self._watched.jobs, self._filter_text), self._jobs_order, backwards=self._backwards
+            filtered_jobs(self._watched.jobs, self._filter_text), self._job_order, backwards=self._backwards
         )
         table = top_text.lines(jobs_now(jobs), self.app.size.width)
-        modes = [f"by {self._jobs_order}{' reversed' * self._backwards}"]
+        modes = [f"by {self._job_order}{' reversed' * self._backwards}"]
         modes += [f"like {self._filter_text!r}"] * bool(self._filter_text) + ["paused"] * self._paused
         text = top_text.fitted([*modes, *summary(self._watched)], self.app.size.width)
         self.query_one("#summary", Static).update(text)
@@ -202,7 +202,7 @@ class JobsScreen(OrderScreen):
     def action_sort(self, by: int) -> None:
         """Sort by the next order (1), or by the previous one (-1)."""
         orders = list(ORDERS)
-        self._jobs_order = orders[(orders.index(self._jobs_order) + by) % len(orders)]
+        self._job_order = orders[(orders.index(self._job_order) + by) % len(orders)]
         self.show()
 
     def action_reverse(self) -> None:
