@@ -36,7 +36,7 @@ class Healthy:
     """A job that sends valid messages, one at a time."""
 
     def __init__(self, daemon):
-        self.agent = WireAgent(daemon.place, agent="healthy")
+        self.agent = WireAgent(daemon.instance_dir, agent="healthy")
         self.agent.greet()
         self.agent.open(HEALTHY, name="healthy.py")
         self.sent = 0
@@ -58,7 +58,7 @@ def rss_bytes(daemon):
 
 def test_no_message_ends_the_collector_or_delays_another_job(daemon):
     healthy = Healthy(daemon)
-    evil = WireAgent(daemon.place, agent="evil")
+    evil = WireAgent(daemon.instance_dir, agent="evil")
     evil.greet()
     rss_max = 0
     for number in range(COUNT):
