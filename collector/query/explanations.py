@@ -95,7 +95,8 @@ def _never_traced(job: JobReader) -> str:
         return f": {steps} were only timed, as requested (--trace off)"
     if policy.startswith("budget"):
         return f": {steps} ran before the first step that is traced under a budget (--trace all traces every step)"
-    return f": none of {steps} was selected (--trace {policy})"
+    unselected = f"none of {steps} was" if number > 1 else f"{steps} was not"
+    return f": {unselected} selected (--trace {policy})"
 
 
 def _missed_text(number: int) -> str:

@@ -24,7 +24,7 @@ def ended_job(folder: Path, policy: str = "", tables: Any = None, **counters: An
         ("all", {"counts": {"partial_run": 4}}, "TensorFlow cannot trace the job's 4 partial runs"),
         ("off", {"counts": {"run": 40}}, "its 40 steps were only timed, as requested (--trace off)"),
         ("steps=100-200", {"counts": {"eager": 40}}, "none of its 40 steps was selected"),
-        ("every=50", {"counts": {"call": 1}}, "none of its only step was selected"),
+        ("every=50", {"counts": {"call": 1}}, "its only step was not selected"),
         ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first step that is traced under a budget"),
         ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first step that is traced under a budget"),
         (
