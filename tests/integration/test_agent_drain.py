@@ -70,7 +70,8 @@ class Bench:
     def status(self) -> dict:
         return read_status(self.instance_dir, "agent") or {}
 
-    def agent_has_ended_jobs(self) -> bool:
+    def has_unfinished_result(self) -> bool:
+        """Return whether the agent has reported the launch's end, and not stored all its data."""
         result = launches.read_result(self.instance_dir, LAUNCH)
         return result is not None and not result.complete
 
@@ -131,16 +132,18 @@ def _complete(bench: Bench) -> bool:
 def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
     job, uid = bench.job(2000, 0.008)  # about as long as twenty agents take to start
 
-    def launch() -> None:
+    def write_end_of_job() -> None:
         job.communicate()
         bench.write_end(job, 0, None)
 
-    launcher = threading.Thread(target=launch)
+    launcher = threading.Thread(target=write_end_of_job)
     launcher.start()
     for round_ in range(20):
         bench.start_agent()
-        seen = len(bench.collector.records.get(uid, ()))
-        until(lambda seen=seen: len(bench.collector.records.get(uid, ())) > seen or job.poll() is not None, f"{round_}")
+        count = len(bench.collector.records.get(uid, ()))
+        until(
+            lambda count=count: len(bench.collector.records.get(uid, ())) > count or job.poll() is not None, f"{round_}"
+        )
         bench.kill_agent()
     bench.start_agent()
     until(lambda: len(bench.collector.records[uid]) == 2000)
@@ -199,8 +202,10 @@ def test_a_restarted_collector_gets_the_jobs_and_the_records_not_yet_acked(bench
 
 
 def test_the_agent_reports_a_stall_and_waits_until_it_ends(bench: Bench) -> None:
-    full = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
-    bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]
+    stall_body = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
+    bench.collector.answer = lambda head, _body: [
+        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
+    ]
     bench.start_agent()
     job, uid = bench.job(10)
     until(lambda: bench.status().get("stall"))
@@ -231,7 +236,7 @@ def test_the_agent_opens_a_job_again_after_reopen(bench: Bench) -> None:
     assert len(bench.collector.of_type(wire.OPEN)) >= 2
 
 
-def test_a_collector_of_another_version_gets_only_greetings_until_its_version_is_spoken(bench: Bench) -> None:
+def test_a_collector_that_refuses_the_version_gets_only_greetings_until_it_welcomes_the_agent(bench: Bench) -> None:
     text = {"slug": "unknown-version", "text": "wire version 1 is not supported (this build speaks 2)"}
     refusal = json.dumps(text).encode()
     bench.collector.greet = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
@@ -303,16 +308,16 @@ def test_a_channel_of_another_version_is_refused_and_the_others_are_drained(benc
         f"from fakes.channel_writer import ChannelWriter; w = ChannelWriter({LAUNCH}, version=77)\n"
         f"w.announce({bench.instance_dir!r}); print('up', flush=True); input()"
     )
-    old = subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True, env=environ)
-    bench.jobs.append(old)
-    old.stdout.readline()
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True, env=environ)
+    bench.jobs.append(process)
+    process.stdout.readline()
     bench.start_agent()
     _, uid = bench.job(5)
     until(lambda: len(bench.collector.records.get(uid, ())) == 5)
     until(lambda: bench.status().get("refusals"))
     (refusal,) = bench.status()["refusals"]
     assert refusal["slug"] == "unknown-version"
-    assert refusal["pid"] == old.pid
+    assert refusal["pid"] == process.pid
     assert "77" in refusal["text"]
     assert f"(this build speaks {CHANNEL_VERSION})" in refusal["text"]
 
@@ -334,13 +339,13 @@ def test_a_job_whose_channel_becomes_corrupt_ends_as_lost(bench: Bench) -> None:
 
 def test_channels_of_other_stores_are_left_alone(bench: Bench) -> None:
     bench.start_agent()
-    _, stranger = bench.job(5, launch=0x1234)
+    _, other_uid = bench.job(5, launch=0x1234)
     _, uid = bench.job(5)
     until(lambda: uid in bench.collector.records)
-    _, later = bench.job(5)
-    until(lambda: later in bench.collector.records)  # the agent has scanned again by then
-    assert {head.uid for head, _ in bench.collector.messages} == {0, uid, later}
-    assert stranger not in {uid, later}
+    _, later_uid = bench.job(5)
+    until(lambda: later_uid in bench.collector.records)  # the agent has scanned again by then
+    assert {head.uid for head, _ in bench.collector.messages} == {0, uid, later_uid}
+    assert other_uid not in {uid, later_uid}
 
 
 def test_a_process_that_becomes_another_program_has_ended(bench: Bench) -> None:
@@ -450,15 +455,17 @@ for _ in range(49):
 
 
 def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench: Bench) -> None:
-    full = json.dumps({"slug": "store-full", "text": "no space"}).encode()
-    bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]
+    stall_body = json.dumps({"slug": "store-full", "text": "no space"}).encode()
+    bench.collector.answer = lambda head, _body: [
+        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
+    ]
     bench.start_agent()
     job, uid = bench.job(5)
     until(lambda: bench.status().get("stall"))
     job.kill()
     job.wait()
     bench.write_end(job, None, 9)
-    until(bench.agent_has_ended_jobs)
+    until(bench.has_unfinished_result)
     bench.agent.terminate()
     assert bench.agent.wait(20) == 0
     ((_, entry),) = given_up.pending(bench.instance_dir)

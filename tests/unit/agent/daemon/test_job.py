@@ -67,9 +67,9 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / runtime_dir.LAUNCHES).mkdir()
-    bench_of_job = Bench(tmp_path)
-    yield bench_of_job
-    bench_of_job.close()
+    new_bench = Bench(tmp_path)
+    yield new_bench
+    new_bench.close()
 
 
 def test_the_open_has_fields_of_the_hello_and_of_the_launcher(bench: Bench) -> None:
@@ -220,7 +220,7 @@ def test_a_channel_that_is_damaged_at_the_end_is_lost_too(bench: Bench) -> None:
     assert [sent["state"] for sent in bench.bodies(wire.CLOSE)] == ["lost"]
 
 
-def test_a_job_is_active_for_some_time_after_its_last_answer(bench: Bench) -> None:
+def test_a_job_is_active_for_some_time_after_its_end(bench: Bench) -> None:
     bench.turn()
     bench.now = time.monotonic() + 10_000.0
     assert not bench.job.is_active(bench.now)
