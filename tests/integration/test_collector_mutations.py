@@ -67,7 +67,8 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
             mutator = Mutator(SEED * 1_000 + number, uid)
             evil.open(uid, name="evil.py")
         message = mutator.message()
-        # Agents send messages again, too. The collector accepts one after a gap the second time.
+        # Each message is sent twice, as agents do: the collector accepts a message after a gap only
+        # when it comes again.
         for _ in range(2):
             evil.send_raw(*message)
         if number % 10 == 0:
