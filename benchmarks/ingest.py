@@ -57,7 +57,7 @@ def measure(store: Path, rows: int, decoder: str) -> None:
     nodes = nodes_of(steps[0])
     count, core = max(1, rows // nodes), Core(steps[0])
     collector = CollectorProcess(store, "--decoder", decoder).start()
-    agent = WireAgent(collector.place)
+    agent = WireAgent(collector.instance_dir)
     try:
         agent.greet(30)
         agent.open(UID, name="ingest")

@@ -9,7 +9,7 @@ from ..collector.query import advising
 from ..collector.query.advising import JobAdvice
 from ..collector.query.documents import advice_document
 from ..collector.query.engine import Selection
-from ..collector.query.explanations import untraced
+from ..collector.query.explanations import untraced_reason
 from ..collector.query.selection import choose, ids_of
 from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
@@ -29,7 +29,7 @@ def note_no_advice(advice: Sequence[JobAdvice]) -> None:
     for job_advice in advice:
         prefix = f"{ids[job_advice.job.info.hex]}: " if len(advice) > 1 else ""
         if not job_advice.has_steps:
-            note(prefix + untraced(job_advice.job))
+            note(prefix + untraced_reason(job_advice.job))
         elif not job_advice.has_findings:
             note(f"{prefix}no advice: no checker found anything")
 

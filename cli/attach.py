@@ -18,7 +18,7 @@ from ..agent.attach.identities import RequestHandler, as_user, user_to_become
 from ..agent.channels import ChannelReader
 from ..agent.processes import Process, process
 from ..collector.numbers import duration
-from ..collector.query.explanations import untraced
+from ..collector.query.explanations import untraced_reason
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import main_steps, short_ids
 from ..commands import settings_files
@@ -104,7 +104,7 @@ class UntracedNotes:
             jobs = [job for job in open_reader(self._store).jobs() if job.info.uid == attachment.channel.identity.uid]
         except TfprofError as error:
             return f"no traced steps yet: {error}"
-        return untraced(jobs[0]) if jobs else "no traced steps yet: nothing of the job is stored"
+        return untraced_reason(jobs[0]) if jobs else "no traced steps yet: nothing of the job is stored"
 
 
 @click.command()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..collector.errors import TfprofError
 from ..collector.export import files
-from ..collector.query.explanations import untraced
+from ..collector.query.explanations import untraced_reason
 from ..collector.query.kinds import traces_of_job
 from ..collector.store.columns import column_list
 from ..collector.store.protocols import JobReader
@@ -32,7 +32,7 @@ def dump(
     ]
     if not traced:
         names = ", ".join(f"profile_{step}" for step in steps)
-        yield f"no {names}: {untraced(processes[0][0])}", False
+        yield f"no {names}: {untraced_reason(processes[0][0])}", False
     for job, row, kind, traced_steps in traced:
         job_folder = folder if len(traced) == 1 else folder / row.id
         last_step = row.steps if row.step_kind == kind else None

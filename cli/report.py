@@ -13,7 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
-from ..collector.query.explanations import cost_note, first_warning, left_out_kinds_text, missed, untraced
+from ..collector.query.explanations import (
+    cost_note,
+    first_warning,
+    left_out_kinds_text,
+    missed_steps_note,
+    untraced_reason,
+)
 from ..collector.query.profile import Profile
 from ..collector.query.ranking import rank_ops
 from ..collector.render import report_text
@@ -71,9 +77,9 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     ]
     other_summaries = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
     remarks = (
-        (left_out_kinds_text(profile), first_warning(first_job), missed(first_job))
+        (left_out_kinds_text(profile), first_warning(first_job), missed_steps_note(first_job))
         if profile
-        else (untraced(first_job),)
+        else (untraced_reason(first_job),)
     )
     costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES])
     notes = [*remarks, next(filter(None, costs), None)]

@@ -21,7 +21,7 @@ from ..tfviews.own_files import own_location
 from ..tfviews.parity import DEFAULT, Parity
 from .profile import profile
 from .required_facts import GRAPH, STACKS
-from .step_entries import by_step, step_traces
+from .step_entries import entries_by_step, step_traces
 from .step_times import step_times
 from .surroundings import cpu_loads, host_samples, memory_levels, steady_period
 
@@ -89,7 +89,7 @@ def _last_entries(
             last_steps[name] = max(last_steps.get(name, 0), step_of[trace])
     return {
         name: (step, entry)
-        for step, entries in by_step(job, set(last_steps.values()), separate_functions=separate_functions)
+        for step, entries in entries_by_step(job, set(last_steps.values()), separate_functions=separate_functions)
         for name, entry in entries.items()
         if last_steps.get(name) == step
     }

@@ -27,7 +27,7 @@ _OWN_FILES_MAX: Final = 4
 _ERRNO_END: Final = 4096
 
 
-def untraced(job: JobReader) -> str:
+def untraced_reason(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
     words = channel_words(job.info)
     steps, running = words.get("traced") or 0, job.info.state == RUNNING
@@ -95,7 +95,8 @@ def _never_traced(job: JobReader) -> str:
         return f": {steps} were only timed, as requested (--trace off)"
     if policy.startswith("budget"):
         return f": {steps} ran before the first step that is traced under a budget (--trace all traces every step)"
-    return f": none of {steps} was selected (--trace {policy})"
+    unselected = f"none of {steps} was" if number > 1 else f"{steps} was not"
+    return f": {unselected} selected (--trace {policy})"
 
 
 def _missed_text(number: int) -> str:
@@ -105,7 +106,7 @@ def _missed_text(number: int) -> str:
     )
 
 
-def missed(job: JobReader) -> str | None:
+def missed_steps_note(job: JobReader) -> str | None:
     """Return a sentence with the number of steps that could not be traced, None if there are none.
 
     A step that needs TensorFlow's profiler session cannot be traced while the session is in use.
@@ -135,9 +136,9 @@ def first_warning(job: JobReader) -> str | None:
     return unusual[0].line + more
 
 
-def _untraced(jobs: Sequence[JobReader]) -> str:
+def _untraced_jobs_reason(jobs: Sequence[JobReader]) -> str:
     if len(jobs) == 1:
-        return untraced(jobs[0])
+        return untraced_reason(jobs[0])
     return f"no traced steps in any of {len(jobs)} jobs: tfprof jobs shows how many steps of each were traced"
 
 
@@ -186,7 +187,7 @@ def _tree_view_text(view: TreeView, name: str) -> str | None:
 def why(answer: Answer) -> str | None:
     """Explain why ``answer`` shows nothing or leaves something out, None if it is complete."""
     if answer.profile is None:
-        return _untraced(answer.selection.jobs)
+        return _untraced_jobs_reason(answer.selection.jobs)
     shown_text = (
         _op_view_text(answer.folded)
         if isinstance(answer.folded, OpView)

@@ -25,7 +25,7 @@ from ..summaries.top import TopOp
 from .advising import advise
 from .alerts import stored_alerts
 from .engine import Selection
-from .explanations import cost_note, missed, untraced
+from .explanations import cost_note, missed_steps_note, untraced_reason
 from .ranking import rank_ops
 from .selection import ids_of
 from .surroundings import host_samples
@@ -129,7 +129,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         host_series=host_series(host_rows),
         alerts=[f"{alert.text} [{alert.alert.slug}]" for alert in stored_alerts(job)],
         warnings=[event for event in events(job.table("events")) if not event.is_harmless],
-        notes=[text for text in (missed(job), cost_note(job, row)) if text],
+        notes=[text for text in (missed_steps_note(job), cost_note(job, row)) if text],
         advice=_advice(job) if with_advice else [],
     )
 
@@ -197,7 +197,7 @@ def _step_times(name: str, spans: pa.Table) -> StepTimes | None:
 def _top_ops(job: JobReader) -> TopOps:
     ranking = rank_ops(job)
     if ranking is None:
-        return TopOps(0, {}, [], untraced(job))
+        return TopOps(0, {}, [], untraced_reason(job))
     return TopOps(ranking.profile.traces, dict(ranking.profile.kinds), ranking.ops, None)
 
 

@@ -17,7 +17,7 @@ from ..store.schema import NODE, OUTPUTS
 from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, interned_bytes, interned_texts
 from ..tfviews.parity import Parity
-from .explanations import untraced
+from .explanations import untraced_reason
 from .kinds import resolve_kinds, rows_of_kinds
 from .profile import misses_streams, profile
 from .required_facts import EVERYTHING
@@ -40,7 +40,7 @@ def exact_nodes(
         job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True)
     )
     if job_profile is None:
-        raise StoreError(untraced(job), slug="no-data")
+        raise StoreError(untraced_reason(job), slug="no-data")
     return job_profile.nodes
 
 

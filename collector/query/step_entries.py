@@ -27,12 +27,12 @@ def step_traces(
     }
 
 
-def read(job: JobReader, traces: Collection[int]) -> dict[str, EntriesByStep]:
+def read_entries(job: JobReader, traces: Collection[int]) -> dict[str, EntriesByStep]:
     """Return the entries, by node and step, of the traces with these numbers."""
     return entries(*job.executions(traces, COLUMNS)) if traces else {}
 
 
-def by_step(
+def entries_by_step(
     job: JobReader,
     steps: Collection[int] | None = None,
     kinds: Sequence[int] | None = None,
@@ -48,7 +48,8 @@ def by_step(
     selected_steps = sorted(traces_by_step) if steps is None else sorted(set(steps) & set(traces_by_step))
     for batch in _batches(selected_steps, traces_by_step):
         step_entries: dict[int, dict[str, Entry]] = {step: {} for step in batch}
-        for name, node_entries in read(job, [number for step in batch for number, _ in traces_by_step[step]]).items():
+        traces = [number for step in batch for number, _ in traces_by_step[step]]
+        for name, node_entries in read_entries(job, traces).items():
             for step, entry in node_entries.items():
                 step_entries[step][name] = entry
         yield from step_entries.items()

@@ -12,20 +12,20 @@ from tfprof.formats.wire import Head
 
 
 class FakeCollector:
-    """Listens in the runtime folder ``place``.
+    """Listens in the runtime folder ``instance_dir``.
 
     It holds the collector's lock, so that the agent starts no real one.
     """
 
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, instance_dir):
+        self.instance_dir = instance_dir
         self.messages = []
         self.records = {}
         self.spans = {}
         self.duplicates = 0
         self.answer = self.ack
         self.greet = self.welcome
-        self.lock = PidFileLock(place, "collector")
+        self.lock = PidFileLock(instance_dir, "collector")
         assert self.lock.acquire()
         self._stop = threading.Event()
         self.start()
@@ -79,7 +79,7 @@ class FakeCollector:
     def _serve(self):
         context = zmq.Context()
         router = context.socket(zmq.ROUTER)
-        path = Path(self.place, "collector.sock")
+        path = Path(self.instance_dir, "collector.sock")
         path.unlink(missing_ok=True)
         router.bind(f"ipc://{path}")
         while not self._stop.is_set():

@@ -21,7 +21,7 @@ class CollectorProcess:
 
     def __init__(self, store, *options):
         self.store = store
-        self.place = runtime_dir.instance_dir(str(store))
+        self.instance_dir = runtime_dir.instance_dir(str(store))
         self._command = [sys.executable, "-m", "tfprof.collector", "--store", str(store), *options]
         self.process = None
 
@@ -52,7 +52,7 @@ class CollectorProcess:
         return self.process.returncode, errors
 
     def status(self):
-        return daemons.read_status(self.place, "collector")
+        return daemons.read_status(self.instance_dir, "collector")
 
     def await_status(self, condition, timeout_s=15):
         """Return the first status that satisfies ``condition``."""
@@ -72,8 +72,8 @@ class StepStream:
 
     IN_FLIGHT = 40
 
-    def __init__(self, place, uid, count, steps_per_message=3):
-        self.agent = WireAgent(place)
+    def __init__(self, instance_dir, uid, count, steps_per_message=3):
+        self.agent = WireAgent(instance_dir)
         self.uid, self.count, self.steps_per_message = uid, count, steps_per_message
         self.acked = self.sent = 0  # after a stall or a pause `sent` goes back to `acked`
         self._last_sent = 0  # the last step that was ever sent: the collector may have stored it

@@ -162,7 +162,7 @@ def _callback_list():
 
     def method(name):
         def call(self, *arguments):
-            self.heard.append((name, *arguments))
+            self.events.append((name, *arguments))
             error = self.errors.pop(name, None)
             if error is not None:
                 raise error
@@ -171,7 +171,7 @@ def _callback_list():
         return call
 
     def init(self, model=None, steps=None):
-        self.heard, self.errors, self.model, self.params = [], {}, model, {"steps": steps}
+        self.events, self.errors, self.model, self.params = [], {}, model, {"steps": steps}
 
     body = {name: method(name) for name in names}
     return type("CallbackList", (), {"__init__": init, "__module__": "keras.src.callbacks.callback_list", **body})

@@ -11,15 +11,15 @@ from tfprof.formats.wire import Head
 
 
 class WireAgent:
-    """Connects to the collector whose socket is in the folder ``place``."""
+    """Connects to the collector whose socket is in the folder ``instance_dir``."""
 
-    def __init__(self, place, agent="a1", host="testhost"):
+    def __init__(self, instance_dir, agent="a1", host="testhost"):
         self.agent, self.host = agent, host
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.reconnect_ivl = 20
-        self._socket.connect(collector_address(str(place)))
+        self._socket.connect(collector_address(str(instance_dir)))
 
     def close(self):
         self._socket.close()

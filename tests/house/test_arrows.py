@@ -15,8 +15,8 @@ import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
 from tfprof.collector.tfviews.parity import COMPAT
 
-#: Packages in which each module is a room, since some modules are above the package's other rooms
-#: and some below.
+#: Packages in which each module is a room: some modules import the package's other rooms, and some
+#: are imported by them.
 SPLIT = ("agent", "collector")
 #: Room -> the rooms, or single modules of them, that it may import. A room may also import itself
 #: and GENERATED.
@@ -206,7 +206,7 @@ def _module(path: Path) -> str:
 
 @cache
 def _module_of(name: str) -> str:
-    """Return the module that ``name`` is, or is an attribute of; "" for none."""
+    """Return the module with this name, or the module that has this attribute; "" for none."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         path = ROOT.joinpath(*parts[:end])
@@ -223,7 +223,7 @@ def _room(module: str) -> str:
 
 @cache
 def _loaded_names(path: Path) -> set[str]:
-    """Return the `module:name` strings in ``path``; without the name if the code appends it."""
+    """Return the `module:name` strings in ``path``; the name is missing if the code appends it."""
     return {
         node.value.removeprefix("tfprof.")
         for node in ast.walk(tree(path))
@@ -375,7 +375,7 @@ def test_imports_of_tfprof_are_relative() -> None:
 
 
 @pytest.mark.parametrize("room", ["formats", "commands", "shim"])
-def test_code_in_jobs_and_starters_imports_only_the_standard_library_and_what_the_job_has(room: str) -> None:
+def test_formats_commands_and_shim_import_only_the_standard_library_and_packages_of_the_job(room: str) -> None:
     forbidden = [
         f"{path}: {name}"
         for path in sources(room)

@@ -34,11 +34,11 @@ class Bench:
     """A fake collector, an agent that a test can kill, and jobs."""
 
     def __init__(self, store: Path) -> None:
-        self.place = runtime_dir.make_instance(str(store))
+        self.instance_dir = runtime_dir.make_instance(str(store))
         self.store = store
         self.launch = Launch(LAUNCH, os.getpid(), time.time_ns(), str(store), "host", "user")
-        launches.write(self.place, self.launch)
-        self.collector = FakeCollector(self.place)
+        launches.write(self.instance_dir, self.launch)
+        self.collector = FakeCollector(self.instance_dir)
         self.agent: subprocess.Popen[bytes] | None = None
         self.jobs: list[subprocess.Popen[str]] = []
 
@@ -50,7 +50,14 @@ class Bench:
         self.agent.wait()
 
     def job(self, count: int, interval_s: float = 0.0, launch: int = LAUNCH) -> tuple[subprocess.Popen[str], int]:
-        command = [sys.executable, channel_writer.__file__, self.place, f"{launch:x}", str(count), str(interval_s)]
+        command = [
+            sys.executable,
+            channel_writer.__file__,
+            self.instance_dir,
+            f"{launch:x}",
+            str(count),
+            str(interval_s),
+        ]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.jobs.append(process)
         return process, int(process.stdout.readline(), 16)
@@ -58,13 +65,14 @@ class Bench:
     def write_end(self, process: subprocess.Popen[str], status: int | None, number: int | None) -> None:
         """Write the end of the job into the launch file, as the launcher does."""
         changes = {"job_pid": process.pid, "ended_ns": time.time_ns(), "status": status, "signal": number}
-        launches.write(self.place, self.launch._replace(**changes))
+        launches.write(self.instance_dir, self.launch._replace(**changes))
 
     def status(self) -> dict:
-        return read_status(self.place, "agent") or {}
+        return read_status(self.instance_dir, "agent") or {}
 
-    def agent_has_ended_jobs(self) -> bool:
-        result = launches.read_result(self.place, LAUNCH)
+    def has_unfinished_result(self) -> bool:
+        """Return whether the agent has reported the launch's end, and not stored all its data."""
+        result = launches.read_result(self.instance_dir, LAUNCH)
         return result is not None and not result.complete
 
     def close(self) -> None:
@@ -100,7 +108,7 @@ def test_every_record_arrives_once_and_then_the_end_of_the_job(bench: Bench) -> 
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 301))
     end = bench.collector.closed()[uid]
     assert (end["state"], end["signal"], end["status"], end["records"]) == ("killed", 9, None, 300)
-    assert end["t_ns"] == launches.read(bench.place, LAUNCH).ended_ns
+    assert end["t_ns"] == launches.read(bench.instance_dir, LAUNCH).ended_ns
     (identity,) = bench.collector.of_type(wire.OPEN)
     assert (identity["pid"], identity["name"], identity["framework"]) == (job.pid, "fake.py", "tensorflow")
     assert identity["launch"] == f"{LAUNCH:016x}"
@@ -111,29 +119,31 @@ def test_every_record_arrives_once_and_then_the_end_of_the_job(bench: Bench) -> 
     assert kinds[0] == wire.OPEN
     assert kinds[-1] == wire.CLOSE
     until(lambda: _complete(bench))
-    (result,) = launches.read_result(bench.place, LAUNCH).jobs
+    (result,) = launches.read_result(bench.instance_dir, LAUNCH).jobs
     assert (result["state"], result["records"], result["acked"]) == ("killed", 300, 300)
-    until(lambda: not list(Path(bench.place, "announce").iterdir()))
+    until(lambda: not list(Path(bench.instance_dir, "announce").iterdir()))
 
 
 def _complete(bench: Bench) -> bool:
-    result = launches.read_result(bench.place, LAUNCH)
+    result = launches.read_result(bench.instance_dir, LAUNCH)
     return result is not None and result.complete
 
 
 def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
     job, uid = bench.job(2000, 0.008)  # about as long as twenty agents take to start
 
-    def launch() -> None:
+    def write_end_of_job() -> None:
         job.communicate()
         bench.write_end(job, 0, None)
 
-    launcher = threading.Thread(target=launch)
+    launcher = threading.Thread(target=write_end_of_job)
     launcher.start()
     for round_ in range(20):
         bench.start_agent()
-        seen = len(bench.collector.records.get(uid, ()))
-        until(lambda seen=seen: len(bench.collector.records.get(uid, ())) > seen or job.poll() is not None, f"{round_}")
+        count = len(bench.collector.records.get(uid, ()))
+        until(
+            lambda count=count: len(bench.collector.records.get(uid, ())) > count or job.poll() is not None, f"{round_}"
+        )
         bench.kill_agent()
     bench.start_agent()
     until(lambda: len(bench.collector.records[uid]) == 2000)
@@ -164,11 +174,12 @@ def test_a_full_ring_drops_and_counts_records_until_it_has_room_again(bench: Ben
 
 def _writer_process(bench: Bench, script: str) -> subprocess.Popen[str]:
     tests = Path(channel_writer.__file__).parent.parent
-    start = (
-        f"from fakes.channel_writer import ChannelWriter; w = ChannelWriter({LAUNCH}); w.announce({bench.place!r})\n"
+    prologue = (
+        "from fakes.channel_writer import ChannelWriter\n"
+        f"w = ChannelWriter({LAUNCH}); w.announce({bench.instance_dir!r})\n"
     )
     environ = {**os.environ, "PYTHONPATH": str(tests)}
-    process = subprocess.Popen([sys.executable, "-c", start + script], stdin=-1, stdout=-1, text=True, env=environ)
+    process = subprocess.Popen([sys.executable, "-c", prologue + script], stdin=-1, stdout=-1, text=True, env=environ)
     bench.jobs.append(process)
     return process
 
@@ -191,16 +202,18 @@ def test_a_restarted_collector_gets_the_jobs_and_the_records_not_yet_acked(bench
 
 
 def test_the_agent_reports_a_stall_and_waits_until_it_ends(bench: Bench) -> None:
-    full = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
-    bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]
+    stall_body = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
+    bench.collector.answer = lambda head, _body: [
+        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
+    ]
     bench.start_agent()
     job, uid = bench.job(10)
     until(lambda: bench.status().get("stall"))
     assert bench.status()["stall"]["slug"] == "store-full"
     job.communicate()
     bench.write_end(job, 3, None)
-    until(lambda: (result := launches.read_result(bench.place, LAUNCH)) and result.stall)
-    assert not launches.read_result(bench.place, LAUNCH).complete
+    until(lambda: (result := launches.read_result(bench.instance_dir, LAUNCH)) and result.stall)
+    assert not launches.read_result(bench.instance_dir, LAUNCH).complete
     bench.collector.answer = bench.collector.ack
     until(lambda: _complete(bench))
     assert numbers(bench.collector.records[uid]) == list(range(1, 11))
@@ -223,7 +236,7 @@ def test_the_agent_opens_a_job_again_after_reopen(bench: Bench) -> None:
     assert len(bench.collector.of_type(wire.OPEN)) >= 2
 
 
-def test_a_collector_of_another_version_gets_only_greetings_until_its_version_is_spoken(bench: Bench) -> None:
+def test_a_collector_that_refuses_the_version_gets_only_greetings_until_it_welcomes_the_agent(bench: Bench) -> None:
     text = {"slug": "unknown-version", "text": "wire version 1 is not supported (this build speaks 2)"}
     refusal = json.dumps(text).encode()
     bench.collector.greet = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
@@ -288,23 +301,23 @@ def test_the_agent_drops_a_refused_job_and_drains_the_others(bench: Bench) -> No
 
 
 def test_a_channel_of_another_version_is_refused_and_the_others_are_drained(bench: Bench) -> None:
-    environ = {**os.environ, "TFPROF_RUN": f"{LAUNCH:016x}@{bench.place}"}
+    environ = {**os.environ, "TFPROF_RUN": f"{LAUNCH:016x}@{bench.instance_dir}"}
     tests = Path(channel_writer.__file__).parent.parent
     script = (
         f"import sys; sys.path.insert(0, {str(tests)!r})\n"
         f"from fakes.channel_writer import ChannelWriter; w = ChannelWriter({LAUNCH}, version=77)\n"
-        f"w.announce({bench.place!r}); print('up', flush=True); input()"
+        f"w.announce({bench.instance_dir!r}); print('up', flush=True); input()"
     )
-    old = subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True, env=environ)
-    bench.jobs.append(old)
-    old.stdout.readline()
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True, env=environ)
+    bench.jobs.append(process)
+    process.stdout.readline()
     bench.start_agent()
     _, uid = bench.job(5)
     until(lambda: len(bench.collector.records.get(uid, ())) == 5)
     until(lambda: bench.status().get("refusals"))
     (refusal,) = bench.status()["refusals"]
     assert refusal["slug"] == "unknown-version"
-    assert refusal["pid"] == old.pid
+    assert refusal["pid"] == process.pid
     assert "77" in refusal["text"]
     assert f"(this build speaks {CHANNEL_VERSION})" in refusal["text"]
 
@@ -326,13 +339,13 @@ def test_a_job_whose_channel_becomes_corrupt_ends_as_lost(bench: Bench) -> None:
 
 def test_channels_of_other_stores_are_left_alone(bench: Bench) -> None:
     bench.start_agent()
-    _, stranger = bench.job(5, launch=0x1234)
+    _, other_uid = bench.job(5, launch=0x1234)
     _, uid = bench.job(5)
     until(lambda: uid in bench.collector.records)
-    _, later = bench.job(5)
-    until(lambda: later in bench.collector.records)  # the agent has scanned again by then
-    assert {head.uid for head, _ in bench.collector.messages} == {0, uid, later}
-    assert stranger not in {uid, later}
+    _, later_uid = bench.job(5)
+    until(lambda: later_uid in bench.collector.records)  # the agent has scanned again by then
+    assert {head.uid for head, _ in bench.collector.messages} == {0, uid, later_uid}
+    assert other_uid not in {uid, later_uid}
 
 
 def test_a_process_that_becomes_another_program_has_ended(bench: Bench) -> None:
@@ -375,7 +388,7 @@ def test_a_job_that_died_before_the_agent_started_is_drained_from_another_holder
 
 def test_an_idle_agent_ends(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.3")
-    launches.write(bench.place, bench.launch._replace(ended_ns=1, status=0))
+    launches.write(bench.instance_dir, bench.launch._replace(ended_ns=1, status=0))
     bench.start_agent()
     assert bench.agent.wait(20) == 0
     assert not bench.status()["alive"]
@@ -419,7 +432,7 @@ import os, signal
 for _ in range(49):
     pid = os.fork()
     if not pid:
-        ChannelWriter({LAUNCH}).announce({bench.place!r})
+        ChannelWriter({LAUNCH}).announce({bench.instance_dir!r})
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
 """
@@ -427,9 +440,9 @@ for _ in range(49):
     job.communicate()
     bench.write_end(job, 0, None)
     until(lambda: _complete(bench))
-    result = launches.read_result(bench.place, LAUNCH)
+    result = launches.read_result(bench.instance_dir, LAUNCH)
     assert result is not None
-    lost = [entry for _, entry in given_up.pending(bench.place) if entry is not None]
+    lost = [entry for _, entry in given_up.pending(bench.instance_dir) if entry is not None]
     assert len(result.jobs) + len(lost) == 50
     assert len(lost) == sum(refusal["times"] for refusal in result.refused) > 0
     until(lambda: bench.status()["refused"] == len(lost), "the number of refusals in the status")
@@ -442,18 +455,20 @@ for _ in range(49):
 
 
 def test_an_agent_that_gives_up_leaves_what_it_knows_to_the_next_collector(bench: Bench) -> None:
-    full = json.dumps({"slug": "store-full", "text": "no space"}).encode()
-    bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]
+    stall_body = json.dumps({"slug": "store-full", "text": "no space"}).encode()
+    bench.collector.answer = lambda head, _body: [
+        (Head(wire.STALL, head.uid, head.type, head.first, head.last), stall_body)
+    ]
     bench.start_agent()
     job, uid = bench.job(5)
     until(lambda: bench.status().get("stall"))
     job.kill()
     job.wait()
     bench.write_end(job, None, 9)
-    until(bench.agent_has_ended_jobs)
+    until(bench.has_unfinished_result)
     bench.agent.terminate()
     assert bench.agent.wait(20) == 0
-    ((_, entry),) = given_up.pending(bench.place)
+    ((_, entry),) = given_up.pending(bench.instance_dir)
     assert entry is not None
     end = entry["end"]
     assert (entry["uid"], entry["identity"]["name"]) == (uid, "fake.py")

@@ -57,7 +57,7 @@ def greet(agent):
 def test_slower_steps_raise_an_alert_run_the_command_and_order_a_trace(daemon, tmp_path):
     daemon.start()
     alert_file = tmp_path / "alerts"
-    agent = WireAgent(daemon.place)
+    agent = WireAgent(daemon.instance_dir)
     try:
         greet(agent)
         agent.open(UID, name="train.py", host="testhost")

@@ -14,7 +14,7 @@ import pytest
 from fakes.polling import until
 from tfprof.agent import processes
 from tfprof.agent.attach.attachment import Attachment, AttachOptions
-from tfprof.collector.query.explanations import untraced
+from tfprof.collector.query.explanations import untraced_reason
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.events import events
 
@@ -154,7 +154,7 @@ def test_a_callable_with_unknown_outputs_is_timed_and_reported(loop, private_pla
     assert_unchanged(job.end())
     (stored,) = stored_jobs(private_places)
     assert [event.slug for event in events(stored.table("events")) if not event.is_harmless] == ["unknown-callable"]
-    assert "was made before tfprof" in untraced(stored)
+    assert "was made before tfprof" in untraced_reason(stored)
 
 
 def test_the_command_says_why_it_waits(loop, private_places):

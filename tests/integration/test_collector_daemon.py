@@ -24,7 +24,7 @@ def daemon(private_places):
 
 @contextlib.contextmanager
 def streaming(daemon, count, **kwargs):
-    stream = StepStream(daemon.place, UID, count, **kwargs)
+    stream = StepStream(daemon.instance_dir, UID, count, **kwargs)
     try:
         yield stream
     finally:
@@ -37,7 +37,7 @@ def stored_traces(store):
 
 def test_a_job_is_stored_and_can_be_read_after_the_collector_has_ended(daemon):
     daemon.start()
-    agent = WireAgent(daemon.place)
+    agent = WireAgent(daemon.instance_dir)
     try:
         welcome = agent.greet()
         assert welcome["store"] == str(daemon.store)
@@ -69,7 +69,7 @@ def test_what_an_agent_has_given_up_is_counted_by_the_next_collector(daemon):
     end = {"state": "exited", "status": 0, "signal": None, "t_ns": 5, "records": 7, "span_head": 3}
     given_up.write(runtime_dir.make_instance(str(daemon.store)), UID, {"name": "stream"}, end)
     daemon.start()
-    until(lambda: not list(given_up.pending(daemon.place)))
+    until(lambda: not list(given_up.pending(daemon.instance_dir)))
     until(lambda: LocalStore(daemon.store).job("stream").info.state == "exited")
     daemon.stop()
     assert LocalStore(daemon.store).job("stream").info.counters["never_stored"] == 10

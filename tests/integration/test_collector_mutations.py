@@ -36,7 +36,7 @@ class Healthy:
     """A job that sends valid messages, one at a time."""
 
     def __init__(self, daemon):
-        self.agent = WireAgent(daemon.place, agent="healthy")
+        self.agent = WireAgent(daemon.instance_dir, agent="healthy")
         self.agent.greet()
         self.agent.open(HEALTHY, name="healthy.py")
         self.sent = 0
@@ -58,7 +58,7 @@ def rss_bytes(daemon):
 
 def test_no_message_ends_the_collector_or_delays_another_job(daemon):
     healthy = Healthy(daemon)
-    evil = WireAgent(daemon.place, agent="evil")
+    evil = WireAgent(daemon.instance_dir, agent="evil")
     evil.greet()
     rss_max = 0
     for number in range(COUNT):
@@ -67,7 +67,8 @@ def test_no_message_ends_the_collector_or_delays_another_job(daemon):
             mutator = Mutator(SEED * 1_000 + number, uid)
             evil.open(uid, name="evil.py")
         message = mutator.message()
-        # Agents send messages again, too. The collector accepts one after a gap the second time.
+        # Each message is sent twice, as agents do: the collector accepts a message after a gap only
+        # when it comes again.
         for _ in range(2):
             evil.send_raw(*message)
         if number % 10 == 0:

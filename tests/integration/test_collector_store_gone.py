@@ -30,7 +30,7 @@ def take_away(store, loss):
 
 @LOSSES
 def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(daemon, loss):
-    stream = StepStream(daemon.place, UID, 400)
+    stream = StepStream(daemon.instance_dir, UID, 400)
     try:
         stream.run(until=100)
         take_away(daemon.store, loss)
@@ -47,7 +47,7 @@ def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(da
     assert acked <= event["count"] < 400
     assert job.table("traces").num_rows == 400 - event["count"]
     assert job_row(job.info, "77", 0).lost == event["count"]
-    next_stream = StepStream(daemon.place, NEXT_UID, 10)
+    next_stream = StepStream(daemon.instance_dir, NEXT_UID, 10)
     try:
         next_stream.run()
     finally:
@@ -60,7 +60,7 @@ def test_steps_not_yet_acked_go_to_the_new_store_and_the_others_count_as_lost(da
 
 
 def test_a_store_removed_while_no_job_is_open_is_made_again_for_the_next_job(daemon):
-    agent = WireAgent(daemon.place)
+    agent = WireAgent(daemon.instance_dir)
     try:
         agent.greet()
         shutil.rmtree(daemon.store)

@@ -42,8 +42,8 @@ class Host:
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        self.place = runtime_dir.make_instance(str(store))
-        launches.write(self.place, Launch(LAUNCH, os.getpid(), time.time_ns(), str(store), "host", "user"))
+        self.instance_dir = runtime_dir.make_instance(str(store))
+        launches.write(self.instance_dir, Launch(LAUNCH, os.getpid(), time.time_ns(), str(store), "host", "user"))
         self.processes: list[subprocess.Popen[str]] = []
 
     def start(self, *command: str) -> subprocess.Popen[str]:
@@ -52,16 +52,16 @@ class Host:
 
     def daemon(self, name: str) -> int:
         self.start(sys.executable, "-m", f"tfprof.{name}", "--store", str(self.store))
-        until(lambda: self.status(name).get("written_ns") and running_pid(self.place, name), name)
-        return running_pid(self.place, name)
+        until(lambda: self.status(name).get("written_ns") and running_pid(self.instance_dir, name), name)
+        return running_pid(self.instance_dir, name)
 
     def job(self, count: int = 1) -> subprocess.Popen[str]:
-        job = self.start(sys.executable, channel_writer.__file__, self.place, f"{LAUNCH:x}", str(count), "0")
+        job = self.start(sys.executable, channel_writer.__file__, self.instance_dir, f"{LAUNCH:x}", str(count), "0")
         job.stdout.readline()
         return job
 
     def status(self, name: str = "agent") -> dict:
-        return read_status(self.place, name) or {}
+        return read_status(self.instance_dir, name) or {}
 
     def close(self) -> None:
         for process in self.processes:
@@ -78,7 +78,7 @@ def host(private_places: Path) -> Iterator[Host]:
 
 @pytest.fixture
 def collector(host: Host) -> Iterator[FakeCollector]:
-    fake_collector = FakeCollector(host.place)
+    fake_collector = FakeCollector(host.instance_dir)
     yield fake_collector
     fake_collector.close()
 
@@ -101,7 +101,7 @@ def test_at_rest_while_a_job_has_not_imported_tensorflow_yet(host: Host) -> None
     assert job.stdout.readline() == "started\n"
     assert not host.status()["jobs"]
     await_rest(agent, collector, job.pid)
-    assert running_pid(host.place, "agent") == agent
+    assert running_pid(host.instance_dir, "agent") == agent
     job.communicate("\n")
 
 
@@ -136,5 +136,5 @@ def test_an_unusable_store_is_tried_and_reported_only_once(host: Host, private_p
     until(lambda: host.status()["stall"], "a reason")
     assert host.status()["stall"]["slug"] == "store-unwritable"
     await_rest(agent)
-    assert Path(host.place, "collector.log").read_text().count("\n") == 1
+    assert Path(host.instance_dir, "collector.log").read_text().count("\n") == 1
     assert host.status("collector")["last_error"]["slug"] == "store-unwritable"

@@ -186,14 +186,14 @@ def test_the_successor_of_a_killed_daemon_loses_and_repeats_nothing(
 ) -> None:
     python = request.getfixturevalue(release)
     command = [RUN, "--trace", "every=50", *_command(python, "threads.py", tmp_path / "stop")]
-    place = runtime_dir.instance_dir(str(private_places))
+    instance_dir = runtime_dir.instance_dir(str(private_places))
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as job:
         try:
             until(lambda: _has_job(private_places))
             for _ in range(TIMES):
-                pid = until(lambda: ready_pid(place, name), f"the {name}")
+                pid = until(lambda: ready_pid(instance_dir, name), f"the {name}")
                 os.kill(pid, signal.SIGKILL)
                 until(lambda pid=pid: _daemon(private_places, name) != pid)
         finally:

@@ -60,18 +60,18 @@ class Host:
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        self.place = runtime_dir.make_instance(str(store))
+        self.instance_dir = runtime_dir.make_instance(str(store))
         self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # the test's own process is a job
-        launches.write(self.place, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
+        launches.write(self.instance_dir, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
         self.daemons: dict[str, subprocess.Popen[str]] = {}
         for name in reversed(DAEMONS):
             command = [sys.executable, "-m", f"tfprof.{name}", "--store", str(store)]
             self.daemons[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-            until(lambda name=name: running_pid(self.place, name) == self.daemons[name].pid, name, TIMEOUT_S)
+            until(lambda name=name: running_pid(self.instance_dir, name) == self.daemons[name].pid, name, TIMEOUT_S)
         until(lambda: self.status("agent").get("collector"), "a welcome", TIMEOUT_S)
 
     def status(self, name: str) -> dict:
-        return read_status(self.place, name) or {}
+        return read_status(self.instance_dir, name) or {}
 
     def peak_bytes(self, name: str) -> int:
         lines = Path(f"/proc/{self.daemons[name].pid}/status").read_text().splitlines()
@@ -109,7 +109,7 @@ class Healthy:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.channel = ChannelWriter(LAUNCH, hello={"name": "healthy.py", "framework": "tensorflow", "python": "3.11"})
-        self.channel.announce(host.place)
+        self.channel.announce(host.instance_dir)
         self.sent = 0
         self.waits = Waits(*host.pids)
 
@@ -135,8 +135,8 @@ def await_others(host: Host) -> None:
 
 def script(module: ModuleType, host: Host, *arguments: object) -> "subprocess.Popen[str]":
     """Start a module of the fakes as a program, as a process of the launch."""
-    command = [sys.executable, module.__file__, host.place, f"{LAUNCH:x}", *map(str, arguments)]
-    environ = {"PYTHONPATH": str(Path(forger.__file__).parents[1]), "TFPROF_RUN": f"{LAUNCH:016x}@{host.place}"}
+    command = [sys.executable, module.__file__, host.instance_dir, f"{LAUNCH:x}", *map(str, arguments)]
+    environ = {"PYTHONPATH": str(Path(forger.__file__).parents[1]), "TFPROF_RUN": f"{LAUNCH:016x}@{host.instance_dir}"}
     return subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env={**os.environ, **environ})
 
 

@@ -30,23 +30,23 @@ def job(request, tmp_path_factory):
     settings = {"TF_CPP_MIN_LOG_LEVEL": "0", "PYTHONHASHSEED": "0"}
     with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), package, mode, **settings) as armed_job:
         armed_job.until_ready()
-        armed_job.read = armed_job.reader()
+        armed_job.channel = armed_job.reader()
         armed_job.result = armed_job.finish()
-        armed_job.read.take(ended=True)
-        armed_job.counts = {kind: armed_job.read.count(kind) for kind in layout.SPAN_NAMES}
+        armed_job.channel.take(ended=True)
+        armed_job.counts = {kind: armed_job.channel.count(kind) for kind in layout.SPAN_NAMES}
         armed_job.problems = (
-            armed_job.read.fault(),
-            armed_job.read.word("dropped_records"),
-            armed_job.read.word("dropped_spans"),
+            armed_job.channel.fault(),
+            armed_job.channel.word("dropped_records"),
+            armed_job.channel.word("dropped_spans"),
         )
-        armed_job.read.close()
+        armed_job.channel.close()
         armed_job.mode = mode
         armed_job.unarmed = run_unarmed(python, SCRIPT, package, mode, **settings)
         yield armed_job
 
 
 def spans(job, kind, flag=0):
-    return [span for span in job.read.of_kind(kind) if span.flags & flag == flag]
+    return [span for span in job.channel.of_kind(kind) if span.flags & flag == flag]
 
 
 def test_the_job_ends_and_prints_exactly_as_without_tfprof(job):
@@ -63,26 +63,26 @@ def test_the_shim_has_no_error_and_drops_nothing(job):
 
 
 def test_every_batch_is_a_span_and_counted_once(job):
-    more = 20 if job.mode == "eager" else 0
-    assert job.counts[layout.BATCH] == BATCHES + more
-    assert sorted(ordinals(job.read.of_kind(layout.BATCH))) == list(range(1, BATCHES + more + 1))
+    extra_batches = 20 if job.mode == "eager" else 0
+    assert job.counts[layout.BATCH] == BATCHES + extra_batches
+    assert sorted(ordinals(job.channel.of_kind(layout.BATCH))) == list(range(1, BATCHES + extra_batches + 1))
     assert job.counts[layout.TEST_BATCH] == 3 * 2 + 10
     assert job.counts[layout.PREDICT_BATCH] == 10
 
 
 def test_fits_evaluations_and_epochs_are_spans(job):
-    more = 1 if job.mode == "eager" else 0
-    assert job.counts[layout.FIT] == 3 + more
-    assert job.counts[layout.EPOCH] == 5 + 2 * more
+    extra_fits = 1 if job.mode == "eager" else 0
+    assert job.counts[layout.FIT] == 3 + extra_fits
+    assert job.counts[layout.EPOCH] == 5 + 2 * extra_fits
     assert job.counts[layout.EVALUATE] == 4
     assert job.counts[layout.PREDICT] == 1
 
 
 def test_the_batches_of_a_fit_name_their_epoch(job):
-    parents = {span.ordinal: span.parent for span in job.read.of_kind(layout.BATCH)}
+    parents = {span.ordinal: span.parent for span in job.channel.of_kind(layout.BATCH)}
     assert parents[1] == 1
-    assert {span.parent for span in job.read.of_kind(layout.BATCH)} >= {0, 1, 2, 3, 4}
-    assert [span.parent for span in job.read.of_kind(layout.EVALUATE)] == [1, 2, 3, 0]
+    assert {span.parent for span in job.channel.of_kind(layout.BATCH)} >= {0, 1, 2, 3, 4}
+    assert [span.parent for span in job.channel.of_kind(layout.EVALUATE)] == [1, 2, 3, 0]
 
 
 def test_spans_that_an_exception_ended_are_flagged_as_failed(job):
@@ -101,12 +101,12 @@ def test_the_third_batch_is_the_first_traced_batch(job):
 def test_each_traced_batch_has_a_window_with_its_ops(job):
     if job.mode != "eager":
         recorded_steps = [
-            record.step for record in job.read.records_of(layout.RUN_METADATA) if record.flags == layout.BATCH
+            record.step for record in job.channel.records_of(layout.RUN_METADATA) if record.flags == layout.BATCH
         ]
         assert recorded_steps == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
-        assert not job.read.records_of(layout.XSPACE)
+        assert not job.channel.records_of(layout.XSPACE)
         return
-    windows = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.BATCH]
+    windows = [record for record in job.channel.records_of(layout.XSPACE) if record.flags == layout.BATCH]
     assert [record.step for record in windows] == ordinals(spans(job, layout.BATCH, layout.FLAG_TRACED))
     assert all(b"BiasAddGrad:BiasAddGrad" in record.data for record in windows)
     batches = spans(job, layout.BATCH, layout.FLAG_TRACED)
@@ -122,18 +122,18 @@ def test_function_calls_outside_of_keras_are_steps_with_windows(job):
     if job.mode != "eager":
         return
     assert job.counts[layout.FUNCTION] == 12
-    windows = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
+    windows = [record for record in job.channel.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
     assert [window.step for window in windows][:1] == [3]
 
 
 def test_training_has_at_least_half_of_the_traces(job):
-    records = job.read.records_of(layout.XSPACE) + job.read.records_of(layout.RUN_METADATA)
+    records = job.channel.records_of(layout.XSPACE) + job.channel.records_of(layout.RUN_METADATA)
     kinds = [record.flags for record in records]
     assert kinds.count(layout.BATCH) >= kinds.count(layout.TEST_BATCH) + kinds.count(layout.PREDICT_BATCH)
 
 
 def test_ops_have_graphs_with_shapes_and_the_frames_of_the_script(job):
-    graphs, frames = job.read.records_of(layout.GRAPH), job.read.records_of(layout.FRAMES)
+    graphs, frames = job.channel.records_of(layout.GRAPH), job.channel.records_of(layout.FRAMES)
     assert len(graphs) == len(frames) > 0
     assert any(b"_output_shapes" in record.data for record in graphs)
     tables = [json.loads(record.data) for record in frames]
@@ -143,5 +143,5 @@ def test_ops_have_graphs_with_shapes_and_the_frames_of_the_script(job):
 
 
 def test_graph_numbers_start_at_one_and_have_no_gaps(job):
-    steps = [record.step for record in job.read.records_of(layout.GRAPH)]
-    assert sorted(set(steps)) == list(range(1, len(set(steps)) + 1))
+    numbers = {record.step for record in job.channel.records_of(layout.GRAPH)}
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))

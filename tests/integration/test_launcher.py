@@ -157,8 +157,8 @@ def test_a_command_without_tensorflow_ends_with_one_line_of_report() -> None:
 
 
 def test_an_older_announcement_of_another_launch_is_ignored(private_store) -> None:
-    place = Path(runtime_dir.make_instance(str(private_store)))
-    stale = place / "announce" / "999999999-00000000000000ff"
+    instance_dir = Path(runtime_dir.make_instance(str(private_store)))
+    stale = instance_dir / "announce" / "999999999-00000000000000ff"
     stale.write_text("channel\n")
     os.utime(stale, (1, 1))
     completed = run("sleep", "2.1")
@@ -280,8 +280,8 @@ def test_the_environment_of_the_job_names_the_shim_and_the_launch(private_store)
     environ = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", "env", "-", "true").stdout or "{}")
     assert environ == {}
     environ = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", sys.executable, "-c", code).stdout)
-    launch, _, place = environ["TFPROF_RUN"].partition("@")
-    assert place == runtime_dir.instance_dir(str(private_store))
+    launch, _, instance_dir = environ["TFPROF_RUN"].partition("@")
+    assert instance_dir == runtime_dir.instance_dir(str(private_store))
     assert len(launch) == 16
     assert environ["TFPROF_TRACE"] == "every=7"
     assert environ["TFPROF_RING"] == "8M"
@@ -293,9 +293,10 @@ def test_the_launch_file_has_the_name_and_the_end_but_the_command_only_on_reques
     monkeypatch.setenv("SECRET", "hush")
     run("--quiet", "--name", "nightly", "sh", "-c", "exit 9")
     run("--quiet", "--record-command", "sh", "-c", "kill -9 $$")
-    place = runtime_dir.instance_dir(str(private_store))
+    instance_dir = runtime_dir.instance_dir(str(private_store))
     first, second = sorted(
-        (launches.read(place, launch) for launch in launches.list_launches(place)), key=lambda launch: launch.started_ns
+        (launches.read(instance_dir, launch) for launch in launches.list_launches(instance_dir)),
+        key=lambda launch: launch.started_ns,
     )
     assert (first.name, first.status, first.signal, first.command) == ("nightly", 9, None, None)
     assert first.tags["slurm_job_id"] == "77"
@@ -338,9 +339,9 @@ def test_a_profiled_job_is_stored_and_reported(private_store) -> None:
     assert "nightly" in completed.stderr
     assert "200 steps" in completed.stderr
     assert "0 lost" in completed.stderr
-    place = runtime_dir.instance_dir(str(private_store))
-    (launch,) = launches.list_launches(place)
-    result = launches.read_result(place, launch)
+    instance_dir = runtime_dir.instance_dir(str(private_store))
+    (launch,) = launches.list_launches(instance_dir)
+    result = launches.read_result(instance_dir, launch)
     assert result.complete
     assert [(job["state"], job["records"], job["acked"]) for job in result.jobs] == [("exited", 200, 200)]
 
@@ -353,20 +354,20 @@ def test_a_job_in_a_pid_namespace_is_found(private_store) -> None:
 
 
 def test_a_job_whose_agent_and_collector_are_killed_loses_nothing(private_store) -> None:
-    place = runtime_dir.instance_dir(str(private_store))
+    instance_dir = runtime_dir.instance_dir(str(private_store))
     with subprocess.Popen(
         [*RUN, sys.executable, "-c", JOB, "1500", "0.01"], stdout=-1, stderr=-1, text=True
     ) as launcher:
         for name in ("collector", "agent") * 3:
-            pid = until(lambda name=name: ready_pid(place, name), f"the {name}")
+            pid = until(lambda name=name: ready_pid(instance_dir, name), f"the {name}")
             assert launcher.poll() is None
             os.kill(pid, signal.SIGKILL)
         stdout, stderr = launcher.communicate(timeout=60)
     assert stdout == "done\n"
     assert "1,500 steps" in stderr
     assert "0 lost" in stderr
-    (launch,) = launches.list_launches(place)
-    (job,) = launches.read_result(place, launch).jobs
+    (launch,) = launches.list_launches(instance_dir)
+    (job,) = launches.read_result(instance_dir, launch).jobs
     assert (job["acked"], job["dropped_records"], job["dropped_spans"]) == (1500, 0, 0)
 
 

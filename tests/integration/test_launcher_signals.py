@@ -262,18 +262,18 @@ def test_a_killed_launcher_ends_its_job_and_no_record_is_lost(private_store: Pat
     pid = int(launcher.stdout.readline().split()[-1])
     launcher.kill()
     launcher.communicate(timeout=30)  # until the job, too, has closed the pipe
-    place = runtime_dir.instance_dir(str(private_store))
-    (launch,) = launches.list_launches(place)
-    (job,) = _result(place, launch).jobs
+    instance_dir = runtime_dir.instance_dir(str(private_store))
+    (launch,) = launches.list_launches(instance_dir)
+    (job,) = _result(instance_dir, launch).jobs
     assert (job["pid"], job["state"], job["dropped_records"]) == (pid, "killed", 0)
     assert job["records"] == job["acked"] >= 200
-    description = launches.read(place, launch)
+    description = launches.read(instance_dir, launch)
     assert (description.job_pid, description.signal, description.status) == (pid, 9, None)
 
 
-def _result(place: str, launch: int) -> launches.Result:
+def _result(instance_dir: str, launch: int) -> launches.Result:
     def complete_result() -> launches.Result | None:
-        result = launches.read_result(place, launch)
+        result = launches.read_result(instance_dir, launch)
         return result if result is not None and result.complete and result.jobs else None
 
     return until(complete_result, "the result of the agent")
@@ -308,11 +308,11 @@ def test_a_job_that_the_launcher_became_is_stored_to_its_end(private_store: Path
 
 def test_an_idle_agent_waits_for_a_job_that_the_launcher_became(private_store: Path, monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.5")
-    place = runtime_dir.instance_dir(str(private_store))
+    instance_dir = runtime_dir.instance_dir(str(private_store))
     code = f"import time; print('up', flush=True); time.sleep(3)\n{CHANNEL_JOB}"
     with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
     until(_has_ended, "the end of the job in the store")
     assert [(row["state"], row["steps"], row["lost"]) for row in _jobs()] == [("ended", 300, 0)]
-    (launch,) = launches.list_launches(place)
-    assert launches.read(place, launch).has_become_job
+    (launch,) = launches.list_launches(instance_dir)
+    assert launches.read(instance_dir, launch).has_become_job

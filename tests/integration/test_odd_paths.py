@@ -25,11 +25,11 @@ def job(request, tmp_path_factory):
     settings = {"TFPROF_TRACE": "all", "TFPROF_RING": "256M"}
     with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), **settings) as armed_job:
         armed_job.until_ready()
-        armed_job.read = armed_job.reader()
+        armed_job.channel = armed_job.reader()
         armed_job.result = armed_job.finish()
-        armed_job.read.take(ended=True)
+        armed_job.channel.take(ended=True)
         yield armed_job
-        armed_job.read.close()
+        armed_job.channel.close()
 
 
 @pytest.fixture
@@ -46,31 +46,31 @@ def test_the_job_ends_and_prints_as_without_tfprof(job):
 
 
 def test_each_step_is_counted_once_and_has_a_span(job, step_counts):
-    assert {name: job.read.count(kind) for name, kind in KINDS.items()} == step_counts
+    assert {name: job.channel.count(kind) for name, kind in KINDS.items()} == step_counts
     spans = Counter()
     for name, kind in KINDS.items():
-        for span in job.read.of_kind(kind):
+        for span in job.channel.of_kind(kind):
             spans[name] += span.count
     assert spans == step_counts
 
 
 def test_the_shim_has_no_error_and_drops_nothing(job):
     words = ("faults", "dropped_records", "dropped_spans", "dropped_traces")
-    assert [job.read.word(name) for name in words] == [0] * len(words), job.read.fault()
+    assert [job.channel.word(name) for name in words] == [0] * len(words), job.channel.fault()
 
 
 def test_failed_steps_are_flagged(job):
-    failed = [span for kind in KINDS.values() for span in job.read.of_kind(kind) if span.flags & layout.FLAG_FAILED]
+    failed = [span for kind in KINDS.values() for span in job.channel.of_kind(kind) if span.flags & layout.FLAG_FAILED]
     assert sorted(span.kind for span in failed) == [layout.FUNCTION, layout.EAGER]
 
 
 def test_each_step_has_ops_or_is_missed_because_of_another_thread(job, step_counts):
-    records = job.read.records_of(layout.XSPACE)
+    records = job.channel.records_of(layout.XSPACE)
     if not records:
         assert [refusal["slug"] for refusal in refusals(job)] == ["profiler-missing"]
         return
-    assert len(records) + job.read.word("missed") == sum(step_counts.values())
-    assert 0 < job.read.word("missed") < 24  # only one of three threads is recorded at a time
+    assert len(records) + job.channel.word("missed") == sum(step_counts.values())
+    assert 0 < job.channel.word("missed") < 24  # only one of three threads is recorded at a time
     empty = Counter(record.flags for record in records if not labels(record))
     assert empty <= Counter({layout.FUNCTION: 1, layout.EAGER: 1})  # a failed step may have no ops
     short = [record for record in records if record.flags == layout.FUNCTION and record.step <= SHORT]
@@ -79,7 +79,7 @@ def test_each_step_has_ops_or_is_missed_because_of_another_thread(job, step_coun
 
 
 def refusals(job):
-    return [json.loads(bytes(record.data)) for record in job.read.records_of(layout.REFUSED)]
+    return [json.loads(bytes(record.data)) for record in job.channel.records_of(layout.REFUSED)]
 
 
 def labels(record):

@@ -35,7 +35,7 @@ class Host:
         self.store = folder / "store"
         self.env = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
         self.env |= {"TFPROF_STORE": str(self.store), "XDG_RUNTIME_DIR": str(folder), "TF_CPP_MIN_LOG_LEVEL": "3"}
-        self.place = Path(folder, "tfprof", Path(runtime_dir.instance_dir(str(self.store))).name)
+        self.instance_dir = Path(folder, "tfprof", Path(runtime_dir.instance_dir(str(self.store))).name)
         self.jobs: list[subprocess.Popen[str]] = []
 
     def start(
@@ -96,7 +96,7 @@ class Host:
         return process
 
     def pid_of(self, daemon: str) -> int:
-        return daemons.running_pid(str(self.place), daemon)
+        return daemons.running_pid(str(self.instance_dir), daemon)
 
     def close(self) -> None:
         for process in self.jobs:

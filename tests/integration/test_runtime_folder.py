@@ -66,24 +66,24 @@ def run_job() -> str:
 
 
 @pytest.fixture
-def place(private_places: Path) -> Path:
+def instance_dir(private_places: Path) -> Path:
     return Path(runtime_dir.make_instance(str(private_places)))
 
 
-def test_odd_announcements_and_launch_files_are_ignored(place: Path) -> None:
+def test_odd_announcements_and_launch_files_are_ignored(instance_dir: Path) -> None:
     for number, make in enumerate(ODD_FILES.values()):
-        make(place / "announce" / f"{100 + number}-{number:016x}")
-        make(place / "launches" / f"{number:016x}.json")
-        make(place / "launches" / f"{number + 16:016x}.done")
+        make(instance_dir / "announce" / f"{100 + number}-{number:016x}")
+        make(instance_dir / "launches" / f"{number:016x}.json")
+        make(instance_dir / "launches" / f"{number + 16:016x}.done")
     assert "1 spans" in run_job() or "tfprof op" in run_job()
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [("agent.json", "fifo"), ("collector.json", "endless"), ("report.log", "fifo"), ("store", "fifo")]
 )
-def test_an_odd_file_that_is_not_essential_is_ignored(place: Path, name: str, kind: str) -> None:
-    (place / name).unlink(missing_ok=True)
-    ODD_FILES[kind](place / name)
+def test_an_odd_file_that_is_not_essential_is_ignored(instance_dir: Path, name: str, kind: str) -> None:
+    (instance_dir / name).unlink(missing_ok=True)
+    ODD_FILES[kind](instance_dir / name)
     assert "tfprof op" in run_job()
 
 
@@ -97,8 +97,10 @@ def test_an_odd_file_that_is_not_essential_is_ignored(place: Path, name: str, ki
         ("collector.log", "folder", "daemon"),
     ],
 )
-def test_an_odd_file_that_a_daemon_needs_is_reported_in_one_line(place: Path, name: str, kind: str, slug: str) -> None:
-    ODD_FILES[kind](place / name)
+def test_an_odd_file_that_a_daemon_needs_is_reported_in_one_line(
+    instance_dir: Path, name: str, kind: str, slug: str
+) -> None:
+    ODD_FILES[kind](instance_dir / name)
     began = time.monotonic()
     report = run_job()
     assert time.monotonic() - began < PATIENCE_S
@@ -174,8 +176,10 @@ def try_command(base: Path, case: Case) -> Outcome:
     environ = {**os.environ, "XDG_RUNTIME_DIR": str(base / "run"), "TFPROF_STORE": str(base / "store")}
     environ |= {"TFPROF_AGENT_IDLE": "1", "TFPROF_COLLECTOR_IDLE": "1"}
     code = f"from tfprof.formats import runtime_dir; print(runtime_dir.make_instance({str(base / 'store')!r}))"
-    place = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True).stdout
-    path = Path(place.strip()) / case.place
+    instance_dir = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    ).stdout
+    path = Path(instance_dir.strip()) / case.place
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     ODD_FILES[case.kind](path)
     module, *arguments = case.command

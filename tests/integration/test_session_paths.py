@@ -29,14 +29,14 @@ def job(request, python, tmp_path_factory):
     with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), TFPROF_TRACE=request.param) as armed_job:
         armed_job.until_ready()
         armed_job.trace = request.param
-        armed_job.read = armed_job.reader().take(ended=True)
-        armed_job.read.close()
+        armed_job.channel = armed_job.reader().take(ended=True)
+        armed_job.channel.close()
         armed_job.result = armed_job.finish()
         yield armed_job
 
 
 def runs_of(job):
-    return [span for span in job.read.spans if span.kind in layout.RUN_KINDS]
+    return [span for span in job.channel.spans if span.kind in layout.RUN_KINDS]
 
 
 def test_the_job_sees_the_same_as_without_tfprof(job, unarmed):
@@ -47,13 +47,13 @@ def test_the_job_sees_the_same_as_without_tfprof(job, unarmed):
 
 def test_every_run_is_a_span(job):
     for kind, number in RUNS.items():
-        runs = job.read.of_kind(kind)
-        assert sum(span.count for span in runs) == job.read.count(kind) == number
+        runs = job.channel.of_kind(kind)
+        assert sum(span.count for span in runs) == job.channel.count(kind) == number
         assert sorted(ordinals(runs)) == list(range(1, number + 1))
         assert all(span.low <= span.total // span.count <= span.high <= span.total for span in runs)
-    assert not any(job.read.count(kind) for kind in set(layout.RUN_KINDS) - set(RUNS))
-    assert sum(span.count for span in job.read.of_kind(layout.PARTIAL_RUN)) == 1
-    assert job.read.fault() == ""
+    assert not any(job.channel.count(kind) for kind in set(layout.RUN_KINDS) - set(RUNS))
+    assert sum(span.count for span in job.channel.of_kind(layout.PARTIAL_RUN)) == 1
+    assert job.channel.fault() == ""
 
 
 def test_failed_runs_are_flagged(job):
@@ -68,16 +68,16 @@ def test_every_traced_run_is_recorded(job):
         if span.flags & layout.FLAG_TRACED and not span.flags & layout.FLAG_FAILED
         for number in range(span.ordinal, span.ordinal + span.count)
     }
-    recorded = {(record.flags, record.step) for record in job.read.records_of(layout.RUN_METADATA)}
+    recorded = {(record.flags, record.step) for record in job.channel.records_of(layout.RUN_METADATA)}
     if job.trace == "off":
         assert not recorded
         assert len(traced) == 3  # the runs that the job itself traced
         return
     assert recorded == traced
     assert all(
-        record.data[:1] == b"\x0a" and len(record.data) > 100 for record in job.read.records_of(layout.RUN_METADATA)
+        record.data[:1] == b"\x0a" and len(record.data) > 100 for record in job.channel.records_of(layout.RUN_METADATA)
     )
-    assert job.read.word("dropped_traces") == 0
+    assert job.channel.word("dropped_traces") == 0
     if job.trace == "all":
         assert len(recorded) == sum(RUNS.values()) - 3
 
@@ -95,22 +95,22 @@ def test_spans_of_different_runs_have_different_keys(job):
 
 
 def test_the_graph_is_sent_with_the_first_trace(job):
-    graphs = job.read.records_of(layout.GRAPH)
+    graphs = job.channel.records_of(layout.GRAPH)
     if job.trace == "off":
         assert not graphs
     else:
         assert b"loss" in graphs[0].data
         assert b"_output_shapes" in graphs[0].data
-        assert b"session_paths.py" in job.read.records_of(layout.FRAMES)[0].data
+        assert b"session_paths.py" in job.channel.records_of(layout.FRAMES)[0].data
 
 
 def test_the_hello_page_identifies_the_job(job):
-    hello = job.read.hello()
+    hello = job.channel.hello()
     assert hello["name"] == "session_paths.py"
     assert hello["framework_version"].split(".")[0] in "12"
-    assert job.read.word("launch") == 0x1234
-    launch = job.read.word("launch")
-    assert job.announced() == {f"{job.pid}-{job.read.word('uid'):016x}": f"channel\n{launch:016x}\n"}
+    assert job.channel.word("launch") == 0x1234
+    launch = job.channel.word("launch")
+    assert job.announced() == {f"{job.pid}-{job.channel.word('uid'):016x}": f"channel\n{launch:016x}\n"}
 
 
 @pytest.mark.parametrize(("trace", "runs"), [("all", 1), ("steps=1-2", 12)], ids=["traced", "plain"])

@@ -19,14 +19,14 @@ def job(onednn, tf2_python, tmp_path_factory):
         armed_job.until_ready()
         armed_job.onednn = onednn
         armed_job.report = json.loads(armed_job.output[-1])
-        armed_job.read = armed_job.reader().take(ended=True)
-        armed_job.read.close()
+        armed_job.channel = armed_job.reader().take(ended=True)
+        armed_job.channel.close()
         assert armed_job.finish()[0] == 0
         yield armed_job
 
 
 def test_the_ops_of_a_window_have_the_memory_of_a_traced_session_run(job):
-    window, *_ = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
+    window, *_ = [record for record in job.channel.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
     bytes_of_op = Counter()
     for row in executions(XSpace.FromString(window.data[layout.XSPACE_HEAD.size :]), 0):
         bytes_of_op[row.label.decode()] += row.memory.total

@@ -54,9 +54,9 @@ def graph(rng: random.Random, count: int) -> tuple[bytes, list[str]]:
     """Return a serialized graph and the names of its nodes."""
     names: list[str] = []
     nodes = []
-    for at in range(count):
+    for index in range(count):
         sources = [rng.choice(names) for _ in range(rng.choice((0, 1, 1, 2, 4)) if names else 0)]
-        name = f"{rng.choice(SCOPES)}{rng.choice(('n', 'n', 'N', 'ü'))}{at}"
+        name = f"{rng.choice(SCOPES)}{rng.choice(('n', 'n', 'N', 'ü'))}{index}"
         names.append(name)
         inputs = [rng.choice(("", "", "^")) + source for source in sources]
         nodes.append(message(wire.NODE_DEF, name=name, op=rng.choice(OPS), input=inputs))
@@ -67,7 +67,7 @@ def _allocator(rng: random.Random, start: int, end: int) -> bytes:
     moments = [
         rng.choice((end, start + rng.randrange(-300, 300))) for _ in range(rng.choice((0, 1, 1, 4)))
     ] + rng.choice(([], [0], [-9]))
-    records = [message(wire.RECORD, alloc_micros=at, alloc_bytes=rng.choice((*SIZES, -512))) for at in moments]
+    records = [message(wire.RECORD, alloc_micros=micros, alloc_bytes=rng.choice((*SIZES, -512))) for micros in moments]
     return message(
         wire.ALLOCATOR,
         allocator_name=rng.choice(("GPU_0_bfc", "GPU_0_bfc", "gpu_host_bfc", "cpu")),
@@ -78,13 +78,13 @@ def _allocator(rng: random.Random, start: int, end: int) -> bytes:
 
 
 def _execution(rng: random.Random, name: str, start: int, *, backwards: bool) -> bytes:
-    began = rng.choices((start, 0, -3), (30, 1, 1))[0]
+    start_us = rng.choices((start, 0, -3), (30, 1, 1))[0]
     duration = rng.choice((0, 1, 1, 3, 10, 40, rng.randrange(400), -150 if backwards and rng.random() < 0.6 else 50))
     memory_stats = message(wire.MEMORY, temp_memory_size=7, persistent_memory_size=rng.choice(SIZES))
     return message(
         wire.NODE_STATS,
         node_name=name + rng.choice(("", ":Label")),
-        all_start_micros=began,
+        all_start_micros=start_us,
         op_end_rel_micros=duration,
         memory=[_allocator(rng, start, start + duration) for _ in range(rng.choice((0, 1, 1, 2)))],
         memory_stats=memory_stats if rng.random() < 0.4 else None,
@@ -125,13 +125,13 @@ def op_log(rng: random.Random, names: Sequence[str]) -> bytes:
     return message(wire.OP_LOG, log_entries=entries, id_to_string=map_entries(enumerate(strings)))
 
 
-def question(rng: random.Random, view: str, step: int, names: Sequence[str], *, by_numbers: bool) -> dict[str, Any]:
-    """Return a question for a timeline; with ``by_numbers`` its filters may depend on counters."""
+def question(rng: random.Random, view: str, step: int, names: Sequence[str], *, by_counters: bool) -> dict[str, Any]:
+    """Return a question for a timeline; with ``by_counters`` its filters may depend on counters."""
     options = dict(BASE, step=step, output="timeline:outfile=FOLDER/t", order_by=rng.choice(("name", "")))
     if rng.random() < 0.4:
         types = [rng.choice((*OPS, ".*gpu.*", ".*cpu:0", "C.*")) for _ in range(rng.randint(1, 3))]
         options["account_type_regexes"] = types
-    if by_numbers:
+    if by_counters:
         options["order_by"] = rng.choice(("name", "micros", "bytes", ""))
         if rng.random() < 0.3:
             options[rng.choice(("min_micros", "min_cpu_micros", "min_accelerator_micros"))] = rng.choice(MINIMUM_VALUES)
@@ -158,11 +158,11 @@ def case(seed: int) -> dict[str, Any]:
     base = rng.choice((1, 90, 10**15 + 5, 1_700_000_000_000_000))
     numbers = sorted(rng.choices((0, 1, 7), k=3) if has_repeats else rng.sample((0, 1, 2, 7), rng.randint(1, 3)))
     steps = [
-        (number, run_metadata(rng, executed, base + 10**6 * at, backwards=backwards))
-        for at, number in enumerate(numbers)
+        (number, run_metadata(rng, executed, base + 10**6 * index, backwards=backwards))
+        for index, number in enumerate(numbers)
     ]
     views_and_steps = [("graph", step) for step in [-1, *sorted(set(numbers))] for _ in range(2)]
     if not has_repeats and not backwards:
         views_and_steps += [(view, rng.choice([-1, *numbers])) for view in ("scope", "scope", "code")]
-    questions = [question(rng, view, step, names, by_numbers=not has_repeats) for view, step in views_and_steps]
+    questions = [question(rng, view, step, names, by_counters=not has_repeats) for view, step in views_and_steps]
     return {"graph": serialized, "op_log": op_log(rng, names), "steps": steps, "questions": questions}

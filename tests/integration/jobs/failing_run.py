@@ -1,6 +1,8 @@
-"""Prints tracebacks of all kinds of errors of a session: python failing_run.py RUNS.
+"""Prints tracebacks of all kinds of errors of a session.
 
-Before that RUNS runs succeed. The tracebacks look like those of uncaught errors.
+    python failing_run.py RUNS
+
+The errors come after RUNS successful runs. The tracebacks look like those of uncaught errors.
 """
 
 import sys
@@ -16,7 +18,7 @@ tf.logging.set_verbosity(tf.logging.ERROR)
 
 x = tf.placeholder(tf.float32, [None, 8], name="x")
 loss = tf.reduce_sum(x * x)
-bad = tf.check_numerics(x / 0.0, "not a number")
+failing_op = tf.check_numerics(x / 0.0, "not a number")
 data = np.ones((4, 8), np.float32)
 
 
@@ -29,8 +31,8 @@ def callable_of(session, fetch):
 
 FAILURES = (
     lambda session: session.run(loss),
-    lambda session: session.run(bad, {x: data}),
-    lambda session: callable_of(session, bad.name)(data),
+    lambda session: session.run(failing_op, {x: data}),
+    lambda session: callable_of(session, failing_op.name)(data),
     lambda session: callable_of(session, "nothing:0"),
 )
 

@@ -2,8 +2,8 @@
 
     python finalizers.py SHIM
 
-Prints the finalizers whose exception the job does not see exactly once. SHIM is the folder of the
-shim.
+Prints the finalizers for which the job sees this exception never, or more than once. SHIM is the
+folder of the shim.
 """
 
 import _signal

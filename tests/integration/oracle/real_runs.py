@@ -3,8 +3,8 @@
     python real_runs.py CASES
 
 Each folder in CASES gets `graph.pb`, `run-N.pb`, `op_log.pb` as TensorFlow's Python makes it, and
-`flops.json`. That has the counts of the TF profiler without the op log: {"once": {op type: flops},
-"steps": [{op type: flops}, …]}.
+`flops.json`. `flops.json` has the operation counts of the TF profiler without the op log: {"once":
+{op type: flops}, "steps": [{op type: flops}, …]}.
 """
 
 import json
@@ -19,7 +19,10 @@ from tensorflow.python.profiler import tfprof_logger
 
 
 def conv_net():
-    """Build a conv net with known shapes; return a function from random to (fetches, feed)."""
+    """Build a conv net with known shapes; return its step.
+
+    A step is a function of a RandomState that returns the fetches and the feed of a run.
+    """
     images = tf.random_uniform([4, 12, 12, 3], name="images")
     kernel = tf.get_variable("conv/kernel", [3, 3, 3, 8])
     features = tf.nn.relu(tf.nn.conv2d(images, kernel, strides=[1, 1, 1, 1], padding="SAME", name="conv/Conv2D"))
@@ -33,7 +36,7 @@ def conv_net():
 
 
 def loop():
-    """Do the same for a convolution, a split, a loop, control dependencies and gradients.
+    """Build a net with a split, a loop, control dependencies and gradients; return its step.
 
     The batch size differs from step to step.
     """
@@ -52,18 +55,21 @@ def loop():
 
 
 def rnn():
-    """Do the same for a recurrent net over sequences of several lengths, with an optimizer."""
+    """Build a recurrent net with an optimizer; return its step.
+
+    The lengths of the sequences differ.
+    """
     inputs = tf.placeholder(tf.float32, [None, None, 6], name="inputs")
     lengths = tf.placeholder(tf.int32, [None], name="lengths")
     cell = tf.get_variable("cell/kernel", [6 + 5, 5])
 
-    def turn(time, state):
-        now = tf.concat([inputs[:, time, :], state], 1)
-        return time + 1, tf.where(tf.less(time, lengths), tf.tanh(tf.matmul(now, cell)), state)
+    def loop_body(time, state):
+        cell_input = tf.concat([inputs[:, time, :], state], 1)
+        return time + 1, tf.where(tf.less(time, lengths), tf.tanh(tf.matmul(cell_input, cell)), state)
 
     start = (tf.constant(0), tf.zeros([tf.shape(inputs)[0], 5]))
     shapes = (tf.TensorShape([]), tf.TensorShape([None, 5]))
-    _, state = tf.while_loop(lambda time, _state: time < tf.reduce_max(lengths), turn, start, shapes)
+    _, state = tf.while_loop(lambda time, _state: time < tf.reduce_max(lengths), loop_body, start, shapes)
     loss = tf.reduce_mean(tf.square(state))
     train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
 
@@ -99,8 +105,8 @@ def flops(graph, runs):
     return {"once": by_type(once), "steps": steps}
 
 
-def case(folder, build):
-    """Write one case."""
+def write_case(folder, build):
+    """Run the net of ``build`` and write its case."""
     os.makedirs(folder)
     random = np.random.RandomState(0)
     with tf.Graph().as_default() as graph, tf.Session(graph=graph) as session:
@@ -114,7 +120,7 @@ def case(folder, build):
             fetches, feed = step(random)
             session.run(fetches, feed, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=run)
             runs.append(run)
-        counted = flops(graph, runs)
+        flop_counts = flops(graph, runs)
         log = tfprof_logger.merge_default_with_oplog(graph, None, runs[0], add_trace=True)
     parts = {"graph": definition, "op_log": log.SerializeToString()}
     parts.update((f"run-{number}", run.SerializeToString()) for number, run in enumerate(runs))
@@ -122,14 +128,14 @@ def case(folder, build):
         with open(os.path.join(folder, name + ".pb"), "wb") as file:
             file.write(data)
     with open(os.path.join(folder, "flops.json"), "w") as file:
-        json.dump(counted, file)
+        json.dump(flop_counts, file)
 
 
 def main():
     """Write all cases."""
     tf.disable_v2_behavior()
     for name, build in RUNS.items():
-        case(os.path.join(sys.argv[1], name), build)
+        write_case(os.path.join(sys.argv[1], name), build)
 
 
 if __name__ == "__main__":

@@ -10,25 +10,25 @@ from tfprof.agent.announcements import AnnounceFolder
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def instance_dir(tmp_path: Path) -> Path:
     (tmp_path / "announce").mkdir()
     return tmp_path
 
 
-def test_each_announcement_is_returned_once(place) -> None:
-    folder = AnnounceFolder(str(place))
+def test_each_announcement_is_returned_once(instance_dir) -> None:
+    folder = AnnounceFolder(str(instance_dir))
     assert folder.take_new() == []
-    (place / "announce" / "12-00000000000000ff").write_text("channel\n")
+    (instance_dir / "announce" / "12-00000000000000ff").write_text("channel\n")
     (announcement,) = folder.take_new()
     assert (announcement.pid, announcement.uid, announcement.refusal) == (12, 0xFF, None)
     assert folder.take_new() == []
-    (place / "announce" / "13-00000000000000fe").write_text("channel\n")
+    (instance_dir / "announce" / "13-00000000000000fe").write_text("channel\n")
     assert [announcement.pid for announcement in folder.take_new()] == [13]
 
 
-def test_a_refusal_has_a_slug_and_a_text(place) -> None:
-    (place / "announce" / "12-00000000000000ff").write_text("refused memfd-refused no such call\n")
-    (announcement,) = AnnounceFolder(str(place)).take_new()
+def test_a_refusal_has_a_slug_and_a_text(instance_dir) -> None:
+    (instance_dir / "announce" / "12-00000000000000ff").write_text("refused memfd-refused no such call\n")
+    (announcement,) = AnnounceFolder(str(instance_dir)).take_new()
     assert announcement.refusal == {"slug": "memfd-refused", "text": "no such call"}
 
 
@@ -43,33 +43,33 @@ def test_a_refusal_has_a_slug_and_a_text(place) -> None:
         ("\n", "", 0),
     ],
 )
-def test_the_last_line_is_the_launch_except_in_jobs_of_the_first_release(place, content, text, launch) -> None:
-    (place / "announce" / "12-00000000000000ff").write_text(content)
-    (announcement,) = AnnounceFolder(str(place)).take_new()
+def test_the_last_line_is_the_launch_except_in_jobs_of_the_first_release(instance_dir, content, text, launch) -> None:
+    (instance_dir / "announce" / "12-00000000000000ff").write_text(content)
+    (announcement,) = AnnounceFolder(str(instance_dir)).take_new()
     assert (announcement.text, announcement.launch) == (text, launch)
 
 
-def test_an_incomplete_file_is_returned_once_it_is_complete(place) -> None:
-    folder = AnnounceFolder(str(place))
-    path = place / "announce" / "12-00000000000000ff"
+def test_an_incomplete_file_is_returned_once_it_is_complete(instance_dir) -> None:
+    folder = AnnounceFolder(str(instance_dir))
+    path = instance_dir / "announce" / "12-00000000000000ff"
     path.write_text("refu")
     assert folder.take_new() == []
     path.write_text("refused full no memory\n")
-    os.utime(place / "announce", ns=(1, 1))
+    os.utime(instance_dir / "announce", ns=(1, 1))
     assert [announcement.refusal and announcement.refusal["slug"] for announcement in folder.take_new()] == ["full"]
 
 
 @pytest.mark.parametrize(
     "name", ["x", "12", "12-ff", "-1-00000000000000ff", "12-00000000000000fg", "12-00000000000000ff.tmp"]
 )
-def test_other_files_are_no_announcements(place, name: str) -> None:
-    (place / "announce" / name).write_text("channel\n")
-    assert AnnounceFolder(str(place)).take_new() == []
+def test_other_files_are_no_announcements(instance_dir, name: str) -> None:
+    (instance_dir / "announce" / name).write_text("channel\n")
+    assert AnnounceFolder(str(instance_dir)).take_new() == []
 
 
-def test_a_name_that_appears_again_is_returned_again(place) -> None:
-    folder = AnnounceFolder(str(place))
-    path = place / "announce" / "12-00000000000000ff"
+def test_a_name_that_appears_again_is_returned_again(instance_dir) -> None:
+    folder = AnnounceFolder(str(instance_dir))
+    path = instance_dir / "announce" / "12-00000000000000ff"
     path.write_text("channel\n")
     (announcement,) = folder.take_new()
     folder.remove(announcement.pid, announcement.uid)
@@ -83,7 +83,7 @@ def test_a_missing_folder_has_no_announcements(tmp_path) -> None:
     assert AnnounceFolder(str(tmp_path)).take_new() == []
 
 
-def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(place, monkeypatch) -> None:
+def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(instance_dir, monkeypatch) -> None:
     monkeypatch.setattr(announcements, "FILES_MAX", 2)
     original, reversals = os.scandir, [False, True, False, True]
 
@@ -93,6 +93,6 @@ def test_in_a_folder_with_too_many_files_each_is_returned_at_most_once(place, mo
 
     monkeypatch.setattr(os, "scandir", scandir)
     for number in range(4):
-        (place / "announce" / f"{number}-00000000000000ff").write_text("channel\n")
-    folder = AnnounceFolder(str(place))
+        (instance_dir / "announce" / f"{number}-00000000000000ff").write_text("channel\n")
+    folder = AnnounceFolder(str(instance_dir))
     assert [announcement.pid for _ in range(4) for announcement in folder.take_new()] == [2, 3, 0, 1]

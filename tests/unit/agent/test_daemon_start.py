@@ -41,14 +41,14 @@ def slug(supervisor: DaemonSupervisor) -> str | None:
     return None if trouble is None else trouble["slug"]
 
 
-def write_failure(place: Path) -> None:
+def write_failure(instance_dir: Path) -> None:
     status = {
         "pid": 1,
         "written_ns": time.time_ns(),
         daemons.FAILED: True,
         "last_error": {"slug": "store", "text": "no"},
     }
-    private_files.write_json(str(place / f"{NAME}.json"), status)
+    private_files.write_json(str(instance_dir / f"{NAME}.json"), status)
 
 
 def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_reported(

@@ -50,7 +50,7 @@ def test_no_line_is_wider_than_the_terminal(run: Run, monkeypatch: pytest.Monkey
     assert out.split() == whole.split()
 
 
-def test_exact_parity_prints_the_tf_profilers_form_with_every_checker(run: Run) -> None:
+def test_exact_parity_prints_all_checkers_of_the_tf_profiler_in_its_form(run: Run) -> None:
     _, out, _ = run("advise", "train.py", "--exact-tf")
     assert out.startswith("\nAcceleratorUtilizationChecker:\n\nOperationChecker:\n\nExpensiveOperationChecker:\ntop 1")
     assert "what to do" not in out
@@ -93,7 +93,9 @@ def test_the_shell_prints_advice(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert "Input: 70 %" in run("shell", "train.py")[1]
 
 
-def test_python_gets_the_message_and_prints_the_text(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_api_returns_the_message_and_prints_the_text(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     job = open_store(store).job("train.py")
     message: Any = job.advise()
     assert message.checkers["InputChecker"].reports[0].startswith("70 % of the time")

@@ -12,8 +12,8 @@ from tfprof.cli.doctor import doctor
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    short = Path(tempfile.mkdtemp(dir="/tmp"))  # the path of a socket must be short
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short / "run"))
+    short_folder = Path(tempfile.mkdtemp(dir="/tmp"))  # the path of a socket must be short
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short_folder / "run"))
 
     def run(*arguments):
         result = CliRunner().invoke(
@@ -22,12 +22,12 @@ def run(tmp_path, monkeypatch):
         assert result.exception is None, result.output
         document = json.loads(result.output)
         assert result.return_value == (document["verdict"] == "no")
-        assert not (short / "run").exists()
+        assert not (short_folder / "run").exists()
         assert not (tmp_path / "store").exists()
         return {finding["part"]: finding for finding in document["findings"]}
 
     yield run
-    short.rmdir()
+    short_folder.rmdir()
 
 
 @pytest.fixture
@@ -75,13 +75,14 @@ def test_a_python_that_does_not_run_is_reported(run, tmp_path):
 
 
 def test_a_process_is_checked_and_not_changed(run):
-    # Another test may have loaded a library named like TensorFlow's into this process.
-    python = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
+    # A new process is checked, since another test may have loaded a library named like TensorFlow's
+    # into this one.
+    process = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
     try:
-        python.stdout.readline()
-        findings = run(str(python.pid))
+        process.stdout.readline()
+        findings = run(str(process.pid))
     finally:
-        python.communicate(b"\n")
+        process.communicate(b"\n")
     assert findings["process"]["verdict"] == "ok"
     assert findings["attach"]["verdict"] == "note"
     other = subprocess.Popen(["sleep", "60"])

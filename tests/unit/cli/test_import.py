@@ -42,10 +42,10 @@ def jobs(tmp_path: Path) -> list[str]:
     return [job.info.hex for job in LocalStore(tmp_path / "store").jobs()] if (tmp_path / "store").exists() else []
 
 
-@pytest.mark.parametrize("dashes", ["-", "--"])
-@pytest.mark.parametrize("dash", ["-", "_"])
-def test_options_have_the_tf_profilers_spelling(run: Run, tmp_path: Path, dashes: str, dash: str) -> None:
-    words = [f"{dashes}{name}{dash}path" for name in ("graph", f"run{dash}meta", f"op{dash}log")]
+@pytest.mark.parametrize("prefix", ["-", "--"])
+@pytest.mark.parametrize("separator", ["-", "_"])
+def test_options_have_the_tf_profilers_spelling(run: Run, tmp_path: Path, prefix: str, separator: str) -> None:
+    words = [f"{prefix}{name}{separator}path" for name in ("graph", f"run{separator}meta", f"op{separator}log")]
     code, out, err = run("import", words[0], "graph", f"{words[1]}=run-0,run-1", words[2], "log")
     assert code == 0
     (uid,) = jobs(tmp_path)

@@ -4,18 +4,18 @@ import signal
 import subprocess
 import sys
 
-#: Ctrl-C came during an import, and is repeated while the block ends.
-AT_THE_END = """
+#: A Ctrl-C came during an import; its repetition arrives just as the block's end cancels it.
+SCRIPT = """
 import os, signal
 from tfprof.cli import interrupt
 
-real, times = signal.setitimer, []
+real_setitimer, calls = signal.setitimer, []
 
 def setitimer(which, seconds):
-    times.append(seconds)
-    if len(times) == 1:
+    calls.append(seconds)
+    if len(calls) == 1:
         os.kill(os.getpid(), signal.SIGALRM)
-    return real(which, seconds)
+    return real_setitimer(which, seconds)
 
 interrupt.signal.setitimer = setitimer
 with interrupt.Interruptible():
@@ -24,5 +24,5 @@ with interrupt.Interruptible():
 
 
 def test_ctrl_c_at_the_end_of_the_block_is_silent() -> None:
-    process = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, timeout=60, check=False)
+    process = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, timeout=60, check=False)
     assert (process.returncode, process.stderr) == (-signal.SIGINT, b"")

@@ -60,10 +60,10 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
 
 
 def test_without_a_command_nothing_runs_and_the_queue_is_bounded():
-    silent, busy = AlertCommand(""), AlertCommand("true")
+    without_command, with_command = AlertCommand(""), AlertCommand("true")
     for uid in range(100):
-        silent.add(uid, {}, 0.0)
-        busy.add(uid, {}, 0.0)
-    silent.tick(0.0)
-    assert silent._running is None
-    assert len(busy._queue) == QUEUED_MAX
+        without_command.add(uid, {}, 0.0)
+        with_command.add(uid, {}, 0.0)
+    without_command.tick(0.0)
+    assert without_command._running is None
+    assert len(with_command._queue) == QUEUED_MAX

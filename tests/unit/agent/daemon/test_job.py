@@ -25,8 +25,8 @@ ROOM = 1 << 30
 class Bench:
     """A job whose channel this process writes, and the messages about it."""
 
-    def __init__(self, place: Path, launch: Launch = LAUNCH, owner: Any = ...) -> None:
-        self.place = str(place)
+    def __init__(self, instance_dir: Path, launch: Launch = LAUNCH, owner: Any = ...) -> None:
+        self.instance_dir = str(instance_dir)
         self.writer = ChannelWriter(7)
         channel = ChannelReader(os.dup(self.writer.fd))
         found_channel = FoundChannel(channel, (0, 1), processes.process(os.getpid()) if owner is ... else owner)
@@ -59,7 +59,7 @@ class Bench:
         self.job.note_gone(self.now)
         self.turn()
         self.now += wait_s
-        self.job.close_if_over(self.place, self.now)
+        self.job.close_if_over(self.instance_dir, self.now)
         self.turn()
         return next(iter(self.bodies(wire.CLOSE)), None)
 
@@ -67,9 +67,9 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / runtime_dir.LAUNCHES).mkdir()
-    bench_of_job = Bench(tmp_path)
-    yield bench_of_job
-    bench_of_job.close()
+    new_bench = Bench(tmp_path)
+    yield new_bench
+    new_bench.close()
 
 
 def test_the_open_has_fields_of_the_hello_and_of_the_launcher(bench: Bench) -> None:
@@ -136,11 +136,11 @@ def test_a_job_is_closed_once_all_its_data_is_acked(bench: Bench) -> None:
     bench.turn()
     bench.writer.put(b"two")
     bench.job.note_gone(bench.now)
-    bench.job.close_if_over(bench.place, bench.now + 60)
+    bench.job.close_if_over(bench.instance_dir, bench.now + 60)
     assert not bench.bodies(wire.CLOSE)
     bench.turn()
-    bench.job.close_if_over(bench.place, bench.now + 60)
-    bench.job.close_if_over(bench.place, bench.now + 60)
+    bench.job.close_if_over(bench.instance_dir, bench.now + 60)
+    bench.job.close_if_over(bench.instance_dir, bench.now + 60)
     bench.turn()
     (sent,) = bench.bodies(wire.CLOSE)
     assert (sent["state"], sent["status"], sent["signal"], sent["records"]) == ("ended", None, None, 2)
@@ -150,7 +150,7 @@ def test_a_job_is_closed_once_all_its_data_is_acked(bench: Bench) -> None:
 
 def test_a_running_job_is_not_closed(bench: Bench) -> None:
     bench.turn()
-    bench.job.close_if_over(bench.place, bench.now + 60)
+    bench.job.close_if_over(bench.instance_dir, bench.now + 60)
     bench.turn()
     assert bench.job.is_running
     assert not bench.bodies(wire.CLOSE)
@@ -168,7 +168,7 @@ def test_a_running_job_is_not_closed(bench: Bench) -> None:
 def test_the_end_is_as_the_launcher_reports_it(
     bench: Bench, reported: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    launches.write(bench.place, LAUNCH._replace(job_pid=os.getpid(), **reported))
+    launches.write(bench.instance_dir, LAUNCH._replace(job_pid=os.getpid(), **reported))
     end = bench.end()
     assert end is not None
     assert {name: end[name] for name in expected} == expected
@@ -178,7 +178,7 @@ def test_the_end_is_as_the_launcher_reports_it(
 def test_without_a_report_of_the_launcher_only_the_time_of_the_end_is_known(bench: Bench, launcher: str) -> None:
     pid = os.getpid()
     changes: dict[str, Any] = {"job_pid": pid + 1} if launcher == "has another child" else {"job_pid": pid, "pid": pid}
-    launches.write(bench.place, LAUNCH._replace(**changes))
+    launches.write(bench.instance_dir, LAUNCH._replace(**changes))
     end = bench.end()
     assert end is not None
     assert (end["state"], end["status"], end["signal"]) == ("ended", None, None)
@@ -186,12 +186,12 @@ def test_without_a_report_of_the_launcher_only_the_time_of_the_end_is_known(benc
 
 
 def test_the_launcher_has_some_time_to_report(bench: Bench) -> None:
-    launches.write(bench.place, LAUNCH._replace(job_pid=os.getpid()))
+    launches.write(bench.instance_dir, LAUNCH._replace(job_pid=os.getpid()))
     assert bench.end(LAUNCHER_WAIT_S - 0.1) is None
     assert bench.job.has_just_ended(bench.now)
     bench.now += 0.2
     assert not bench.job.has_just_ended(bench.now)
-    bench.job.close_if_over(bench.place, bench.now)
+    bench.job.close_if_over(bench.instance_dir, bench.now)
     bench.turn()
     assert [sent["state"] for sent in bench.bodies(wire.CLOSE)] == ["ended"]
 
@@ -215,12 +215,12 @@ def test_a_channel_that_is_damaged_at_the_end_is_lost_too(bench: Bench) -> None:
     bench.writer.set(head=1 << 60)
     assert bench.job.is_transferring, "the next turn finds the error"
     assert bench.job.has_more_to_do
-    bench.job.close_if_over(bench.place, bench.now)
+    bench.job.close_if_over(bench.instance_dir, bench.now)
     bench.turn()
     assert [sent["state"] for sent in bench.bodies(wire.CLOSE)] == ["lost"]
 
 
-def test_a_job_is_active_for_some_time_after_its_last_answer(bench: Bench) -> None:
+def test_a_job_is_active_for_some_time_after_its_end(bench: Bench) -> None:
     bench.turn()
     bench.now = time.monotonic() + 10_000.0
     assert not bench.job.is_active(bench.now)

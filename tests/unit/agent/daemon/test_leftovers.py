@@ -100,16 +100,16 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def instance(store: Path) -> Path:
-    place = Path(runtime_dir.make_instance(str(store)))
-    os.utime(place, (OLD, OLD))
-    return place
+    instance_dir = Path(runtime_dir.make_instance(str(store)))
+    os.utime(instance_dir, (OLD, OLD))
+    return instance_dir
 
 
 def test_the_folder_of_a_store_that_is_gone_is_removed(stores: Path) -> None:
-    place = instance(stores / "gone")
-    assert runtime_dir.store_of(str(place)) == str(stores / "gone")
+    instance_dir = instance(stores / "gone")
+    assert runtime_dir.store_of(str(instance_dir)) == str(stores / "gone")
     leftovers.remove_instances("another")
-    assert not place.exists()
+    assert not instance_dir.exists()
 
 
 def test_folders_in_use_stay(stores: Path) -> None:
@@ -130,23 +130,25 @@ def test_folders_in_use_stay(stores: Path) -> None:
     os.utime(young)
     leftovers.remove_instances(str(own))
     lock.release()
-    assert [place.exists() for place in (own, existing, served, launched, unknown, foreign, young)] == [True] * 7
+    assert [instance_dir.exists() for instance_dir in (own, existing, served, launched, unknown, foreign, young)] == [
+        True
+    ] * 7
     assert not ended.exists()
 
 
 def test_a_reused_pid_is_no_living_launcher(stores: Path) -> None:
-    place = instance(stores / "gone")
-    launches.write(str(place), Launch(7, os.getpid(), 1_000_000_000, "s", "h", "u"))
+    instance_dir = instance(stores / "gone")
+    launches.write(str(instance_dir), Launch(7, os.getpid(), 1_000_000_000, "s", "h", "u"))
     leftovers.remove_instances("another")
-    assert not place.exists()
+    assert not instance_dir.exists()
 
 
 def test_a_damaged_folder_does_not_prevent_the_removal_of_others(stores: Path) -> None:
-    places = [instance(stores / name) for name in ("a", "b", "c")]
-    (places[0] / runtime_dir.LAUNCHES).rmdir()
-    (places[1] / runtime_dir.LAUNCHES).rmdir()
-    (places[1] / runtime_dir.LAUNCHES).write_text("a file")
-    for place in places:
-        os.utime(place, (OLD, OLD))
+    instance_dirs = [instance(stores / name) for name in ("a", "b", "c")]
+    (instance_dirs[0] / runtime_dir.LAUNCHES).rmdir()
+    (instance_dirs[1] / runtime_dir.LAUNCHES).rmdir()
+    (instance_dirs[1] / runtime_dir.LAUNCHES).write_text("a file")
+    for instance_dir in instance_dirs:
+        os.utime(instance_dir, (OLD, OLD))
     leftovers.remove_instances("another")
-    assert [place.exists() for place in places] == [False, True, False]
+    assert [instance_dir.exists() for instance_dir in instance_dirs] == [False, True, False]

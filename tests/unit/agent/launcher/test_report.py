@@ -6,7 +6,7 @@ import pytest
 from tfprof.agent.launcher import report
 from tfprof.agent.launches import Result
 
-FULL = {"slug": "store-full", "text": "no space"}
+STORE_FULL = {"slug": "store-full", "text": "no space"}
 
 
 def result(progress: int = 0, stall: dict[str, str] | None = None) -> Result:
@@ -48,12 +48,12 @@ def test_the_report_counts_the_processes_without_a_job(
     [
         (None, None, True),
         (None, result(), True),
-        (None, result(stall=FULL), False),
-        (None, result(5, FULL), True),
-        (result(5), result(5, FULL), False),
-        (result(5, FULL), result(5, {**FULL, "text": "still none"}), False),
-        (result(5, FULL), result(6, FULL), True),
-        (result(5, FULL), result(5), True),
+        (None, result(stall=STORE_FULL), False),
+        (None, result(5, STORE_FULL), True),
+        (result(5), result(5, STORE_FULL), False),
+        (result(5, STORE_FULL), result(5, {**STORE_FULL, "text": "still none"}), False),
+        (result(5, STORE_FULL), result(6, STORE_FULL), True),
+        (result(5, STORE_FULL), result(5), True),
     ],
 )
 def test_after_a_stall_only_stored_data_counts_as_progress(

@@ -18,11 +18,11 @@ WELCOME = {"collector": "c1", "wire": max(wire.SUPPORTED_VERSIONS), "pid": 1}
 class FakeCollector:
     """The socket of a collector, and an agent's connection to it."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, instance_dir: Path) -> None:
         self.context = zmq.Context()
         self.router = self.context.socket(zmq.ROUTER)
-        self.router.bind(f"ipc://{place}/c.sock")
-        self.connection = CollectorConnection(f"ipc://{place}/c.sock", {"agent": "a", "host": "h"})
+        self.router.bind(f"ipc://{instance_dir}/c.sock")
+        self.connection = CollectorConnection(f"ipc://{instance_dir}/c.sock", {"agent": "a", "host": "h"})
         self.peer = b""
 
     def close(self) -> None:
@@ -36,7 +36,10 @@ class FakeCollector:
         return wire.unpack(head), json.loads(body)
 
     def is_silent(self) -> bool:
-        """Return whether no message has arrived; messages arrive in order."""
+        """Return whether no message has arrived.
+
+        One that is still on its way is seen by the next `receive`, since messages arrive in order.
+        """
         return not self.router.poll(0)
 
     def await_greeting(self, now: float) -> None:
@@ -83,7 +86,7 @@ def test_nothing_is_sent_before_a_welcome(collector: FakeCollector) -> None:
     assert collector.receive()[0].type == wire.OPEN
 
 
-def test_a_welcome_counts_only_from_another_collector(collector: FakeCollector) -> None:
+def test_a_further_welcome_counts_only_if_another_collector_sent_it(collector: FakeCollector) -> None:
     collector.send_answer(Head(wire.WELCOME), WELCOME)
     assert len(collector.answers(100.0)) == 1
     collector.send_answer(Head(wire.WELCOME), WELCOME)
@@ -115,11 +118,11 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(co
     assert not collector.connection.send(Head(wire.OPEN, 5), b"{}")
     now, waits = 101.0, []
     for _ in range(10):
-        before = collector.connection._last_greeting_s
-        while collector.connection._last_greeting_s == before:
+        last_greeting_s = collector.connection._last_greeting_s
+        while collector.connection._last_greeting_s == last_greeting_s:
             now += 0.5
             collector.connection.greet(now)
-        waits.append(now - max(before, 101.0))
+        waits.append(now - max(last_greeting_s, 101.0))
     assert waits == sorted(waits)
     assert waits[0] <= 2 * GREET_S
     assert waits[-1] == REFUSED_GREET_S

@@ -198,10 +198,10 @@ def test_a_broken_channel_is_reported_and_not_read_again(writer, outbox) -> None
 
 def test_only_the_newest_counters_are_kept_and_events_are_kept_in_order() -> None:
     connection = FakeConnection()
-    newest = MessageQueue(wire.COUNTERS, 1, 1)
+    counters = MessageQueue(wire.COUNTERS, 1, 1)
     for value in range(5):
-        newest.put({"value": value})
-    newest.pump(connection)
+        counters.put({"value": value})
+    counters.pump(connection)
     assert [json.loads(body) for _, body in connection.sent] == [{"value": 4}]
     connection.sent.clear()
     events = MessageQueue(wire.EVENT, 1, 3)

@@ -1,4 +1,4 @@
-"""The two decoders of RunMetadata give equal results."""
+"""The two decoders of RunMetadata, the walker in C and the one in Python, give equal results."""
 
 from pathlib import Path
 
@@ -329,7 +329,7 @@ def test_a_step_has_the_flags_of_its_accelerators(kind: str, devices: list[bytes
 
 
 @BOTH_DECODERS
-def test_many_outputs_are_one_name_and_too_much_text_refuses_the_step(kind: str) -> None:
+def test_the_outputs_of_an_op_are_interned_as_one_name_and_too_much_text_refuses_the_step(kind: str) -> None:
     many_outputs = _metadata(node(b"a", 1) + text(7, b"") * 100_000)
     (_, _, (decoded,)), names = _decode_all(kind, [many_outputs])
     assert decoded.error is None

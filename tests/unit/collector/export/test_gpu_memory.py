@@ -34,7 +34,7 @@ def test_a_node_holds_persistent_bytes_and_earlier_allocations() -> None:
     assert sizes == [[13], [43], [93]]
 
 
-def test_holders_are_listed_from_the_largest_within_the_bytes_in_use() -> None:
+def test_the_largest_holders_that_fit_the_bytes_in_use_are_listed() -> None:
     memory = GpuMemory()
     memory.add("big", entry({100: 100}), 101)
     for name, size in (("b", 40), ("ä", 40), ("a", 40), ("small", 15), ("none", 0), ("freed", -3)):

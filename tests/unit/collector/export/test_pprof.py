@@ -15,15 +15,15 @@ from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.nodes import Frame, Node
 from tfprof.collector.tfviews.options import Options
 
-MAIN, CALL, LAYER = (
+MAIN, LAYER, MATMUL = (
     Frame("/ada/train.py", 9, "main", 1),
     Frame("/ada/nn.py", 3, "layer", 2),
     Frame("op.x.py", 5, "matmul"),
 )
 NODES = [
-    with_stack(node("a", "MatMul", micros=1, bytes=10), MAIN, CALL, LAYER),
-    with_stack(node("b", "Add", micros=2, bytes=20), MAIN, CALL),
-    with_stack(node("c", "Add", micros=4, bytes=40), MAIN, LAYER),
+    with_stack(node("a", "MatMul", micros=1, bytes=10), MAIN, LAYER, MATMUL),
+    with_stack(node("b", "Add", micros=2, bytes=20), MAIN, LAYER),
+    with_stack(node("c", "Add", micros=4, bytes=40), MAIN, MATMUL),
     with_stack(node("gradients/a_grad/x", "MatMul", micros=8, bytes=80), MAIN),
 ]
 Sample = tuple[str, list[int], list[str]]
@@ -75,7 +75,7 @@ def test_nodes_that_are_not_accounted_are_no_samples() -> None:
 
 
 def test_a_call_with_unaccounted_callees_has_no_samples() -> None:
-    nodes = [with_stack(node("a", "Add"), MAIN), with_stack(node("b", "Sub"), MAIN, CALL)]
+    nodes = [with_stack(node("a", "Add"), MAIN), with_stack(node("b", "Sub"), MAIN, LAYER)]
     assert samples(profile(nodes, account_type_regexes=("Add",))) == []
 
 

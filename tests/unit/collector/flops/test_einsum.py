@@ -7,7 +7,7 @@ from tfprof.collector.flops.einsum import einsum_ops
 
 
 @pytest.mark.parametrize(
-    ("equation", "inputs", "output", "number"),
+    ("equation", "inputs", "output", "expected"),
     [
         ("ij,jk->ik", [(3, 5), (5, 7)], (3, 7), 2 * 3 * 5 * 7),
         ("bij, bjk -> bik", [(2, 3, 5), (2, 5, 7)], (2, 3, 7), 2 * 2 * 3 * 5 * 7),
@@ -24,8 +24,8 @@ from tfprof.collector.flops.einsum import einsum_ops
         ("...i,...i->i", [(2, 3), (2, 3)], (3,), 12),
     ],
 )
-def test_operations_by_equation(equation: str, inputs: Any, output: Any, number: int) -> None:
-    assert einsum_ops(equation, inputs, output) == number
+def test_operations_by_equation(equation: str, inputs: Any, output: Any, expected: int) -> None:
+    assert einsum_ops(equation, inputs, output) == expected
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

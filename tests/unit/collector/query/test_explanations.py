@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import rows, trace, write_job
-from tfprof.collector.query.explanations import missed, untraced
+from tfprof.collector.query.explanations import missed_steps_note, untraced_reason
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
@@ -24,7 +24,7 @@ def ended_job(folder: Path, policy: str = "", tables: Any = None, **counters: An
         ("all", {"counts": {"partial_run": 4}}, "TensorFlow cannot trace the job's 4 partial runs"),
         ("off", {"counts": {"run": 40}}, "its 40 steps were only timed, as requested (--trace off)"),
         ("steps=100-200", {"counts": {"eager": 40}}, "none of its 40 steps was selected"),
-        ("every=50", {"counts": {"call": 1}}, "none of its only step was selected"),
+        ("every=50", {"counts": {"call": 1}}, "its only step was not selected"),
         ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first step that is traced under a budget"),
         ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first step that is traced under a budget"),
         (
@@ -63,16 +63,18 @@ def ended_job(folder: Path, policy: str = "", tables: Any = None, **counters: An
 def test_the_explanation_names_the_actual_reason(
     tmp_path: Path, policy: str, counters: dict[str, Any], message: str
 ) -> None:
-    assert untraced(ended_job(tmp_path, policy, **counters)).startswith(f"no traced steps: {message}")
+    assert untraced_reason(ended_job(tmp_path, policy, **counters)).startswith(f"no traced steps: {message}")
 
 
 def test_traced_steps_without_ops_in_the_process_are_not_lost(tmp_path: Path) -> None:
     tables = {"traces": rows("traces", [trace(number, number + 1, 0, 1) for number in range(2)])}
-    message = untraced(ended_job(tmp_path, "all", tables, traced=2))
+    message = untraced_reason(ended_job(tmp_path, "all", tables, traced=2))
     assert message == "no traced steps: 2 were recorded, and no op ran in this process: XLA or a remote server ran them"
-    assert "did not reach the store" in untraced(ended_job(tmp_path / "other", "all", traced=2))
+    assert "did not reach the store" in untraced_reason(ended_job(tmp_path / "other", "all", traced=2))
 
 
 def test_missed_steps_are_counted(tmp_path: Path) -> None:
-    assert missed(ended_job(tmp_path)) is None
-    assert str(missed(ended_job(tmp_path / "other", missed=112))).startswith("112 selected steps were not traced")
+    assert missed_steps_note(ended_job(tmp_path)) is None
+    assert str(missed_steps_note(ended_job(tmp_path / "other", missed=112))).startswith(
+        "112 selected steps were not traced"
+    )

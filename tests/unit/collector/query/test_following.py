@@ -45,93 +45,93 @@ def brief(changes: list[JobChange]) -> list[tuple[Any, ...]]:
     ]
 
 
-def following(writer: LocalStoreWriter, *selectors: str, past: int | None = None) -> JobFollower:
+def new_follower(writer: LocalStoreWriter, *selectors: str, past: int | None = None) -> JobFollower:
     return JobFollower(LocalStore(writer.path), selectors, NOW, line_per_entry=False, past=past)
 
 
 def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreWriter) -> None:
     job_writer = job(writer, 0xA << 60)
     step(job_writer, 1, 2)
-    follow = following(writer, "train.py")
-    assert brief(follow.update(NOW)) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
-    assert follow.update(NOW + SECOND) == []
+    follower = new_follower(writer, "train.py")
+    assert brief(follower.update(NOW)) == [("job", "a000"), ("steps", "a000", 1), ("steps", "a000", 2)]
+    assert follower.update(NOW + SECOND) == []
     step(job_writer, 3)
-    assert brief(follow.update(NOW + 2 * SECOND)) == [("steps", "a000", 3)]
+    assert brief(follower.update(NOW + 2 * SECOND)) == [("steps", "a000", 3)]
     step(job_writer, 4)
     job_writer.close("exited", {"status": 3, "counts": {"batch": 4}, "times": {"batch": SECOND}})
-    *steps, end = follow.update(NOW + 3 * SECOND)
+    *steps, end = follower.update(NOW + 3 * SECOND)
     assert brief(steps) == [("steps", "a000", 4)]
-    assert (end.kind, end.row.status, end.median_ns, follow.is_over) == ("end", 3, 900 * 10**6, True)
+    assert (end.kind, end.row.status, end.median_ns, follower.is_over) == ("end", 3, 900 * 10**6, True)
 
 
 def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
     step(job(writer, 1), 1, 30)
-    assert [change.line.first for change in following(writer, "last", past=2).update(NOW)[1:]] == [29, 30]
-    assert following(writer, "last", past=0).update(NOW)[1:] == []
-    assert len(following(writer, "last").update(NOW)[1:]) == 30
+    assert [change.line.first for change in new_follower(writer, "last", past=2).update(NOW)[1:]] == [29, 30]
+    assert new_follower(writer, "last", past=0).update(NOW)[1:] == []
+    assert len(new_follower(writer, "last").update(NOW)[1:]) == 30
 
 
 def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStoreWriter) -> None:
     for uid in (0xA << 60, 0xB << 60, 0xC << 60):
         step(job(writer, uid), 1)
     writer.job(0xC << 60).close("exited", {})
-    found = following(writer, "train.py", past=0)
-    assert brief(found.update(NOW)) == [("job", "a000"), ("job", "b000")]
-    assert found.has_several_jobs
-    assert brief(following(writer, "c000", past=0).update(NOW)) == [("job", "c000"), ("end", "c000")]
+    follower = new_follower(writer, "train.py", past=0)
+    assert brief(follower.update(NOW)) == [("job", "a000"), ("job", "b000")]
+    assert follower.has_several_jobs
+    assert brief(new_follower(writer, "c000", past=0).update(NOW)) == [("job", "c000"), ("end", "c000")]
     with pytest.raises(NoSuchJobError):
-        following(writer, "nosuch")
+        new_follower(writer, "nosuch")
 
 
 def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     launch = "00000000000000bb"
     job(writer, 0xA << 60, launch=launch)
     job(writer, 0xD << 60, launch="00000000000000cc")
-    follow = following(writer, launch)
-    assert brief(follow.update(NOW)) == [("job", "a000")]
+    follower = new_follower(writer, launch)
+    assert brief(follower.update(NOW)) == [("job", "a000")]
     step(job(writer, 0xB << 60, launch=launch), 1)
-    assert brief(follow.update(NOW + 3 * SECOND)) == [("job", "b000"), ("steps", "b000", 1)]
+    assert brief(follower.update(NOW + 3 * SECOND)) == [("job", "b000"), ("steps", "b000", 1)]
     writer.job(0xA << 60).close("exited", {})
-    assert brief(follow.update(NOW + 4 * SECOND)) == [("end", "a000")]
-    assert not follow.is_over
+    assert brief(follower.update(NOW + 4 * SECOND)) == [("end", "a000")]
+    assert not follower.is_over
 
 
 def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreWriter) -> None:
     step(job(writer, 0xA << 60), 1)
-    follow = following(writer, "last")
-    follow.update(NOW)
+    follower = new_follower(writer, "last")
+    follower.update(NOW)
     writer.close()
-    (gone,) = follow.update(NOW + 6 * SECOND)
+    (gone,) = follower.update(NOW + 6 * SECOND)
     assert (gone.kind, gone.back) == ("collector", False)
-    second = LocalStoreWriter(writer.path, HOST)
+    second_writer = LocalStoreWriter(writer.path, HOST)
     try:
-        step(job(second, 0xA << 60), 2)
-        assert brief(follow.update(NOW + 7 * SECOND)) == [("steps", "a000", 2)]
-        (back,) = follow.update(NOW + 13 * SECOND)
+        step(job(second_writer, 0xA << 60), 2)
+        assert brief(follower.update(NOW + 7 * SECOND)) == [("steps", "a000", 2)]
+        (back,) = follower.update(NOW + 13 * SECOND)
         assert (back.kind, back.back) == ("collector", True)
     finally:
-        second.close()
-    follow.update(NOW + 20 * SECOND)
-    *_, end = follow.update(NOW + 20 * SECOND + PATIENCE_NS + SECOND)
-    assert (end.kind, end.row.state, follow.is_over) == ("end", "stale", True)
+        second_writer.close()
+    follower.update(NOW + 20 * SECOND)
+    *_, end = follower.update(NOW + 20 * SECOND + PATIENCE_NS + SECOND)
+    assert (end.kind, end.row.state, follower.is_over) == ("end", "stale", True)
 
 
 def test_a_removed_job_is_an_error(writer: LocalStoreWriter) -> None:
     job_writer = job(writer, 0xA << 60)
-    follow = following(writer, "last")
-    follow.update(NOW)
+    follower = new_follower(writer, "last")
+    follower.update(NOW)
     remove(writer.path, 0xA << 60)
     writer.forget(job_writer)
     with pytest.raises(NoSuchJobError):
-        follow.update(NOW + SECOND)
+        follower.update(NOW + SECOND)
 
 
 def test_only_unusual_events_are_reported(writer: LocalStoreWriter) -> None:
     job_writer = job(writer, 0xA << 60)
-    follow = following(writer, "last")
-    follow.update(NOW)
+    follower = new_follower(writer, "last")
+    follower.update(NOW)
     events = [{"t_ns": NOW, "slug": slug, "text": "it", "count": 1} for slug in ("gap", "outside-steps")]
     job_writer.append({"events": rows("events", events)})
-    (shown,) = follow.update(NOW + SECOND)
+    (shown,) = follower.update(NOW + SECOND)
     assert (shown.kind, shown.event.slug) == ("warning", "gap")
     assert change_document(shown)["slug"] == "gap"

@@ -17,7 +17,7 @@ IDS = (0xABCD000000000000, 0xABCE000000000000)
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[LocalJobWriter]:
-    """Return a running job of ten batches in two epochs; its record was written after five."""
+    """A running job of ten batches in two epochs; its counters were stored after five batches."""
     writer = LocalStoreWriter(tmp_path, HOST)
     writer.job(IDS[1]).identity(IDENTITY)
     job = writer.job(IDS[0])
@@ -40,14 +40,14 @@ def test_counts_include_the_stored_steps_of_a_running_job(tmp_path: Path, job: L
 def test_all_parts_are_of_one_moment(tmp_path: Path, job: LocalJobWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     span_tree = module.span_tree
 
-    def append_before(*arguments: Any, **options: Any) -> Any:
+    def append_and_build_tree(*arguments: Any, **options: Any) -> Any:
         job.append({"spans": rows("spans", [span(layout.BATCH, 11, 110, 9)])})
         job.append({"traces": rows("traces", [trace(2, 11, 1, START_NS)])})
         job.append({"events": rows("events", [{"t_ns": 1, "slug": "gap", "text": "late", "count": 1}])})
         job.seal()
         return span_tree(*arguments, **options)
 
-    monkeypatch.setattr(module, "span_tree", append_before)
+    monkeypatch.setattr(module, "span_tree", append_and_build_tree)
     summary = overview(LocalStore(tmp_path, HOST), "abcd")
     assert (summary.row.steps, summary.row.traced, summary.steps[0].count, summary.warnings) == (10, 2, 10, [])
     monkeypatch.undo()

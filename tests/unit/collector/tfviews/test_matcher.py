@@ -17,7 +17,7 @@ from tfprof.collector.tfviews.matcher import Matcher, regex_error
         ("", "", True),
         ("", "a", False),
         ("a$", "a\n", False),  # Python's $ would match
-        (".*", "a\nb", False),  # in a longer list it is an ordinary regex
+        (".*", "a\nb", False),  # only alone in a list, it matches line breaks, too
         ("(?i)matmul", "MatMul", True),
         (r"\d+", "١٢", False),  # ASCII digits only
         (r"\w+", "é", False),
@@ -37,19 +37,19 @@ def test_an_invalid_regex_matches_nothing_and_has_an_error(pattern: str) -> None
     assert not Matcher((pattern,))(pattern)
 
 
-def test_an_empty_list_matches_nothing_and_all_everything() -> None:
+def test_an_empty_list_matches_nothing_and_the_list_all_matches_everything() -> None:
     assert not Matcher(())("Conv2D")
     assert not Matcher(())("")
     assert Matcher((".*",))("any\nthing")
     assert Matcher((".*",)).accepts_all
 
 
-def test_a_name_that_is_no_utf_8_is_matched_as_bytes() -> None:
+def test_a_name_that_is_not_utf_8_is_matched_as_bytes() -> None:
     assert Matcher(("a", "(?s:a\\C)"))("a\udcff")
     assert not Matcher(("a", "a."))("a\udcff")
 
 
-def test_a_regex_that_backtracks_elsewhere_takes_no_time() -> None:
+def test_a_regex_that_makes_other_engines_backtrack_takes_no_time() -> None:
     assert not Matcher(("(a*)*b", "(a|aa)+$"))("a" * 5000 + "c")
 
 

@@ -38,7 +38,8 @@ def test_the_ring_is_sealed_against_any_change_of_size(channel):
     for size in (layout.RING_AT, layout.RING_AT + 2 * layout.RING_MIN):
         with pytest.raises(PermissionError):
             os.ftruncate(channel._fd, size)
-    assert fcntl.fcntl(channel._fd, 1034) & 6 == 6
+    size_seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+    assert fcntl.fcntl(channel._fd, fcntl.F_GET_SEALS) & size_seals == size_seals
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
@@ -84,7 +85,7 @@ def test_an_impossible_tail_only_drops_records(channel, reader, tail):
     assert not channel.put(layout.GRAPH, b"x")
 
 
-def test_a_descriptor_that_now_is_another_file_is_not_grown(channel, tmp_path):
+def test_a_file_that_replaced_the_channel_at_its_descriptor_is_not_grown(channel, tmp_path):
     other = os.open(tmp_path / "theirs", os.O_RDWR | os.O_CREAT)
     os.dup2(other, channel._fd)
     os.close(other)
@@ -126,7 +127,7 @@ def test_an_old_kernel_gets_no_newer_flag(monkeypatch):
 
     def old_kernel(name, flags):
         tried_flags.append(flags)
-        if flags & 8:
+        if flags & 8:  # MFD_NOEXEC_SEAL
             raise OSError(22, "Invalid argument")
         return os.open(os.devnull, os.O_RDWR)
 

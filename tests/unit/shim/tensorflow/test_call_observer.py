@@ -48,21 +48,22 @@ def reported(armed):
 
 def test_calls_are_reported_and_attribute_accesses_are_not(reported):
     thing = Thing()
-    method = thing.method
+    method_before = thing.method
     call_observer.observe(Thing, "method", reported.append)
-    again = thing.method
+    method_after = thing.method
     assert reported == []
     for number in range(3):
-        assert (method, again, thing.method)[number](number)[:3] == (number, 2, 3)
+        assert (method_before, method_after, thing.method)[number](number)[:3] == (number, 2, 3)
     assert reported == [thing] * 3
 
 
 def test_the_function_is_the_same_object_with_the_same_metadata(reported):
-    before = Thing.method, str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)
+    method = Thing.method
+    signature, source = str(inspect.signature(method)), inspect.getsource(method)
     depth = Thing().method(1)[3]
     call_observer.observe(Thing, "method", reported.append)
-    assert Thing.method is before[0]
-    assert (str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)) == before[1:]
+    assert Thing.method is method
+    assert (str(inspect.signature(method)), inspect.getsource(method)) == (signature, source)
     assert inspect.getfullargspec(Thing.method).kwonlyargs == ["third"]
     assert pickle.loads(pickle.dumps(Thing.method)) is Thing.method
     double = mock.create_autospec(Thing, instance=True)
@@ -148,7 +149,6 @@ def test_everything_is_undone(reported, armed):
 
 
 def test_an_error_of_a_callback_is_contained(reported, armed, monkeypatch):
-
     monkeypatch.setattr(guard, "_lets_errors_out", False)
 
     def callback(_thing):

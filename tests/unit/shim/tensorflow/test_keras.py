@@ -6,6 +6,7 @@ import json
 import os
 import traceback
 import types
+from typing import Any, NamedTuple
 
 import pytest
 from fakes import eager_tensorflow
@@ -13,13 +14,21 @@ from tfprof.formats import layout
 from tfprof.shim.tensorflow import function, keras, window
 
 
+class Kit(NamedTuple):
+    """A fake TensorFlow: its profiler, and its modules of functions and of Keras."""
+
+    profiler: Any
+    functions: Any
+    keras: Any
+
+
 @pytest.fixture
 def kit(monkeypatch, armed):
     """The fake profiler, functions and Keras, observed by the shim."""
-    profiler, functions, module = eager_tensorflow.install(monkeypatch)
-    keras.patch_callbacks(module)
-    function.patch(functions)
-    yield profiler, functions, module
+    new_kit = Kit(*eager_tensorflow.install(monkeypatch))
+    keras.patch_callbacks(new_kit.keras)
+    function.patch(new_kit.functions)
+    yield new_kit
     window.drop_current()
     assert not keras._open_calls
     assert not function.local.thread_state.keras_calls
@@ -38,7 +47,7 @@ def step_count(reader, kind, flag=0):
 
 
 def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
-    fit(kit[2], epochs=3, calls=4)
+    fit(kit.keras, epochs=3, calls=4)
     reader = read()
     (whole_fit,) = reader.of_kind(layout.FIT)
     epochs = reader.of_kind(layout.EPOCH)
@@ -52,15 +61,15 @@ def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
 
 def test_the_timing_of_each_batch_counts_as_cost(kit, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "off")
-    fit(kit[2], epochs=1, calls=10)
+    fit(kit.keras, epochs=1, calls=10)
     before = read().word("self_ns")
-    fit(kit[2], epochs=1, calls=100)
+    fit(kit.keras, epochs=1, calls=100)
     assert read().word("traced") == 0
     assert read().word("self_ns") - before > 100 * 100
 
 
 def test_callbacks_are_called_as_without_tfprof(kit, read):
-    calls = fit(kit[2], epochs=1, calls=1).heard
+    calls = fit(kit.keras, epochs=1, calls=1).events
     assert calls == [
         ("on_train_begin",),
         ("on_epoch_begin", 0),
@@ -72,7 +81,7 @@ def test_callbacks_are_called_as_without_tfprof(kit, read):
 
 
 def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
-    fit(kit[2], epochs=2, calls=2, validate=3)
+    fit(kit.keras, epochs=2, calls=2, validate=3)
     reader = read()
     assert [span.parent for span in reader.of_kind(layout.EVALUATE)] == [1, 2]
     assert step_count(reader, layout.TEST_BATCH) == 6
@@ -81,32 +90,34 @@ def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
 
 
 def test_several_batches_in_one_call_count_as_several_up_to_the_end_of_the_data(kit, read):
-    fit(kit[2], steps_per_execution=4, steps=10, epochs=2, calls=3)
+    fit(kit.keras, steps_per_execution=4, steps=10, epochs=2, calls=3)
     batches = read().of_kind(layout.BATCH)
     assert [span.count for span in batches] == [4, 4, 2, 4, 4, 2]
     assert [span.ordinal for span in batches] == [1, 5, 9, 11, 15, 19]
 
 
 def test_an_evaluation_counts_several_batches_in_one_call_up_to_the_end_of_its_data(kit, read):
-    model = kit[2].Model(steps_per_execution=4)
-    model.evaluate(kit[2].CallbackList(model, steps=10), calls=3)
+    model = kit.keras.Model(steps_per_execution=4)
+    model.evaluate(kit.keras.CallbackList(model, steps=10), calls=3)
     assert [span.count for span in read().of_kind(layout.TEST_BATCH)] == [4, 4, 2]
 
 
 @pytest.mark.parametrize(
-    ("source", "number"), [("_eval_data_handler", "inferred_steps"), ("_eval_epoch_iterator", "num_batches")]
+    ("data_name", "count_name"), [("_eval_data_handler", "inferred_steps"), ("_eval_epoch_iterator", "num_batches")]
 )
-def test_a_validation_counts_the_batches_of_its_own_data(kit, read, source, number):
-    model = kit[2].Model(steps_per_execution=4)
-    setattr(model, source, types.SimpleNamespace(**{number: 7}))
-    model.fit(kit[2].CallbackList(model, steps=12), epochs=2, calls=3, validate=2)
+def test_a_validation_counts_the_batches_of_its_own_data(kit, read, data_name, count_name):
+    model = kit.keras.Model(steps_per_execution=4)
+    setattr(model, data_name, types.SimpleNamespace(**{count_name: 7}))
+    model.fit(kit.keras.CallbackList(model, steps=12), epochs=2, calls=3, validate=2)
     reader = read()
     assert [span.count for span in reader.of_kind(layout.TEST_BATCH)] == [4, 3, 4, 3]
     assert step_count(reader, layout.BATCH) == 24
 
 
 def test_a_batch_without_data_is_no_step(kit, read):
-    def runs_dry(remaining):
+    def work_with_data(batches):
+        remaining = [batches]
+
         def work():
             remaining[0] -= 1
             if remaining[0] < 0:
@@ -115,7 +126,7 @@ def test_a_batch_without_data_is_no_step(kit, read):
         return work
 
     for _ in range(2):
-        fit(kit[2], calls=9, work=runs_dry([3]))
+        fit(kit.keras, calls=9, work=work_with_data(3))
     reader = read()
     assert step_count(reader, layout.BATCH) == 6
     numbers = [span.ordinal + offset for span in reader.of_kind(layout.BATCH) for offset in range(span.count)]
@@ -129,7 +140,7 @@ def test_a_fit_that_an_exception_ends_is_flagged_and_the_exception_is_the_same(k
         raise error
 
     with pytest.raises(type(error)) as caught:
-        fit(kit[2], work=work)
+        fit(kit.keras, work=work)
     assert caught.value is error
     assert [frame.name for frame in traceback.extract_tb(error.__traceback__)][1:] == ["fit", "fit", "_batches", "work"]
     del caught
@@ -145,8 +156,8 @@ def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(kit, read):
         raise ValueError
 
     with pytest.raises(ValueError) as held:
-        fit(kit[2], work=work)
-    fit(kit[2], calls=2)
+        fit(kit.keras, work=work)
+    fit(kit.keras, calls=2)
     reader = read()
     assert step_count(reader, layout.FIT) == 2
     assert step_count(reader, layout.FIT, layout.FLAG_FAILED) == 1
@@ -155,14 +166,14 @@ def test_a_new_fit_ends_a_failed_fit_whose_exception_is_still_held(kit, read):
 
 
 def test_fits_left_open_are_failed_when_the_process_ends(kit, read):
-    callbacks = kit[2].CallbackList()
+    callbacks = kit.keras.CallbackList()
     callbacks.on_train_begin()
     keras._at_exit()
     assert step_count(read(), layout.FIT, layout.FLAG_FAILED) == 1
 
 
 def test_methods_keep_their_metadata(kit, armed):
-    observed = kit[2].CallbackList
+    observed = kit.keras.CallbackList
     method = observed.on_train_begin
     armed.disarm()
     assert observed.on_train_begin is method
@@ -172,11 +183,11 @@ def test_methods_keep_their_metadata(kit, armed):
 
 
 def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
-    class Subclass(kit[2].CallbackList):  # type: ignore[misc]  # a fake from a fixture
+    class Subclass(kit.keras.CallbackList):  # type: ignore[misc]  # a fake from a fixture
         def on_train_batch_end(self, *arguments):
             super().on_train_batch_end(*arguments)
 
-    model = kit[2].Model()
+    model = kit.keras.Model()
     model.fit(Subclass(model), calls=5)
     assert step_count(read(), layout.BATCH) == 5
 
@@ -186,7 +197,7 @@ def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
 )
 def test_a_call_of_several_batches_is_traced_if_one_of_them_is_selected(kit, read, monkeypatch, trace, traced):
     monkeypatch.setenv("TFPROF_TRACE", trace)
-    fit(kit[2], steps_per_execution=4, epochs=1, calls=3 if trace == "every=3" else 50)
+    fit(kit.keras, steps_per_execution=4, epochs=1, calls=3 if trace == "every=3" else 50)
     assert [record.step for record in read().records_of(layout.XSPACE)] == list(traced)
 
 
@@ -213,37 +224,35 @@ def counts(armed):
 
 
 def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
-    _, functions, module = kit
-    step = functions.Function("step")
+    step = kit.functions.Function("step")
     counts_of_child: list[list[int]] = []
 
     def steps():
         for _ in range(3):
             step()
-        fit(module, epochs=2, calls=3, validate=1)
+        fit(kit.keras, epochs=2, calls=3, validate=1)
         return counts(armed)
 
     def work():
         if not counts_of_child:
             counts_of_child.append(in_child(steps))
 
-    fit(module, epochs=1, calls=2, work=work)
+    fit(kit.keras, epochs=1, calls=2, work=work)
     assert counts_of_child == [[1, 2, 6, 2, 3]]
     assert counts(armed) == [1, 1, 2, 0, 0]
 
 
 def test_a_forked_child_that_continues_a_fit_counts_its_remaining_steps(kit, armed):
-    module, pipe = kit[2], os.pipe()
-    turns: list[str | None] = []
+    pipe = os.pipe()
+    events: list[str] = []
 
     def work():
-        turns.append(None)
-        if len(turns) == 2:
-            child = os.fork()
-            turns.extend([] if child else ["child"])
+        events.append("batch")
+        if events.count("batch") == 2 and not os.fork():
+            events.append("forked")
 
-    fit(module, epochs=1, calls=4, work=work)
-    if "child" in turns:
+    fit(kit.keras, epochs=1, calls=4, work=work)
+    if "forked" in events:  # this is the child
         os.write(pipe[1], json.dumps(counts(armed)).encode())
         os._exit(0)
     os.wait()
