@@ -53,7 +53,7 @@ def drive(
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).chosen_key))
+            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).cursor_key))
             await act(pilot, jobs)
 
     asyncio.run(run())
@@ -110,10 +110,10 @@ def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWrit
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         lines = jobs.query_one(LineList)
         await pilot.press("end")
-        last = lines.chosen_key
+        last = lines.cursor_key
         await until(pilot, lambda: lines.scroll_offset.y == JOBS - lines.size.height)
         await pilot.press("s", "r")
-        assert lines.chosen_key == last
+        assert lines.cursor_key == last
         await pilot.press("home", "down", "down", "up")
         assert lines.cursor == 1
         await pilot.press("pagedown")
