@@ -206,4 +206,4 @@ def test_a_key_quits(writer: LocalStoreWriter, key: str, interrupted: bool) -> N
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press(key)
 
-    assert drive(writer, act).interrupted == interrupted
+    assert drive(writer, act).was_interrupted == interrupted
