@@ -162,11 +162,11 @@ def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("space")
         assert "paused" in text_of(jobs, "#summary")
-        before = jobs._watched
+        before = jobs._watched_store
         jobs.update()
-        assert jobs._watched is before
+        assert jobs._watched_store is before
         await pilot.press("space")
-        assert jobs._watched is not before
+        assert jobs._watched_store is not before
 
     drive(writer, act)
 
