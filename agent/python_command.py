@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
 #: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.
-_ISOLATING: Final = frozenset("IES")
+_ISOLATING_OPTIONS: Final = frozenset("IES")
 #: Options whose value is the rest of the word, else the next word.
-_WITH_VALUE: Final = frozenset("cmWX")
+_OPTIONS_WITH_VALUE: Final = frozenset("cmWX")
 _SCRIPT: Final = "script"
-#: What ends the options: the rest of the command line belongs to the program.
-_ENDS_OPTIONS: Final = frozenset({"c", "m", _SCRIPT})
+#: Options after which the rest of the command line belongs to the program.
+_LAST_OPTIONS: Final = frozenset({"c", "m", _SCRIPT})
 #: Long options whose value is the next word.
-_LONG_WITH_VALUE: Final = frozenset({"--check-hash-based-pycs"})
+_LONG_OPTIONS_WITH_VALUE: Final = frozenset({"--check-hash-based-pycs"})
 
 
 class PythonCommand(NamedTuple):
@@ -39,9 +39,9 @@ def parse(command: Sequence[str]) -> PythonCommand | None:
         return None
     isolating_option: str | None = None
     for option, value in _options(iter(command[1:])):
-        if option in _ENDS_OPTIONS:
+        if option in _LAST_OPTIONS:
             return PythonCommand(isolating_option, value if option != "c" else None)
-        if option in _ISOLATING:
+        if option in _ISOLATING_OPTIONS:
             isolating_option = isolating_option or f"-{option}"
     return PythonCommand(isolating_option)
 
@@ -49,7 +49,7 @@ def parse(command: Sequence[str]) -> PythonCommand | None:
 def _options(words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
     """Yield each option's letter with its value, and `_SCRIPT` with the script."""
     for word in words:
-        if word in _LONG_WITH_VALUE:
+        if word in _LONG_OPTIONS_WITH_VALUE:
             next(words, None)
         elif word == "--":
             yield _SCRIPT, next(words, None)
@@ -58,12 +58,13 @@ def _options(words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
         elif not word.startswith("-"):
             yield _SCRIPT, word
         elif not word.startswith("--"):
-            yield from _letters(word[1:], words)
+            yield from _short_options(word[1:], words)
 
 
-def _letters(letters: str, words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
+def _short_options(letters: str, words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield the options of a word of several letters, each with its value."""
     for end, letter in enumerate(letters, 1):
-        if letter in _WITH_VALUE:
+        if letter in _OPTIONS_WITH_VALUE:
             yield letter, letters[end:] or next(words, None)
             return
         yield letter, None

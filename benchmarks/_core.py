@@ -10,8 +10,8 @@ from fakes.model_steps import nodes_of
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
 #: Speed of protobuf's own parser on the reference core, in node executions a CPU-second.
-REFERENCE = 3.2e6
-#: Interval of samples in seconds, and parses in each.
+REFERENCE_RATE = 3.2e6
+#: Interval of samples in seconds, and number of parses in each sample.
 PAUSE_S = 0.2
 PARSES = 3
 
@@ -47,7 +47,7 @@ class Core:
     @property
     def speed(self) -> float:
         """The mean speed so far; 1 is the speed of the reference core."""
-        return self._parsed_nodes / self._cpu_s / REFERENCE
+        return self._parsed_nodes / self._cpu_s / REFERENCE_RATE
 
     def __str__(self) -> str:
         rate = self._parsed_nodes / self._cpu_s / 1e6

@@ -28,7 +28,7 @@ from tfprof.collector.store.writer import LocalStoreWriter
 LIMIT_MS = 250.0
 OPS = ("MatMul", "BiasAdd", "Relu", "Identity")
 WIDTH = 64
-FLOAT = 1
+DT_FLOAT = 1
 
 
 def shape(*sizes: int) -> graph_pb2.TensorShapeProto:
@@ -59,7 +59,7 @@ def graph(batches: int) -> dict[str, pa.Table]:
         "node_def": [*map(node_def, names, ops, inputs), weights.SerializeToString()],
     }
     signatures = [
-        encode([OpOutput(0, FLOAT, shape(32 + batch, WIDTH).SerializeToString(), True, True)])
+        encode([OpOutput(0, DT_FLOAT, shape(32 + batch, WIDTH).SerializeToString(), True, True)])
         for batch in range(batches)
     ]
     signature_names = {"kind": [schema.OUTPUTS] * batches, "id": range(batches), "text": signatures}

@@ -34,7 +34,7 @@ UID = 1
 
 
 def send(agent: WireAgent, steps: list[bytes], count: int, core: Core) -> None:
-    """Send ``count`` traced steps until all are acked; at most IN_FLIGHT messages are not acked."""
+    """Send ``count`` traced steps and await their acks; at most IN_FLIGHT messages are unacked."""
     acked = sequence = 0
     in_flight: list[int] = []
     source = itertools.cycle(steps)

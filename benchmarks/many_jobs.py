@@ -1,11 +1,12 @@
 """Memory and processor time of agent and collector with fifty concurrent jobs.
 
 usage: benchmarks/many_jobs.py [--jobs 50] [--seconds 65] [--blocks 8]
-Each job is a process with a real channel. In each second it writes ten spans and one traced step,
-with about 190 node executions a block. The agent and the collector are real. With 8 blocks, one
-generation of each job is sealed within the time, as often as in real jobs; all jobs seal it within
-a few seconds. Memory is the peak resident memory of a process. Limits: collector 128 MB, agent
-64 MB, together 15 % of a core like the reference core of _core.py.
+Each job is a process with a real channel. In each second it writes ten spans and one traced step
+of a model with `--blocks` blocks, each of about 190 node executions. The agent and the collector
+are real. With 8 blocks, each job seals one generation in the measured time, about as often as a
+real job. All jobs seal within the same few seconds. Memory is the peak resident memory of a
+process. Limits: collector 128 MB, agent 64 MB, together 15 % of a core like the reference core of
+_core.py.
 """
 
 import argparse
@@ -38,10 +39,10 @@ DISTINCT_STEPS, SPANS_A_SECOND = 20, 10
 WARM_UP_S = 5
 
 
-def job(runtime_folder: str, launch: int, steps: list[bytes], number: int) -> None:
+def job(instance_dir: str, launch: int, steps: list[bytes], number: int) -> None:
     """Run one job until it is killed; the steps of different jobs begin at different moments."""
     writer = ChannelWriter(launch, hello={"name": f"job-{number}", "framework": "tensorflow"}, ring=4 * layout.RING_MIN)
-    writer.announce(runtime_folder)
+    writer.announce(instance_dir)
     next_step, ordinal = number, 0
     due = time.monotonic() + (number % 50) / 50
     while True:
@@ -55,14 +56,14 @@ def job(runtime_folder: str, launch: int, steps: list[bytes], number: int) -> No
                 writer.put(steps[next_step % len(steps)], kind=layout.RUN_METADATA, step=ordinal)
 
 
-def start_jobs(count: int, runtime_folder: str, launch: int, steps: list[bytes]) -> list[int]:
+def start_jobs(count: int, instance_dir: str, launch: int, steps: list[bytes]) -> list[int]:
     """Start ``count`` jobs and return their pids."""
     pids = []
     for number in range(count):
         pid = os.fork()
         if pid == 0:
             try:
-                job(runtime_folder, launch, steps, number)
+                job(instance_dir, launch, steps, number)
             finally:
                 os._exit(1)
         pids.append(pid)
@@ -70,14 +71,14 @@ def start_jobs(count: int, runtime_folder: str, launch: int, steps: list[bytes])
 
 
 def begin_launch(store: Path) -> tuple[str, int]:
-    """Begin a launch with this process as the launcher; return its runtime folder and id.
+    """Begin a launch with this process as the launcher.
 
-    The folder is that of ``store``.
+    Return the instance folder of ``store``, and the id of the launch.
     """
-    runtime_folder, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
+    instance_dir, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
     record = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
-    launches.write(runtime_folder, record)
-    return runtime_folder, launch
+    launches.write(instance_dir, record)
+    return instance_dir, launch
 
 
 def watch(processes: dict[str, psutil.Process], seconds: float, core: Core) -> dict[str, tuple[float, float]]:
@@ -102,18 +103,18 @@ def peak_mb(process: psutil.Process) -> float:
 def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     steps = model_steps(DISTINCT_STEPS, blocks)
     core = Core(steps[0])
-    runtime_folder, launch = begin_launch(store)
+    instance_dir, launch = begin_launch(store)
     collector = CollectorProcess(store).start()
     collector.await_status(lambda status: status["alive"])  # otherwise the agent starts another one
     agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
-    pids = start_jobs(jobs, runtime_folder, launch, steps)
+    pids = start_jobs(jobs, instance_dir, launch, steps)
     try:
         collector.await_status(lambda status: status["jobs"] == jobs, timeout_s=60)
         time.sleep(WARM_UP_S)
         watched = {"collector": psutil.Process(collector.process.pid), "agent": psutil.Process(agent.pid)}
         usage = watch(watched, seconds, core)
         lag_s = collector.status()["lag_s"]
-        dropped = sum(job["dropped_records"] for job in daemons.read_status(runtime_folder, "agent")["jobs"].values())
+        dropped = sum(job["dropped_records"] for job in daemons.read_status(instance_dir, "agent")["jobs"].values())
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)

@@ -43,13 +43,13 @@ UID = 1
 def appended_rows() -> pa.Table:
     """Return the rows of some traces: times differ between traces, sizes between nodes."""
     source = random.Random(1)
-    typical = [source.lognormvariate(10, 1.8) for _ in range(NODES)]
+    typical_ns = [source.lognormvariate(10, 1.8) for _ in range(NODES)]
     sizes = [source.choice([0, 0, 4, 256, 65_536, int(source.lognormvariate(14, 2))]) for _ in range(NODES)]
     rows = []
     for trace in range(TRACES_AN_APPEND):
         start = 0
         for node in range(NODES):
-            duration = int(typical[node] * source.lognormvariate(0, 0.3))
+            duration = int(typical_ns[node] * source.lognormvariate(0, 0.3))
             start += duration // 3 + source.randrange(500)
             rows.append((trace, node, source.randrange(8), start, source.randrange(200, 3000), duration, sizes[node]))
     names = ("trace", "node", "thread", "start_ns", "op_start_ns", "op_end_ns", "total_bytes")

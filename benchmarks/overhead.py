@@ -112,13 +112,13 @@ class Runner:
 
     def turn(self, steps: int) -> float:
         """Run ``steps`` steps with the daemons on core ``turn_core``; return the seconds a step."""
-        return self._step_time(self.steps(steps), steps)
+        return self._step_time(self.run_steps(steps), steps)
 
     def _step_time(self, answer: dict, steps: int) -> float:
         self.faults.append(answer["faults"] / steps)
         return answer["s"] / steps
 
-    def steps(self, count: int) -> dict:
+    def run_steps(self, count: int) -> dict:
         """Run ``count`` steps with the daemons on core ``turn_core``; return the job's answer."""
         self._move_helpers(self.turn_core)
         try:
@@ -157,7 +157,7 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
     """Print the overhead of each mode over the bare job, and over its own turns without hooks."""
     results = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
     with_hooks = [start for start, _, _ in results]
-    best = {mode: min(statistics.median(start[mode]) for start in with_hooks) for mode in modes}
+    best_times = {mode: min(statistics.median(start[mode]) for start in with_hooks) for mode in modes}
     for mode in modes[1:]:
         start_ratios = [
             [hooked / bare for hooked, bare in zip(start[mode], start["bare"], strict=True)] for start in with_hooks
@@ -172,9 +172,8 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
             for start, without_hooks, _ in results
         ]
         within_per_start = " ".join(f"{middle(ratios):+.2f}" for ratios in within_ratios)
-        means = (
-            f"{mean:+6.2f} %, middle {middle(all_ratios):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
-        )
+        best = 100 * (best_times[mode] / best_times["bare"] - 1)
+        means = f"{mean:+6.2f} %, middle {middle(all_ratios):+6.2f} %, best {best:+6.2f} %"
         print(f"{job:12} {mode:11} {means}  (starts: {per_start})  {limit_text}", flush=True)
         within = f"within {middle([ratio for ratios in within_ratios for ratio in ratios]):+6.2f} %"
         print(f"{'':24} {within}  (starts: {within_per_start})", flush=True)
@@ -189,6 +188,7 @@ def middle(ratios: list[float]) -> float:
     return 100 * (statistics.fmean(sorted(ratios)[quarter : len(ratios) - quarter]) - 1)
 
 
+#: Seconds a step in each turn, by mode.
 Turns = dict[str, list[float]]
 
 
@@ -216,7 +216,7 @@ def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[T
         )
 
 
-def traced_step(job: str, turn_s: float) -> None:
+def compare_traced_steps(job: str, turn_s: float) -> None:
     """Print how much longer a traced step takes than an untraced one of the same run.
 
     One run is traced by tfprof, the other by the job itself with FULL_TRACE.
@@ -225,7 +225,7 @@ def traced_step(job: str, turn_s: float) -> None:
     for name, (prefix, arguments) in methods.items():
         with runner(prefix, job, *arguments) as job_runner:
             steps = max(100, round(4 * turn_s / job_runner.turn(WARM_UP)) // 2 * 2)
-            times = job_runner.steps(steps)["steps_s"]
+            times = job_runner.run_steps(steps)["steps_s"]
         untraced, traced = sorted(statistics.median(times[parity::2]) for parity in (0, 1))
         print(f"{job:12} {name}: a traced step takes {100 * (traced / untraced - 1):+.1f} %", flush=True)
 
@@ -245,7 +245,7 @@ def main() -> None:
     for job in args.jobs.split(","):
         compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
         if job.endswith("session"):
-            traced_step(job, args.turn)
+            compare_traced_steps(job, args.turn)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Overhead of short steps, of 20 µs to 1 ms: sessions, callables, functions, tapes and Keras.
+"""Overhead of short steps, of 20 µs to 1 ms.
 
-One process alternates between blocks of steps with and without hooks, since two processes of the
-same program can differ in speed permanently. The launcher and the daemons are on the first core,
-the job is on the last one. Each turn has one block with hooks and two blocks without. For each
-path, version, length and mode, the script prints the median overhead of the hooks, in percent and
-in µs a step, and the median difference between the two blocks without hooks (the noise). If a path
-cannot have steps as short as requested, its shortest steps are measured.
+The steps run on several paths: sessions, callables, functions, tapes and Keras. One process
+alternates between blocks of steps with and without hooks, since two processes of the same program
+can differ in speed permanently. The launcher and the daemons are on the first core, the job is on
+the last one. Each turn has one block with hooks and two blocks without. For each path, version,
+length and mode, the script prints the median overhead of the hooks, in percent and in µs a step,
+and the median difference between the two blocks without hooks (the noise). If a path cannot have
+steps as short as requested, its shortest steps are measured.
 
 usage: benchmarks/short_steps.py [--versions tf1,tf2]
 [--paths session,callable,function,concrete,tape,train,fit]
@@ -27,17 +28,17 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
 STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
-#: Paths that can be measured with each version: TF 1.15 has no annotation around functions, and its
-#: Keras runs callables.
+#: Paths that can be measured with each version: TF 1.15 has no trace annotation around functions,
+#: and its Keras runs callables.
 PATHS = {
     "tf1": ("session", "callable", "train"),
     "tf2": ("session", "callable", "function", "concrete", "tape", "train", "fit"),
 }
-LIMIT = 1.0  # percent
+LIMIT_PERCENT = 1.0
 
 
 def one_start(version: str, path: str, length: int, mode: str, turns: int, seconds: float) -> dict[str, list[float]]:
-    """Return the microseconds a step of each block, by kind of block."""
+    """Return the time of a step in each block (µs), by kind of block."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         job = [str(VENVS / version / "bin/python"), str(HERE / "jobs/short_steps.py"), path, str(length), str(turns)]
@@ -74,7 +75,7 @@ def compare(version: str, path: str, length: int, mode: str, args: argparse.Name
         f"{version} {path:9} {length:5} µs {mode:8} bare {bare_us:7.1f} µs"
         f"  {statistics.median(percents['armed']):+6.2f} %"
         f" ({statistics.median(differences_us):+5.2f} µs)  noise {statistics.median(percents['again']):+5.2f} %"
-        f"  (starts: {per_start})  limit {LIMIT} %",
+        f"  (starts: {per_start})  limit {LIMIT_PERCENT} %",
         flush=True,
     )
 

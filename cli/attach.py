@@ -50,32 +50,32 @@ class ProcessSelection:
     `follows`: processes that start or load TensorFlow later are selected, too.
     """
 
-    def __init__(self, options: AttachOptions, pattern: str, *, follows: bool, has_count: bool) -> None:
+    def __init__(self, options: AttachOptions, pattern: str, *, follows: bool, has_step_count: bool) -> None:
         self._options = options
         self._pattern = pattern
-        self._has_count = has_count
-        self._known: set[Process] = set()
+        self._has_step_count = has_step_count
+        self._known_processes: set[Process] = set()
         self._searched_s = float("-inf")
         self.follows = follows
 
     def update(self, attachments: list[Attachment]) -> None:
         """Attach to new processes and add each attachment to ``attachments``.
 
-        New processes are looked for at most once in PROCESS_POLL_S. If one that has TensorFlow
-        cannot be attached to, a note says why.
+        The function searches for new processes at most once in PROCESS_POLL_S. A note says why a
+        process with TensorFlow cannot be attached to.
         """
         if time.monotonic() < self._searched_s + PROCESS_POLL_S:
             return
-        for target in targets.matching_targets(self._pattern, self._known):
-            self._known.add(target.process)
+        for target in targets.matching_targets(self._pattern, self._known_processes):
+            self._known_processes.add(target.process)
             try:
-                _attach_to(target.process, self._options, attachments, has_count=self._has_count)
+                _attach_to(target.process, self._options, attachments, has_step_count=self._has_step_count)
             except TfprofError as error:
                 if error.slug == "no-tensorflow":  # it may still be loading TensorFlow
-                    self._known.discard(target.process)
+                    self._known_processes.discard(target.process)
                 else:
                     note(f"{target.process.pid}: {error}")
-        self._known = {known for known in self._known if known.is_alive}
+        self._known_processes = {known_process for known_process in self._known_processes if known_process.is_alive}
         self._searched_s = time.monotonic()
 
 
@@ -144,52 +144,54 @@ def attach(
         raise UsageError("give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)")
     if follow and (pattern is None or no_wait):
         raise UsageError("--follow needs --all, and excludes --no-wait")
-    count = STEPS if output is not None and steps is None else steps
-    if count == 0:
+    step_count = STEPS if output is not None and steps is None else steps
+    if step_count == 0:
         raise UsageError("--steps 0 traces nothing")
-    if count is not None and trace is not None:
+    if step_count is not None and trace is not None:
         raise UsageError("--steps and --trace exclude each other")
     options = AttachOptions(
         store=store,
         name=name,
-        settings=_settings(trace if count is None else f"steps=1-{count}", level),
+        settings=_settings(trace if step_count is None else f"steps=1-{step_count}", level),
         methods=ALL_METHODS if method is None else (method,),
         records_command=record_command,
     )
     if pattern is not None:
         return _run(
             options,
-            ProcessSelection(options, pattern, follows=follow, has_count=count is not None),
-            count,
+            ProcessSelection(options, pattern, follows=follow, has_step_count=step_count is not None),
+            step_count,
             output,
             no_wait=no_wait,
         )
     user_id = user_to_become(list(pids))
     if user_id is not None:
-        return as_user(user_id, pids[0], partial(_as_user, options, pids, count, output, no_wait), answer_by_subprocess)
-    return _run(options, pids, count, output, no_wait=no_wait)
+        return as_user(
+            user_id, pids[0], partial(_as_user, options, pids, step_count, output, no_wait), answer_by_subprocess
+        )
+    return _run(options, pids, step_count, output, no_wait=no_wait)
 
 
 def _as_user(
     options: AttachOptions,
     pids: Sequence[int],
-    count: int | None,
+    step_count: int | None,
     output: str | None,
     no_wait: bool,
-    answer: RequestHandler,
+    handler: RequestHandler,
 ) -> int:
     """Run the command with another user's identity."""
-    set_request_handler(answer)
+    set_request_handler(handler)
     source = click.get_current_context().get_parameter_source("store")
     if source != ParameterSource.COMMANDLINE:
         options = options._replace(store=settings_files.store())
-    return _run(options, pids, count, output, no_wait=no_wait)
+    return _run(options, pids, step_count, output, no_wait=no_wait)
 
 
 def _run(
     options: AttachOptions,
     selection: Sequence[int] | ProcessSelection,
-    count: int | None,
+    step_count: int | None,
     output: str | None,
     *,
     no_wait: bool,
@@ -201,18 +203,18 @@ def _run(
     for signal_number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signal_number, signal.default_int_handler)
     attachments: list[Attachment] = []
-    failed = 0
+    exit_status = 0
     try:
         try:
-            failed = _attach(options, selection, attachments, has_count=count is not None)
+            exit_status = _attach(options, selection, attachments, has_step_count=step_count is not None)
             followed_selection = selection if isinstance(selection, ProcessSelection) and selection.follows else None
             if no_wait or not (attachments or followed_selection):
                 for attachment in attachments:
                     job = _id(attachment, options.store)
                     note(f"{_title(attachment)}: attached; detach it with  tfprof detach {job}")
-                return failed
-            notes = UntracedNotes(options.store, waits=count is not None)
-            _watch(attachments, count, followed_selection, notes, quiet=output is not None)
+                return exit_status
+            notes = UntracedNotes(options.store, waits=step_count is not None)
+            _watch(attachments, step_count, followed_selection, notes, quiet=output is not None)
         except KeyboardInterrupt:
             if any(attachment.is_ours for attachment in attachments):
                 note("detaching")
@@ -220,7 +222,7 @@ def _run(
             for attachment in attachments:
                 _detach(attachment)
             raise
-        return _finish(attachments, output, options.store) or failed
+        return _finish(attachments, output, options.store) or exit_status
     finally:
         for attachment in attachments:
             attachment.end()
@@ -243,12 +245,12 @@ def _attach(
     selection: Sequence[int] | ProcessSelection,
     attachments: list[Attachment],
     *,
-    has_count: bool,
+    has_step_count: bool,
 ) -> int:
-    """Attach to each process; return 1 if one with a given pid failed, else 0.
+    """Attach to each process; return 1 if that fails for a given pid, else 0.
 
     Each attachment is added to ``attachments`` at once, so that an interrupt loses none.
-    ``has_count``: a number of steps to trace was given. A job that is already profiled is then
+    ``has_step_count``: a number of steps to trace was given. A job that is already profiled is then
     refused: `tfprof trace` traces its next steps.
     """
     if isinstance(selection, ProcessSelection):
@@ -256,26 +258,26 @@ def _attach(
         if not attachments and not selection.follows:
             raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
         return 0
-    failed = 0
+    exit_status = 0
     for pid in dict.fromkeys(selection):
         target_process = process(pid)
         try:
             if target_process is None:
                 raise UsageError(f"there is no process {pid}", "no-such-process")
-            _attach_to(target_process, options, attachments, has_count=has_count)
+            _attach_to(target_process, options, attachments, has_step_count=has_step_count)
         except TfprofError as error:
             note(f"{pid}: {error}")
-            failed = 1
-    return failed
+            exit_status = 1
+    return exit_status
 
 
 def _attach_to(
-    target_process: Process, options: AttachOptions, attachments: list[Attachment], *, has_count: bool
+    target_process: Process, options: AttachOptions, attachments: list[Attachment], *, has_step_count: bool
 ) -> None:
     """Attach to one process and print the method; TfprofError if that fails."""
     attachments.append(Attachment(options, target_process))
     attachment = attachments[-1]
-    if has_count and not attachment.is_ours:
+    if has_step_count and not attachment.is_ours:
         attachments.pop().end()
         raise UsageError("it is already profiled: tfprof trace traces its next steps", "already-profiled")
     stopped = f", stopped for {duration(attachment.stopped_ns)}" if attachment.stopped_ns else ""
@@ -298,16 +300,17 @@ def _id(attachment: Attachment, store: str) -> str:
 
 def _watch(
     attachments: list[Attachment],
-    count: int | None,
+    step_count: int | None,
     followed_selection: ProcessSelection | None,
     notes: UntracedNotes,
     *,
     quiet: bool,
 ) -> None:
-    """Show steps until ``count`` are traced in each job, or until all jobs have ended.
+    """Show steps until ``step_count`` are traced in each job, or until all jobs have ended.
 
-    With ``followed_selection``, only Ctrl-C ends this function. New attachments are then added to
-    ``attachments``. The channel of each ended job is closed, since there may be any number of jobs.
+    With ``followed_selection``, only Ctrl-C ends this function. It then also adds new attachments
+    to ``attachments``, and closes the channel of each job that has ended or is detached, since
+    there may be any number of jobs.
     """
     readers = {attachment: StepReader(attachment.channel) for attachment in attachments}
     is_single = followed_selection is None and len(attachments) == 1
@@ -320,7 +323,7 @@ def _watch(
             if not quiet:
                 print_lines(_prefixed(attachment, lines, is_single=is_single))
 
-    while followed_selection is not None or any(_is_unfinished(attachment, count) for attachment in attachments):
+    while followed_selection is not None or any(_is_unfinished(attachment, step_count) for attachment in attachments):
         if followed_selection is not None:
             followed_selection.update(attachments)
         readers |= {
@@ -329,12 +332,14 @@ def _watch(
             if attachment.is_open and attachment not in readers
         }
         finished = [
-            attachment for attachment in readers if attachment not in detached and not _is_unfinished(attachment, count)
+            attachment
+            for attachment in readers
+            if attachment not in detached and not _is_unfinished(attachment, step_count)
         ]
         show()
         for attachment in finished:
             detached.add(attachment)
-            if not _detach(attachment) and followed_selection is not None:
+            if _detach(attachment) == 0 and followed_selection is not None:
                 attachment.end()
                 del readers[attachment]
         if attachments and time.monotonic() > agent_checked_s + AGENT_POLL_S:
@@ -345,21 +350,21 @@ def _watch(
     show()
 
 
-def _is_unfinished(attachment: Attachment, count: int | None) -> bool:
-    return attachment.is_alive and (count is None or not _are_traced(attachment.channel, count))
+def _is_unfinished(attachment: Attachment, step_count: int | None) -> bool:
+    return attachment.is_alive and (step_count is None or not _are_traced(attachment.channel, step_count))
 
 
-def _are_traced(channel: ChannelReader, count: int) -> bool:
-    """Return whether the first ``count`` steps are traced.
+def _are_traced(channel: ChannelReader, step_count: int) -> bool:
+    """Return whether the first ``step_count`` steps are traced.
 
-    A trace may cover several batches. There may then be fewer than ``count`` traces, so the number
-    of steps decides.
+    A trace may cover several batches. There may then be fewer than ``step_count`` traces, so the
+    number of steps decides.
     """
     traced = channel.word("traced")
-    if not 0 < traced < count:
-        return traced >= count
+    if not 0 < traced < step_count:
+        return traced >= step_count
     _, steps = main_steps(channel.counters())
-    return steps > count
+    return steps > step_count
 
 
 def _prefixed(attachment: Attachment, lines: Sequence[str], *, is_single: bool) -> Iterator[str]:
@@ -372,10 +377,10 @@ def _finish(attachments: Sequence[Attachment], output: str | None, store: str) -
     Return the exit status: 1 if a job cannot be detached or some data is not stored, else 0. Jobs
     that were profiled before the command stay as they are.
     """
-    failed = 0
+    exit_status = 0
     attachments = [attachment for attachment in attachments if attachment.is_ours]
     for attachment in attachments:
-        failed = _detach(attachment) or failed
+        exit_status = _detach(attachment) or exit_status
         attachment.close_launch()
     for attachment in attachments:
         launch = hex_id(attachment.launch)
@@ -383,7 +388,7 @@ def _finish(attachments: Sequence[Attachment], output: str | None, store: str) -
         problem = None
         if result is None or not result.complete:
             problem = f"some data is not stored yet: {_reason(result)}"
-            failed = 1
+            exit_status = 1
         if output is not None:
             _print_report(store, launch, problem)
         elif problem is not None:
@@ -391,11 +396,11 @@ def _finish(attachments: Sequence[Attachment], output: str | None, store: str) -
         else:
             job = _id(attachment, store)
             note(f"detached; more with  tfprof op {job} · tfprof steps {job}")
-    return failed
+    return exit_status
 
 
 def _print_report(store: str, launch: str, problem: str | None) -> None:
-    """Print the report on a job, or only ``problem`` if it is the reason why there is no store."""
+    """Print the report on a launch; if there is none because of ``problem``, print the problem."""
     try:
         print_lines(report(open_reader(store), launch, problem, width() or 120))
     except TfprofError:

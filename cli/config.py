@@ -25,16 +25,16 @@ def config(context: click.Context, store: str, as_json: bool) -> None:
     The source is an option, the environment, a file, or the default.
     """
     rows = []
-    for row in _SHOWN_SETTINGS:
-        text = os.environ.get(row.variable)
-        row.value(text)
-        source = settings_files.from_files.get(row.variable) or ("environment" if text else "default")
-        value = text or row.default
-        if row.name == "store":
+    for setting in _SHOWN_SETTINGS:
+        text = os.environ.get(setting.variable)
+        setting.value(text)  # SettingError if it is invalid
+        source = settings_files.from_files.get(setting.variable) or ("environment" if text else "default")
+        value = text or setting.default
+        if setting.name == "store":
             value = store
             if context.get_parameter_source("store") is ParameterSource.COMMANDLINE:
                 source = "option"
-        rows.append({"setting": row.name, "value": value, "from": source})
+        rows.append({"setting": setting.name, "value": value, "from": source})
     if as_json:
         print_json({"settings": rows, "files": settings_files.paths()})
     else:

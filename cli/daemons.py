@@ -36,17 +36,17 @@ def _start(name: str, store: str, instance_dir: str) -> int:
 
     DaemonError with the daemon's last message if it does not come up.
     """
-    began_ns = time.time_ns()
+    start_ns = time.time_ns()
     start_daemon(instance_dir, store, name)
     is_settled = _wait_until(
-        lambda: is_up(instance_dir, name, running_pid(instance_dir, name)) or failure(instance_dir, name, began_ns),
+        lambda: is_up(instance_dir, name, running_pid(instance_dir, name)) or failure(instance_dir, name, start_ns),
         START_S,
     )
-    error = failure(instance_dir, name, began_ns)
+    error = failure(instance_dir, name, start_ns)
     if error is not None:
         raise DaemonError(f"the {name} did not start: {error['text']}", error["slug"])
     if not is_settled:
-        error = failure_from_log(instance_dir, name, began_ns)
+        error = failure_from_log(instance_dir, name, start_ns)
         raise DaemonError(error["text"], error["slug"])
     return running_pid(instance_dir, name)
 

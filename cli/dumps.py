@@ -24,17 +24,17 @@ def dump(
     Yield for each profile a text and whether it was written. With several traced processes, each
     gets a folder named by its id.
     """
-    traced = [
+    traced_processes = [
         (job, row, kind, traced_steps)
         for job, row in processes
         for kind, traced_steps in [_main_traced_steps(job)]
         if traced_steps
     ]
-    if not traced:
+    if not traced_processes:
         names = ", ".join(f"profile_{step}" for step in steps)
         yield f"no {names}: {untraced_reason(processes[0][0])}", False
-    for job, row, kind, traced_steps in traced:
-        job_folder = folder if len(traced) == 1 else folder / row.id
+    for job, row, kind, traced_steps in traced_processes:
+        job_folder = folder if len(traced_processes) == 1 else folder / row.id
         last_step = row.steps if row.step_kind == kind else None
         for step in steps:
             yield _write(
@@ -52,10 +52,12 @@ def _main_traced_steps(job: JobReader) -> tuple[str, list[int]]:
     return kind_name(kinds[0]) if kinds else "", sorted(set(column_list(traces, "step")))
 
 
-def _write(job: JobReader, path: Path, step: int, traced: Sequence[int], last_step: int | None) -> tuple[str, bool]:
-    ended = f"; the job ended after step {last_step}" if last_step is not None and last_step < step else ""
-    if not traced:
-        return f"no {path}: no step up to {step} was traced{ended} (--trace selects the steps)", False
+def _write(
+    job: JobReader, path: Path, step: int, traced_steps: Sequence[int], last_step: int | None
+) -> tuple[str, bool]:
+    end_text = f"; the job ended after step {last_step}" if last_step is not None and last_step < step else ""
+    if not traced_steps:
+        return f"no {path}: no step up to {step} was traced{end_text} (--trace selects the steps)", False
     from ..collector.exporters.profile_proto import pieces  # noqa: PLC0415  # few launches need it
 
     try:
@@ -65,6 +67,6 @@ def _write(job: JobReader, path: Path, step: int, traced: Sequence[int], last_st
         return str(TfprofError(f"no {path}: {error.strerror}", slug="io")), False
     except TfprofError as error:
         return str(error), False
-    steps = f"{len(traced)} traced step{'s' * (len(traced) > 1)}"
-    last = f", the last is step {traced[-1]}" if traced[-1] != step else ""
-    return f"wrote {path}: {steps}{last}{ended}", True
+    steps_text = f"{len(traced_steps)} traced step{'s' * (len(traced_steps) > 1)}"
+    last_text = f", the last is step {traced_steps[-1]}" if traced_steps[-1] != step else ""
+    return f"wrote {path}: {steps_text}{last_text}{end_text}", True

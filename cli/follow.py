@@ -17,18 +17,18 @@ from ..commands.streams import note
 from .command import jobs_argument, json_option, print_lines, store_option
 from .values import WHOLE
 
-#: Poll interval; agents send at most twice a second (seconds).
+#: Poll interval (seconds). Agents send at most twice a second.
 POLL_S: Final = 0.5
 #: Default number of past lines.
 PAST_LINES: Final = 10
-_CLOSED: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
+_CLOSED_EVENTS: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 def _pause(seconds: float) -> None:
     """Wait; BrokenPipeError if the reader of standard output closes it meanwhile."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
-    if any(event & _CLOSED for _, event in poll.poll(seconds * 1000)):
+    if any(event & _CLOSED_EVENTS for _, event in poll.poll(seconds * 1000)):
         raise BrokenPipeError
 
 
@@ -45,25 +45,27 @@ def _text(change: JobChange) -> str | None:
     return None
 
 
-def _line(change: JobChange, *, as_json: bool, named: bool) -> str | None:
+def _line(change: JobChange, *, as_json: bool, with_id: bool) -> str | None:
     """Return the line for a change, None if it has none.
 
-    ``named``: a line about a step or an event begins with the job's id.
+    ``with_id``: a line about a step or an event begins with the job's id.
     """
     if as_json:
         return json.dumps(change_document(change))
     text = _text(change)
-    return f"{change.row.id}  {text}" if text and named and change.kind not in {"job", "end"} else text
+    return f"{change.row.id}  {text}" if text and with_id and change.kind not in {"job", "end"} else text
 
 
 @click.command()
 @jobs_argument
 @click.option("--last", type=WHOLE, metavar="N", help=f"Begin with the last N lines ({PAST_LINES}).")
-@click.option("--all", "everything", is_flag=True, help="Begin with the job's first step.")
-@click.option("--each", is_flag=True, help="A line for every recorded entry, without a limit.")
+@click.option("--all", "from_start", is_flag=True, help="Begin with the job's first step.")
+@click.option("--each", "line_per_entry", is_flag=True, help="A line for every recorded entry, without a limit.")
 @json_option
 @store_option
-def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, everything: bool, each: bool) -> None:
+def follow(
+    jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, from_start: bool, line_per_entry: bool
+) -> None:
     """Print the steps of JOB as they end, one a line, until the job ends.
 
     More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
@@ -71,17 +73,17 @@ def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, e
     selects all running jobs of that name. The id of a launch, and `last`, select all jobs of the
     launch, including later ones. With --json each line is one JSON document.
     """
-    if everything and last is not None:
+    if from_start and last is not None:
         raise UsageError("--last and --all exclude each other")
     if not jobs:
         raise UsageError("no JOB given: the start of a job's id, its name, the id of a launch, or `last`")
-    past = None if everything else PAST_LINES if last is None else last
-    following = JobFollower(LocalStore(store), jobs, time.time_ns(), line_per_entry=each, past=past)
+    past = None if from_start else PAST_LINES if last is None else last
+    follower = JobFollower(LocalStore(store), jobs, time.time_ns(), line_per_entry=line_per_entry, past=past)
     while True:
-        changes, named = following.update(time.time_ns()), following.has_several_jobs
-        lines = (_line(change, as_json=as_json, named=named) for change in changes)
+        changes, with_id = follower.update(time.time_ns()), follower.has_several_jobs
+        lines = (_line(change, as_json=as_json, with_id=with_id) for change in changes)
         if changes:
             print_lines(filter(None, lines))
-        if following.is_over:
+        if follower.is_over:
             return
         _pause(POLL_S)

@@ -26,7 +26,7 @@ from .selection import TfprofCommand
 from .values import NAME, NON_EMPTY
 
 
-def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[ImportedStep]:
+def _imported_steps(paths: Sequence[str], notes: list[str]) -> Iterator[ImportedStep]:
     for number, path in enumerate(paths):
         step = run_metadata.step(number, contents(path), path)
         if step is None:
@@ -45,16 +45,16 @@ def _profile_source(path: str, name: str) -> ImportSource:
 def _graph_source(paths: Mapping[str, str], name: str, notes: list[str]) -> ImportSource:
     nodes = graph(contents(paths["graph_path"]), paths["graph_path"])
     names = frozenset(column_list(nodes, "name"))
-    facts: list[Iterable[ImportedRows]] = []
+    node_rows: list[Iterable[ImportedRows]] = []
     if "op_log_path" in paths:
-        facts.append([_op_log(paths["op_log_path"], names, notes)])
+        node_rows.append([_op_log_rows(paths["op_log_path"], names, notes)])
     if "checkpoint_path" in paths:
-        facts.append(_values(paths["checkpoint_path"], names, notes))
-    steps = _run_metadata(_split(paths.get("run_meta_path")), notes)
-    return ImportSource(name, nodes, chain.from_iterable(facts), steps, {"op_log": "op_log_path" in paths})
+        node_rows.append(_checkpoint_rows(paths["checkpoint_path"], names, notes))
+    steps = _imported_steps(_split_paths(paths.get("run_meta_path")), notes)
+    return ImportSource(name, nodes, chain.from_iterable(node_rows), steps, {"op_log": "op_log_path" in paths})
 
 
-def _split(paths: str | None) -> list[str]:
+def _split_paths(paths: str | None) -> list[str]:
     """Return the files in a comma-separated list.
 
     UsageError for an empty name: the position of a file is the number of its step.
@@ -65,14 +65,14 @@ def _split(paths: str | None) -> list[str]:
     return files
 
 
-def _op_log(path: str, names: Collection[str], notes: list[str]) -> ImportedRows:
+def _op_log_rows(path: str, names: Collection[str], notes: list[str]) -> ImportedRows:
     log = op_log(parse(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
     if log.ignored:
         notes.append(f"{log.ignored} entries of {path} have no node in the graph and are left out")
     return log.rows
 
 
-def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[ImportedRows]:
+def _checkpoint_rows(path: str, names: Collection[str], notes: list[str]) -> Iterator[ImportedRows]:
     from ..collector.imports.checkpoint import Checkpoint, values  # noqa: PLC0415  # few imports have one
 
     checkpoint = Checkpoint(path)

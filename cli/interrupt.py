@@ -5,11 +5,12 @@ import signal
 from types import FrameType, TracebackType
 from typing import Final, Self
 
-#: Dispositions of SIGINT under which Ctrl-C is handled.
-_HANDLED: Final = (signal.SIG_DFL, signal.default_int_handler)
+#: Handlers of SIGINT that a block replaces; any other handler stays in place.
+_DEFAULT_HANDLERS: Final = (signal.SIG_DFL, signal.default_int_handler)
 #: Time after which a Ctrl-C that came during an import is handled again (seconds).
 _RETRY_S: Final = 0.01
-_IMPORT: Final = ("<frozen importlib._bootstrap>", "_find_and_load")
+#: File and name of the function that imports modules.
+_IMPORT_FUNCTION: Final = ("<frozen importlib._bootstrap>", "_find_and_load")
 
 
 class StoppedError(BaseException):
@@ -30,7 +31,7 @@ class Interruptible:
 
     def __enter__(self) -> Self:
         self._previous_handler = signal.getsignal(signal.SIGINT)
-        if self._previous_handler in _HANDLED:
+        if self._previous_handler in _DEFAULT_HANDLERS:
             signal.signal(signal.SIGALRM, self._interrupt)
             signal.signal(signal.SIGINT, self._interrupt)
         return self
@@ -46,7 +47,7 @@ class Interruptible:
             os.kill(os.getpid(), signal.SIGINT)
 
     def _restore(self) -> None:
-        if self._previous_handler in _HANDLED:
+        if self._previous_handler in _DEFAULT_HANDLERS:
             signal.signal(signal.SIGINT, self._previous_handler)
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -60,7 +61,7 @@ class Interruptible:
 def _is_importing(frame: FrameType | None) -> bool:
     """Return whether ``frame`` or one of its callers imports a module."""
     while frame is not None:
-        if (frame.f_code.co_filename, frame.f_code.co_name) == _IMPORT:
+        if (frame.f_code.co_filename, frame.f_code.co_name) == _IMPORT_FUNCTION:
             return True
         frame = frame.f_back
     return False

@@ -35,6 +35,6 @@ def _completions(infos: list[catalog.JobInfo]) -> Iterator[CompletionItem]:
         yield CompletionItem(catalog.LAST, help=f"{latest[0].name} ({latest[0].state})")
     for name in dict.fromkeys(info.name for info in latest if _ONE_WORD.fullmatch(info.name)):
         yield CompletionItem(name, help="the job of that name")
-    short = short_ids([info.hex for info in infos])
+    ids = short_ids([info.hex for info in infos])
     for info in latest:
-        yield CompletionItem(short[info.hex], help=f"{info.name} ({info.state})")
+        yield CompletionItem(ids[info.hex], help=f"{info.name} ({info.state})")

@@ -45,15 +45,15 @@ def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: 
 
         document = jobs_document(reader, job_filter)
         print_json(document)
-        number, damaged = len(document["jobs"]), document["damaged"]
+        shown_count, damaged = len(document["jobs"]), document["damaged"]
     else:
         rows = [
             Listing(listed_job.row, listed_job.usage, listed_job.tags, listed_job.traced)
             for listed_job in listed_jobs(reader, now_ns, job_filter)
         ]
         print_lines(jobs_text.lines(rows, now_ns, width()) if rows else ())
-        number, damaged = len(rows), reader.damaged()
-    if not number:
+        shown_count, damaged = len(rows), reader.damaged()
+    if not shown_count:
         note(_no_jobs_text(reader, job_filter))
     for error in damaged:
         note(str(error))

@@ -41,8 +41,8 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
     """
     groups = [group for group in steps(job.table("spans"), 0).groups if group.kind == row.step_kind and group.untraced]
     keys = set(map(function_key, profile.kind_numbers if profile else ()))
-    own_groups = [group for group in groups if group.key in keys] or groups
-    longest = max(own_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
+    compared_groups = [group for group in groups if group.key in keys] or groups
+    longest = max(compared_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
     if longest is None or longest.untraced is None:
         return Summary(row, None)
     kind = step_kind_of(layout.FUNCTION, longest.key)
@@ -51,7 +51,10 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
 
 
 def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
-    """Return the processes of ``launch``, most steps first; among equals, lost ones last."""
+    """Return the processes of ``launch``, most steps first.
+
+    Of processes with equally many steps, lost ones come last.
+    """
     jobs = store.jobs()
     rows = job_rows([job.info for job in jobs], time.time_ns())
     processes = [(job, row) for job, row in zip(jobs, rows, strict=True) if row.launch == launch]
@@ -66,8 +69,8 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     """
     processes = _processes(store, launch)
     if not processes:
-        missing = StoreError("no data of this command reached the store", slug="no-data")
-        yield f"tfprof: no profile: {problem or missing}"
+        no_data = StoreError("no data of this command reached the store", slug="no-data")
+        yield f"tfprof: no profile: {problem or no_data}"
         return
     first_job = processes[0][0]
     top = rank_ops(first_job)

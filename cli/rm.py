@@ -19,7 +19,7 @@ from .values import MOMENT
 
 @click.command()
 @jobs_argument
-@click.option("--all", "everything", is_flag=True, help="All jobs that have ended.")
+@click.option("--all", "all_ended", is_flag=True, help="All jobs that have ended.")
 @names_option
 @click.option(
     "--older-than",
@@ -37,7 +37,7 @@ def rm(
     names: tuple[str, ...],
     ended_before_ns: int | None,
     *,
-    everything: bool,
+    all_ended: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -45,7 +45,7 @@ def rm(
 
     A running job is refused. On a terminal the command asks first.
     """
-    has_criteria = everything or bool(names) or ended_before_ns is not None
+    has_criteria = all_ended or bool(names) or ended_before_ns is not None
     if jobs and has_criteria:
         raise UsageError("a JOB and --all, --name or --older-than exclude each other")
     if not jobs and not has_criteria:
@@ -60,7 +60,7 @@ def rm(
     )
     if not removable:
         note("no ended job matches: nothing was removed")
-    elif not yes and not _confirmed(removable, now_ns, are_named=bool(jobs)):
+    elif not yes and not _confirmed(removable, now_ns, are_arguments=bool(jobs)):
         note("nothing was removed")
         removable = []
     remove_jobs(local_store, removable)
@@ -76,14 +76,14 @@ def _summary(removable: Sequence[Removable]) -> str:
     return f"{len(removable)} job{'s' * (len(removable) > 1)}, {jobs_text.size(sum(job.size for job in removable))}"
 
 
-def _confirmed(removable: Sequence[Removable], now_ns: int, *, are_named: bool) -> bool:
+def _confirmed(removable: Sequence[Removable], now_ns: int, *, are_arguments: bool) -> bool:
     """Ask for confirmation on the terminal and return the answer.
 
-    Without a terminal, return True if the jobs are given by id or name (``are_named``), and
-    raise UsageError otherwise.
+    Without a terminal, return True if the jobs are arguments of the command
+    (``are_arguments``), and raise UsageError if options select them.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        if are_named:
+        if are_arguments:
             return True
         raise UsageError(f"{_summary(removable)} would be removed: without a terminal this needs --yes")
     listings = [Listing(job.listed_job.row, job.listed_job.usage, job.listed_job.tags) for job in removable]

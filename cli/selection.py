@@ -157,5 +157,5 @@ class TfprofCommand(click.Command):
 
     @staticmethod
     def _usage(name: str, usage: str) -> str:
-        is_view = any(option.name == name for option in TABLE)
-        return f"-{name} {usage.rsplit(maxsplit=1)[-1]}" if is_view else usage
+        is_view_option = any(option.name == name for option in TABLE)
+        return f"-{name} {usage.rsplit(maxsplit=1)[-1]}" if is_view_option else usage

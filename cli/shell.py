@@ -33,31 +33,31 @@ PROMPT: Final = "tfprof> "
 class Shell:
     """The state of a shell: the session's options and the entered lines.
 
-    `failed`: some line had an error.
+    `has_failed`: some line had an error.
     """
 
-    def __init__(self, select: Callable[[], Selection], options: Options, lines: LineHistory) -> None:
+    def __init__(self, select: Callable[[], Selection], options: Options, history: LineHistory) -> None:
         self._select = select
         self._parity = select().parity
         self._engine = QueryEngine()
-        self._lines = lines
+        self._history = history
         self.options = options
         self.kinds: tuple[int, ...] | None = None  # of steps, as set in this session
-        self.failed = False
+        self.has_failed = False
 
     def run(self, text: str) -> bool:
         """Execute one line; return False if it ends the shell."""
         if not text.strip():
             print_lines(table(self.options))
             return True
-        self._lines.add(text.strip())
+        self._history.add(text.strip())
         try:
             line = parse(text)
             if line.command in {"exit", "quit"}:
                 return False
             self._execute(line)
         except TfprofError as error:
-            self.failed = True
+            self.has_failed = True
             streams.say(f"tfprof: {error}" if self._parity.has_own_layout else _tf_message(error, self._parity))
         sys.stdout.flush()
         return True
@@ -68,7 +68,7 @@ class Shell:
         elif line.command == "advise":
             self._advise()
         elif line.command == "history":
-            print_lines(f"{number:5}  {text}" for number, text in enumerate(self._lines.texts, 1))
+            print_lines(f"{number:5}  {text}" for number, text in enumerate(self._history.texts, 1))
         else:
             texts = dict(line.texts)
             kind = texts.pop(STEP_KIND.name, None)
@@ -117,11 +117,11 @@ def _help(view: str = "") -> Iterator[str]:
         yield f"  {f'-{option.name} {option.metavar}':<32} {option.help_for(view)}"
 
 
-def _read_terminal(shell: Shell, lines: LineHistory, names: JobNames) -> None:
+def _read_terminal(shell: Shell, history: LineHistory, names: JobNames) -> None:
     """Read lines from a terminal, with editing, completion and history."""
     from .shell_terminal import Prompt  # noqa: PLC0415  # loading it takes a tenth of a second
 
-    prompt = Prompt(PROMPT, lines, names)
+    prompt = Prompt(PROMPT, history, names)
     while (text := prompt.line()) is not None:
         try:
             if not shell.run(text):
@@ -173,9 +173,9 @@ def shell(compat: str, exact: bool, **values: Any) -> int:
         ids = ids_of(first_selection.jobs)
         names = " ".join(f"{ids[job.info.hex]} {job.info.name}" for job in first_selection.jobs[:4])
         click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(uids) > 4 else ''}; `help` lists the commands")
-        lines = LineHistory(history_file())
-        _read_terminal(Shell(select, options, lines), lines, JobNames(first_selection.jobs))
+        history = LineHistory(history_file())
+        _read_terminal(Shell(select, options, history), history, JobNames(first_selection.jobs))
         return 0
     piped_shell = Shell(select, options, LineHistory())
     _read_pipe(piped_shell)
-    return int(piped_shell.failed)
+    return int(piped_shell.has_failed)

@@ -10,8 +10,9 @@ from ..collector.tfviews.options import TABLE, Option
 from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 
 #: Maximum number of completions.
-CANDIDATES_MAX: Final = 200
-_LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
+COMPLETIONS_MAX: Final = 200
+#: Kinds of options whose value is a list, separated by commas.
+_LIST_KINDS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
 
 #: Function from (view, option) to the known values of the option.
 NameLookup = Callable[[str, str], Iterable[str]]
@@ -33,7 +34,7 @@ def _with_prefix(texts: Iterable[str], prefix: str) -> list[str]:
     for text in texts:
         if text.startswith(prefix):
             matches.append(text)
-            if len(matches) == CANDIDATES_MAX:
+            if len(matches) == COMPLETIONS_MAX:
                 break
     return matches
 
@@ -72,5 +73,5 @@ def complete(text: str, names: NameLookup) -> Completions:
             _with_prefix((f"-{known_option.name}" for known_option in (*TABLE, STEP_KIND)), last),
             adds_space=True,
         )
-    piece = last.rpartition(",")[2] if option.kind in _LISTS else last
+    piece = last.rpartition(",")[2] if option.kind in _LIST_KINDS else last
     return Completions(len(piece), _with_prefix(_values(option, command, names), piece))

@@ -78,8 +78,8 @@ def parse(text: str) -> ParsedLine:
             )
         position += 1
         if not equals:
-            value, taken = _value(option, words[position:])
-            position += taken
+            value, word_count = _value(option, words[position:])
+            position += word_count
         texts[option.name] = value
     return ParsedLine(command, texts)
 

@@ -29,13 +29,13 @@ class _Completer(Completer):
 class _History(History):
     """Earlier lines; the shell itself adds those of this session."""
 
-    def __init__(self, lines: LineHistory) -> None:
+    def __init__(self, line_history: LineHistory) -> None:
         super().__init__()
-        self._lines = lines
+        self._line_history = line_history
 
     def load_history_strings(self) -> Iterable[str]:
         """Return earlier lines, the latest first."""
-        return reversed(self._lines.texts)
+        return reversed(self._line_history.texts)
 
     def store_string(self, string: str) -> None:
         """Do nothing: the shell itself stores its lines."""
@@ -44,10 +44,10 @@ class _History(History):
 class Prompt:
     """A prompt on the terminal."""
 
-    def __init__(self, text: str, lines: LineHistory, names: NameLookup) -> None:
+    def __init__(self, text: str, line_history: LineHistory, names: NameLookup) -> None:
         self._text = text
         self._session: PromptSession[Any] = PromptSession(
-            history=_History(lines),
+            history=_History(line_history),
             completer=_Completer(names),
             complete_while_typing=False,
             complete_style=CompleteStyle.MULTI_COLUMN,

@@ -1,4 +1,4 @@
-"""`tfprof spans`: the phases of the application."""
+"""`tfprof spans`: the phases of a job."""
 
 import click
 

@@ -24,27 +24,27 @@ LISTED_STEPS: Final = 10
 @click.command()
 @job_argument
 @click.option("--last", type=WHOLE, metavar="N", help="List the last N steps (10).")
-@click.option("--all", "everything", is_flag=True, help="List every step.")
+@click.option("--all", "list_all", is_flag=True, help="List every step.")
 @json_option
 @store_option
-def steps(job: str, store: str, as_json: bool, last: int | None, everything: bool) -> None:
+def steps(job: str, store: str, as_json: bool, last: int | None, list_all: bool) -> None:
     """Print step times of JOB: percentiles, the cost of tracing, and a list of the last steps.
 
     Traced steps have their own percentiles. Steps shorter than 1 ms may be sampled: a timed step
     represents all steps since the previous timed one. Steps that were recorded together are listed
     with their mean. Events of the job are printed, too.
     """
-    if everything and last is not None:
+    if list_all and last is not None:
         raise UsageError("--last and --all exclude each other")
     job_reader = open_reader(store).job(job)
-    limit = None if everything else LISTED_STEPS if last is None else last
+    limit = None if list_all else LISTED_STEPS if last is None else last
     if as_json:
         document = steps_document(job_reader, limit)
         print_json(document)
-        entries = document["entries"]
+        entry_count = document["entries"]
     else:
-        entries = _print(job_reader, limit)
-    if not entries:
+        entry_count = _print(job_reader, limit)
+    if not entry_count:
         note(why_no_spans(job_reader, "step"))
 
 

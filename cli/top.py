@@ -36,13 +36,13 @@ def jobs_now(jobs: list[WatchedJob]) -> list[JobNow]:
     ]
 
 
-def summary(watched: WatchedStore) -> list[str]:
+def summary(watched_store: WatchedStore) -> list[str]:
     """Return the parts of the line above the table."""
     hosts = [
         HostNow(host.name, host.cpus, host.cpu_cores, host.load_1m, host.memory_used_bytes, host.memory_bytes)
-        for host in watched.hosts
+        for host in watched_store.hosts
     ]
-    return top_text.summary(watched.at_ns, jobs_now(list(watched.jobs)), hosts, watched.damaged)
+    return top_text.summary(watched_store.at_ns, jobs_now(list(watched_store.jobs)), hosts, watched_store.damaged)
 
 
 @click.command()
@@ -51,7 +51,7 @@ def summary(watched: WatchedStore) -> list[str]:
 )
 @click.option(
     "--filter",
-    "text",
+    "filter_text",
     type=NON_EMPTY,
     metavar="TEXT",
     help="Only jobs with TEXT in their name, user, host, id or state.",
@@ -60,7 +60,7 @@ def summary(watched: WatchedStore) -> list[str]:
 @click.option("--once", is_flag=True, help="Print the table once; the default without a terminal.")
 @json_option
 @store_option
-def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
+def top(store: str, sort: str, filter_text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
     """Show all jobs live.
 
     Each job has its step time and trend, steps a second, CPU, memory, I/O, device, cost and losses.
@@ -73,20 +73,20 @@ def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool
     if not once and not as_json and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         from .top_screen import run  # noqa: PLC0415  # textual: only for the screen
 
-        run(local_store, watch, sort, text or "")
+        run(local_store, watch, sort, filter_text or "")
         return
-    watched = watch.update(time.time_ns())
-    jobs = sorted_jobs(filtered_jobs(watched.jobs, text or ""), sort)
+    watched_store = watch.update(time.time_ns())
+    jobs = sorted_jobs(filtered_jobs(watched_store.jobs, filter_text or ""), sort)
     if as_json:
-        print_json(top_document(local_store, watched, jobs))
+        print_json(top_document(local_store, watched_store, jobs))
         return
-    print_lines([top_text.fitted(summary(watched), width())])
+    print_lines([top_text.fitted(summary(watched_store), width())])
     if jobs:
         table = top_text.lines(jobs_now(jobs), width())
         print_lines([table.head, *table.jobs])
     else:
         note(
             f"no job of {local_store.path} runs or ended in the last ten minutes (--all shows all)"
-            if text is None
-            else f"no job matches {text!r}"
+            if filter_text is None
+            else f"no job matches {filter_text!r}"
         )

@@ -13,18 +13,18 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 _CURSOR: Final = Style(reverse=True)
-_SLOW: Final = Style(bold=True, color="red")
-_ENDED: Final = Style(dim=True)
+_HIGHLIGHTED: Final = Style(bold=True, color="red")
+_DIMMED: Final = Style(dim=True)
 _PLAIN: Final = Style()
 
 
 class Item(NamedTuple):
-    """A line, its key, and whether it is highlighted (``slow``) or dimmed (``ended``)."""
+    """A line, its key, and whether it is highlighted or dimmed."""
 
     key: str
     text: str
-    slow: bool = False
-    ended: bool = False
+    is_highlighted: bool = False
+    is_dimmed: bool = False
 
 
 class LineList(ScrollView, can_focus=True):
@@ -53,13 +53,13 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = 0
 
     @property
-    def chosen_key(self) -> str | None:
+    def cursor_key(self) -> str | None:
         """The key of the line at the cursor, None without lines."""
         return self._items[self.cursor].key if self._items else None
 
     def show(self, items: Sequence[Item]) -> None:
         """Replace the lines."""
-        old_key, old_items, old_cursor = self.chosen_key, self._items, self.cursor
+        old_key, old_items, old_cursor = self.cursor_key, self._items, self.cursor
         self._items = items
         keys = [item.key for item in items]
         self.cursor = keys.index(old_key) if old_key in keys else min(self.cursor, max(0, len(items) - 1))
@@ -77,7 +77,7 @@ class LineList(ScrollView, can_focus=True):
         if index >= len(self._items):
             return Strip.blank(width)
         item = self._items[index]
-        style = _SLOW if item.slow else _ENDED if item.ended else _PLAIN
+        style = _HIGHLIGHTED if item.is_highlighted else _DIMMED if item.is_dimmed else _PLAIN
         if index == self.cursor:
             style += _CURSOR
         return Strip([Segment(item.text, style)]).adjust_cell_length(width, style)
@@ -96,8 +96,8 @@ class LineList(ScrollView, can_focus=True):
 
     def action_choose(self) -> None:
         """Post the key of the line at the cursor."""
-        if self.chosen_key is not None:
-            self.post_message(self.Chosen(self.chosen_key))
+        if self.cursor_key is not None:
+            self.post_message(self.Chosen(self.cursor_key))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to a clicked line; choose the line if the cursor is there already."""
@@ -113,8 +113,8 @@ class LineList(ScrollView, can_focus=True):
         self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
         self._draw({old_cursor, self.cursor})
 
-    def _draw(self, lines: set[int]) -> None:
+    def _draw(self, indexes: set[int]) -> None:
         """Redraw some lines: redrawing the whole screen is slow over a slow connection."""
-        regions = [Region(0, index - self.scroll_offset.y, self.size.width, 1) for index in lines]
+        regions = [Region(0, index - self.scroll_offset.y, self.size.width, 1) for index in indexes]
         if regions:
             self.refresh(*regions)

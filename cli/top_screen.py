@@ -32,7 +32,7 @@ TRACE_STEPS: Final = 10
 
 
 class OrderMessage(Message):
-    """The answer to an order, or the error."""
+    """The answer to an order, or the error of an order or a read."""
 
     def __init__(self, text: str, *, is_error: bool = False) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class JobTextRead(Message):
 def run_in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
     """Run ``messages`` in a thread and send its results to ``screen``.
 
-    A TfprofError is sent as an OrderMessage. The thread is a daemon: nothing waits for it.
+    A TfprofError is sent as an OrderMessage. The end of the program does not wait for the thread.
     """
 
     def send() -> None:
@@ -88,7 +88,7 @@ class JobScreen(OrderScreen):
     def __init__(self, store: LocalStore, uid: str) -> None:
         super().__init__()
         self._store, self._uid = store, uid
-        self._busy = False
+        self._is_reading = False
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""
@@ -111,9 +111,9 @@ class JobScreen(OrderScreen):
         self.order(self._store, self._uid)
 
     def read(self) -> None:
-        """Read the job in a thread, one read at a time."""
-        if not self._busy:
-            self._busy = True
+        """Read the job in a thread, unless a read is in progress."""
+        if not self._is_reading:
+            self._is_reading = True
             run_in_thread(self, self._read_text)
 
     def _read_text(self) -> Iterator[Message]:
@@ -121,7 +121,7 @@ class JobScreen(OrderScreen):
             parts = shown_parts(overview(self._store, self._uid, with_advice=False))
             yield JobTextRead("\n".join(overview_text.lines(parts, time.time_ns(), self.app.size.width)))
         finally:
-            self._busy = False
+            self._is_reading = False
 
     def on_job_text_read(self, message: JobTextRead) -> None:
         """Show the job."""
@@ -143,12 +143,12 @@ class JobsScreen(OrderScreen):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, store: LocalStore, watch: Watch, order: str, text: str) -> None:
+    def __init__(self, store: LocalStore, watch: Watch, sort_order: str, filter_text: str) -> None:
         super().__init__()
         self._store, self._watch = store, watch
-        self._job_order, self._filter_text = order, text
-        self._backwards = self._paused = False
-        self._watched: WatchedStore | None = None
+        self._job_sort_order, self._filter_text = sort_order, filter_text
+        self._is_backwards = self._is_paused = False
+        self._watched_store: WatchedStore | None = None
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""
@@ -174,25 +174,27 @@ class JobsScreen(OrderScreen):
 
     def update(self) -> None:
         """Read the new data, unless paused."""
-        if not self._paused:
+        if not self._is_paused:
             self._read()
 
     def _read(self) -> None:
-        self._watched = self._watch.update(time.time_ns())
+        self._watched_store = self._watch.update(time.time_ns())
         if self.is_current:
             self.show()
 
     def show(self) -> None:
         """Redraw the last data."""
-        if self._watched is None:
+        if self._watched_store is None:
             return
         jobs = sorted_jobs(
-            filtered_jobs(self._watched.jobs, self._filter_text), self._job_order, backwards=self._backwards
+            filtered_jobs(self._watched_store.jobs, self._filter_text),
+            self._job_sort_order,
+            backwards=self._is_backwards,
         )
         table = top_text.lines(jobs_now(jobs), self.app.size.width)
-        modes = [f"by {self._job_order}{' reversed' * self._backwards}"]
-        modes += [f"like {self._filter_text!r}"] * bool(self._filter_text) + ["paused"] * self._paused
-        text = top_text.fitted([*modes, *summary(self._watched)], self.app.size.width)
+        modes = [f"by {self._job_sort_order}{' reversed' * self._is_backwards}"]
+        modes += [f"like {self._filter_text!r}"] * bool(self._filter_text) + ["paused"] * self._is_paused
+        text = top_text.fitted([*modes, *summary(self._watched_store)], self.app.size.width)
         self.query_one("#summary", Static).update(text)
         self.query_one("#head", Static).update(table.head)
         self.query_one(LineList).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
@@ -202,12 +204,12 @@ class JobsScreen(OrderScreen):
     def action_sort(self, by: int) -> None:
         """Sort by the next order (1), or by the previous one (-1)."""
         orders = list(ORDERS)
-        self._job_order = orders[(orders.index(self._job_order) + by) % len(orders)]
+        self._job_sort_order = orders[(orders.index(self._job_sort_order) + by) % len(orders)]
         self.show()
 
     def action_reverse(self) -> None:
         """Reverse the order."""
-        self._backwards = not self._backwards
+        self._is_backwards = not self._is_backwards
         self.show()
 
     def action_ended(self) -> None:
@@ -217,15 +219,15 @@ class JobsScreen(OrderScreen):
 
     def action_pause(self) -> None:
         """Pause or resume the updates."""
-        self._paused = not self._paused
+        self._is_paused = not self._is_paused
         self.update()
         self.show()
 
     def action_trace(self) -> None:
         """Order the job at the cursor to trace its next steps."""
-        chosen_key = self.query_one(LineList).chosen_key
-        if chosen_key is not None:
-            self.order(self._store, chosen_key)
+        cursor_key = self.query_one(LineList).cursor_key
+        if cursor_key is not None:
+            self.order(self._store, cursor_key)
 
     def action_filter(self) -> None:
         """Ask for a filter."""
@@ -271,7 +273,7 @@ class Top(App[None]):
     def __init__(self, jobs: JobsScreen) -> None:
         super().__init__(ansi_color=True)
         self._jobs = jobs
-        self.interrupted = False
+        self.was_interrupted = False
 
     def on_mount(self) -> None:
         """Show the list of jobs."""
@@ -279,7 +281,7 @@ class Top(App[None]):
 
     def action_interrupt(self) -> None:
         """Quit like a command that Ctrl-C ends."""
-        self.interrupted = True
+        self.was_interrupted = True
         self.exit()
 
 
@@ -287,9 +289,9 @@ def _item(job: WatchedJob, text: str) -> Item:
     return Item(job.row.uid, text, job.is_slow or job.alert is not None, job.row.phase == ENDED)
 
 
-def run(store: LocalStore, watch: Watch, order: str, text: str) -> None:
+def run(store: LocalStore, watch: Watch, sort_order: str, filter_text: str) -> None:
     """Show jobs until a key quits; KeyboardInterrupt if that was Ctrl-C."""
-    app = Top(JobsScreen(store, watch, order, text))
+    app = Top(JobsScreen(store, watch, sort_order, filter_text))
     app.run()
-    if app.interrupted:
+    if app.was_interrupted:
         raise KeyboardInterrupt

@@ -29,7 +29,7 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
             self.fail(str(error), param, ctx)
 
 
-class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
+class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
     """A non-negative integer, in plain digits."""
 
     name = "number"
@@ -107,4 +107,4 @@ def _moment(text: str) -> datetime:
 NON_EMPTY = Text()
 NAME = Text(values.job_name)
 MOMENT = Moment()
-WHOLE = Whole()
+WHOLE = WholeNumber()

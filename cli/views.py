@@ -46,7 +46,7 @@ _HELP_ALL: Final = (
 
 def _json(answer: Answer) -> Iterator[str]:
     """Yield the JSON document of an answer: the query, and the message of the view."""
-    import json  # noqa: PLC0415  # with protobuf; only --json needs it
+    import json  # noqa: PLC0415  # only --json needs these modules
 
     from ..collector.query.documents import view_document  # noqa: PLC0415
     from ..collector.render.json_text import chunks  # noqa: PLC0415

@@ -9,11 +9,11 @@ from ..agent.channels import ChannelReader
 from ..collector.numbers import duration
 from ..formats import layout
 
-#: Maximum number of entries of one kind that get a line each. If there are more in a call, they all
-#: share one line.
+#: Maximum number of consecutive entries of one kind that get a line each. More of them share one
+#: line.
 LINES_MAX: Final = 10
 _ENTRIES_MAX: Final = layout.SPAN_COUNT
-_STEPS: Final = frozenset(layout.STEP_KINDS)
+_STEP_KINDS: Final = frozenset(layout.STEP_KINDS)
 _STATES: Final = ((layout.FLAG_FAILED, "failed"), (layout.FLAG_TRACED, "traced"), (layout.FLAG_SETUP, "setup"))
 
 
@@ -36,14 +36,14 @@ class StepReader:
         self._position = channel.word("span_head")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each entry since the last call; many entries of a kind share one."""
+        """Yield a line for each entry since the last call; many entries of a kind share a line."""
         self._position = max(self._position, self._channel.word("span_head") - _ENTRIES_MAX)
         batch = self._channel.spans(self._position, _ENTRIES_MAX, ended=False)
         if batch is None:
             return
         self._position = batch.end
         rows = [_entry(row) for row in layout.SPAN.iter_unpack(batch.data)]
-        for kind, entries in groupby((row for row in rows if row.kind in _STEPS), key=lambda row: row.kind):
+        for kind, entries in groupby((row for row in rows if row.kind in _STEP_KINDS), key=lambda row: row.kind):
             yield from _lines(layout.SPAN_NAMES[kind], list(entries))
 
 
@@ -58,17 +58,17 @@ def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
         return
     last = entries[-1].first + entries[-1].steps - 1
     times = [entry.mean_ns for entry in entries]
-    traced = sum(bool(entry.flags & layout.FLAG_TRACED) for entry in entries)
+    traced_count = sum(bool(entry.flags & layout.FLAG_TRACED) for entry in entries)
     yield (
         f"{_range(kind, entries[0].first, last)}  median {duration(statistics.median(times))}, "
-        f"{duration(min(times))} to {duration(max(times))}" + (f", {traced} traced" if traced else "")
+        f"{duration(min(times))} to {duration(max(times))}" + (f", {traced_count} traced" if traced_count else "")
     )
 
 
 def _line(kind: str, entry: _Entry) -> str:
     states = [word for flag, word in _STATES if entry.flags & flag]
-    each = " each" if entry.steps > 1 else ""
-    time = f"{duration(entry.mean_ns):>8}{each}"
+    suffix = " each" if entry.steps > 1 else ""
+    time = f"{duration(entry.mean_ns):>8}{suffix}"
     return "  ".join([_range(kind, entry.first, entry.first + entry.steps - 1), time, *states])
 
 

@@ -11,9 +11,9 @@ from ...formats.errors import FormatError, VersionError
 from ...formats.wire import Head
 from .message_queue import encode
 
-#: Silence of the collector after which it is greeted again (seconds). After a refusal the interval
-#: doubles up to the limit. The limit exceeds a collector's idle time, so that a collector that
-#: refuses this agent can end and be replaced by a collector of this version.
+#: Silence of the collector after which it is greeted again (seconds). After each refusal this
+#: interval doubles, up to REFUSED_GREET_S. This maximum exceeds a collector's idle time, so that a
+#: collector that refuses this agent can end and be replaced by a collector of this version.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
 #: Time since the last message after which a collector counts as absent (seconds).
@@ -21,8 +21,8 @@ ABSENT_AFTER_S: Final = 3.0
 #: Shortest and longest interval of reconnection attempts (ms).
 _RECONNECT_MS: Final = (100, 400)
 _ANSWER_MAX: Final = 1 << 20
-#: Limits of the messages in the socket, and of their bytes in the kernel. Messages are sent in
-#: order, so a job waits for the messages of all other jobs.
+#: Limits of the messages in the socket, and of their bytes in the kernel. They are small, since
+#: messages are sent in order: a new message waits for those of all other jobs.
 _QUEUED_MESSAGES: Final = 64
 _KERNEL_BYTES: Final = 32 << 10
 
@@ -33,7 +33,7 @@ class CollectorConnection:
     def __init__(self, address: str, greeting: Mapping[str, Any]) -> None:
         self._context = zmq.Context()
         socket = self.socket = self._context.socket(zmq.DEALER)
-        # Send only to a present collector: until then the data waits in the rings.
+        # Send only while a collector is connected: otherwise the data waits in the rings.
         socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.SNDHWM, _QUEUED_MESSAGES)
@@ -108,7 +108,7 @@ class CollectorConnection:
             except FormatError:
                 continue
             self.last_answer_s = now
-            if head.type == wire.ACK:  # it stores data; a WELCOME alone does not prove that
+            if head.type == wire.ACK:  # the collector stores data, which a WELCOME does not prove
                 self._refused_interval_s = GREET_S
             try:
                 self._check_version(head, body)
@@ -128,7 +128,7 @@ class CollectorConnection:
     def _check_version(head: Head, body: dict[str, Any]) -> None:
         """Raise FormatError if a WELCOME names an unknown version.
 
-        Release 0.2.0 names none; there the version of the head counts.
+        A WELCOME of release 0.2.0 names no version: the version in its head counts.
         """
         wire_version = body.get("wire") if head.type == wire.WELCOME else None
         if wire_version is not None:

@@ -47,8 +47,8 @@ def encode(value: Mapping[str, Any]) -> bytes:
 class MessageQueue:
     """Messages of one type, kept until acked; beyond ``length_max`` the oldest are dropped."""
 
-    def __init__(self, kind: int, uid: int, length_max: int) -> None:
-        self.kind = kind
+    def __init__(self, message_type: int, uid: int, length_max: int) -> None:
+        self.message_type = message_type
         self.uid = uid
         self.dropped = 0
         self._length_max = length_max
@@ -57,13 +57,14 @@ class MessageQueue:
         self._last_number = 0
 
     def put(self, value: Mapping[str, Any], number: int | None = None) -> None:
-        """Queue ``value`` with ``number``, by default the clock in ns.
+        """Queue ``value`` with ``number``.
 
-        So numbers grow even over restarts of the agent.
+        The default number is the real time in ns, so that numbers rise even across restarts of the
+        agent.
         """
         self._last_number = max(self._last_number + 1, time.time_ns()) if number is None else number
-        first = 0 if self.kind == wire.OPEN else self._last_number
-        self._messages.append((Head(self.kind, self.uid, 0, first, self._last_number), encode(value)))
+        first = 0 if self.message_type == wire.OPEN else self._last_number
+        self._messages.append((Head(self.message_type, self.uid, 0, first, self._last_number), encode(value)))
         if len(self._messages) > self._length_max:
             self._messages.popleft()
             self._sent_count = max(0, self._sent_count - 1)
@@ -112,8 +113,8 @@ class MessageQueue:
 class StickyMessage(MessageQueue):
     """A message that is sent again after every reconnect, even if it was acked before."""
 
-    def __init__(self, kind: int, uid: int) -> None:
-        super().__init__(kind, uid, 1)
+    def __init__(self, message_type: int, uid: int) -> None:
+        super().__init__(message_type, uid, 1)
         self._acked = -1
 
     def note_acked(self, last: int) -> None:
@@ -135,8 +136,8 @@ class _SentBatch(NamedTuple):
 class Cursor:
     """The sent and acked positions of a ring."""
 
-    def __init__(self, kind: int, acked: int) -> None:
-        self.kind = kind
+    def __init__(self, message_type: int, acked: int) -> None:
+        self.message_type = message_type
         self.acked = self.sent = acked
         self.in_flight = 0
         self.last_sent_s = 0.0
@@ -186,7 +187,7 @@ class Outbox:
         self.counters = MessageQueue(wire.COUNTERS, uid, 1)
         self.events = MessageQueue(wire.EVENT, uid, 100)
         self.closes = MessageQueue(wire.CLOSE, uid, 1)
-        self._queues = {queue.kind: queue for queue in (self.opens, self.counters, self.events, self.closes)}
+        self._queues = {queue.message_type: queue for queue in (self.opens, self.counters, self.events, self.closes)}
         self.acked_records = 0
         self.refused = 0
         self.stall: dict[str, str] | None = None

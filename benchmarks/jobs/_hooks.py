@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Turn:
-    """A turn of ``steps`` steps; at its end ``faults`` has the page faults of the process in it."""
+    """A turn of ``steps`` steps; at its end ``faults`` counts the page faults of the turn."""
 
     def __init__(self, steps):
         self.steps = steps

@@ -27,10 +27,10 @@ model = keras.Sequential(
 )
 model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 for line in iter(sys.stdin.readline, ""):
-    with turn(line) as run:
-        images = rng.random((32 * run.steps, 28, 28, 1), dtype=np.float32)
-        labels = rng.integers(0, 10, 32 * run.steps)
+    with turn(line) as current_turn:
+        images = rng.random((32 * current_turn.steps, 28, 28, 1), dtype=np.float32)
+        labels = rng.integers(0, 10, 32 * current_turn.steps)
         begin = time.perf_counter()
         model.fit(images, labels, batch_size=32, verbose=0)
         elapsed_s = time.perf_counter() - begin
-    print(json.dumps({"s": elapsed_s, "steps_s": [], "faults": run.faults}), flush=True)
+    print(json.dumps({"s": elapsed_s, "steps_s": [], "faults": current_turn.faults}), flush=True)

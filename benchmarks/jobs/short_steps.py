@@ -1,6 +1,7 @@
-"""Runs steps of a given length on one path, in turns, with and without hooks.
+"""Runs steps of a given duration on one path, in turns, with and without hooks.
 
-The script prints the step times of each turn as JSON.
+A path is a way of running a step, such as Session.run or a tf.function. The script prints the step
+times of each turn as JSON.
 
 usage: short_steps.py session|callable|function|concrete|tape|train|fit MICROSECONDS TURNS SECONDS.
 A turn has three blocks of steps: one with hooks and two without, in changing order. The time of a
@@ -21,7 +22,7 @@ from _hooks import without_hooks  # noqa: E402
 v1 = tf.compat.v1
 STEPS = 50  # steps in a block
 WARM_UP = 300
-LONGEST = 4000  # maximum operations in a chain
+LENGTH_MAX = 4000  # maximum operations in a chain
 
 
 def chain(value, length):
@@ -48,7 +49,7 @@ def session(length):
 def callable_(length):
     """A callable of Session.make_callable."""
     with tf.Graph().as_default() as graph:
-        variable = v1.get_variable("given", [], use_resource=True)
+        variable = v1.get_variable("start", [], use_resource=True)
         result, initializer = chain(variable.read_value(), length), variable.initializer
     tf_session = v1.Session(graph=graph, config=config())
     tf_session.run(initializer)
@@ -102,6 +103,7 @@ def fit(length):
     return lambda: model.fit(data, data, batch_size=8, epochs=1, verbose=0)
 
 
+#: By path: a function that takes the length of a chain and returns a step with such a chain.
 PATHS = {
     "session": session,
     "callable": callable_,
@@ -133,8 +135,8 @@ def batch_time(step, calls):
 def chain_length(path, target_us):
     """Return the number of operations for a step of about ``target_us`` microseconds."""
     measure, steps = (batch_time, 3) if path == "fit" else (block_time, WARM_UP)
-    shortest, with_chain = (measure(PATHS[path](length), steps) for length in (0, 40))
-    return min(LONGEST, max(0, int((target_us - shortest) / max(with_chain - shortest, 1) * 40)))
+    without_chain_us, with_chain_us = (measure(PATHS[path](length), steps) for length in (0, 40))
+    return min(LENGTH_MAX, max(0, int((target_us - without_chain_us) / max(with_chain_us - without_chain_us, 1) * 40)))
 
 
 def main():

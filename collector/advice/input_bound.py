@@ -91,11 +91,11 @@ def _waiting_in_steps(evidence: Evidence) -> Report | None:
     }
     slowest = _slowest_stage(steps)
     if slowest is not None:
-        name, spent = slowest
-        text += f" Most of the pipeline's own time is in its stage {name}: {duration(spent)} a step."
-        numbers |= {"stage": name, "stage_ns_per_step": spent}
-    waiting = [node for node in evidence.nodes if node.op in WAITING_OPS]
-    return Report(text, numbers, _TODO, top_location(waiting, evidence.times, stack_lookup(evidence.nodes)))
+        name, own_ns = slowest
+        text += f" Most of the pipeline's own time is in its stage {name}: {duration(own_ns)} a step."
+        numbers |= {"stage": name, "stage_ns_per_step": own_ns}
+    waiting_nodes = [node for node in evidence.nodes if node.op in WAITING_OPS]
+    return Report(text, numbers, _TODO, top_location(waiting_nodes, evidence.times, stack_lookup(evidence.nodes)))
 
 
 def _slowest_stage(steps: Sequence[StepTrace]) -> tuple[str, float] | None:
@@ -116,9 +116,9 @@ def _pauses_between_steps(evidence: Evidence) -> Report | None:
     Medians are compared, since they ignore the pauses between epochs.
     """
     pauses, intervals = [], []
-    for steps, following in pairwise(evidence.timed_steps):
-        if steps.is_usual and following.is_usual and steps.ordinal + steps.runs == following.ordinal:
-            interval_ns = following.start_ns - steps.start_ns
+    for steps, next_steps in pairwise(evidence.timed_steps):
+        if steps.is_usual and next_steps.is_usual and steps.ordinal + steps.runs == next_steps.ordinal:
+            interval_ns = next_steps.start_ns - steps.start_ns
             pauses.append((interval_ns - steps.total_ns) / steps.runs)
             intervals.append(interval_ns / steps.runs)
     if len(pauses) < _PAUSES_MIN:

@@ -10,11 +10,11 @@ from ..tfviews.own_files import own_location
 from .evidence import Evidence
 from .report import Report
 
-#: Minimum number of samples (one per second) and of traced steps; the share of them, at the start,
-#: that is warm-up.
+#: Minimum number of samples (one per second) and of traced steps; the share of them that counts as
+#: warm-up.
 SAMPLES_MIN: Final = 20
 STEPS_MIN: Final = 6
-_WARM_UP: Final = 0.3
+_WARM_UP_SHARE: Final = 0.3
 #: Minimum growth that is reported, as a share and in bytes.
 _GROWTH_SHARE_MIN: Final = 0.1
 _GROWTH_BYTES_MIN: Final = 64e6
@@ -33,7 +33,7 @@ def _grows(values: Sequence[float]) -> bool:
 
 
 def _processes(evidence: Evidence) -> Report | None:
-    samples = evidence.memory_samples[int(len(evidence.memory_samples) * _WARM_UP) :]
+    samples = evidence.memory_samples[int(len(evidence.memory_samples) * _WARM_UP_SHARE) :]
     if len(samples) < SAMPLES_MIN or not _grows([sample.rss_bytes for sample in samples]):
         return None
     minutes = [(sample.t_ns - samples[0].t_ns) / 60e9 for sample in samples]
@@ -81,7 +81,7 @@ def _location(evidence: Evidence, op: str) -> str:
 
 def _gpu(evidence: Evidence) -> Report | None:
     steps = [step for step in evidence.step_memory if step.in_use > 0]
-    steps = steps[int(len(steps) * _WARM_UP) :]
+    steps = steps[int(len(steps) * _WARM_UP_SHARE) :]
     if len(steps) < STEPS_MIN or not _grows([step.in_use for step in steps]):
         return None
     first, last = steps[0], steps[-1]

@@ -47,7 +47,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     """Report op types that take time on the CPU although other ops run on a GPU."""
     if not any("gpu" in device for node in evidence.nodes for device in node.devices):
         return []
-    on_cpu = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
+    on_cpu = [node for node in evidence.nodes if _is_movable(node) and node.stats.cpu_micros > 0]
     micros, total_micros = total_of(on_cpu).cpu_micros, total_of(evidence.nodes).micros
     share = micros / total_micros if total_micros > 0 else 0.0
     if share < SHARE_MIN:
@@ -56,7 +56,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     for node in on_cpu:
         by_type[node.op] = by_type.get(node.op, 0) + node.stats.cpu_micros
     top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED_MAX]
-    top_types = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
+    top_types = ", ".join(f"{op} {duration(op_micros * 1000)}" for op, op_micros in top)
     return [
         Report(
             f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops,"
@@ -71,7 +71,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     ]
 
 
-def _movable(node: Node) -> bool:
+def _is_movable(node: Node) -> bool:
     """Return whether a node ran on a CPU, although it might run on a GPU."""
     return (
         any("cpu" in device for device in node.devices)

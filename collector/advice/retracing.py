@@ -48,12 +48,12 @@ def _nodes(evidence: Evidence) -> Report | None:
     Only the later half of these steps is checked.
     """
     seen_calls: set[tuple[int, int]] = set()
-    repeated = []
+    repeat_counts = []
     for call, nodes in evidence.new_nodes:
         if call in seen_calls:
-            repeated.append(nodes)
+            repeat_counts.append(nodes)
         seen_calls.add(call)
-    late_counts = repeated[len(repeated) // 2 :]
+    late_counts = repeat_counts[len(repeat_counts) // 2 :]
     new_counts = [nodes for nodes in late_counts if nodes]
     if len(late_counts) < STEPS_MIN or len(new_counts) < NEW_SHARE_MIN * len(late_counts):
         return None

@@ -27,16 +27,16 @@ def check(evidence: Evidence) -> Sequence[Report]:
     steps = [step for step in evidence.step_traces if step.executions and step.duration_ns > 0]
     if not steps:
         return []
-    ops = median(len(step.executions) for step in steps)
+    op_count = median(len(step.executions) for step in steps)
     median_ns = median(execution.end_ns - execution.start_ns for step in steps for execution in step.executions)
     idle_share = median(map(_idle_share, steps))
-    if ops < OPS_MIN or median_ns > TINY_NS or idle_share < IDLE_SHARE_MIN:
+    if op_count < OPS_MIN or median_ns > TINY_NS or idle_share < IDLE_SHARE_MIN:
         return []
     return [
         Report(
-            f"a step runs {count(round(ops))} ops, half of them for {duration(median_ns)} or less; for"
+            f"a step runs {count(round(op_count))} ops, half of them for {duration(median_ns)} or less; for"
             f" {percent(idle_share)} of the step no op runs: starting ops takes longer than running them.",
-            {"ops_per_step": ops, "median_op_ns": median_ns, "idle_share": idle_share, "traced_steps": len(steps)},
+            {"ops_per_step": op_count, "median_op_ns": median_ns, "idle_share": idle_share, "traced_steps": len(steps)},
             "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True;"
             " fetch fewer single values",
             _location(evidence),

@@ -45,17 +45,17 @@ def check(evidence: Evidence) -> Sequence[Report]:
     steps = [(step.duration_ns, *_by_gpu(step.executions)) for step in evidence.step_traces if step.duration_ns > 0]
     reports = []
     for gpu in sorted({gpu for _, copies, _ in steps for gpu in copies}):
-        gpu_steps = [(duration_ns, copies.get(gpu, {}), busy[gpu]) for duration_ns, copies, busy in steps]
+        gpu_steps = [(duration_ns, copies.get(gpu, {}), kernels[gpu]) for duration_ns, copies, kernels in steps]
         exposed_ns = [
-            exposed((span for spans in copies.values() for span in spans), busy) for _, copies, busy in gpu_steps
+            exposed((span for spans in copies.values() for span in spans), kernels) for _, copies, kernels in gpu_steps
         ]
         share = median(ns / duration_ns for ns, (duration_ns, *_) in zip(exposed_ns, gpu_steps, strict=True))
         if share >= SHARE_MIN:
             copy_ns: Counter[str] = Counter()
             for _, copies, _ in gpu_steps:
                 copy_ns.update({direction: covered(spans) for direction, spans in copies.items()})
-            kernels = median(covered(busy) for _, _, busy in gpu_steps)
-            reports.append(_report(gpu, share, median(exposed_ns), kernels, copy_ns))
+            kernel_ns = median(covered(kernels) for _, _, kernels in gpu_steps)
+            reports.append(_report(gpu, share, median(exposed_ns), kernel_ns, copy_ns))
     return reports
 
 
@@ -77,19 +77,19 @@ def _by_gpu(
     return copies, kernels
 
 
-def _report(gpu: str, share: float, exposed_ns: float, kernels: float, copy_ns: Counter[str]) -> Report:
-    ((code, _),) = copy_ns.most_common(1)
-    direction = _DIRECTIONS.get(code, "")
+def _report(gpu: str, share: float, exposed_ns: float, kernel_ns: float, copy_ns: Counter[str]) -> Report:
+    ((direction, _),) = copy_ns.most_common(1)
+    direction_text = _DIRECTIONS.get(direction, "")
     return Report(
         f"{gpu.upper()} waits for copies during {percent(share)} of a step: copies run for {duration(exposed_ns)}"
-        f" without a kernel; kernels run for {duration(kernels)}."
-        + (f" Most copies go {'' if code == 'dd' else 'from '}{direction}." if direction else ""),
+        f" without a kernel; kernels run for {duration(kernel_ns)}."
+        + (f" Most copies go {'' if direction == 'dd' else 'from '}{direction_text}." if direction_text else ""),
         {
             "device": gpu,
             "share": share,
             "copies_ns_per_step": exposed_ns,
-            "kernels_ns_per_step": kernels,
-            "way": direction,
+            "kernels_ns_per_step": kernel_ns,
+            "way": direction_text,
         },
-        _TODO.get(code, _TODO["hd"]),
+        _TODO.get(direction, _TODO["hd"]),
     )

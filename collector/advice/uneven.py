@@ -11,10 +11,10 @@ from .report import Report
 
 #: Minimum number of steps, after those of the warm-up.
 STEPS_MIN: Final = 50
-_WARM_UP: Final = 5
-#: Minimum duration of an outlier, in median steps; minimum share of the time that outliers take in
-#: excess, for a report.
+_WARM_UP_STEPS: Final = 5
+#: Minimum duration of an outlier, as a multiple of the median duration.
 OUTLIER_FACTOR: Final = 3.0
+#: Minimum share of the time in steps that outliers take beyond the median duration.
 SHARE_MIN: Final = 0.1
 #: The host is the likely reason if other processes use at least the first share of its CPUs, and at
 #: least the second share of its CPUs is busy.
@@ -35,7 +35,7 @@ _REGULAR_SHARE_MIN: Final = 0.6
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
-    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.is_usual])[_WARM_UP:]
+    steps = _steps_of_main_call([group for group in evidence.timed_steps if group.is_usual])[_WARM_UP_STEPS:]
     step_count = sum(group.runs for group in steps)
     if step_count < STEPS_MIN:
         return []
@@ -47,12 +47,18 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return []
     slowest_ns = max(map(_mean, outliers))
     interval = _interval([group.ordinal for group in outliers if _mean(group) >= slowest_ns / 2])
-    slow = sum(group.runs for group in outliers)
+    slow_count = sum(group.runs for group in outliers)
     text = (
-        f"{count(slow)} of {count(step_count)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
+        f"{count(slow_count)} of {count(step_count)} steps take {OUTLIER_FACTOR:.0f} times as long as the median one"
         f" ({duration(median_ns)}) or more, up to {duration(slowest_ns)}: {percent(share)} of the time in steps."
     )
-    numbers = {"slow_steps": slow, "steps": step_count, "median_ns": median_ns, "share": share, "every": interval or 0}
+    numbers = {
+        "slow_steps": slow_count,
+        "steps": step_count,
+        "median_ns": median_ns,
+        "share": share,
+        "every": interval or 0,
+    }
     if interval:
         return [Report(f"{text} They come every {count(interval)} steps.", numbers, _TODO_AT_INTERVALS)]
     other_cores = _other_cores(evidence.load, outliers)
@@ -86,8 +92,8 @@ def _other_cores(load: Sequence[Load], steps: Sequence[TimedSteps]) -> float | N
     if not total_weight:
         return None
     other_cores, own_cores = (
-        sum(weight * cores for weight, cores in part) / total_weight
-        for part in (
+        sum(weight * cores for weight, cores in pairs) / total_weight
+        for pairs in (
             [(weight, interval.other_cores) for weight, interval in weighted],
             [(weight, interval.own_cores) for weight, interval in weighted],
         )
@@ -125,11 +131,12 @@ def _median(steps: Sequence[TimedSteps], step_count: int) -> float:
 def _interval(ordinals: Sequence[int]) -> int | None:
     """Return the most common distance between neighbors in ``ordinals``.
 
-    None if too few distances differ from it by at most one step.
+    None if it is 1, if there are fewer than three ordinals, or if too few distances differ from it
+    by at most one step.
     """
     if len(ordinals) < 3:
         return None
     distances = Counter(after - before for before, after in pairwise(ordinals))
     distance, _ = distances.most_common(1)[0]
-    similar = sum(times for other, times in distances.items() if abs(other - distance) <= 1)
+    similar = sum(number for other, number in distances.items() if abs(other - distance) <= 1)
     return distance if distance > 1 and similar >= _REGULAR_SHARE_MIN * distances.total() else None

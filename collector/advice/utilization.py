@@ -33,10 +33,10 @@ def check(evidence: Evidence) -> Sequence[Report]:
         latest = max(step for step, _ in device_entries)
         selected = [entry for step, entry in device_entries if step == latest or not has_own_advice]
         starts = [entry.start_us for entry in selected if entry.start_us]
-        span = max(entry.end_us for entry in selected) - min(starts, default=0)
-        if span > 0:
+        span_micros = max(entry.end_us for entry in selected) - min(starts, default=0)
+        if span_micros > 0:
             busy_micros = _busy_micros(selected, has_own_advice=has_own_advice)
-            reports.append(_report(device, busy_micros, span, has_own_advice=has_own_advice))
+            reports.append(_report(device, busy_micros, span_micros, has_own_advice=has_own_advice))
     return reports
 
 
@@ -47,12 +47,12 @@ def _busy_micros(entries: Iterable[Entry], *, has_own_advice: bool) -> int:
     return sum(length for _, length in pairs)
 
 
-def _report(device: str, busy: int, span: int, *, has_own_advice: bool) -> Report:
-    share = busy / span
-    low = share < UTILIZATION_MIN
-    text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if low else ''}."
+def _report(device: str, busy_micros: int, span_micros: int, *, has_own_advice: bool) -> Report:
+    share = busy_micros / span_micros
+    is_low = share < UTILIZATION_MIN
+    text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if is_low else ''}."
     return Report(
-        text if has_own_advice else f"device: {device} {'low ' if low else ''}utilization: {share:.2f}",
-        {"device": device, "busy_micros": busy, "step_micros": span, "utilization": share},
-        _TODO if low else "",
+        text if has_own_advice else f"device: {device} {'low ' if is_low else ''}utilization: {share:.2f}",
+        {"device": device, "busy_micros": busy_micros, "step_micros": span_micros, "utilization": share},
+        _TODO if is_low else "",
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from tfprof.cli.shell_completion import CANDIDATES_MAX, complete
+from tfprof.cli.shell_completion import COMPLETIONS_MAX, complete
 
 NAMES = {
     ("op", "account_type_regexes"): ["Conv2D", "MatMul", "cpu:0"],
@@ -60,4 +60,4 @@ def test_an_empty_line_offers_all_commands_and_a_command_all_options() -> None:
 
 def test_the_number_of_completions_is_limited() -> None:
     completion = complete("op -show_name_regexes a", lambda _view, _option: (f"a{number}" for number in range(10**9)))
-    assert len(completion.texts) == CANDIDATES_MAX
+    assert len(completion.texts) == COMPLETIONS_MAX

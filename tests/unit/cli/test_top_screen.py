@@ -53,7 +53,7 @@ def drive(
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).chosen_key))
+            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).cursor_key))
             await act(pilot, jobs)
 
     asyncio.run(run())
@@ -110,10 +110,10 @@ def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWrit
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         lines = jobs.query_one(LineList)
         await pilot.press("end")
-        last = lines.chosen_key
+        last = lines.cursor_key
         await until(pilot, lambda: lines.scroll_offset.y == JOBS - lines.size.height)
         await pilot.press("s", "r")
-        assert lines.chosen_key == last
+        assert lines.cursor_key == last
         await pilot.press("home", "down", "down", "up")
         assert lines.cursor == 1
         await pilot.press("pagedown")
@@ -162,11 +162,11 @@ def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("space")
         assert "paused" in text_of(jobs, "#summary")
-        before = jobs._watched
+        before = jobs._watched_store
         jobs.update()
-        assert jobs._watched is before
+        assert jobs._watched_store is before
         await pilot.press("space")
-        assert jobs._watched is not before
+        assert jobs._watched_store is not before
 
     drive(writer, act)
 
@@ -206,4 +206,4 @@ def test_a_key_quits(writer: LocalStoreWriter, key: str, interrupted: bool) -> N
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press(key)
 
-    assert drive(writer, act).interrupted == interrupted
+    assert drive(writer, act).was_interrupted == interrupted
