@@ -67,7 +67,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     cores = evidence.load[0].cpus
     text += (
         f" The likely reason is the host, not the job: while they ran, other processes used {other_cores:.1f}"
-        f" of its {cores} CPUs, and none was free."
+        f" of its {cores} CPUs, and few were idle."
     )
     return [Report(text, numbers | {"other_cores": other_cores, "cpus": cores}, _TODO_BUSY)]
 

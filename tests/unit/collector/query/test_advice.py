@@ -537,7 +537,7 @@ def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> Non
     (report,) = reports(on_host(tmp_path, 1.9, 0.7, OUTLIERS), "uneven")
     assert report.text.endswith(
         " of the time in steps. The likely reason is the host, not the job: while they ran, other processes used 1.2"
-        " of its 2 CPUs, and none was free."
+        " of its 2 CPUs, and few were idle."
     )
     assert report.numbers["other_cores"] == pytest.approx(1.2)
     assert "quiet host" in report.todo
