@@ -28,7 +28,7 @@ def config(context: click.Context, store: str, as_json: bool) -> None:
     for row in _SHOWN_SETTINGS:
         text = os.environ.get(row.variable)
         row.value(text)
-        source = settings_files.from_files.get(row.variable) or ("environment" if text else "default")
+        source = settings_files.paths_by_variable.get(row.variable) or ("environment" if text else "default")
         value = text or row.default
         if row.name == "store":
             value = store
