@@ -28,7 +28,7 @@ def config(context: click.Context, store: str, as_json: bool) -> None:
     for setting in _SHOWN_SETTINGS:
         text = os.environ.get(setting.variable)
         setting.value(text)  # SettingError if it is invalid
-        source = settings_files.from_files.get(setting.variable) or ("environment" if text else "default")
+        source = settings_files.paths_by_variable.get(setting.variable) or ("environment" if text else "default")
         value = text or setting.default
         if setting.name == "store":
             value = store

@@ -217,9 +217,9 @@ def _answers(
 ) -> Iterator[tuple[OrderTarget, OrderAnswer]]:
     """Yield the answers of ``jobs``; ended jobs come first."""
     for job in jobs:
-        if not job.runs:
+        if not job.may_run:
             yield job, OrderAnswer(job.info.uid, orders.REFUSED, orders.JobGoneError.slug, "the job has ended")
-    by_uid = {job.info.uid: job for job in jobs if job.runs}
+    by_uid = {job.info.uid: job for job in jobs if job.may_run}
     if not by_uid:
         return
     instance = make_instance(store)

@@ -1,1 +1,1 @@
-"""Starts commands and daemons; code that both share. Standard library only."""
+"""Code that starts commands and daemons, and code that they share; standard library only."""

@@ -36,7 +36,7 @@ ENVIRONMENT = frozenset(
 OWN_PREFIX = "TFPROF_"
 #: Settings of jobs that daemons do not get.
 JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING"])
-#: Timeout for the lock (seconds). A check whether the daemon runs holds it for microseconds.
+#: Timeout for the lock (seconds). A check whether the daemon runs takes the lock for microseconds.
 LOCK_TIMEOUT_S = 0.5
 LOG_MAX = 1 << 20
 #: The script that starts daemons and the report, isolated from the job's Python settings.
@@ -52,7 +52,7 @@ class DaemonError(TfprofError):
 
 
 class PidFileLock:
-    """The pid file of a daemon; the lock lasts as long as the process, however it ends."""
+    """The pid file of a daemon, with a lock that lasts at most as long as the process."""
 
     def __init__(self, instance_dir: str, name: str) -> None:
         self.path = os.path.join(instance_dir, name + ".pid")
@@ -264,7 +264,10 @@ def _open_log(path: str) -> int:
 
 
 def _above_standard(fd: int) -> int:
-    """Return a descriptor above 2 of the file; ``fd`` is lower if a standard stream was closed."""
+    """Return a descriptor above 2 for the file of ``fd``.
+
+    ``fd`` is lower if a standard stream was closed.
+    """
     if fd > 2:
         return fd
     new_fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)

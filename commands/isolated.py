@@ -27,8 +27,8 @@ def set_up_path() -> None:
     # The folders above bin/ and above tfprof/commands/ (pip install --target), and the user's own
     # (pip install --user). Adding a folder runs its .pth files. A folder above may belong to
     # anybody, so it is added only if it contains tfprof.
-    above = [os.path.dirname(here), os.path.dirname(os.path.dirname(here))]
-    installations = [folder for folder in above if os.path.isdir(os.path.join(folder, "tfprof"))]
+    folders_above = [os.path.dirname(here), os.path.dirname(os.path.dirname(here))]
+    installations = [folder for folder in folders_above if os.path.isdir(os.path.join(folder, "tfprof"))]
     for folder in [*installations, site.getusersitepackages()]:
         if _is_tfprof_found():
             return

@@ -40,5 +40,5 @@ def _is_own(cache: bytes, name: bytes) -> bool:
     """
     stem, _, version = name.partition(b".so")
     major = b".so" + b".".join(version.split(b".")[:2])
-    has_system = any(b"%s%s\0" % (stem, end) in cache for end in (b".so" + version, major))
-    return name.startswith(b"libpython") or not has_system
+    is_in_cache = any(b"%s%s\0" % (stem, end) in cache for end in (b".so" + version, major))
+    return name.startswith(b"libpython") or not is_in_cache

@@ -22,8 +22,8 @@ FILE_MAX = 64 << 10
 #: Settings that are read from the environment only: they concern one job.
 NOT_IN_FILES = frozenset(["run", "raise"])
 
-#: Variables of this process that a file has set: variable -> path of the file.
-from_files: dict[str, str] = {}
+#: Variables of this process that a file has set, with the path of the file.
+paths_by_variable: dict[str, str] = {}
 
 
 class SettingsFileError(UsageError):
@@ -47,16 +47,16 @@ def load_into_environment() -> dict[str, str]:
     A second call reads the files again. SettingsFileError if a file is invalid.
     """
     environ = os.environ
-    for variable in from_files:
+    for variable in paths_by_variable:
         environ.pop(variable, None)
-    from_files.clear()
+    paths_by_variable.clear()
     added_values = {}
     for path, texts in [(path, read(path)) for path in paths()]:
         for name, text in texts.items():
             variable = SETTINGS[name].variable
             if not environ.get(variable):
                 environ[variable] = added_values[variable] = text
-                from_files[variable] = path
+                paths_by_variable[variable] = path
     return added_values
 
 
@@ -78,7 +78,7 @@ def store_without_environment() -> str:
 
 def without_file_values(environ: Mapping[str, str]) -> dict[str, str]:
     """Return ``environ`` without the values from files: a daemon reads the files itself."""
-    return {name: text for name, text in environ.items() if name not in from_files}
+    return {name: text for name, text in environ.items() if name not in paths_by_variable}
 
 
 def read(path: str) -> dict[str, str]:

@@ -1,8 +1,9 @@
 /* Starts a command of tfprof in a Python that ignores its own environment variables.
  *
- * The name of this file is the name of the command. It is a program because Python's variables act
- * before any Python code runs, and because a shell may change the environment. The file
- * tfprof-isolated lies beside it; its first line names the Python that tfprof was installed with. */
+ * The program's file has the name of the command. A program is needed because Python's variables
+ * act before any Python code runs, and because a shell may change the environment. The file
+ * tfprof-isolated lies beside the program; its first line names the Python that tfprof was installed
+ * with. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -34,7 +35,7 @@ static void read_interpreter(const char *path, char *python) {
     fclose(file);
 }
 
-/* Blocks Ctrl-C until isolated.py lets it end the process silently. Returns whether it was unblocked before. */
+/* Blocks Ctrl-C until isolated.py lets it end the process silently. Returns whether Ctrl-C was unblocked before. */
 static int hold_interrupt(void) {
     sigset_t interrupt, before;
     sigemptyset(&interrupt);

@@ -71,8 +71,8 @@ class VersionError(FormatError):
 
     slug = "unknown-version"
 
-    def __init__(self, format_name: str, theirs: int, ours: int) -> None:
+    def __init__(self, format_name: str, version: int, supported_version: int) -> None:
         super().__init__(
             "%s version %d is not supported (this build speaks %d): use the same tfprof release on both sides"
-            % (format_name, theirs, ours)
+            % (format_name, version, supported_version)
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SUFFIX = ".json"
-_KINDS: dict[str, type] = {"uid": int, "identity": dict, "end": dict}
+_VALUE_TYPES: dict[str, type] = {"uid": int, "identity": dict, "end": dict}
 
 
 def write(
@@ -43,6 +43,8 @@ def pending(instance_dir: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
     except FileNotFoundError:
         return
     for path in (os.path.join(folder, name) for name in names):
-        value = read_json(path)
-        is_valid = value is not None and all(isinstance(value.get(key), kind) for key, kind in _KINDS.items())
-        yield path, value if is_valid else None
+        values = read_json(path)
+        is_valid = values is not None and all(
+            isinstance(values.get(key), value_type) for key, value_type in _VALUE_TYPES.items()
+        )
+        yield path, values if is_valid else None

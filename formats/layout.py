@@ -65,7 +65,8 @@ KINDS_MAX = 20
 COUNTS_AT = 512
 #: One word for each span kind: the time in its spans, ns.
 TIMES_AT = COUNTS_AT + 8 * KINDS_MAX
-#: One counter per span kind: spans that ended by an exception, including the end of the data.
+#: One counter per span kind: spans that ended by an exception, such as the one that marks the end
+#: of the data.
 FAILED_AT = TIMES_AT + 8 * KINDS_MAX
 
 # -- the control page: words that the agent writes -----------------------------------------------
@@ -93,7 +94,7 @@ WORD = {name: at // 8 for name, at in list(JOB_WORDS.items()) + list(AGENT_WORDS
 #: The table of step ranges: first and last step of each, u64.
 RANGES_AT = 1280
 RANGES_MAX = 16
-#: Maximum silence of the agent (ns): after it no step is traced.
+#: Maximum silence of the agent (ns). After a longer silence no step is traced.
 AGENT_SILENCE_NS = 30 * SECOND_NS
 #: Traceback of the first exception that the guard contained: u32 length, then UTF-8.
 FAULT_AT = 2048

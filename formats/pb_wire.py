@@ -1,6 +1,6 @@
 """The protobuf wire format of one message: its fields, and varints.
 
-It needs no protobuf in the job, and no memory for messages that are too large to parse at once.
+This module needs no protobuf in the job, and reads messages that are too large to parse at once.
 """
 
 from __future__ import annotations

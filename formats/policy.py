@@ -101,7 +101,7 @@ def _reject(value: str) -> dict[str, Any]:
 
 
 def _parse_every(value: str) -> dict[str, Any]:
-    number = _positive(value)
+    number = _positive_number(value)
     return {"mode": layout.MODE_EVERY, "every": number}
 
 
@@ -112,8 +112,8 @@ def _parse_steps(value: str) -> dict[str, Any]:
 
 def _parse_range(value: str) -> tuple[int, int]:
     first, dash, last = value.partition("-")
-    low = _positive(first)
-    high = _positive(last) if dash else low
+    low = _positive_number(first)
+    high = _positive_number(last) if dash else low
     if high < low:
         raise InvalidValueError
     return low, high
@@ -128,7 +128,7 @@ def _parse_budget(value: str) -> dict[str, Any]:
     return {"mode": layout.MODE_BUDGET, "budget": max(1, int(share * MILLION / 100))}
 
 
-def _positive(value: str) -> int:
+def _positive_number(value: str) -> int:
     number = int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
     if not 0 < number < NEVER:
         raise InvalidValueError

@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 #: Bytes by unit of size.
-UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SIZE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 #: Seconds by unit of time.
-TIMES = {"": 1, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+TIME_UNITS = {"": 1, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Maximum digits of a number: more than any sensible one, fewer than Python's own limit.
 DIGITS_MAX = 18
 #: Maximum of a time in seconds and days: a hundred years.
@@ -33,7 +33,7 @@ def size(text: str) -> int:
     InvalidValueError if it is invalid.
     """
     word = text.strip().lower()
-    unit = UNITS.get(word[-1:], 1)
+    unit = SIZE_UNITS.get(word[-1:], 1)
     number = whole_number(word[:-1] if unit != 1 else word)
     if not number:
         raise InvalidValueError("%r is not a size: give a number from 1, optionally with K, M or G" % text)
@@ -77,7 +77,7 @@ def duration(text: str) -> float:
     """
     word = text.strip().lower()
     unit = next((unit for unit in ("ms", "s", "m", "h", "d") if word.endswith(unit)), "")
-    number = decimal(word[: len(word) - len(unit)]) * TIMES[unit]
+    number = decimal(word[: len(word) - len(unit)]) * TIME_UNITS[unit]
     if not 0 < number <= SECONDS_MAX:
         raise InvalidValueError("%r is not a time: give a number above 0, such as 5s, 500ms, 10m or 1h" % text)
     return number

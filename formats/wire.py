@@ -53,17 +53,18 @@ class Head(NamedTuple):
     last: int = 0
 
 
-def common_version(theirs: Sequence[int]) -> int:
-    """Return the highest version that this build supports and that is in ``theirs``.
+def common_version(peer_versions: Sequence[int]) -> int:
+    """Return the highest version that this build supports and that is in ``peer_versions``.
 
-    VersionError with both sides' versions if there is none, FormatError if ``theirs`` is empty.
+    VersionError with both sides' versions if there is no such version. FormatError if
+    ``peer_versions`` is empty.
     """
-    common = set(SUPPORTED_VERSIONS).intersection(theirs)
+    common = set(SUPPORTED_VERSIONS).intersection(peer_versions)
     if common:
         return max(common)
-    if not theirs:
+    if not peer_versions:
         raise FormatError("no wire version is offered")
-    raise VersionError("wire", max(theirs), max(SUPPORTED_VERSIONS))
+    raise VersionError("wire", max(peer_versions), max(SUPPORTED_VERSIONS))
 
 
 def version_of(kind: int) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FRAMEWORKS = (tensorflow,)
 
 
-_IN_JOBS = "_tfprof"  # name of the root package in jobs
+_ROOT_IN_JOBS = "_tfprof"  # name of the root package in jobs
 
 
 class State(object):
@@ -232,7 +232,7 @@ def _remove_modules() -> None:
     Outside of a job they stay: there the root package has another name.
     """
     root = __package__.partition(".")[0]
-    if root != _IN_JOBS:
+    if root != _ROOT_IN_JOBS:
         return
     guard.retire()
     for name in [name for name in sys.modules if name.partition(".")[0] == root]:

@@ -122,7 +122,7 @@ def op_message(view: OpView) -> Any:
     """
     root = message = MultiGraphNodeProto(name=ROOT, **_counter_fields(view.total, FIELDS, "total_"))
     for entry in view.entries:
-        numbers = _counter_fields(entry.own, FIELDS) | _counter_fields(entry.running, FIELDS, "total_")
+        numbers = _counter_fields(entry.own, FIELDS) | _counter_fields(entry.running_total, FIELDS, "total_")
         message = message.children.add(name=valid_utf8(entry.name), **numbers)
         message.graph_nodes.extend(map(graph_node, entry.nodes))
     return root

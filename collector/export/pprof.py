@@ -64,7 +64,7 @@ class _Tables:
     def location(self, caller: CallSite, called: CallSite) -> int:
         """Return the location number of the line in ``caller`` that calls ``called``."""
         calling_frame, frame = _frame(caller), _frame(called)
-        function = octets(frame.function + GRADIENT if called.gradient else frame.function)
+        function = octets(frame.function + GRADIENT if called.is_gradient else frame.function)
         key = octets(calling_frame.file), function, calling_frame.line % _UINT64_SIZE
         if key not in self.locations:
             self.locations[key] = location = Location(id=len(self.locations) + 1)

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..store.devices import is_canonical
 from ..tfviews.encoding import octets
-from ..tfviews.entries import Entry, Pair
+from ..tfviews.entries import Entry, Interval
 from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import Branch, TreeView
@@ -162,7 +162,7 @@ class _Drawing:
                     if source is not None and source.device != device:
                         self._add_consumer(source.device, source.cpu.get(source.device, []), bar)
 
-    def _add_consumer(self, device: str, pairs: list[Pair], consumer: _Bar) -> None:
+    def _add_consumer(self, device: str, pairs: list[Interval], consumer: _Bar) -> None:
         bars = self._bars.get(device, {})
         for start, _ in pairs:
             if start in bars:

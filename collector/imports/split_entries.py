@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..proto.tensorflow_pb2 import NodeExecStats
 from ..proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
 from ..store.devices import is_canonical
-from ..tfviews.entries import Pair
+from ..tfviews.entries import Interval
 from ..tfviews.nodes import STREAM, wrap_int64
 from .files import NotRepresentableError, text_of
 from .steps import COLON
@@ -20,7 +20,7 @@ _GPU_ALLOCATOR: Final = "GPU"
 _CPU_ALLOCATOR: Final = "cpu"
 
 
-def _pair(time: Any) -> Pair:
+def _pair(time: Any) -> Interval:
     """Return start and duration; (0, 0) if ``time`` does not have two numbers."""
     start, duration = time.int64_values if len(time.int64_values) == 2 else (0, 0)
     return start, duration
@@ -34,7 +34,7 @@ class _Entry:
         self.canonical_device = text_of(node.canonical_device, path)
         self.exec: ExecProfile = node.execs[step]
         self.devices = [text_of(device, path) for device in self.exec.devices]
-        self.pairs: dict[str, list[Pair]] = {
+        self.pairs: dict[str, list[Interval]] = {
             device: list(map(_pair, times.times))
             for times_by_device in (self.exec.accelerator_execs, self.exec.cpu_execs)
             for device, times in times_by_device.items()
@@ -107,7 +107,7 @@ def _check(entry: _Entry) -> None:
             raise entry.refusal(reason)
 
 
-def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, is_first: bool) -> Any:
+def _with_memory(entry: _Entry, pair: Interval, memory: ExecMemory, *, is_first: bool) -> Any:
     start, duration = pair
     memory_duration = wrap_int64(memory.memory_micros - start)
     if memory_duration != duration and (memory_duration, duration) != (0, 1):
@@ -156,7 +156,7 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
         description.requested_bytes, description.allocated_bytes, description.ptr = size, size, pointer
 
 
-def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Pair]:
+def _unrecorded_pairs(entry: _Entry, *, has_device: bool) -> Sequence[Interval]:
     """Return start and duration of executions whose times the entry lacks: copies, and host work.
 
     They account for the entry's first start and last end. ``has_device``: whether the entry has a

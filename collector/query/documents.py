@@ -149,8 +149,8 @@ def steps_document(job: JobReader, entries_max: int | None) -> dict[str, Any]:
             "counts": counts_of(job.info),
             "timed": steps.timed,
             "groups": groups,
-            "entries": steps.rows,
-            "steps": steps.steps,
+            "entries": steps.entry_count,
+            "steps": steps.latest_entries,
             "events": events(job.table("events")),
         }
     )

@@ -27,7 +27,7 @@ def _share(part: int, whole: int) -> float:
 
 def _counter(name: str, format_value: Callable[[int], str]) -> Callable[[OpTypeEntry, OpView], str]:
     def cell(entry: OpTypeEntry, view: OpView) -> str:
-        own, running, whole = (getattr(stats, name) for stats in (entry.own, entry.running, view.total))
+        own, running, whole = (getattr(stats, name) for stats in (entry.own, entry.running_total, view.total))
         decisive = own if name in SIZES else running
         shares = (_share(running, whole), _share(own, whole)) if decisive > 0 else (0.0, 0.0)
         return f"{format_value(own)} ({shares[0]:.2f}%, {shares[1]:.2f}%)".rjust(30)

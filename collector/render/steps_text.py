@@ -101,8 +101,8 @@ def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary
         if text is not None:
             yield text
     yield from (event.line for event in events)
-    if steps.steps:
+    if steps.latest_entries:
         yield ""
-        if len(steps.steps) < steps.rows:
-            yield f"the last {len(steps.steps)} of {steps.rows:,} entries (--all, --last N):"
-        yield from render(_STEPS, [_step(step) for step in steps.steps], width=width)
+        if len(steps.latest_entries) < steps.entry_count:
+            yield f"the last {len(steps.latest_entries)} of {steps.entry_count:,} entries (--all, --last N):"
+        yield from render(_STEPS, [_step(step) for step in steps.latest_entries], width=width)

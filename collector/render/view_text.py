@@ -40,14 +40,14 @@ def lines(
 
     ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
-    context = CellContext(max(1, subject.traces), rows.whole, primary_counter(options))
+    context = CellContext(max(1, subject.traces), rows.total, primary_counter(options))
     shown = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
     once = () if "select" in options.explicit else shown  # a selected column stays a column
     common_texts = {column.name: text for column in once if (text := _common(column, rows.rows, context)) is not None}
     shown = [column for column in shown if column.name not in common_texts]
     spread_steps = timed_steps if any(column.name == "spread" for column in shown) else 0
     facts = [_ONCE[name].format(text) for name, text in common_texts.items() if text]
-    yield from heading.lines(subject, rows.whole.micros / context.steps, facts, spread_steps, width)
+    yield from heading.lines(subject, rows.total.micros / context.steps, facts, spread_steps, width)
     if not rows.rows:
         return
     cells = [[column.cell(row, context) for column in shown] for row in rows.rows]

@@ -11,21 +11,21 @@ from .top import TopOp
 class OrderTarget:
     """A job that gets an order.
 
-    ``info``: its record. ``id``: its shortest unique id. ``runs``: whether its process may be
-    running.
+    ``info``: its record. ``id``: its shortest unique id. ``may_run``: whether its process
+    may be running.
     """
 
     info: JobInfo
     id: str
-    runs: bool
+    may_run: bool
 
 
 @dataclass(frozen=True, slots=True)
 class OrderOps:
     """The ops of the traced steps of one kind, those with the most time first.
 
-    ``steps``: number of traced steps. ``first`` and ``last``: numbers of the first and the last of
-    them among all steps of ``kind``.
+    ``steps``: number of traced steps. ``first`` and ``last``: ordinals of the first and the last
+    traced step.
     """
 
     kind: int

@@ -16,9 +16,9 @@ from .steps import UNUSUAL, flagged
 PART_NS: Final = 5 * SECOND_NS
 #: Maximum number of parts that are kept; only parts with steps count.
 _PARTS_MAX: Final = 120
-#: Number of latest parts that determine the current step time, and minimum number of earlier parts
-#: that determine a usual step time.
+#: Number of latest parts that determine the current step time.
 _CURRENT_PARTS: Final = 3
+#: Minimum number of earlier parts that determine a usual step time.
 _USUAL_PARTS_MIN: Final = 3
 #: Maximum number of parts in one value of a trend.
 _TREND_PARTS_MAX: Final = 3
@@ -31,10 +31,10 @@ _IDLE_STEPS: Final = 5
 
 
 def curve(spans: pa.Table, slices: int) -> list[float]:
-    """Return the mean step time (ns) in each of ``slices`` equal parts of the time of ``spans``.
+    """Return the mean step time (ns) in each of ``slices`` equal slices of time.
 
     ``spans``: SPANS of one kind. Traced, failed and setup steps are left out, since their times are
-    not representative. Parts without steps are left out, too.
+    not representative. Slices without other steps are left out, too.
     """
     usual = spans.filter(pc.invert(flagged(spans, UNUSUAL)))
     if not usual.num_rows:
@@ -94,9 +94,9 @@ class _Part:
         self._median_ns: float | None = None
 
     def add(self, row: SpanRow) -> None:
-        """Add the steps of a row to the count, and their mean to the times.
+        """Add the steps of a row to ``count``, and their mean time to ``means``.
 
-        The mean of traced, failed or setup steps is left out.
+        The mean is left out for traced, failed and setup steps, and after _ROWS_MAX rows.
         """
         self.count += row.steps
         if not row.flags & UNUSUAL and len(self.means) < _ROWS_MAX:
@@ -114,17 +114,17 @@ class _Part:
 class PaceKeeper:
     """Computes the pace of the steps of one kind from their spans as they arrive.
 
-    It covers the last ten minutes with steps.
+    The pace covers the last ten minutes with steps.
     """
 
     def __init__(self) -> None:
         self._parts: deque[_Part] = deque(maxlen=_PARTS_MAX)
-        self._end_ns: int | None = None
+        self._last_ns: int | None = None
 
     @property
     def last_ns(self) -> int | None:
         """The end of the last step in real time; None before the first step."""
-        return self._end_ns
+        return self._last_ns
 
     def add(self, rows: Iterable[SpanRow]) -> None:
         """Add rows, roughly in order of their start."""
@@ -138,8 +138,8 @@ class PaceKeeper:
                 part = self._part_of(number)
             part.add(row)
             end = row.start_ns + row.total_ns
-            if self._end_ns is None or end > self._end_ns:
-                self._end_ns = end
+            if self._last_ns is None or end > self._last_ns:
+                self._last_ns = end
 
     def _part_of(self, number: int) -> _Part:
         """Return the part with ``number``, else the last one before it, else the first one."""
@@ -151,19 +151,19 @@ class PaceKeeper:
         current, earlier = medians[-_CURRENT_PARTS:], medians[:-_CURRENT_PARTS]
         step_ns = median(current) if current else None
         usual_ns = median(earlier) if len(earlier) >= _USUAL_PARTS_MIN else None
-        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(medians, trend_length))
+        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._last_ns, _trend(medians, trend_length))
 
     def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:
         """Return the steps a second in the latest parts.
 
         It is 0 if the last step was long ago, None without steps.
         """
-        if self._end_ns is None:
+        if self._last_ns is None:
             return None
-        if now_ns - self._end_ns > max(_IDLE_NS, _IDLE_STEPS * (step_ns or 0)):
+        if now_ns - self._last_ns > max(_IDLE_NS, _IDLE_STEPS * (step_ns or 0)):
             return 0.0
         current = list(self._parts)[-_CURRENT_PARTS:]
-        return sum(part.count for part in current) * SECOND_NS / max(1, self._end_ns - current[0].start_ns)
+        return sum(part.count for part in current) * SECOND_NS / max(1, self._last_ns - current[0].start_ns)
 
 
 def _trend(medians: Sequence[float], length: int) -> tuple[float, ...]:

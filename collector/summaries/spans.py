@@ -67,9 +67,10 @@ def _span_node(depth: int, row: Mapping[str, Any]) -> SpanNode:
 
 
 def _epoch_nodes(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[SpanNode]:
-    """Return the lines of ``epochs``, each followed by that of its batches, if it has any.
+    """Return a line for each of ``epochs``, followed by a line for its batches if it has any.
 
-    ``batches``: sums of batches by the ordinal of their epoch. Those of ``epochs`` are removed.
+    ``batches``: sums of batches by the ordinal of their epoch. The sums that get a line are
+    removed.
     """
     nodes = []
     for epoch in epochs:

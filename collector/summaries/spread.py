@@ -60,10 +60,10 @@ def spread(spans: pa.Table) -> Spread | None:
     count, total = _sum(spans["count"]), _sum(spans["total_ns"])
     p50, p90, p99 = (_percentile(times, cumulative_counts, percent, count) for percent in (50, 90, 99))
     min_ns, max_ns = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
-    return Spread(count, p50, p90, p99, min_ns, max_ns, total / count, total, timed(spans))
+    return Spread(count, p50, p90, p99, min_ns, max_ns, total / count, total, timed_step_count(spans))
 
 
-def timed(spans: pa.Table) -> int:
+def timed_step_count(spans: pa.Table) -> int:
     """Return the number of timed steps in ``spans``."""
     sampled = pc.not_equal(pc.bit_wise_and(spans["flags"], _SAMPLED), pa.scalar(0, pa.uint16()))
     failed = pc.not_equal(pc.bit_wise_and(spans["flags"], _FAILED), pa.scalar(0, pa.uint16()))

@@ -9,18 +9,23 @@ import pyarrow.compute as pc
 
 from ...formats import layout
 from .kinds import NO_FUNCTION_NAMES, FunctionNames
-from .spread import Spread, spread, timed
+from .spread import Spread, spread, timed_step_count
 from .step_cost import StepCost, step_cost
 
 #: Flags of steps whose times are not representative.
 UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
-#: Maximum number of feeds, fetches or targets in a key; it stands for this many or more.
+#: Largest number of feeds, fetches or targets that a key can have. It stands for this number or
+#: more.
 _COUNT_MAX: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
 class StepGroup:
-    """The steps of one kind and key; ``cost``: extra time of a traced step, None if unknown."""
+    """The steps of one kind and key.
+
+    ``call``: label of the key. ``failed`` and ``setup``: numbers of such steps. ``cost``: extra
+    time of a traced step, None if unknown.
+    """
 
     kind: str
     call: str
@@ -41,7 +46,7 @@ class StepGroup:
 class StepEntry:
     """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means in ns.
 
-    ``sampled``: only the last one was timed, or none if that failed.
+    ``sampled``: only the last step was timed, or none if the last step failed.
     """
 
     kind: str
@@ -60,12 +65,12 @@ class Steps:
     """A job's steps in groups, and its latest entries in order of their start.
 
     The groups are in order of their kinds' importance, then of their total time, largest first.
-    ``rows``: number of all entries. ``timed``: number of timed steps of each kind.
+    ``entry_count``: number of all entries. ``timed``: number of timed steps of each kind.
     """
 
     groups: tuple[StepGroup, ...]
-    steps: tuple[StepEntry, ...]
-    rows: int
+    latest_entries: tuple[StepEntry, ...]
+    entry_count: int
     timed: Mapping[str, int]
 
 
@@ -137,7 +142,7 @@ def _step_entry(row: dict[str, Any]) -> StepEntry:
 
 
 def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_NAMES) -> Steps:
-    """Fold SPANS into groups of steps, and a list of the ``last`` entries (None: of all).
+    """Fold SPANS into groups of steps, and a list of the ``last`` entries (None: all entries).
 
     ``names``: names of calls by key.
     """
@@ -154,5 +159,5 @@ def steps(spans: pa.Table, last: int | None, names: FunctionNames = NO_FUNCTION_
     ordered = step_spans.sort_by("start_ns")
     latest = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
     kinds = dict.fromkeys(row["kind"] for row in keys.to_pylist())
-    timed_counts = {layout.SPAN_NAMES[kind]: timed(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
+    timed_counts = {layout.SPAN_NAMES[kind]: timed_step_count(spans_of_kinds(step_spans, (kind,))) for kind in kinds}
     return Steps(tuple(groups), tuple(map(_step_entry, latest.to_pylist())), ordered.num_rows, timed_counts)

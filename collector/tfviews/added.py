@@ -44,16 +44,16 @@ def group_added(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[No
     for node in nodes:
         if is_added(node):
             groups.setdefault(f"{ADDED}/{node.op}", []).append(node)
-    merged_nodes = [_merged_node(name, parts) for name, parts in groups.items()]
+    merged_nodes = [_merged_node(name, group) for name, group in groups.items()]
     if linked and merged_nodes:
         inputs = tuple(sorted(groups))
         merged_nodes.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
-    names = {node.name: name for name, parts in groups.items() for node in parts}
+    names = {node.name: name for name, group in groups.items() for node in group}
     return sorted([*user_nodes, *merged_nodes], key=name_bytes), names
 
 
-def _merged_node(name: str, parts: Sequence[Node]) -> Node:
-    devices = tuple(sorted({device for node in parts for device in node.devices}))
-    return parts[0]._replace(
-        name=name, devices=devices, stats=sum_of([node.stats for node in parts]), facts=NodeFacts()
+def _merged_node(name: str, group: Sequence[Node]) -> Node:
+    devices = tuple(sorted({device for node in group for device in node.devices}))
+    return group[0]._replace(
+        name=name, devices=devices, stats=sum_of([node.stats for node in group]), facts=NodeFacts()
     )

@@ -12,12 +12,12 @@ from typing import Final
 from .account_filter import match_counts
 from .encoding import octets
 from .inlined import original_name
-from .nodes import NO_STATS, Frame, Node
+from .nodes import NO_STATS, Frame, Node, name_bytes
 from .options import Matcher, Options
 from .parity import DEFAULT, Parity
 from .tree import AccountedNode, TreeView, root_of, sum_of, tree_view
 
-#: Ending of the name of a call in the tree of gradients.
+#: Ending of the name of a gradient's call.
 GRADIENT: Final = " (gradient)"
 #: Length in bytes from which a function's name is truncated, and the length that remains.
 _TRUNCATED_FROM, _TRUNCATED_LENGTH = 20, 17
@@ -32,12 +32,12 @@ class CallSite:
     there is one.
     """
 
-    __slots__ = ("call", "callees", "frame", "gradient", "nodes", "text")
+    __slots__ = ("call", "callees", "frame", "is_gradient", "nodes", "text")
 
-    def __init__(self, text: str = "", frame: Frame | None = None, *, gradient: bool = False) -> None:
+    def __init__(self, text: str = "", frame: Frame | None = None, *, is_gradient: bool = False) -> None:
         self.text = text
         self.frame = frame
-        self.gradient = gradient
+        self.is_gradient = is_gradient
         self.callees: dict[str, CallSite] = {}
         self.nodes: list[Node] = []
         self.call: Call | None = None
@@ -51,11 +51,12 @@ class CallSite:
 class CallTree:
     """All calls, and the gradient nodes whose forward op has no stack.
 
-    `sites`: the calls, callers first; `without_forward`: the gradient nodes by forward op.
+    `sites`: the calls, callers first; `gradients_without_forward`: the gradient nodes, by forward
+    op.
     """
 
     sites: list[CallSite]  # the first one is the root
-    without_forward: dict[str, list[Node]]
+    gradients_without_forward: dict[str, list[Node]]
 
 
 class Call(AccountedNode):
@@ -81,16 +82,12 @@ class Call(AccountedNode):
         stats = [node.stats for node, weight in weighted_nodes for _ in range(weight)]
         own = NO_STATS if not stats else stats[0] if len(stats) == 1 else sum_of(stats)
         nodes = (
-            sorted([node for node, _ in weighted_nodes], key=_name_bytes)
+            sorted([node for node, _ in weighted_nodes], key=name_bytes)
             if len(weighted_nodes) > 1
             else [node for node, _ in weighted_nodes]
         )
         super().__init__(site.text, own, tuple(nodes), callees, accounted=accounts_all or bool(weighted_nodes))
         self.site = site
-
-
-def _name_bytes(node: Node) -> bytes:
-    return octets(node.name)
 
 
 def basename(file: str) -> str:
@@ -129,15 +126,15 @@ class _Builder:
         self._texts: dict[int, str] = {}  # by identity, which is faster: nodes share their stacks and keep them alive
         self._sites_by_stack: dict[tuple[int, bool], CallSite] = {}
 
-    def site_of(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> CallSite:
+    def site_of(self, stack: tuple[Frame, ...], *, is_gradient: bool = False) -> CallSite:
         """Return the innermost call of ``stack``, creating missing calls."""
-        key = id(stack), gradient
+        key = id(stack), is_gradient
         if key not in self._sites_by_stack:
             site = self.sites[0]
             for frame in stack:
-                text = self._text(frame) + GRADIENT if gradient else self._text(frame)
+                text = self._text(frame) + GRADIENT if is_gradient else self._text(frame)
                 if text not in site.callees:
-                    site.callees[text] = CallSite(text, frame, gradient=gradient)
+                    site.callees[text] = CallSite(text, frame, is_gradient=is_gradient)
                     self.sites.append(site.callees[text])
                 site = site.callees[text]
             self._sites_by_stack[key] = site
@@ -165,26 +162,26 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
             builder.site_of(stack).nodes.append(node)
         else:
             gradients.setdefault(forward_op, []).append(node)
-    without_forward = {}
+    gradients_without_forward = {}
     for forward_op in sorted(gradients, key=octets):
         if forward_op in forward_stacks:
-            builder.site_of(forward_stacks[forward_op], gradient=True).nodes += gradients[forward_op]
+            builder.site_of(forward_stacks[forward_op], is_gradient=True).nodes += gradients[forward_op]
         else:
-            without_forward[forward_op] = gradients[forward_op]
-    return CallTree(builder.sites, without_forward)
+            gradients_without_forward[forward_op] = gradients[forward_op]
+    return CallTree(builder.sites, gradients_without_forward)
 
 
 def _account(sites: Sequence[CallSite], patterns: tuple[str, ...]) -> AccountedNode:
     """Return the root above the calls with picked nodes and their callers.
 
     ``patterns`` decide which nodes are picked. A caller without picked nodes is accounted only if
-    they match everything.
+    the patterns match everything.
     """
     accounts_all, weight_of = Matcher(patterns).accepts_all, match_counts(patterns)
     for site in reversed(sites[1:]):  # callees before callers
         weighted_nodes = [(node, weight) for node in site.nodes if (weight := weight_of(node))]
         callees = site.accounted_callees()
-        # Always true if `accounts_all`: then all nodes are picked, and innermost calls have nodes.
+        # Always true if `accounts_all`: all nodes are picked, and every innermost call has nodes.
         if weighted_nodes or callees:
             site.call = Call(site, weighted_nodes, callees, accounts_all=accounts_all)
     return root_of(sites[0].accounted_callees())
@@ -211,17 +208,17 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
     counts gradient nodes whose forward ops have no stack. As in the TF profiler, trimming a call
     drops its callees, totals always cover hidden entries, too, and -min_occurrence has no effect.
     """
-    traced = [node for node in nodes if node.facts.stack]
-    tree, weight_of = call_tree(traced, parity), match_counts(options.account_type_regexes)
+    nodes_with_stack = [node for node in nodes if node.facts.stack]
+    tree, weight_of = call_tree(nodes_with_stack, parity), match_counts(options.account_type_regexes)
     return tree_view(
         _account(tree.sites, options.account_type_regexes),
         options,
         parity,
-        nodes=len(traced),
-        accounted=frozenset(node.name for node in traced if weight_of(node)),
-        unreached=sum(map(len, tree.without_forward.values())),
+        nodes=len(nodes_with_stack),
+        accounted=frozenset(node.name for node in nodes_with_stack if weight_of(node)),
+        unreached=sum(map(len, tree.gradients_without_forward.values())),
         is_shown=_entry_filter(options),
-        occurrence=True,
+        sorts_by_occurrence=True,
         displayed_only=False,
         prunes=True,
     )

@@ -11,8 +11,10 @@ from ..store.devices import device_rows, is_canonical
 from ..store.schema import NODE, NONE_ID
 from .nodes import STREAM, interned_texts
 
-#: Start and duration in µs.
-Pair = tuple[int, int]
+#: Start and duration of an execution in µs.
+Interval = tuple[int, int]
+#: Time in µs and bytes of an allocation.
+Allocation = tuple[int, int]
 #: Bytes and address of an output.
 Output = tuple[int, int]
 #: Entries of a node by step.
@@ -68,31 +70,31 @@ class Entry:
     """The executions of one node in one step, in order of arrival; times in µs, 0 for none.
 
     `device` is the node's canonical device, empty if it has none. `start_us` and `end_us` cover all
-    devices, host and memcpy devices included; `runs` counts executions on its CPU or GPU. Devices
-    are lower case. `allocations` are (µs, bytes) of a GPU's allocator.
+    devices, host and memcpy devices included; `runs` counts executions on the canonical device.
+    Names of devices are in lower case. `allocations` are those of a GPU's allocator.
     """
 
     device: str = ""
     start_us: int = 0
     end_us: int = 0
     runs: int = 0
-    accelerator: dict[str, list[Pair]] = field(default_factory=dict)
-    cpu: dict[str, list[Pair]] = field(default_factory=dict)
+    accelerator: dict[str, list[Interval]] = field(default_factory=dict)
+    cpu: dict[str, list[Interval]] = field(default_factory=dict)
     devices: set[str] = field(default_factory=set)
     memory: list[MemoryRecord] = field(default_factory=list)
-    allocations: list[Pair] = field(default_factory=list)
+    allocations: list[Allocation] = field(default_factory=list)
 
     @property
-    def executions(self) -> list[tuple[str, list[Pair]]]:
+    def executions(self) -> list[tuple[str, list[Interval]]]:
         """The executions by name of the device, for every device whose time counts."""
         return sorted([*self.accelerator.items(), *self.cpu.items()])
 
 
 class _Device(NamedTuple):
     name: str
-    canonical: bool  # a CPU or GPU that a node can belong to
-    stream: bool
-    cpu: bool
+    can_be_canonical: bool  # the device is a CPU or GPU, to which nodes can belong
+    is_stream: bool
+    is_cpu: bool
 
     @classmethod
     def from_name(cls, text: bytes) -> "_Device":
@@ -147,7 +149,7 @@ def entries(
             key = row[:3]
             index = execution_counts.get(key, 0)
             execution_counts[key] = index + 1
-        if device.canonical and device.name != canonical_name:
+        if device.can_be_canonical and device.name != canonical_name:
             continue
         by_step = by_node.setdefault(row.node, {})
         step = steps[row.trace]
@@ -168,16 +170,16 @@ def _add_time(entry: Entry, device: _Device, row: _Row) -> None:
     duration = row.duration or 1
     entry.start_us = min(entry.start_us or row.start, row.start)
     entry.end_us = max(entry.end_us, row.start + duration)
-    if device.stream:
+    if device.is_stream:
         entry.accelerator.setdefault(device.name, []).append((row.start, duration))
-    elif device.canonical:
+    elif device.can_be_canonical:
         entry.cpu.setdefault(device.name, []).append((row.start, duration))
         entry.runs += 1
 
 
 def _record(device: _Device, row: _Row, outputs: Mapping[int, Output]) -> MemoryRecord:
     sizes = (row.temp, row.persistent)
-    host, accelerator = (sizes, (0, 0)) if device.cpu else ((0, 0), sizes)
+    host, accelerator = (sizes, (0, 0)) if device.is_cpu else ((0, 0), sizes)
     totals = (row.requested, row.peak, row.residual, row.output, row.in_use)
     return MemoryRecord(row.start + row.duration, *host, *accelerator, *totals, outputs, row.outputs)
 

@@ -47,7 +47,7 @@ class Stats(NamedTuple):
     float_ops: int = 0
 
     def plus(self, other: "Stats") -> "Stats":
-        """Return the sums of both."""
+        """Return the sums of these counters and the ``other`` ones."""
         return Stats(*map(wrap_int64, map(int.__add__, self, other)))
 
 
@@ -126,18 +126,21 @@ def average(total: int, entries: int) -> int:
 
 
 class _Sums:
-    """Running sums of one node while the rollup is folded."""
+    """Running sums of one node while the rollup is folded.
 
-    __slots__ = ("accelerator", "cpu", "entries")
+    ``accelerator``: the time on streams. ``device_rows``: (device, counters) on other devices.
+    """
+
+    __slots__ = ("accelerator", "device_rows", "entries")
 
     def __init__(self) -> None:
         self.entries = 0
         self.accelerator = 0
-        self.cpu: list[tuple[int, list[int]]] = []
+        self.device_rows: list[tuple[int, list[int]]] = []
 
     def stats(self, devices: Mapping[int, str], device: str) -> Stats:
         """Return the sums over the rows of ``device`` and of accelerator streams."""
-        rows = [fields for number, fields in self.cpu if devices[number] == device]
+        rows = [fields for number, fields in self.device_rows if devices[number] == device]
         fields = rows[0] if len(rows) == 1 else [sum(column) for column in zip(_NO_FIELDS, *rows, strict=True)]
         runs, cpu, *sizes = fields
         return Stats(runs, self.accelerator + cpu, self.accelerator, cpu, *sizes)
@@ -184,7 +187,7 @@ def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
         elif device in streams:
             sums.accelerator += fields[1]
         else:
-            sums.cpu.append((device, fields))
+            sums.device_rows.append((device, fields))
     return nodes
 
 
@@ -276,8 +279,8 @@ def with_counts(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity 
     """Return ``nodes`` with parameters and float_ops.
 
     ``averaged``: return averages over entries instead of sums. If ``parity.counts_by_step``, the
-    nodes have their float_ops already. Otherwise they are those of one execution, times the number
-    of runs if the node ran.
+    nodes have their float_ops already. Otherwise their float_ops are those of one execution, times
+    the number of runs if the node ran.
     """
     counts_by_step = parity.counts_by_step
     return [

@@ -21,14 +21,14 @@ __all__ = ["ROOT", "OpTypeEntry", "OpView", "op_view"]
 class OpTypeEntry:
     """One op type, with its picked nodes.
 
-    ``own``: the sums of the nodes. ``running``: these, plus the sums of all accounted entries after
-    this one; with -account_displayed_op_only, only of the shown ones.
+    ``own``: the sums of the nodes. ``running_total``: the sums of this entry and all accounted
+    entries after it; with -account_displayed_op_only, only of the shown entries.
     """
 
     name: str
     nodes: tuple[Node, ...]
     own: Stats
-    running: Stats
+    running_total: Stats
 
     @property
     def runs(self) -> int:
@@ -87,7 +87,7 @@ def _with_running_totals(entries: Sequence[OpTypeEntry]) -> list[OpTypeEntry]:
     with_totals = []
     for entry in reversed(entries):
         running = entry.own.plus(running)
-        with_totals.append(replace(entry, running=running))
+        with_totals.append(replace(entry, running_total=running))
     with_totals.reverse()
     return with_totals
 
@@ -110,7 +110,7 @@ def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
     minima = [(at, minimum) for counter, minimum in options.minima if (at := counter_of(counter)) is not None]
 
     def is_shown(entry: OpTypeEntry) -> bool:
-        if any(entry.running[at] < minimum for at, minimum in minima) or len(entry.nodes) < min_nodes:
+        if any(entry.running_total[at] < minimum for at, minimum in minima) or len(entry.nodes) < min_nodes:
             return False
         return matches_show(entry.name) and not matches_hide(entry.name)
 
@@ -121,7 +121,7 @@ def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -
     """Fold nodes in name order into the op view."""
     entries = _ordered(_entries(nodes, options), options.order_by, parity)
     accounted = _with_running_totals([entry for entry in entries if entry.nodes])
-    total = accounted[0].running if accounted else NO_STATS
+    total = accounted[0].running_total if accounted else NO_STATS
     matches_trim, is_shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, parity)
     start = _start(accounted, options.start_name_regexes)
     ends = (
@@ -132,5 +132,5 @@ def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -
     after, hidden = len(accounted) - end, end - start - len(shown_entries)
     if options.account_displayed_op_only:
         shown_entries = _with_running_totals(shown_entries)
-        total = shown_entries[0].running if shown_entries else NO_STATS
+        total = shown_entries[0].running_total if shown_entries else NO_STATS
     return OpView(tuple(shown_entries), total, len(accounted), start, after, hidden, len(entries))

@@ -206,7 +206,7 @@ TABLE: Final = (
 )
 
 
-def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
+def _invalid_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
     """Yield option, pattern and error for each invalid regex."""
     for option in TABLE:
         if option.kind is REGEXES:
@@ -224,13 +224,13 @@ def _option_errors(options: Options) -> Iterator[UsageError]:
         value = getattr(options, option.name)
         if option.kind is NUMBER and value < option.minimum:
             yield invalid(option.name, value, f"a whole number from {option.minimum}")
-    for name, pattern, error in _wrong_regexes(options):
+    for name, pattern, error in _invalid_regexes(options):
         yield invalid(name, pattern, f"not a regular expression: {error}")
 
 
 def warnings(options: Options) -> list[str]:
     """Return a warning for each invalid regex of ``options``, which matches nothing."""
-    return [f"-{name} '{pattern}' matches nothing: {error}" for name, pattern, error in _wrong_regexes(options)]
+    return [f"-{name} '{pattern}' matches nothing: {error}" for name, pattern, error in _invalid_regexes(options)]
 
 
 def from_texts(texts: Mapping[str, str | None], base: Options | None = None, parity: Parity = DEFAULT) -> Options:

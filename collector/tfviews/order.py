@@ -26,11 +26,11 @@ def ordered(
     if not parity.sorts_unstably or len(unsorted) <= _THRESHOLD:
         return sorted(unsorted, key=key, reverse=descending)
     pairs = [(key(entry), entry) for entry in unsorted]
-    in_order = sorted(pairs, key=itemgetter(0), reverse=descending)
-    if any(left[0] == right[0] for left, right in pairwise(in_order)):
+    sorted_pairs = sorted(pairs, key=itemgetter(0), reverse=descending)
+    if any(left[0] == right[0] for left, right in pairwise(sorted_pairs)):
         _sort(pairs, _is_greater if descending else _is_less)
-        in_order = pairs
-    return [entry for _, entry in in_order]
+        sorted_pairs = pairs
+    return [entry for _, entry in sorted_pairs]
 
 
 def _is_less(left: Any, right: Any) -> bool:

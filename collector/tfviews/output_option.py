@@ -83,7 +83,7 @@ class OutputChoice(NamedTuple):
 
 
 def _outfile(kind: str, text: str) -> str:
-    """Return the file in the options after the colon, '' without one.
+    """Return the file in ``text``, the options after the colon; '' if they name no file.
 
     If a key is repeated, the last one is used.
     """

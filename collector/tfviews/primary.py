@@ -15,11 +15,11 @@ PER_STEP: Final = (
     "residual_bytes",
     "output_bytes",
 )
-NUMBERS: Final = (*PER_STEP, "params")
+COUNTERS: Final = (*PER_STEP, "params")
 
 
 def primary_counter(options: Options) -> str:
     """Return the counter in ``-order_by``, else the first selected one, else the time."""
-    if "order_by" in options.explicit and options.order_by in NUMBERS:
+    if "order_by" in options.explicit and options.order_by in COUNTERS:
         return options.order_by
-    return next((name for name in NUMBERS if name in options.select), "micros")
+    return next((name for name in COUNTERS if name in options.select), "micros")

@@ -12,7 +12,7 @@ from .op import OpTypeEntry, OpView
 from .own_files import is_own, own_line, stack_lookup
 from .tree import AccountedNode, Branch, TreeView, sort_key, sum_of
 
-#: An entry is shown if its share of the whole is at least 1 / SHARE_DIVISOR: 0.5 %.
+#: An entry is shown if its share of the total is at least 1 / SHARE_DIVISOR: 0.5 %.
 SHARE_DIVISOR: Final = 200
 #: A scope and its only child share a row if at most 1 / _REMAINDER_DIVISOR of the scope's numbers
 #: are not in the child.
@@ -48,25 +48,26 @@ class Row(NamedTuple):
 class VisibleRows:
     """Rows in order, and the numbers of hidden entries.
 
-    `whole`: the total to which shares refer. `empty_count`: entries whose selected counters are all
+    `total`: the total to which shares refer. `empty_count`: entries whose selected counters are all
     0; `small_count`: entries below the limit; `library_count`: calls in libraries.
     """
 
     rows: tuple[Row, ...]
-    whole: Stats
+    total: Stats
     empty_count: int = 0
     small_count: int = 0
     library_count: int = 0
 
 
 class Limit(NamedTuple):
-    """The limit for a row: an entry needs a share of 1 / SHARE_DIVISOR in any of `counters`.
+    """The limit for a row: an entry needs a share of 1 / SHARE_DIVISOR in any selected counter.
 
-    Without counters, there is no limit.
+    `counters`: the positions of the selected counters in Stats; without any, there is no limit.
+    `total`: the total to which shares refer.
     """
 
     counters: tuple[int, ...]
-    whole: Stats
+    total: Stats
 
     def is_empty(self, stats: Stats) -> bool:
         """Return whether all selected counters of an entry are 0."""
@@ -75,7 +76,7 @@ class Limit(NamedTuple):
     def is_small(self, stats: Stats) -> bool:
         """Return whether an entry is below the limit."""
         return bool(self.counters) and not any(
-            stats[at] > 0 and stats[at] * SHARE_DIVISOR >= self.whole[at] for at in self.counters
+            stats[at] > 0 and stats[at] * SHARE_DIVISOR >= self.total[at] for at in self.counters
         )
 
 
@@ -104,7 +105,7 @@ class _TimeBreakdown:
         self._add(other.times)
 
     def add(self, nodes: Iterable[Node], times: Times, line_of: LineLookup) -> None:
-        """Add ``nodes``."""
+        """Add the times of ``nodes``."""
         for node in nodes:
             micros = node.stats.micros
             if micros > 0:
@@ -174,7 +175,7 @@ def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line_of: Li
 # -- trees ----------------------------------------------------------------------------------------
 
 
-def _is_own(branch: Branch) -> bool:
+def _is_own_call(branch: Branch) -> bool:
     entry = branch.entry
     return isinstance(entry, Call) and entry.site.frame is not None and is_own(entry.site.frame)
 
@@ -195,7 +196,7 @@ class RowFilter(NamedTuple):
 
     def is_library_call(self, branch: Branch) -> bool:
         """Return whether an entry is hidden because it is a call in a library."""
-        return self.own_only and not _is_own(branch)
+        return self.own_only and not _is_own_call(branch)
 
     def keeps(self, branch: Branch) -> bool:
         """Return whether an entry gets a row."""
@@ -238,7 +239,7 @@ class _Tree:
             if has_row:
                 self.children[nearest_with_row[parent]].append(at)
             pending.extend((child, at) for child in reversed(branch.children))
-        key = sort_key(order_by, occurrence=True)
+        key = sort_key(order_by, sorts_by_occurrence=True)
         if key is not None:
             for children in self.children:
                 children.sort(key=lambda at: key(self.branches[at]), reverse=True)
@@ -322,13 +323,13 @@ def _node_description(
     return branch.nodes[0].op, line_of(branch.nodes[0]), summary[2]
 
 
-def with_unattributed_row(rows: VisibleRows, whole: Stats, limit: Limit) -> VisibleRows:
-    """Return ``rows`` with shares of ``whole``, and a row for nodes without a call.
+def with_unattributed_row(rows: VisibleRows, total: Stats, limit: Limit) -> VisibleRows:
+    """Return ``rows`` with shares of ``total``, and a row for nodes without a call.
 
     There is no such row if these nodes do not reach the limit.
     """
-    remainder = Stats(*map(sub, whole, rows.whole))
+    remainder = Stats(*map(sub, total, rows.total))
     if limit.is_small(remainder) or not any(remainder):
-        return replace(rows, whole=whole)
+        return replace(rows, total=total)
     name = "(no line of Python)"
-    return replace(rows, rows=(*rows.rows, Row(name, name, 0, remainder, remainder, (), 0)), whole=whole)
+    return replace(rows, rows=(*rows.rows, Row(name, name, 0, remainder, remainder, (), 0)), total=total)

@@ -34,14 +34,14 @@ def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     is_accounted = account_filter(options.account_type_regexes)
     nodes_by_name = {node.name: node for node in nodes}
     parents, ascii_only = _parent_scopes(nodes_by_name), all(map(str.isascii, nodes_by_name))
-    scopes_accounted = is_accounted(Node("", SCOPE_TYPE, (), NO_STATS))
+    is_scope_accounted = is_accounted(Node("", SCOPE_TYPE, (), NO_STATS))
     children_by_scope: dict[str | None, list[AccountedNode]] = {}
     names = []
     for name in sorted(
         parents, key=None if ascii_only else octets, reverse=True
     ):  # a scope sorts before its descendants
         node = nodes_by_name.get(name)
-        accounted = is_accounted(node) if node else scopes_accounted
+        accounted = is_accounted(node) if node else is_scope_accounted
         children = children_by_scope.pop(name, [])
         if node and accounted:
             names.append(name)

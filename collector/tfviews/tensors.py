@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ...formats.pb_wire import varint
 
+#: Types of elements, with TensorFlow's numbers.
 FLOAT, DOUBLE, INT32, STRING, INT64 = 1, 2, 3, 7, 9
 #: Bytes of a number, by type.
 SIZES: Final = {FLOAT: 4, DOUBLE: 8, INT32: 4, INT64: 8}

@@ -60,9 +60,10 @@ class TreeView:
 
 
 class AccountedNode:
-    """An accounted entry with its accounted children; its total includes theirs.
+    """An entry that is accounted, or has an accounted entry below it.
 
-    `definitions` counts it and all accounted entries below it.
+    `accounted`: whether the entry itself is accounted. `total`: its own numbers and the totals of
+    its children. `definitions`: the number of entries in its tree, itself included.
     """
 
     __slots__ = ("accounted", "children", "definitions", "name", "nodes", "own", "total")
@@ -140,16 +141,16 @@ def entry_filter(options: Options) -> Callable[[AccountedNode], bool]:
 
 
 def counter_of(order_by: str) -> int | None:
-    """Return the position in Stats of the counter to sort by; None if it is not a counter."""
+    """Return the position in Stats of the counter ``order_by``; None if it is not a counter."""
     return _COUNTERS.get(order_by)
 
 
-def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | None:
+def sort_key(order_by: str, *, sorts_by_occurrence: bool) -> Callable[[Branch], Any] | None:
     """Return the key by which children are sorted in descending order; None to sort by name."""
     at = counter_of(order_by)
     if at is not None:
         return lambda branch: branch.total[at]
-    if occurrence and order_by == "occurrence":
+    if sorts_by_occurrence and order_by == "occurrence":
         return lambda branch: len(branch.nodes)
     return None
 
@@ -204,19 +205,19 @@ def tree_view(
     accounted: frozenset[str],
     unreached: int = 0,
     is_shown: Callable[[AccountedNode], bool] | None = None,
-    occurrence: bool = False,
+    sorts_by_occurrence: bool = False,
     displayed_only: bool | None = None,
     prunes: bool = False,
 ) -> TreeView:
     """Filter an accounted tree by the options.
 
-    ``is_shown``: the filter, by default that of scope and graph view. ``occurrence``: whether
-    -order_by occurrence is supported. ``displayed_only``: whether totals cover shown entries only;
-    the default is -account_displayed_op_only. ``prunes``: remove trimmed and too deep entries with
-    all below them, as in the code view.
+    ``is_shown``: the filter, by default that of scope and graph view. ``sorts_by_occurrence``:
+    whether -order_by occurrence is supported. ``displayed_only``: whether totals cover shown
+    entries only; the default is -account_displayed_op_only. ``prunes``: remove trimmed and too deep
+    entries with all below them, as in the code view.
     """
     walk = _Walk(root, options, is_shown or entry_filter(options), prunes=prunes)
-    key, unsorted = sort_key(options.order_by, occurrence=occurrence), not options.order_by
+    key, unsorted = sort_key(options.order_by, sorts_by_occurrence=sorts_by_occurrence), not options.order_by
     recounts = options.account_displayed_op_only if displayed_only is None else displayed_only
     children_by_parent: dict[int, list[Branch]] = {}
     branch = None

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SHARED_READ_WRITE = (3, 1)
+_PROT_READ_WRITE, _MAP_SHARED = 3, 1
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
@@ -138,8 +138,8 @@ class Channel(object):
                 return False
             words = self.words
             number = words[_RECORDS] + 1
-            head = layout.RECORD.pack(size, kind, flags, number, step, start_mono, start_real, duration, thread, key)
-            at = self._copy(self._copy(words[_HEAD], head), data)
+            header = layout.RECORD.pack(size, kind, flags, number, step, start_mono, start_real, duration, thread, key)
+            at = self._copy(self._copy(words[_HEAD], header), data)
             words[_RECORDS] = number
             words[_HEAD] = at
             return True
@@ -238,7 +238,10 @@ class Channel(object):
         return 0 <= unread <= self.ring_bytes - size
 
     def _copy(self, at: int, data: bytes) -> int:
-        """Copy ``data`` to ``at``, a number of bytes ever written; return that number after it."""
+        """Copy ``data`` to the position ``at``; return the position after it.
+
+        A position is a number of bytes ever written to the ring.
+        """
         ring, view = self.ring, memoryview(data)
         assert ring is not None
         begin = at % self.ring_bytes
@@ -276,7 +279,7 @@ def _mapping(fd: int, size: int) -> memoryview[int]:
     mmap = libc.with_errno.mmap
     mmap.restype = ctypes.c_void_p
     mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-    address = mmap(None, size, _SHARED_READ_WRITE[0], _SHARED_READ_WRITE[1], fd, 0)
+    address = mmap(None, size, _PROT_READ_WRITE, _MAP_SHARED, fd, 0)
     if address in (None, ctypes.c_void_p(-1).value):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

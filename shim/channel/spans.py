@@ -87,7 +87,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
             words[step_at] = step_ns = step_ns + total
 
     def drop_if_full(kind: int, duration: int, count: int) -> bool:
-        """Read how many entries are free; if there is none, count the span as dropped."""
+        """Read how many entries are free; if none is free, count the span as dropped."""
         nonlocal limit, step_ns
         limit = min(words[_TAIL], head) + slots
         if head < limit:

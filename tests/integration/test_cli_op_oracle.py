@@ -79,7 +79,7 @@ def entry_differences(answer: Mapping[str, Any], view: OpView, *, ordered: bool)
     for theirs in answer["entries"]:
         entry = mine[theirs["name"]]
         texts += differences(entry.name, theirs, entry.own)
-        texts += differences(entry.name, theirs, entry.running, "total_") if ordered else []
+        texts += differences(entry.name, theirs, entry.running_total, "total_") if ordered else []
         nodes = {node.name: node for node in entry.nodes}
         assert {node["name"] for node in theirs["graph_nodes"]} == set(nodes)
         for node in theirs["graph_nodes"]:

@@ -194,7 +194,7 @@ def _by_running(original: Any) -> Any:
     def in_order(op_entries: Any, *arguments: Any) -> Any:
         entries_by_name = {entry.name: entry for entry in op_entries}
         sorted_entries = original(
-            [replace(entry, own=entry.running) for entry in op._with_running_totals(op_entries)], *arguments
+            [replace(entry, own=entry.running_total) for entry in op._with_running_totals(op_entries)], *arguments
         )
         return [entries_by_name[entry.name] for entry in sorted_entries]
 
@@ -204,7 +204,7 @@ def _by_running(original: Any) -> Any:
 def _filter_by_own(original: Any) -> Any:
     def make_filter(options: Any, parity: Any) -> Any:
         shown = original(options, parity)
-        return lambda entry: shown(replace(entry, running=entry.own))
+        return lambda entry: shown(replace(entry, running_total=entry.own))
 
     return make_filter
 

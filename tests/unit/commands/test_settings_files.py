@@ -26,7 +26,7 @@ def files(tmp_path, monkeypatch):
     environ = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
     monkeypatch.setattr(os, "environ", environ | {"XDG_CONFIG_HOME": str(tmp_path / "user")})
     monkeypatch.setattr(settings_files, "HOST_FILE", str(folder_files.host))
-    monkeypatch.setattr(settings_files, "from_files", {})
+    monkeypatch.setattr(settings_files, "paths_by_variable", {})
     return folder_files
 
 
@@ -48,7 +48,7 @@ def test_an_option_wins_over_the_environment_the_users_file_the_hosts_file_and_t
     assert _options().changes == {variable: "3M"}
     assert SETTINGS["keep-days"].read() == 3
     os.environ[variable] = "4M"
-    settings_files.from_files.clear()
+    settings_files.paths_by_variable.clear()
     assert _options().changes == {}
     assert SETTINGS["ring"].read() == 4 << 20
     assert _options("--ring", "5M").changes == {variable: "5M"}
@@ -193,9 +193,9 @@ def test_the_python_api_opens_the_store_of_the_commands_and_changes_no_environme
     ):
         set_store()
         assert opened_path() == Path(store) == Path(settings_files.store())
-        for variable in settings_files.from_files:
+        for variable in settings_files.paths_by_variable:
             del os.environ[variable]
-        settings_files.from_files.clear()
+        settings_files.paths_by_variable.clear()
     assert opened_path(stores[3]) == Path(stores[3])
 
 

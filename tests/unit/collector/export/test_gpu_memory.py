@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 from tfprof.collector.export.gpu_memory import GpuMemory, MemoryHolder
-from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
+from tfprof.collector.tfviews.entries import Allocation, Entry, MemoryRecord
 
 
-def entry(in_use: dict[int, int], allocations: Iterable[Pair] = ()) -> Entry:
+def entry(in_use: dict[int, int], allocations: Iterable[Allocation] = ()) -> Entry:
     """Return the entry of a node; ``in_use``: end of an execution (µs) -> bytes in use."""
     records = [MemoryRecord(end, 0, 0, 0, 0, 0, 0, 0, 0, size, {}) for end, size in in_use.items()]
     return Entry("gpu", memory=records, allocations=list(allocations))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tfprof.collector.export.timeline import file_message, file_name, graph_timeline, scope_timeline
-from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
+from tfprof.collector.tfviews.entries import Entry, Interval, MemoryRecord
 from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import NO_STATS, Node, NodeFacts, Stats
 from tfprof.collector.tfviews.options import Options
@@ -32,7 +32,7 @@ def node(name: str, device: str = CPU, inputs: tuple[str, ...] = (), micros: int
     return Node(name, name, (device,) if device else (), Stats(runs=1, micros=micros), NodeFacts(inputs=inputs))
 
 
-def entry(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
+def entry(device: str, *pairs: Interval, kernels: tuple[Interval, ...] = ()) -> Entry:
     """Return the entry of a node with executions on a device, and kernels on the stream."""
     starts = [start for start, _ in (*pairs, *kernels)]
     cpu, accelerator = (

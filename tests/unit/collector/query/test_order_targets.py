@@ -34,8 +34,8 @@ def test_all_jobs_are_those_whose_process_may_run(tmp_path: Path) -> None:
     earlier = own_identity() | {"started": own_identity()["started"] - 1}
     store = stale_store(tmp_path, own_identity(), earlier, {"pid": 2**22 + 1, "started": 5}, {"pid": None})
     assert {job.info.state for job in store.jobs()} == {"stale"}
-    assert [(job.info.uid, job.runs) for job in jobs_for_order(store, (), all_jobs=True)] == [(1, True)]
-    assert [job.runs for job in jobs_for_order(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [
+    assert [(job.info.uid, job.may_run) for job in jobs_for_order(store, (), all_jobs=True)] == [(1, True)]
+    assert [job.may_run for job in jobs_for_order(store, [f"{uid:016x}" for uid in (1, 2, 3, 4)])] == [
         True,
         False,
         False,

@@ -23,7 +23,7 @@ def shown(**options: object) -> list[str]:
 
 def test_each_op_type_has_own_sums_and_a_running_total() -> None:
     view = op_view(NODES, Options())
-    assert [(entry.name, entry.own.micros, entry.running.micros) for entry in view.entries] == [
+    assert [(entry.name, entry.own.micros, entry.running_total.micros) for entry in view.entries] == [
         ("Const", 0, 120),
         ("Conv2D", 70, 120),
         ("MatMul", 50, 50),

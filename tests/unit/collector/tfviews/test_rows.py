@@ -44,7 +44,7 @@ def test_op_types_are_in_order_of_time_and_small_ones_share_a_row() -> None:
     rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), line_lookup(nodes))
     assert outline(rows) == [(0, "Mul", 992), (0, "(3 others)", 8)]
     assert (rows.empty_count, rows.small_count, rows.rows[1].total.runs) == (1, 3, 7)
-    assert sum(row.total.micros for row in rows.rows) == rows.whole.micros == 1000
+    assert sum(row.total.micros for row in rows.rows) == rows.total.micros == 1000
 
 
 def test_a_single_small_op_type_has_its_own_row() -> None:
@@ -161,7 +161,7 @@ def test_the_code_view_can_show_only_the_users_own_calls() -> None:
     assert [depth for depth, _, _ in outline(all_rows)] == [0, 1, 2, 3]
     with_remainder = with_unattributed_row(own_rows, total_of(nodes), limit(nodes))
     assert outline(with_remainder)[-1] == (0, "(no line of Python)", 10)
-    assert with_remainder.whole.micros == 100
+    assert with_remainder.total.micros == 100
 
 
 def test_the_line_of_a_row_is_the_users_innermost_line_or_the_forward_nodes() -> None:
