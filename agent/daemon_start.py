@@ -73,7 +73,7 @@ class DaemonSupervisor:
         self._spawn_failure: dict[str, str] | None = None
         #: Pid of the last process, running or killed; 0 after an orderly end.
         self.pid = daemons.last_pid(instance_dir, name)
-        self._up_pid = self.pid
+        self._up_pid = self.pid  # pid of the last process that has come up
         self.starts = 0
 
     def is_running(self) -> bool:
