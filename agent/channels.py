@@ -18,6 +18,7 @@ from .old_channels import adapter_of
 _HELLO_WORDS: Final = ("hello_size", "hello_generation")
 #: Words of the control page that COUNTERS and CLOSE contain.
 COUNTER_WORDS: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
+#: Positions of the words of three tables in the control page, by span kind.
 _COUNTS: Final = {name: layout.COUNTS_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 _TIMES: Final = {name: layout.TIMES_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 _FAILED: Final = {name: layout.FAILED_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
@@ -87,7 +88,7 @@ def open_file(path: str, flags: int) -> int:
     """Return a descriptor of the channel at ``path``, a link below /proc.
 
     The link may lead to another file by now, for example a pipe that blocks its reader. OSError if
-    it is no longer a regular file.
+    that file is not a regular one.
     """
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     if stat.S_ISREG(os.fstat(fd).st_mode):
@@ -230,7 +231,7 @@ class ChannelReader:
             if self._adapter is not None and layout.RECORD_MAX < size <= unread:
                 header = self._copy(start, layout.RECORD.size)
                 seq = layout.RECORD.unpack(header)[3]
-                return Batch(self._adapter.too_large(header), seq, seq, start + size)
+                return Batch(self._adapter.too_large_record(header), seq, seq, start + size)
             if not layout.RECORD.size <= size <= min(unread, layout.RECORD_MAX):
                 raise InvalidChannelError(f"a record of {size} bytes where {unread} are unread")
             if strictly and size > limit:

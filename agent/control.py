@@ -22,7 +22,7 @@ def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: 
 
 
 def end_order(channel: ChannelReader, order: int = 0) -> int:
-    """Make the job return to the policy before its order; return the new generation."""
+    """Make the job return to the policy that it had before its order; return the new generation."""
     return _write(channel, Policy(layout.MODE_OFF), order, 0, time.monotonic_ns(), detach=0)
 
 

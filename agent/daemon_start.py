@@ -19,7 +19,7 @@ _DEFAULT_SLUGS: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collecto
 #: reports why it fails is restarted after the longest delay.
 FIRST_DELAY_S: Final = 1.0
 MAX_DELAY_S: Final = 300.0
-#: Failed starts without a known reason are reported after this number of them.
+#: Number of failed starts without a known reason after which the failure is reported.
 TRIES: Final = 3
 
 
@@ -73,7 +73,7 @@ class DaemonSupervisor:
         self._spawn_failure: dict[str, str] | None = None
         #: Pid of the last process, running or killed; 0 after an orderly end.
         self.pid = daemons.last_pid(instance_dir, name)
-        self._up_pid = self.pid
+        self._up_pid = self.pid  # pid of the last process that has come up
         self.starts = 0
 
     def is_running(self) -> bool:
@@ -87,7 +87,7 @@ class DaemonSupervisor:
         return is_running
 
     def reset_delay(self) -> None:
-        """Reset the delay: the cause of earlier failures may be gone."""
+        """Forget earlier failures, whose cause may be gone: a start is due at once."""
         self.starts = 0
         self._spawn_failure = None
         self._delay_s = FIRST_DELAY_S

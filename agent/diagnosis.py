@@ -35,6 +35,7 @@ _CGROUP_MEMORY: Final = "sys/fs/cgroup/memory.max"
 _LINE_MAX: Final = 256
 
 
+#: Verdict and text of a check; None if there is nothing to report.
 Outcome = tuple[str, str] | None
 Check = Callable[[], Outcome]
 
@@ -110,7 +111,7 @@ def _program_outcome(path: str) -> tuple[str, str]:
 
 
 def _python_of(path: str) -> list[str] | None:
-    """Return the Python that runs the program at ``path``, with its options; None without one."""
+    """Return the Python that runs the program at ``path``, with its options, or None."""
     if python_command.is_python(path):
         return [path]
     try:
@@ -152,10 +153,10 @@ def _attach_outcome(target: Target) -> Outcome:
 
 
 def _python_outcome(pid: int) -> Outcome:
-    minor = maps.python_version(pid)
-    if minor is None:
+    minor_version = maps.python_version(pid)
+    if minor_version is None:
         return None
-    return _python_verdict("cpython", (3, minor), os.readlink(f"/proc/{pid}/exe"))
+    return _python_verdict("cpython", (3, minor_version), os.readlink(f"/proc/{pid}/exe"))
 
 
 def _python_verdict(name: str, version: Sequence[int], executable: str) -> tuple[str, str]:

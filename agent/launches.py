@@ -83,7 +83,7 @@ class Result(NamedTuple):
     ``complete`` is set once all data of ended processes is stored. ``progress`` grows with every
     answer of the collector. ``stall`` is the reason why nothing is stored. Each of ``jobs`` has
     uid, pid, state and the words of its channel. Each of ``refused`` has slug and text, and since
-    0.3.0 the pid and how many times this happened.
+    0.3.0 the pid and the number of refusals (`times`).
     """
 
     launch: int
@@ -183,11 +183,14 @@ def list_launches(instance_dir: str) -> list[int]:
 
 def remove_old_files(instance_dir: str, now_s: float, living_launches: set[int]) -> None:
     """Remove files that are older than a day, except those of ``living_launches``."""
-    names = {hex_id(launch) for launch in living_launches}
+    living_names = {hex_id(launch) for launch in living_launches}
     with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # a folder cannot be removed: it is not ours, and harmless
-                if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - RETENTION_S:
+                if (
+                    entry.name[:16] not in living_names
+                    and entry.stat(follow_symlinks=False).st_mtime < now_s - RETENTION_S
+                ):
                     os.unlink(entry.path)
 
 

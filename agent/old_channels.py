@@ -35,7 +35,7 @@ class Adapter(NamedTuple):
 
     counters: Callable[[dict[str, Any]], dict[str, Any]]
     records: Callable[[bytes], bytes]
-    too_large: Callable[[bytes], bytes]
+    too_large_record: Callable[[bytes], bytes]
 
 
 def adapter_of(version: int) -> Adapter | None:

@@ -135,8 +135,8 @@ def ran_at(pid: int, real_ns: int) -> bool:
     stat = _stat(pid)
     if stat is None:
         return False
-    began_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + stat.started * TICK_S
-    return began_s < real_ns / 1e9 + 60.0
+    start_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + stat.started * TICK_S
+    return start_s < real_ns / 1e9 + 60.0
 
 
 def is_descendant(pid: int, ancestor: int) -> bool:
@@ -148,12 +148,12 @@ def is_descendant(pid: int, ancestor: int) -> bool:
 
 
 class ProcessTree(NamedTuple):
-    """The living processes of the host at one moment, by pid, and the children of each."""
+    """The living processes of the host at one moment, by pid, and the pids of their children."""
 
     members: dict[int, Process]
     children: dict[int, list[int]]
 
-    def below(self, root: int, excluded_pids: frozenset[int]) -> list[Process]:
+    def subtree(self, root: int, excluded_pids: frozenset[int]) -> list[Process]:
         """Return ``root`` and its descendants, except the subtrees of ``excluded_pids``."""
         processes, pending_pids = [], [root] if root in self.members else []
         while pending_pids:
@@ -229,10 +229,10 @@ def status_of(pid: int) -> dict[str, str]:
 def ns_pid(pid: int) -> int:
     """Return the pid of process ``pid`` in its own namespace, 0 when it is gone."""
     try:
-        numbers = status_of(pid).get("NSpid")
+        ns_pids = status_of(pid).get("NSpid")
     except OSError:
         return 0
-    return int(numbers.split()[-1]) if numbers else pid
+    return int(ns_pids.split()[-1]) if ns_pids else pid
 
 
 def still_maps(pid: int, inode: Inode) -> bool:

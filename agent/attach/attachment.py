@@ -174,7 +174,7 @@ class Attachment:
         self.close_launch()
 
     def close_launch(self) -> None:
-        """End the launch; the agent writes its result after all data is stored (`wait_stored`)."""
+        """End the launch; `wait_stored` waits for the result, which the agent then writes."""
         if self._launch is not None and not self._launch.ended_ns:
             self._launch = self._launch._replace(ended_ns=time.time_ns())
             with contextlib.suppress(OSError):

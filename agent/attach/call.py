@@ -99,8 +99,8 @@ class StoppedThread:
     ) -> Registers:
         """Call ``function`` and return the registers at its return; rax is not its result.
 
-        BackedOutError if it waits for a lock for ``timeout_s``, StillRunningError if it takes much
-        longer for another reason.
+        BackedOutError if the function waits for a lock for ``timeout_s``, StillRunningError if it
+        takes much longer for another reason.
         """
         frame = self._frame
         registers = self.state.registers.copy()
@@ -145,8 +145,8 @@ class StoppedThread:
             self._restore()
             raise
         # The thread is about to restore itself by `rt_sigreturn`. This call is skipped, and the
-        # registers are set so that the thread repeats it if this process ends now. Only after the
-        # next stop can an interrupted system call be restarted exactly.
+        # registers are set so that the thread repeats it if this process ends now. An interrupted
+        # system call can be restarted exactly only after the next stop.
         repeat_registers = end_registers.copy()
         repeat_registers.orig_rax, repeat_registers.rip = _NO_SYSCALL, self._restorer
         repeat_registers.rsp = frame.address
@@ -184,7 +184,7 @@ class StoppedThread:
     def _restore(self) -> None:
         """Restore everything, the registers last and all at once."""
         self._thread.set_signal_mask(self.state.mask)
-        self._thread.set_extended_state(self.state.extended)
+        self._thread.set_extended_state(self.state.extended_state)
         self._thread.set_registers(self.state.registers)
 
 

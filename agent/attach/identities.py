@@ -32,7 +32,7 @@ _KEPT_VARIABLES: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", 
 _INSTALLATION: Final = ((sys.executable, os.X_OK), (daemons.ISOLATED, os.R_OK))
 
 #: Signals that end the child, and this process after it.
-_FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP)
+_FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 
 RequestHandler = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -46,10 +46,10 @@ def owner_of(pid: int) -> int | None:
 
 
 def _is_container_user(pid: int, user_id: int) -> bool:
-    """Return whether ``user_id`` is a user only in the container of process ``pid``.
+    """Return whether user ``user_id`` exists only in the container of process ``pid``.
 
     The process is then in a user namespace that another user created. A process of ``user_id``
-    outside of it has no rights in it, and cannot open the job's channel.
+    outside of that namespace has no rights there, and cannot open the job's channel.
     """
     namespace = f"/proc/{pid}/ns/user"
     try:
@@ -180,14 +180,14 @@ def _serve(connection: socket.socket, user_id: int, answer: RequestHandler) -> N
 
 @contextlib.contextmanager
 def _signals_forwarded(child: int) -> Any:
-    """Ignore Ctrl-C, which the child gets, too, and forward SIGTERM and SIGHUP to it."""
+    """Ignore Ctrl-C, which reaches the child, too; forward SIGTERM and SIGHUP to the child."""
 
     def forward(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)
 
-    previous_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *_FORWARDED)}
+    previous_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *_FORWARDED_SIGNALS)}
     signal.signal(signal.SIGINT, lambda *_: None)
-    for number in _FORWARDED:
+    for number in _FORWARDED_SIGNALS:
         signal.signal(number, forward)
     try:
         yield

@@ -26,12 +26,14 @@ PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
 _ANSWER_AT: Final = 16
 _ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
-#: Time for which the job keeps its answer (seconds).
-_ANSWER_KEPT_S: Final = 30.0
-#: Time in which the job frees the page once its answer is read, if it gets a processor (seconds).
-_FREED_S: Final = 5.0
+#: Time limit for reading the answer: the job then frees the page (seconds).
+_ANSWER_TIMEOUT_S: Final = 30.0
+#: Time limit for the job to free the page after its answer is read (seconds). A job takes as long
+#: only if it gets no processor.
+_FREE_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.002
-_READ, _KEEP = 1, 2
+#: Values of bytes 4 - 7 once tfprof no longer waits for the answer.
+_FREE_PAGE, _KEEP_PAGE = 1, 2
 _EMPTY_TEXT: Final = b"pass\0"
 #: An address with the maximum number of digits.
 _ADDRESS_MAX: Final = 1 << 47
@@ -66,7 +68,7 @@ def wait_while_mapped(probe: Callable[[], object]) -> None:
 
     OSError means that the page is freed or that the process has ended.
     """
-    deadline = time.monotonic() + _FREED_S
+    deadline = time.monotonic() + _FREE_TIMEOUT_S
     with contextlib.suppress(OSError):
         while probe() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
@@ -117,13 +119,13 @@ class Page:
         Work that has not started does nothing afterwards.
         """
         if self._memory is not None:
-            self._memory.write(self.address + 4, (_KEEP if keep_mapped else _READ).to_bytes(4, "little"))
+            self._memory.write(self.address + 4, (_KEEP_PAGE if keep_mapped else _FREE_PAGE).to_bytes(4, "little"))
 
     def wait_until_freed(self) -> None:
-        """Wait until the job has freed the page, the last thing that its thread does.
+        """Wait until the job has freed the page, the last thing that the thread of the work does.
 
-        If other work began earlier, this thread would turn the garbage collector on while that work
-        runs, and a finalizer of the job's could run in the thread of that work.
+        If other work began before that, this thread would turn the garbage collector on while the
+        other work runs, and a finalizer of the job's could run in the thread of the other work.
         """
         memory = self._memory
         assert memory is not None
@@ -136,4 +138,4 @@ class Page:
         return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _text(self, address: int, size: int) -> bytes:
-        return scripts.in_memory(address, size, _ANSWER_AT, _ANSWER_MAX, _ANSWER_KEPT_S).encode() + b"\0"
+        return scripts.in_memory(address, size, _ANSWER_AT, _ANSWER_MAX, _ANSWER_TIMEOUT_S).encode() + b"\0"

@@ -14,7 +14,7 @@ from .page import Page, wait_while_mapped
 #: Name of the folder with the files, in the user's runtime folder.
 FOLDER: Final = "attach"
 #: Age at which files that an earlier process left behind are removed (seconds).
-_OLD_S: Final = 600.0
+_RETENTION_S: Final = 600.0
 #: Minimum number of free descriptors: the interpreter opens the script, and the script the page.
 _FREE_DESCRIPTORS: Final = 4
 
@@ -28,7 +28,7 @@ class PageFile(FileMemory):
     def __init__(self, page: Page) -> None:
         runtime_dir.make_private(runtime_dir.runtime_root())
         folder = runtime_dir.make_private(os.path.join(runtime_dir.runtime_root(), FOLDER))
-        _remove_old(folder)
+        _remove_old_files(folder)
         base = os.path.join(folder, secrets.token_hex(8))
         self._path, self.script = f"{base}.page", f"{base}.py"
         super().__init__(_create(self._path), "the page file")
@@ -70,10 +70,10 @@ def _create(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def _remove_old(folder: str) -> None:
+def _remove_old_files(folder: str) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _OLD_S:
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _RETENTION_S:
                 os.unlink(entry.path)
 
 

@@ -17,11 +17,12 @@ _COOKIE: Final = b"xdebugpy"
 _HEAD: Final = struct.Struct("<8sQQ")  # cookie, version, whether it is a free-threaded build
 _TABLE_MAX: Final = 1024
 _INTERPRETERS_MAX: Final = 64
-_MAIN: Final = 0  # id of the main interpreter
+_MAIN_ID: Final = 0  # id of the main interpreter
 _PATH_MAX: Final = 4096
-#: Bits of a thread's eval breaker, all in one byte: a signal, a pending call, an exception from
-#: another thread, and a stop request. The thread looks for the file when it handles a stop request.
-_SIGNAL, _CALLS, _EXCEPTION, _CHECK = 1 << 1, 1 << 2, 1 << 3, 1 << 5
+#: Bits of a thread's events (the eval breaker of CPython), all in one byte: a signal, a pending
+#: call, an exception from another thread, and a stop request. The thread looks for the file when it
+#: handles a stop request.
+_SIGNAL, _CALLS, _EXCEPTION, _STOP_REQUEST = 1 << 1, 1 << 2, 1 << 3, 1 << 5
 
 
 class Offsets(NamedTuple):
@@ -32,9 +33,9 @@ class Offsets(NamedTuple):
     interpreter_next: int
     main_thread: int
     events: int
-    support: int
-    is_enabled: int
-    is_pending: int
+    debugger_support: int
+    enabled_flag: int
+    pending_flag: int
     path: int
     path_size: int
 
@@ -64,10 +65,10 @@ class RemoteDebugging:
             return False
         self._memory.write(self._path_at, path + b"\0")
         self._memory.write(self._pending_at, (1).to_bytes(4, "little"))
-        # The job may set an event between this read and the write. Events that it would not set
-        # again are therefore set, too: without a cause they do nothing.
+        # The write clears an event that the job sets after this read. So all events that the job
+        # would not set again are set here: without a cause they do nothing.
         events = self._memory.read(self._events_at, 1)[0]
-        self._memory.write(self._events_at, bytes([events | _SIGNAL | _CALLS | _EXCEPTION | _CHECK]))
+        self._memory.write(self._events_at, bytes([events | _SIGNAL | _CALLS | _EXCEPTION | _STOP_REQUEST]))
         return True
 
     def withdraw(self) -> None:
@@ -90,7 +91,7 @@ def find(memory: Memory, runtime_at: int) -> RemoteDebugging | None:
         return None
     offsets = Offsets(*(int.from_bytes(table[position : position + 8], "little") for position in positions))
     for interpreter in _interpreters(memory, runtime_at, offsets):
-        if _word(memory, interpreter + offsets.interpreter_id) == _MAIN:
+        if _word(memory, interpreter + offsets.interpreter_id) == _MAIN_ID:
             return _interface_of(memory, interpreter, offsets)
     return None
 
@@ -106,11 +107,15 @@ def _interpreters(memory: Memory, runtime_at: int, offsets: Offsets) -> Iterator
 
 def _interface_of(memory: Memory, interpreter: int, offsets: Offsets) -> RemoteDebugging | None:
     thread = _word(memory, interpreter + offsets.main_thread)
-    if _word(memory, interpreter + offsets.is_enabled, 4) != 1 or not thread or not 0 < offsets.path_size <= _PATH_MAX:
+    if (
+        _word(memory, interpreter + offsets.enabled_flag, 4) != 1
+        or not thread
+        or not 0 < offsets.path_size <= _PATH_MAX
+    ):
         return None
-    support = thread + offsets.support
+    support = thread + offsets.debugger_support
     return RemoteDebugging(
-        memory, thread + offsets.events, support + offsets.is_pending, support + offsets.path, offsets.path_size
+        memory, thread + offsets.events, support + offsets.pending_flag, support + offsets.path, offsets.path_size
     )
 
 

@@ -5,22 +5,22 @@ A page is described in page.py.
 
 from typing import Final
 
-#: The interpreter runs this in the namespace of `__main__`, so the text must bind no name.
-_OUTER: Final = """\
+#: The interpreter runs this script in the namespace of `__main__`, so it must bind no name.
+_OUTER_SCRIPT: Final = """\
 try:
     exec(%r, {})
 except BaseException:
     pass
 """
 
-#: Runs in the job's main thread, between two of its own instructions, and starts a thread for the
-#: work. No signal handler, trace function or lock of the job's affects that thread. The garbage
-#: collector is off until the work is done: a finalizer of the job's could run in the thread.
-#: `enable_calls` has the arguments of the call that turns it on, if it was on. After the work the
-#: thread turns the collector on, makes the calls that the work has put into `last_calls`, and ends.
-#: It does so in C and runs no other Python code. An exception that a signal handler of the job's
-#: raises meanwhile is raised in the job afterwards.
-_START: Final = """\
+#: Runs in the job's main thread, between two of the job's own instructions, and starts a thread for
+#: the work. No signal handler, trace function or lock of the job's affects the new thread. The
+#: garbage collector is off until the work is done: a finalizer of the job's could run in the new
+#: thread. If the collector was on, `enable_calls` has the arguments of the call that turns it on.
+#: After the work the new thread makes this call and the calls that the work has put into
+#: `last_calls`, and ends. It makes them in C and runs no other Python code. An exception that a
+#: signal handler of the job's raises meanwhile is raised in the job afterwards.
+_START_SCRIPT: Final = """\
 def run():
     import sys
     try:
@@ -48,8 +48,8 @@ def run():
 run()
 """
 
-#: Runs in that thread. Work that cannot begin, as without `ctypes`, prints nothing in the job.
-_IN_THREAD: Final = """\
+#: Runs in the new thread. Work that cannot begin, as without `ctypes`, prints nothing in the job.
+_THREAD_SCRIPT: Final = """\
 try:
     exec(%r)
 except BaseException:
@@ -70,12 +70,12 @@ _WORK: Final = """\
         state, answer = 3, type(error).__name__ + ": " + str(error)
 """
 
-#: The page is memory of the job. The text executes the work in its archive, writes the answer,
-#: waits until the answer is read, and frees the page. If the answer is not read within
-#: ``answer_kept_s``, the attaching process was stopped or killed, and the garbage collector is
-#: turned on again. When the attaching process finds the page freed, the collector is on. The call
-#: of `munmap` makes no object that is subject to collection; the conversion of arguments by
-#: `argtypes` would.
+#: The page is memory of the job. The script executes the work in the archive, writes the answer,
+#: waits until the answer is read, and frees the page. If the answer is not read within five
+#: seconds, the attaching process was stopped or killed, and the script turns the garbage collector
+#: on again. After ``answer_timeout_s`` it frees the page all the same. When the attaching process
+#: finds the page freed, the collector is on. The call of `munmap` makes no object that is subject
+#: to collection; the conversion of arguments by `argtypes` would.
 _IN_MEMORY: Final = """\
 import ctypes, gc, itertools, sys, time
 words = (ctypes.c_uint32 * 4).from_address({page})
@@ -87,7 +87,7 @@ if not words[1]:
     ctypes.memmove({page} + {answer_at}, answer, len(answer))
     words[0] = state
     begin = time.monotonic()
-    while not words[1] and time.monotonic() < begin + {answer_kept_s}:
+    while not words[1] and time.monotonic() < begin + {answer_timeout_s}:
         time.sleep(0.002)
         if enable_calls and time.monotonic() > begin + 5:
             gc.enable(*enable_calls.pop())
@@ -120,24 +120,24 @@ if not is_released:
 """
 
 
-def in_memory(page: int, mapped_size: int, answer_at: int, answer_max: int, answer_kept_s: float) -> str:
-    """Return the text for the page at the address ``page``, which has ``mapped_size`` bytes."""
+def in_memory(page: int, mapped_size: int, answer_at: int, answer_max: int, answer_timeout_s: float) -> str:
+    """Return the script for the page at the address ``page``, which has ``mapped_size`` bytes."""
     return _wrap(
         _IN_MEMORY.format(
             page=page,
             mapped_size=mapped_size,
             answer_at=answer_at,
             answer_max=answer_max,
-            answer_kept_s=answer_kept_s,
+            answer_timeout_s=answer_timeout_s,
             work=_WORK,
         )
     )
 
 
 def in_file(path: str, answer_at: int, answer_max: int) -> str:
-    """Return the text for the page in the file ``path``."""
+    """Return the script for the page in the file ``path``."""
     return _wrap(_IN_FILE.format(path=path, answer_at=answer_at, answer_max=answer_max, work=_WORK))
 
 
 def _wrap(work: str) -> str:
-    return _OUTER % (_START % (_IN_THREAD % work))
+    return _OUTER_SCRIPT % (_START_SCRIPT % (_THREAD_SCRIPT % work))

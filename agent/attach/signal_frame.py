@@ -1,8 +1,8 @@
 """A signal frame on a thread's stack, with which the thread restores itself.
 
-A call in another process is made as the kernel calls a signal handler. Below the stack lies a frame
-with the whole state of the thread. The call returns into `rt_sigreturn`, which restores the state
-from there. So the thread is restored even when no process traces it any more.
+A call in another process is made as the kernel calls a signal handler. A frame with the whole state
+of the thread lies below the thread's stack. The call returns into `rt_sigreturn`, which restores
+the state from the frame. So the thread is restored even when no process traces it any more.
 """
 
 import struct
@@ -43,24 +43,24 @@ _SOFTWARE_AT: Final = 464
 _SOFTWARE: Final = struct.Struct("<IIQI")
 _MAGIC_1, _MAGIC_2 = 0x46505853, 0x46505845
 #: The tiles of AMX: feature bit and offset. Frames of programs that never used the tiles have no
-#: room for them.
+#: room for them. The features in use are at the last offset.
 _TILES: Final = 1 << 18
 _TILES_AT: Final = 2816
-_USED_AT: Final = 512
+_USED_FEATURES_AT: Final = 512
 
-#: Return values of an interrupted system call that the kernel restarts: as it was, or with the time
-#: that is left.
-_RESTARTED: Final = (-512, -513, -514)
-_RESTARTED_WITH_TIME_LEFT: Final = -516
-_INTERRUPTED: Final = -4
+#: Results of an interrupted system call that the kernel restarts: as it was, or with its remaining
+#: time. The last is the result of a call that is not restarted (EINTR).
+_RESTART_RESULTS: Final = (-512, -513, -514)
+_TIMED_RESTART_RESULT: Final = -516
+_INTERRUPTED_RESULT: Final = -4
 _SYSCALL_SIZE: Final = 2
 
 
 class SavedState(NamedTuple):
-    """The state of a stopped thread that a call changes."""
+    """The part of a stopped thread's state that a call changes."""
 
     registers: Registers
-    extended: bytes
+    extended_state: bytes
     mask: int
 
 
@@ -74,7 +74,7 @@ class SignalFrame(NamedTuple):
 def build(state: SavedState) -> SignalFrame:
     """Return the frame that restores ``state``; it ends below the red zone."""
     registers = state.registers
-    extended = _in_stack_layout(state.extended)
+    extended = _in_stack_layout(state.extended_state)
     extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
     address = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
     restored_registers = _restart_registers(registers)
@@ -107,7 +107,7 @@ def build(state: SavedState) -> SignalFrame:
 def _in_stack_layout(extended: bytes) -> bytes:
     """Return the extended state in the kernel's stack layout: with size and two magic numbers."""
     features = int.from_bytes(extended[_SOFTWARE_AT : _SOFTWARE_AT + 8], "little")
-    if not int.from_bytes(extended[_USED_AT : _USED_AT + 8], "little") & _TILES:
+    if not int.from_bytes(extended[_USED_FEATURES_AT : _USED_FEATURES_AT + 8], "little") & _TILES:
         features &= ~_TILES
         extended = extended[:_TILES_AT]
     words = _SOFTWARE.pack(_MAGIC_1, len(extended) + 4, features, len(extended))
@@ -125,9 +125,9 @@ def _restart_registers(registers: Registers) -> Registers:
     if registers.orig_rax >> 63:
         return restored_registers
     result = registers.rax - (1 << 64 if registers.rax >> 63 else 0)
-    if result in _RESTARTED:
+    if result in _RESTART_RESULTS:
         restored_registers.rax = registers.orig_rax
         restored_registers.rip -= _SYSCALL_SIZE
-    elif result == _RESTARTED_WITH_TIME_LEFT:
-        restored_registers.rax = _INTERRUPTED & (1 << 64) - 1
+    elif result == _TIMED_RESTART_RESULT:
+        restored_registers.rax = _INTERRUPTED_RESULT & (1 << 64) - 1
     return restored_registers

@@ -50,7 +50,7 @@ def survey() -> list[Target]:
 
 
 def program(command: Sequence[str]) -> str:
-    """Return the name of the Python script or module that ``command`` runs, else of its program."""
+    """Return the name of the Python script or module that ``command`` runs, else the program's."""
     python = python_command.parse(command)
     return os.path.basename(
         command[0] if python is None or python.script_or_module is None else python.script_or_module
@@ -136,7 +136,7 @@ def _refusal(pid: int, status: dict[str, str]) -> RefusedError | None:
     return None
 
 
-def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
+def _check_owner(pid: int, status: dict[str, str]) -> RefusedError | None:
     owner = int(status["Uid"].split()[0])
     if os.geteuid() in (0, owner):
         return None
@@ -147,14 +147,14 @@ def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
     )
 
 
-def _setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:
+def _check_setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:
     for ids in (status["Uid"].split(), status["Gid"].split()):
         if len(set(ids[:3])) > 1:
             return RefusedError(SETUID, "set-uid")
     return None
 
 
-def _not_dumpable(pid: int, _status: dict[str, str]) -> RefusedError | None:
+def _check_dumpable(pid: int, _status: dict[str, str]) -> RefusedError | None:
     if os.geteuid() == 0:
         return None
     try:
@@ -167,14 +167,14 @@ def _not_dumpable(pid: int, _status: dict[str, str]) -> RefusedError | None:
     return None
 
 
-def _traced(_pid: int, status: dict[str, str]) -> RefusedError | None:
+def _check_tracer(_pid: int, status: dict[str, str]) -> RefusedError | None:
     tracer = int(status.get("TracerPid", "0"))
     if not tracer:
         return None
     return RefusedError(f"process {tracer}, a debugger or tracer, traces it", "held-by-tracer")
 
 
-def _scope_forbids(pid: int, _status: dict[str, str]) -> RefusedError | None:
+def _check_ptrace_scope(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
         with open(_PTRACE_SCOPE_FILE, encoding="ascii") as file:
             scope = int(file.read())
@@ -192,7 +192,7 @@ def _has_capability() -> bool:
     return bool(int(processes.status_of(os.getpid()).get("CapEff", "0"), 16) >> _SYS_PTRACE & 1)
 
 
-def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
+def _check_architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
         architecture = machine(f"/proc/{pid}/exe")
     except (OSError, AttachError):
@@ -204,7 +204,7 @@ def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
     )
 
 
-def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
+def _check_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
         version = maps.python_version(pid)
         is_python = maps.has_python(pid)
@@ -219,11 +219,11 @@ def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
 
 #: Checks that can refuse an attach, the simplest reason first.
 _CHECKS: Final[tuple[Callable[[int, dict[str, str]], RefusedError | None], ...]] = (
-    _other_user,
-    _setuid,
-    _not_dumpable,
-    _traced,
-    _scope_forbids,
-    _architecture,
-    _not_python,
+    _check_owner,
+    _check_setuid,
+    _check_dumpable,
+    _check_tracer,
+    _check_ptrace_scope,
+    _check_architecture,
+    _check_python,
 )

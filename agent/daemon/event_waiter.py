@@ -13,12 +13,12 @@ from ..processes import Process
 class Wakeup(NamedTuple):
     """The events that ended a wait; all fields are False after a timeout."""
 
-    answered: bool
-    ended: bool
-    announced: bool
+    has_answer: bool
+    has_process_end: bool
+    has_announcement: bool
 
 
-NO_EVENT = Wakeup(answered=False, ended=False, announced=False)
+NO_EVENT = Wakeup(has_answer=False, has_process_end=False, has_announcement=False)
 
 
 class EventWaiter:
@@ -50,7 +50,7 @@ class EventWaiter:
         self._poller_with_socket.register(fd, zmq.POLLIN)
 
     def watches(self, uid: int) -> bool:
-        """Return whether the end of job ``uid`` wakes the agent; if not, it must be polled."""
+        """Return whether the end of job ``uid`` wakes the agent; otherwise the job is polled."""
         return uid in self._fds
 
     def forget(self, uid: int) -> None:
@@ -74,10 +74,10 @@ class EventWaiter:
         ended_uids = [uid for uid, fd in self._fds.items() if fd in ready_sources]
         for uid in ended_uids:
             self.forget(uid)
-        announced = self._announcements.fd in ready_sources
-        if announced:
+        has_announcement = self._announcements.fd in ready_sources
+        if has_announcement:
             self._announcements.clear()
-        return Wakeup(len(ready_sources) > len(ended_uids) + announced, bool(ended_uids), announced)
+        return Wakeup(len(ready_sources) > len(ended_uids) + has_announcement, bool(ended_uids), has_announcement)
 
     def close(self) -> None:
         """Stop watching everything."""

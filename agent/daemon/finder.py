@@ -23,12 +23,12 @@ SEARCH_SCAN_S: Final = 0.25
 #: Attempts before an invalid channel is refused: it may still be under construction.
 TRIES: Final = 3
 #: Limits of one call: channels opened, and time spent (seconds).
-OPENED_MAX: Final = 32
+OPENED_PER_CALL_MAX: Final = 32
 OPENING_S: Final = 0.05
 #: Maximum channels per process: it has one, and one more after each exec.
-PROCESS_MAX: Final = 16
+CHANNELS_PER_PROCESS_MAX: Final = 16
 #: Maximum open channels; further ones wait.
-OPEN_MAX: Final = 1000
+OPEN_CHANNELS_MAX: Final = 1000
 
 
 class FoundChannel(NamedTuple):
@@ -59,8 +59,8 @@ class GoneError(FormatError):
     slug = "too-short"
 
 
-#: The reason that is reported for such a process.
-GONE: Final = GoneError("the process ended before the agent could read its records")
+#: The error that is reported for such a process.
+GONE_ERROR: Final = GoneError("the process ended before the agent could read its records")
 
 
 class Finder:
@@ -114,14 +114,14 @@ class Finder:
         self._next_scan_s = 0.0
 
     def scan(self) -> list[FoundChannel]:
-        """Scan /proc and return at most OPENED_MAX new channels; the others stay queued."""
+        """Scan /proc and return new channels, OPENED_PER_CALL_MAX at most; others stay queued."""
         start_s = time.monotonic()
         self._missing_channels.begin_search()
         self.holders = processes.scan(self._user_id)
         self._ignored_inodes &= self.holders.keys()
         self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
         self._enqueue(self.holders)
-        self._remove_stale()
+        self._remove_stale_announcements()
         self.scans += 1
         now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
@@ -183,7 +183,11 @@ class Finder:
         self._second_scan = None
         deadline = time.monotonic() + OPENING_S
         for inode in _round_robin(self._queue):
-            if len(channels) == OPENED_MAX or len(self._open_channels) >= OPEN_MAX or time.monotonic() > deadline:
+            if (
+                len(channels) == OPENED_PER_CALL_MAX
+                or len(self._open_channels) >= OPEN_CHANNELS_MAX
+                or time.monotonic() > deadline
+            ):
                 break
             channel = self._try_open(inode, self._queue.pop(inode))
             if channel is not None:
@@ -194,7 +198,7 @@ class Finder:
 
     def _note_lost(self, lost_announcements: list[Announcement]) -> None:
         for announcement in lost_announcements:
-            self.refusals.add(announcement.launch, announcement.pid, GONE.slug, GONE.args[0])
+            self.refusals.add(announcement.launch, announcement.pid, GONE_ERROR.slug, GONE_ERROR.args[0])
             self._folder.remove(announcement.pid, announcement.uid)
         self._lost_announcements += lost_announcements
 
@@ -239,9 +243,12 @@ class Finder:
             self._rescanned_holders(inode), channel_identity.pid, launch
         )
         owner_pid = owner.pid if owner else channel_identity.pid
-        if sum(open_channel.owner_pid == owner_pid for open_channel in self._open_channels.values()) >= PROCESS_MAX:
+        if (
+            sum(open_channel.owner_pid == owner_pid for open_channel in self._open_channels.values())
+            >= CHANNELS_PER_PROCESS_MAX
+        ):
             os.close(fd)
-            raise TooManyChannelsError(f"more than {PROCESS_MAX} channels of one process")
+            raise TooManyChannelsError(f"more than {CHANNELS_PER_PROCESS_MAX} channels of one process")
         channel = ChannelReader(fd)
         self._open_channels[inode] = _OpenChannel(owner_pid, channel_identity.pid, channel_identity.uid)
         return FoundChannel(channel, inode, owner)
@@ -263,7 +270,7 @@ class Finder:
                 return number
         return 0
 
-    def _remove_stale(self) -> None:
+    def _remove_stale_announcements(self) -> None:
         """Remove the announcements of processes that are gone."""
         remaining_announcements = []
         for announcement in self._announcements:
@@ -275,14 +282,14 @@ class Finder:
 
 
 def _round_robin(queue: dict[Inode, list[DescriptorHolder]]) -> list[Inode]:
-    """Return ``queue`` in round-robin order of the processes."""
+    """Return the channels of ``queue`` in round-robin order of their processes."""
     turns: Counter[int] = Counter()
-    order = {}
+    inode_turns = {}
     for inode, holders in queue.items():
         pid = holders[0].pid
-        order[inode] = turns[pid]
+        inode_turns[inode] = turns[pid]
         turns[pid] += 1
-    return sorted(order, key=order.__getitem__)
+    return sorted(inode_turns, key=inode_turns.__getitem__)
 
 
 def _owner(holders: list[DescriptorHolder], ns_pid: int, launch: Launch) -> Process | None:

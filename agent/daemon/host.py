@@ -11,7 +11,7 @@ import psutil
 from ..processes import TICK_S, Process, ProcessUsage, usage
 
 #: Interval of swap, disk and CPU queries (seconds): they are slow, and the values change rarely.
-SLOW_S: Final = 10.0
+SLOW_QUERIES_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
 _READ_BYTES: Final = 1 << 14
 #: Number of lines that are read from /proc/meminfo.
@@ -70,7 +70,7 @@ class _ProcFile:
             self._fd = -1
 
     def lines(self) -> list[bytes]:
-        """Return its current lines."""
+        """Return the current lines of the file."""
         data, has_more = b"", self._fd >= 0
         while has_more:
             part = os.pread(self._fd, _READ_BYTES, len(data))
@@ -86,7 +86,7 @@ class HostSampler:
     """Measures the host; reads four /proc files in a fifth of the time that psutil takes."""
 
     def __init__(self) -> None:
-        self._last_slow_s = -SLOW_S
+        self._last_refresh_s = -SLOW_QUERIES_S
         self._swap_bytes = self._cpus = 0
         self._disks: set[bytes] = set()
         self._stat, self._memory = _ProcFile("/proc/stat"), _ProcFile("/proc/meminfo")
@@ -96,10 +96,10 @@ class HostSampler:
         """Return a row of the store's `host_samples`, without its time, which is now."""
         # user, nice, system, idle, iowait, irq, softirq, steal; user time includes guest time
         ticks = [int(field) for line in self._stat.lines()[:1] for field in line.split()[1:9]] or [0] * 8
-        self._refresh_slow(time.monotonic())  # slow, so only after the ticks are read
+        self._refresh_slow_values(time.monotonic())  # takes long, so only after the ticks are read
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])
         disks = [fields for line in self._disk_stats.lines() if (fields := line.split())[2] in self._disks]
-        nets = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]
+        interfaces = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]
         return {
             "cpus": self._cpus,
             "cpu_busy_s": (sum(ticks) - ticks[3] - ticks[4]) * TICK_S,
@@ -110,14 +110,14 @@ class HostSampler:
             "swap_used_bytes": self._swap_bytes,
             "disk_read_bytes": sum(int(fields[5]) for fields in disks) * _SECTOR,
             "disk_write_bytes": sum(int(fields[9]) for fields in disks) * _SECTOR,
-            "net_received_bytes": sum(int(fields[0]) for fields in nets),
-            "net_sent_bytes": sum(int(fields[8]) for fields in nets),
+            "net_received_bytes": sum(int(fields[0]) for fields in interfaces),
+            "net_sent_bytes": sum(int(fields[8]) for fields in interfaces),
         }
 
-    def _refresh_slow(self, now: float) -> None:
-        if now < self._last_slow_s + SLOW_S:
+    def _refresh_slow_values(self, now: float) -> None:
+        if now < self._last_refresh_s + SLOW_QUERIES_S:
             return
-        self._last_slow_s = now
+        self._last_refresh_s = now
         self._swap_bytes, self._cpus = psutil.swap_memory().used, psutil.cpu_count() or 1
         with contextlib.suppress(OSError):
             self._disks = {os.fsencode(name) for name in os.listdir("/sys/block")}

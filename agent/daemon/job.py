@@ -40,8 +40,8 @@ class Job:
         self.state = "running"
         self.error: str | None = None
         self.served_s = 0.0  # time of the last turn in which all its due messages were sent
-        self._tree = TreeSampler()
-        self._sample: dict[str, float] = {}
+        self._tree_sampler = TreeSampler()
+        self._last_sample: dict[str, float] = {}
         self._fixed_identity = _fixed_identity(found_channel, launch, host)
         self._sent_generation = -1
         self._sent_counters: dict[str, Any] = {}
@@ -49,7 +49,7 @@ class Job:
         self._next_hello_s = 0.0
         self._gone_s = 0.0
         self._gone_ns = 0
-        self._lost_agent = 0
+        self._agent_lost = 0
         self.channel.set_word("agent_pid", os.getpid())
 
     @property
@@ -59,7 +59,7 @@ class Job:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process had the channel at the last check."""
+        """Whether the process of the job had the channel at the last check."""
         return not self._gone_s
 
     def _identity(self, hello: dict[str, Any]) -> dict[str, Any]:
@@ -82,19 +82,19 @@ class Job:
         if now >= self._last_counters_s + COUNTERS_S:
             self._last_counters_s = now
             self.channel.set_word("agent_beat_ns", time.monotonic_ns())
-            self._note_lost_agent()
+            self._note_agent_lost()
             counters = self.channel.counters()
             if counters != self._sent_counters:
                 self._sent_counters = counters
                 self.outbox.counters.put(counters)
 
-    def _note_lost_agent(self) -> None:
+    def _note_agent_lost(self) -> None:
         """Queue an event if the job has stopped tracing because no agent was running."""
         agent_lost = self.channel.word("agent_lost")
-        if agent_lost and not self._lost_agent:
+        if agent_lost and not self._agent_lost:
             text = "no agent ran for 30 s: no step is traced until the next order (tfprof trace)"
             self.outbox.events.put({"slug": "agent-lost", "text": text, "count": 1, "t_ns": time.time_ns()})
-        self._lost_agent = agent_lost
+        self._agent_lost = agent_lost
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
         """Send due messages and return the bytes sent; a broken channel is not read again."""
@@ -107,7 +107,7 @@ class Job:
 
     @property
     def is_transferring(self) -> bool:
-        """Whether records await an ack or enough of them wait to be sent at once."""
+        """Whether records await an ack, or so many wait that they are sent at once."""
         return self._query_outbox(lambda: self.outbox.is_transferring)
 
     @property
@@ -136,14 +136,19 @@ class Job:
         return self.outbox.stall is None and now < max(self._gone_s, self.outbox.last_answer_s) + ACTIVE_S
 
     def has_just_ended(self, now: float) -> bool:
-        """Whether the launcher may still report how the job ended and ask for the result."""
+        """Whether the job ended recently.
+
+        Its launcher may then still report how the job ended, and ask for the result.
+        """
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
     def sample(self, tree: ProcessTree, excluded_pids: frozenset[int]) -> dict[str, float]:
         """Return the current usage of the job's processes; after their end, their last usage."""
         if self.is_running and self.owner is not None:
-            self._sample = self._tree.sample(tree.below(self.owner.pid, excluded_pids - {self.owner.pid}))
-        return self._sample
+            self._last_sample = self._tree_sampler.sample(
+                tree.subtree(self.owner.pid, excluded_pids - {self.owner.pid})
+            )
+        return self._last_sample
 
     @property
     def is_detached(self) -> bool:

@@ -21,7 +21,7 @@ class LaunchResults:
         self._written_results: dict[int, Result] = {}
 
     def refresh(self, scans: int) -> bool:
-        """Read descriptions that may have changed; return whether a launch has newly ended.
+        """Read descriptions that may have changed; return whether a launch has ended meanwhile.
 
         ``scans`` is the number of scans so far.
         """

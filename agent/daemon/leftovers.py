@@ -1,4 +1,4 @@
-"""Removes stale folders: those of profiler sessions of killed jobs, and those of deleted stores."""
+"""Removes stale folders: exports of profiler sessions, and runtime folders of deleted stores."""
 
 import contextlib
 import os
@@ -13,7 +13,8 @@ from ...commands import daemons
 from ...formats import runtime_dir
 from .. import daemon_start, launches, processes
 
-#: Folders and name pattern of the exports of profiler sessions, which exist for seconds.
+#: Parent folders and name pattern of exports: the folders into which profiler sessions write. An
+#: export exists for seconds, but remains if its job is killed meanwhile.
 _EXPORT_FOLDERS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are removed there
 _EXPORT_NAME: Final = re.compile(r"tfprof-(\d{1,9})-[0-9a-f]{16}")
 _INSTANCE_NAME: Final = re.compile(r"[0-9a-f]{12}")
@@ -22,9 +23,9 @@ RECENT_S: Final = 60.0
 
 
 def remove_exports(pid: int | None = None) -> None:
-    """Remove the folders of profiler sessions whose process is gone.
+    """Remove the exports of processes that are gone.
 
-    ``pid`` is a process of this host: if it is gone, even its recent folders are removed.
+    ``pid`` is a process of this host: if it is gone, even its recent exports are removed.
     """
     for path, owner in _exports():
         process = processes.process(owner)

@@ -13,7 +13,7 @@ from ...formats.ids import hex_id
 from .. import launches
 from ..announcements import Announcement
 from ..launches import Launch
-from .finder import GONE
+from .finder import GONE_ERROR
 
 #: Maximum number of waiting files: a failing program may start processes without end. Further
 #: processes are only counted, as refusals.
@@ -23,18 +23,18 @@ WAITING_MAX: Final = 1000
 def record(instance_dir: str, announcement: Announcement, host: str) -> None:
     """Leave the process of ``announcement`` to the collector; OSError on failure.
 
-    A process of an unknown launch is left out.
+    A process is left out if its launch is unknown, or if `WAITING_MAX` files wait already.
     """
     launch = launches.read(instance_dir, announcement.launch) if announcement.launch else None
     if launch is None or len(_waiting_files(instance_dir)) >= WAITING_MAX:
         return
     now_ns = time.time_ns()
-    event = {"slug": GONE.slug, "text": GONE.args[0], "count": 1, "t_ns": now_ns}
+    event = {"slug": GONE_ERROR.slug, "text": GONE_ERROR.args[0], "count": 1, "t_ns": now_ns}
     end = {"state": "lost", "status": None, "signal": None, "t_ns": now_ns}
     given_up.write(instance_dir, announcement.uid, _identity(announcement, launch, host), end, event)
 
 
-def are_waiting(instance_dir: str) -> bool:
+def has_waiting_jobs(instance_dir: str) -> bool:
     """Return whether ended jobs wait for a collector, those of earlier agents included."""
     return bool(_waiting_files(instance_dir))
 

@@ -45,9 +45,9 @@ class Sampler:
         if now < self._next_s or not jobs:
             return
         self._next_s = now + SAMPLE_S
-        owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
+        owner_pids = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
         tree = self._process_tree(now)
-        rows = {job.hex: job.sample(tree, owners) for job in jobs if job.uid not in self._finished_uids}
+        rows = {job.hex: job.sample(tree, owner_pids) for job in jobs if job.uid not in self._finished_uids}
         self._finished_uids = {job.uid for job in jobs if not job.is_running}
         self.queue.put(
             {
@@ -102,7 +102,7 @@ class Sampler:
             self.rewind()
 
     def rewind(self) -> None:
-        """Send all unacked messages again: one, and after its ACK the others."""
+        """Send all unacked messages again: first a single one, and after its ACK the others."""
         self._unanswered_max = PROBES_MAX
         self.queue.rewind()
 
@@ -112,4 +112,4 @@ class Sampler:
 
 
 def _without_job(message: dict[str, Any], uid: str) -> dict[str, Any]:
-    return {**message, "jobs": {other: row for other, row in message["jobs"].items() if other != uid}}
+    return {**message, "jobs": {job_uid: row for job_uid, row in message["jobs"].items() if job_uid != uid}}

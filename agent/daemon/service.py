@@ -45,7 +45,7 @@ STATUS_S: Final = 2.0
 #: for the others.
 WINDOW_BYTES: Final = 16 << 20
 #: Maximum number of ended jobs that send at a time, so that they do not delay running jobs.
-ENDED_AT_ONCE: Final = 16
+DRAINING_MAX: Final = 16
 #: Interval of the removal of old launch files and stale folders (seconds).
 TIDY_S: Final = 600.0
 #: Minimum time that data of ended jobs waits for a collector (seconds).
@@ -75,7 +75,7 @@ class Agent:
         self._host = socket.gethostname()
         self._started_ns = time.time_ns()
         self._living_launches: set[int] = set()
-        self._draining: set[int] = set()  # ended jobs that send
+        self._draining_uids: set[int] = set()  # ended jobs that send
         self._stopping = False
         self._error: str | None = None
         self._launches_changed_ns = -1
@@ -147,11 +147,15 @@ class Agent:
             # Many acks arrive at about the same time: wait a little and read them together.
             collect_s = 0.0 if self._wants_answers() else min(COLLECT_S, remaining_s)
             wakeup = self._waiter.wait(collect_s, listening=False) if collect_s > 0 else NO_EVENT
-            if not wakeup.ended and not wakeup.announced:
+            if not wakeup.has_process_end and not wakeup.has_announcement:
                 wakeup = self._waiter.wait(remaining_s - collect_s, listening=True)
-            if wakeup.ended:
+            if wakeup.has_process_end:
                 self._next_check_s = 0.0
-            if (wakeup.answered and self._receive(time.monotonic())) or wakeup.ended or wakeup.announced:
+            if (
+                (wakeup.has_answer and self._receive(time.monotonic()))
+                or wakeup.has_process_end
+                or wakeup.has_announcement
+            ):
                 return
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
@@ -211,31 +215,31 @@ class Agent:
     def _receive(self, now: float) -> bool:
         """Handle all answers; return whether one of them was urgent."""
         refusal = self._connection.refusal
-        urgent = self._handle_answers(now)
+        is_urgent = self._handle_answers(now)
         if self._connection.refusal is not None and refusal is None:  # report to launchers why nothing is stored
             self._next_check_s = 0.0
-            urgent = True
-        return urgent
+            is_urgent = True
+        return is_urgent
 
     def _handle_answers(self, now: float) -> bool:
-        urgent = False
+        is_urgent = False
         for head, body in self._connection.answers(now):
             if head.type == wire.WELCOME:
                 self._send_all_again()
-                urgent = True
+                is_urgent = True
             elif head.type == wire.REOPEN:
                 self._reopen(head.uid, now)
-                urgent = True
+                is_urgent = True
             elif head.type == wire.ORDER:
                 self._orders.take(head, body, now)
-                urgent = True
+                is_urgent = True
             elif head.about == wire.SAMPLES:
                 self._on_samples_answer(head, now)
             elif head.uid in self.jobs:
                 job = self.jobs[head.uid]
                 self._on_job_answer(job, head, body, now)
-                urgent = urgent or (head.uid in self.jobs and job.has_more_to_do)
-        return urgent
+                is_urgent = is_urgent or (head.uid in self.jobs and job.has_more_to_do)
+        return is_urgent
 
     def _on_samples_answer(self, head: Head, now: float) -> None:
         if head.type == wire.STALL:
@@ -282,16 +286,16 @@ class Agent:
                 job.close_if_over(self.instance_dir, now)
         self._sampler.take(jobs, now)
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
-        self._draining &= {job.uid for job in jobs if job.is_ending}
-        share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + ENDED_AT_ONCE)
+        self._draining_uids &= {job.uid for job in jobs if job.is_ending}
+        share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + DRAINING_MAX)
         self._connection.is_full = False
         for job in sorted(jobs, key=lambda job: (not job.is_running, job.served_s, job.outbox.records.last_sent_s)):
             if self._connection.is_full:
                 break
-            if job.is_running or job.uid in self._draining or len(self._draining) < ENDED_AT_ONCE:
+            if job.is_running or job.uid in self._draining_uids or len(self._draining_uids) < DRAINING_MAX:
                 room -= job.pump(now, self._connection.send, max(0, room), share)
                 if job.is_ending:
-                    self._draining.add(job.uid)
+                    self._draining_uids.add(job.uid)
                 if not self._connection.is_full:
                     job.served_s = now
         self._sampler.pump(self._connection.send, now)
@@ -363,7 +367,7 @@ class Agent:
         if living_launches - self._living_launches:
             self._collector.reset_delay()
         self._living_launches = living_launches
-        if self.jobs or lost_processes.are_waiting(self.instance_dir):
+        if self.jobs or lost_processes.has_waiting_jobs(self.instance_dir):
             self._ensure_collector()
         if (
             living_launches

@@ -42,10 +42,12 @@ class ChannelHolder:
         self._next_check_s = 0.0
         self._active_until_s = time.monotonic() + ACTIVE_S
         self._has_checked_agent = False
+        #: The latest refusal of a channel, or failure to hold channels or to start the agent.
         self.refusal: dict[str, str] | None = None
         #: Number of channels and refusals of this launch.
         self.launch_announcements = 0
-        #: Number of announcements whose channel was not found; those of 0.2.0 may be of any launch.
+        #: Number of announcements whose channel was not found. Those of 0.2.0 name no launch, so
+        #: they may belong to another one.
         self.unmatched_announcements = 0
 
     def update(self) -> float:
@@ -90,7 +92,7 @@ class ChannelHolder:
         return self._supervisor.trouble
 
     @property
-    def agent_has_all(self) -> bool:
+    def agent_has_all_channels(self) -> bool:
         """Whether the running agent has all channels that are held here."""
         agent = daemons.running_pid(self._instance_dir, daemon_start.AGENT)
         return all(agent_pid_of(fd) == agent != 0 for fd in self._fds.values())

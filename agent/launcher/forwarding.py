@@ -13,7 +13,7 @@ SETTLE_S: Final = 0.01
 #: Time in which a service manager signals its processes one after the other (seconds).
 GRACE_S: Final = 0.03
 _STOP_SIGNALS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
-#: Signals that the kernel discards when another arrives: SIGCONT and the stop signals.
+#: By signal: the pending signals that the kernel discards when this signal arrives.
 _DISCARDS: Final[dict[int, frozenset[signal.Signals]]] = {
     signal.SIGCONT: _STOP_SIGNALS,
     **dict.fromkeys(_STOP_SIGNALS, frozenset([signal.SIGCONT])),
@@ -39,15 +39,16 @@ class _WaitingSignal(NamedTuple):
 class Forwarding:
     """Recent signals; each is matched with a signal that the witness saw, or forwarded.
 
-    ``witness`` returns the signals of the group since its last call, or None. ``is_of_job`` returns
-    whether a pid belongs to the job: signals from the job to its parent are not forwarded.
+    ``take_group_signals`` returns the signals that the witness saw since the last call, or None.
+    ``is_of_job`` returns whether a pid belongs to the job: signals from the job to its parent are
+    not forwarded.
     """
 
-    def __init__(self, witness: Callable[[], list[int] | None], is_of_job: Callable[[int], bool]) -> None:
-        self._witness = witness
+    def __init__(self, take_group_signals: Callable[[], list[int] | None], is_of_job: Callable[[int], bool]) -> None:
+        self._take_group_signals = take_group_signals
         self._is_of_job = is_of_job
-        self._waiting: list[_WaitingSignal] = []
-        self._witnessed: list[tuple[int, float]] = []
+        self._waiting_signals: list[_WaitingSignal] = []
+        self._witnessed_signals: list[tuple[int, float]] = []
 
     def add(self, info: Signal, now: float) -> None:
         """Record a signal that this process received."""
@@ -55,51 +56,59 @@ class Forwarding:
         is_sent = info.code <= 0
         if (is_sent and info.pid == os.getpid()) or (not is_sent and number in _OWN_FAULTS):
             return
-        discarded = _DISCARDS.get(number, frozenset())
-        self._waiting = [waiting for waiting in self._waiting if waiting.info.number not in discarded]
-        self._witnessed = [witnessed for witnessed in self._witnessed if witnessed[0] not in discarded]
+        discarded_numbers = _DISCARDS.get(number, frozenset())
+        self._waiting_signals = [
+            waiting for waiting in self._waiting_signals if waiting.info.number not in discarded_numbers
+        ]
+        self._witnessed_signals = [
+            witnessed for witnessed in self._witnessed_signals if witnessed[0] not in discarded_numbers
+        ]
         if number < signal.SIGRTMIN and any(
-            waiting.info.number == number and now - waiting.received_at < SETTLE_S for waiting in self._waiting
+            waiting.info.number == number and now - waiting.received_at < SETTLE_S for waiting in self._waiting_signals
         ):
             return
-        self._waiting.append(_WaitingSignal(info, now, now + SETTLE_S, is_sent and self._is_of_job(info.pid)))
+        self._waiting_signals.append(_WaitingSignal(info, now, now + SETTLE_S, is_sent and self._is_of_job(info.pid)))
 
     @property
-    def due(self) -> float:
+    def due_at(self) -> float:
         """The time at which `take_ready` must be called next; infinite when no signal waits."""
-        return min((waiting.check_at for waiting in self._waiting), default=_NEVER)
+        return min((waiting.check_at for waiting in self._waiting_signals), default=_NEVER)
 
     def awaits(self, number: int) -> bool:
         """Whether a signal ``number`` may still be forwarded."""
-        return any(waiting.info.number == number for waiting in self._waiting)
+        return any(waiting.info.number == number for waiting in self._waiting_signals)
 
     def take_ready(self, now: float) -> list[Signal]:
         """Return the signals to forward to the job now."""
-        if now < self.due:
+        if now < self.due_at:
             return []
-        group_signals = self._witness()
+        group_signals = self._take_group_signals()
         if group_signals is None:
             # Without a witness, signals of users are forwarded. Those of the terminal and of the
             # kernel are taken to have reached the whole group.
-            decided_signals = [waiting for waiting in self._waiting if waiting.info.code <= 0]
-            self._waiting = []
+            decided_signals = [waiting for waiting in self._waiting_signals if waiting.info.code <= 0]
+            self._waiting_signals = []
         else:
             self._match(group_signals, now)
-            decided_signals = [waiting for waiting in self._waiting if waiting.decide_at <= now]
-            self._waiting = [
-                waiting._replace(check_at=waiting.decide_at) for waiting in self._waiting if waiting.decide_at > now
+            decided_signals = [waiting for waiting in self._waiting_signals if waiting.decide_at <= now]
+            self._waiting_signals = [
+                waiting._replace(check_at=waiting.decide_at)
+                for waiting in self._waiting_signals
+                if waiting.decide_at > now
             ]
         return [waiting.info for waiting in decided_signals if not waiting.is_from_job]
 
     def _match(self, group_signals: list[int], now: float) -> None:
         """Match waiting signals with those that the witness saw, the oldest first."""
-        self._witnessed += [(number, now) for number in group_signals]
+        self._witnessed_signals += [(number, now) for number in group_signals]
         unmatched_signals = []
-        for waiting in self._waiting:
-            match = next((witnessed for witnessed in self._witnessed if witnessed[0] == waiting.info.number), None)
+        for waiting in self._waiting_signals:
+            match = next(
+                (witnessed for witnessed in self._witnessed_signals if witnessed[0] == waiting.info.number), None
+            )
             if match is None:
                 unmatched_signals.append(waiting)
             else:
-                self._witnessed.remove(match)
-        self._waiting = unmatched_signals
-        self._witnessed = [witnessed for witnessed in self._witnessed if now - witnessed[1] <= GRACE_S]
+                self._witnessed_signals.remove(match)
+        self._waiting_signals = unmatched_signals
+        self._witnessed_signals = [witnessed for witnessed in self._witnessed_signals if now - witnessed[1] <= GRACE_S]

@@ -16,21 +16,23 @@ from . import supervise
 from .channel_holder import ChannelHolder
 
 REPORT: Final = "tfprof.cli.report"
-REPORT_TIMEOUT_S: Final = 15.0
+#: Time limit for storing the data (seconds).
+STORED_TIMEOUT_S: Final = 15.0
 #: Waiting ends early after this time without progress (seconds).
 NO_PROGRESS_S: Final = 5.0
-#: The same when the reason is known (seconds).
+#: It ends after this time without progress if the reason is known (seconds).
 STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
 #: A command that ended sooner and has no channel did not load TensorFlow (seconds).
 TOO_SHORT_S: Final = 2.0
-_REPORT_S: Final = 20.0
-#: Writing the profiles of large jobs may take minutes.
-_DUMP_S: Final = 600.0
+#: Time limits of the report without and with --dump-steps: to write the profiles of large jobs may
+#: take minutes (seconds).
+_RUN_TIMEOUT_S: Final = 20.0
+_DUMP_TIMEOUT_S: Final = 600.0
 #: Environment variables of the terminal that the report gets.
-_TERMINAL: Final = ("TERM", "COLUMNS", "NO_COLOR")
+_TERMINAL_VARIABLES: Final = ("TERM", "COLUMNS", "NO_COLOR")
 
-NOT_TAKEN: Final[Mapping[str, str]] = {
+RECORDS_NOT_READ: Final[Mapping[str, str]] = {
     "slug": "agent",
     "text": "the agent has not read the records; it may be of another release: `tfprof stop` ends it",
 }
@@ -42,8 +44,8 @@ TOO_SHORT: Final[Mapping[str, str]] = {
     "slug": "too-short",
     "text": "the process ended before the agent could read its records",
 }
-FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
-NOT_IN_TIME: Final[Mapping[str, str]] = {
+REPORT_FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
+REPORT_TOO_SLOW: Final[Mapping[str, str]] = {
     "slug": "report",
     "text": "it took too long; `tfprof profile-proto JOB` writes profiles, too",
 }
@@ -95,22 +97,24 @@ def _missing_amounts(result: Result) -> str:
 def _unrecorded_reason(result: Result) -> dict[str, str] | None:
     """Return why processes of the launch have no job, and their number; None if each has one."""
     recorded_pids = {job.get("pid") for job in result.jobs}
-    refused = [refusal for refusal in result.refused if not result.jobs or refusal.get("pid") not in recorded_pids]
-    if not refused:
+    refusals = [refusal for refusal in result.refused if not result.jobs or refusal.get("pid") not in recorded_pids]
+    if not refusals:
         return None
-    first_refusal = refused[0]
-    number = sum(refusal.get("times", 1) for refusal in refused)
+    first_refusal = refusals[0]
+    number = sum(refusal.get("times", 1) for refusal in refusals)
     if number == 1 and not result.jobs:
         return {"slug": first_refusal["slug"], "text": first_refusal["text"]}
     subject = "a process is" if number == 1 else f"{number:,} processes are"
-    more = (
-        " (other reasons: tfprof status)" if {refusal["slug"] for refusal in refused} != {first_refusal["slug"]} else ""
+    hint = (
+        " (other reasons: tfprof status)"
+        if {refusal["slug"] for refusal in refusals} != {first_refusal["slug"]}
+        else ""
     )
-    return {"slug": first_refusal["slug"], "text": f"{subject} not recorded: {first_refusal['text']}{more}"}
+    return {"slug": first_refusal["slug"], "text": f"{subject} not recorded: {first_refusal['text']}{hint}"}
 
 
 def _has_progress(previous: Result | None, current: Result | None) -> bool:
-    """Return whether there is progress.
+    """Return whether ``current`` shows progress since ``previous``.
 
     If ``current`` has a reason why nothing is stored, only stored data counts as progress.
     """
@@ -136,7 +140,7 @@ class EndReport:
         self._launch = launch
         self._channel_holder = holder
         self._result: Result | None = None
-        self._interrupted = False
+        self._is_interrupted = False
 
     def report(self, duration_s: float) -> None:
         """Wait until the data is stored, then print the report or the reason why there is none."""
@@ -148,7 +152,7 @@ class EndReport:
             print_no_profile(NO_TENSORFLOW)
             return
         self._wait()
-        if self._interrupted:
+        if self._is_interrupted:
             return
         problem = self._problem()
         if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
@@ -159,22 +163,24 @@ class EndReport:
     def _no_job_reason(self) -> Mapping[str, str]:
         """Return the reason why the agent's result has no process of this launch."""
         if self._channel_holder.launch_announcements:
-            return NOT_TAKEN
+            return RECORDS_NOT_READ
         return TOO_SHORT if self._channel_holder.unmatched_announcements else NO_TENSORFLOW
 
     def hand_over(self) -> None:
         """Wait until the agent holds the channels: this process closes them when it ends."""
         deadline = time.monotonic() + NO_PROGRESS_S
         while (
-            not self._channel_holder.agent_has_all and not self._channel_holder.trouble and time.monotonic() < deadline
+            not self._channel_holder.agent_has_all_channels
+            and not self._channel_holder.trouble
+            and time.monotonic() < deadline
         ):
             self._channel_holder.update()
-            if supervise.is_interrupted(POLL_S):
+            if supervise.wait_for_interrupt(POLL_S):
                 return
 
     def _wait(self) -> None:
         """Wait for the agent's result; start an agent if none runs."""
-        deadline = time.monotonic() + REPORT_TIMEOUT_S
+        deadline = time.monotonic() + STORED_TIMEOUT_S
         progress_s = time.monotonic()
         while time.monotonic() < min(deadline, progress_s + (STALLED_S if self._stall() else NO_PROGRESS_S)):
             self._channel_holder.update()
@@ -185,8 +191,8 @@ class EndReport:
                 self._result = result
             if result is not None and result.complete:
                 return
-            if supervise.is_interrupted(POLL_S):
-                self._interrupted = True
+            if supervise.wait_for_interrupt(POLL_S):
+                self._is_interrupted = True
                 return
 
     def _stall(self) -> dict[str, str] | None:
@@ -218,7 +224,7 @@ class EndReport:
         if self._quiet:
             command.append("--quiet")
         log = os.path.join(self._instance_dir, "report.log")
-        terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
+        terminal = {name: os.environ[name] for name in _TERMINAL_VARIABLES if name in os.environ}
         pid = _start_report(command, {**daemons.daemon_environment(os.environ), **terminal}, log)
         reason = self._wait_for_report(pid)
         if reason is not None:
@@ -226,14 +232,14 @@ class EndReport:
 
     def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
         """Wait for the report, with a limit; return the error to print, None if there is none."""
-        deadline = time.monotonic() + (_REPORT_S if self._dump is None else _DUMP_S)
+        deadline = time.monotonic() + (_RUN_TIMEOUT_S if self._dump is None else _DUMP_TIMEOUT_S)
         while True:
             ended_pid, status = os.waitpid(pid, os.WNOHANG)
             if ended_pid:
                 is_interrupted = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
-                return FAILED if status and not is_interrupted else None
+                return REPORT_FAILED if status and not is_interrupted else None
             is_late = time.monotonic() > deadline
-            if is_late or supervise.is_interrupted(POLL_S / 4):
+            if is_late or supervise.wait_for_interrupt(POLL_S / 4):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return NOT_IN_TIME if is_late and self._dump is not None else None
+                return REPORT_TOO_SLOW if is_late and self._dump is not None else None

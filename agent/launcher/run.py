@@ -169,9 +169,9 @@ def _check_settings(environ: dict[str, str]) -> None:
 class Run:
     """One launch; the command runs even when the preparation fails."""
 
-    def __init__(self, options: RunOptions, inherited: supervise.InheritedSignals) -> None:
+    def __init__(self, options: RunOptions, inherited_signals: supervise.InheritedSignals) -> None:
         self._options = options
-        self._inherited = inherited
+        self._inherited_signals = inherited_signals
         self._environ = environment.initial_environment()
         self._problem: dict[str, str] | None = None
         self._launch: Launch | None = None
@@ -206,9 +206,9 @@ class Run:
         if self._problem is not None:
             self._explain(self._problem)
         try:
-            supervise.execute(self._options.command, self._environ, self._inherited)
+            supervise.execute(self._options.command, self._environ, self._inherited_signals)
         except OSError as error:
-            failure = supervise.not_started(self._options.command[0], error.errno or 0)
+            failure = supervise.not_started_error(self._options.command[0], error.errno or 0)
             self._update_launch(ended_ns=time.time_ns(), status=failure.exit_code)
             raise failure from None
 
@@ -217,7 +217,7 @@ class Run:
         start_s = time.monotonic()
         python = python_command.parse(self._options.command)
         isolating_option = python.isolating_option if python is not None else None
-        running_witness = witness.begin(self._record_killed)
+        running_witness = witness.begin(self._record_killed_job)
         try:
             outcome, holder = self._run_to_end(running_witness, isolating_option)
         finally:
@@ -233,7 +233,9 @@ class Run:
     ) -> "tuple[Outcome, ChannelHolder | None]":
         """Start the command and supervise it to its end."""
         try:
-            pid = supervise.start(self._options.command, self._environ, self._inherited, running_witness.announce_job)
+            pid = supervise.start(
+                self._options.command, self._environ, self._inherited_signals, running_witness.announce_job
+            )
         except supervise.NotStartedError as error:
             self._update_launch(ended_ns=time.time_ns(), status=error.exit_code)
             raise
@@ -252,7 +254,7 @@ class Run:
         self._update_launch(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
-    def _record_killed(self, pid: int) -> None:
+    def _record_killed_job(self, pid: int) -> None:
         """Record the end of the job; the witness calls this after the launcher was killed."""
         self._update_launch(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
@@ -300,7 +302,7 @@ class Run:
                 else:
                     end_report.hand_over()
             except OSError as error:  # the job's exit status must not depend on it
-                self._explain({**report.FAILED, "text": f"the report failed: {error.strerror}"})
+                self._explain({**report.REPORT_FAILED, "text": f"the report failed: {error.strerror}"})
 
 
 def _watch_nothing() -> float:
@@ -319,7 +321,8 @@ def _parse_or_exit(argv: Sequence[str]) -> RunOptions:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (by default the command line); end as the job ended.
 
-    A job's exit code is returned, 2 for bad usage. A signal that killed the job kills this process.
+    Return the job's exit code, or 2 for bad usage. If a signal killed the job, it kills this
+    process, too.
     """
     reserve_standard_fds()
     streams.replace_closed()

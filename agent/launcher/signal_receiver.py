@@ -29,8 +29,8 @@ class SignalReceiver:
     """The pending signals of this process.
 
     They are read from a signalfd. Python's sigtimedwait returns uninitialized memory when the
-    process is stopped during the wait. So it is used only in a Python without ctypes, where invalid
-    numbers are filtered.
+    process is stopped during the wait. So this class uses sigtimedwait only in a Python without
+    ctypes, and then filters invalid numbers.
     """
 
     def __init__(self) -> None:

@@ -15,7 +15,8 @@ from .signal_receiver import BLOCKABLE_SIGNALS, Signal, SignalReceiver
 
 #: Signals that Python itself ignores; a job starts with their default action.
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
-#: Core file size at which Linux writes no core: too small for a file, and reserved for a pipe.
+#: Limit of the core size at which Linux writes no core: no file is that small, and for a core that
+#: goes to a pipe this value means "none".
 _NO_CORE: Final = 1
 #: si_code of a signal with a value: SI_QUEUE of <bits/siginfo-consts.h>.
 _SI_QUEUE: Final = -1
@@ -63,7 +64,10 @@ def block_signals() -> InheritedSignals:
 
 
 def start(
-    command: Sequence[str], environ: Mapping[str, str], inherited: InheritedSignals, announce_job: Callable[[], object]
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    inherited_signals: InheritedSignals,
+    announce_job: Callable[[], object],
 ) -> int:
     """Start ``command`` in this process group and return its pid.
 
@@ -80,20 +84,20 @@ def start(
         raise NotStartedError(f"fork: {os.strerror(error.errno or errno.EAGAIN)}", 126) from None
     reply_reader, reply_writer = pipe_fds
     if pid == 0:
-        _become(command, environ, inherited, announce_job, reply_writer)
+        _become(command, environ, inherited_signals, announce_job, reply_writer)
     os.close(reply_writer)
     with os.fdopen(reply_reader, "rb") as pipe:
         code = pipe.read()
     if code:
         os.waitpid(pid, 0)
-        raise not_started(command[0], int(code))
+        raise not_started_error(command[0], int(code))
     return pid
 
 
 def _become(
     command: Sequence[str],
     environ: Mapping[str, str],
-    inherited: InheritedSignals,
+    inherited_signals: InheritedSignals,
     announce_job: Callable[[], object],
     reply_writer: int,
 ) -> NoReturn:
@@ -101,7 +105,7 @@ def _become(
     code = errno.ENOEXEC
     try:
         announce_job()
-        execute(command, environ, inherited)
+        execute(command, environ, inherited_signals)
     except OSError as error:
         code = error.errno or code
     finally:
@@ -109,23 +113,23 @@ def _become(
         os._exit(127)
 
 
-def execute(command: Sequence[str], environ: Mapping[str, str], inherited: InheritedSignals) -> NoReturn:
+def execute(command: Sequence[str], environ: Mapping[str, str], inherited_signals: InheritedSignals) -> NoReturn:
     """Replace this process by ``command`` with the inherited signals; OSError when that fails."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if inherited.ignores_children:
+    if inherited_signals.ignores_children:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, inherited.mask)
+    signal.pthread_sigmask(signal.SIG_SETMASK, inherited_signals.mask)
     failure: OSError | None = None
     for path in _paths(command[0], environ):
         try:
             os.execve(path, list(command), dict(environ))
         except OSError as error:
             if error.errno == errno.ENOEXEC:
-                # A script without a first line that names its interpreter: shells run it
-                # themselves.
+                # The file is a script whose first line names no interpreter: shells run such
+                # scripts themselves.
                 os.execve("/bin/sh", ["sh", path, *command[1:]], dict(environ))
             if failure is None or failure.errno in (errno.ENOENT, errno.ENOTDIR):
                 failure = error
@@ -139,7 +143,7 @@ def _paths(name: str, environ: Mapping[str, str]) -> list[str]:
     return [os.path.join(folder, name) for folder in os.get_exec_path(dict(environ))]
 
 
-def not_started(name: str, code: int) -> NotStartedError:
+def not_started_error(name: str, code: int) -> NotStartedError:
     """Return a shell's error for command ``name``, which failed to start with errno ``code``."""
     if code == errno.ENOENT:
         if "/" not in name:
@@ -172,7 +176,7 @@ def wait(
     child, receiver = _Child(pid), _receiver()
     receiver.listen(wake_fd)
     while True:
-        wake_s = min(next_watch_s, forwarding.due)
+        wake_s = min(next_watch_s, forwarding.due_at)
         received_signal = receiver.next(wake_s - time.monotonic())
         now = time.monotonic()
         if received_signal is None and now < wake_s:
@@ -241,8 +245,8 @@ def _queue(info: Signal, pid: int) -> bool:
 def end_like(outcome: Outcome) -> int:
     """End this process by the signal that killed the job; otherwise return the exit code.
 
-    The code is returned for a signal, too, if the kernel ignores it here: it does so for process 1
-    of a container.
+    The code is returned for a signal, too, if the kernel ignores the signal, as it does for process
+    1 of a container.
     """
     if outcome.signal is not None:
         import resource  # noqa: PLC0415 - imported late, so that the job starts earlier
@@ -257,8 +261,8 @@ def end_like(outcome: Outcome) -> int:
     return outcome.exit_code
 
 
-def is_interrupted(seconds: float) -> bool:
-    """Wait ``seconds`` after the job's end; return True as soon as a terminating signal arrives."""
+def wait_for_interrupt(seconds: float) -> bool:
+    """Wait ``seconds``; return True as soon as a terminating signal arrives, else False."""
     deadline, receiver = time.monotonic() + seconds, _receiver()
     while (remaining_s := deadline - time.monotonic()) > 0:
         received_signal = receiver.next(remaining_s)

@@ -35,10 +35,10 @@ _ANSWER: Final = struct.Struct("<II")
 class Witness:
     """A running witness: a child of this process, connected by two pipes."""
 
-    def __init__(self, pid: int, requests: int, replies: int) -> None:
+    def __init__(self, pid: int, request_fd: int, reply_fd: int) -> None:
         self.pid = pid
-        self._requests = requests
-        self._replies = replies
+        self._request_fd = request_fd
+        self._reply_fd = reply_fd
         self._question_number = 0
         self._unparsed = b""
 
@@ -49,14 +49,14 @@ class Witness:
         came before this process existed.
         """
         try:
-            os.write(self._requests, _REQUEST.pack(_JOB, os.getpid()))
-            if self._answer() is not None:
+            os.write(self._request_fd, _REQUEST.pack(_JOB, os.getpid()))
+            if self._read_answer() is not None:
                 _pass_barrier()
                 for number in signal.sigpending():
-                    os.write(self._requests, _REQUEST.pack(_RECEIVED, number))
+                    os.write(self._request_fd, _REQUEST.pack(_RECEIVED, number))
         except OSError:
-            # The witness has ended: the job runs without one. The kernel has sent SIGPIPE, which is
-            # pending, since it is blocked. It would end the job.
+            # The witness has ended: the job runs without one. The kernel has sent SIGPIPE, which
+            # is blocked and pending. SIGPIPE would end the job.
             signal.sigtimedwait({signal.SIGPIPE}, 0)
 
     def signals(self) -> list[int] | None:
@@ -67,18 +67,18 @@ class Witness:
         _pass_barrier()
         self._question_number += 1
         try:
-            os.write(self._requests, _REQUEST.pack(_QUESTION, self._question_number))
-            return self._answer()
+            os.write(self._request_fd, _REQUEST.pack(_QUESTION, self._question_number))
+            return self._read_answer()
         except OSError:  # the witness has ended
             return None
 
-    def _answer(self) -> list[int] | None:
+    def _read_answer(self) -> list[int] | None:
         signals: list[int] = []
         while True:
             while len(self._unparsed) < _ANSWER.size or len(self._unparsed) < _ANSWER.size + self._length():
                 if not self._has_reply():
                     return None
-                data = os.read(self._replies, 1 << 16)
+                data = os.read(self._reply_fd, 1 << 16)
                 if not data:
                     return None
                 self._unparsed += data
@@ -90,7 +90,7 @@ class Witness:
 
     def _has_reply(self) -> bool:
         poll = select.poll()
-        poll.register(self._replies, select.POLLIN)
+        poll.register(self._reply_fd, select.POLLIN)
         if poll.poll(1000 * ANSWER_TIMEOUT_S):
             return True
         os.kill(self.pid, signal.SIGCONT)
@@ -111,15 +111,15 @@ class Witness:
 
     def _send(self, kind: bytes) -> None:
         with contextlib.suppress(OSError):  # it has ended
-            os.write(self._requests, _REQUEST.pack(kind, 0))
+            os.write(self._request_fd, _REQUEST.pack(kind, 0))
 
     def dismiss(self) -> None:
         """End the witness after the job."""
         with contextlib.suppress(OSError):
-            os.write(self._requests, _REQUEST.pack(_LEAVE, 0))
+            os.write(self._request_fd, _REQUEST.pack(_LEAVE, 0))
             os.kill(self.pid, signal.SIGCONT)
-        os.close(self._requests)
-        os.close(self._replies)
+        os.close(self._request_fd)
+        os.close(self._reply_fd)
         os.waitpid(self.pid, 0)
 
 
@@ -173,28 +173,28 @@ def begin(on_orphaned: Callable[[int], object]) -> Witness | NoWitness:
     return Witness(pid, request_writer, reply_reader)
 
 
-def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) -> NoReturn:
+def _serve(request_fd: int, reply_fd: int, on_orphaned: Callable[[int], object]) -> NoReturn:
     """Run as the witness until dismissed or orphaned."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
-        _keep_only(requests, replies)
+        _keep_only(request_fd, reply_fd)
         launcher = os.getppid()
         job: processes.Process | None = None
         early_signals: list[int] = []
         job_signals: list[int] = []
-        while request := os.read(requests, _REQUEST.size):
+        while request := os.read(request_fd, _REQUEST.size):
             kind, number = _REQUEST.unpack(request)
             if kind == _LEAVE:
                 os._exit(0)
             if kind == _JOB:
                 job, early_signals = processes.process(number), _take_signals(launcher)
-                os.write(replies, _answer(0, []))
+                os.write(reply_fd, _packed_answer(0, []))
             elif kind == _RECEIVED:
                 job_signals += (signal_number for signal_number in early_signals if signal_number == number)
             elif kind == _STOP:
-                _watch_stopped(requests, processes.process(launcher), job)
+                _watch_stopped_launcher(request_fd, processes.process(launcher), job)
             elif kind == _QUESTION:
-                os.write(replies, _answer(number, job_signals + _take_signals(launcher)))
+                os.write(reply_fd, _packed_answer(number, job_signals + _take_signals(launcher)))
                 job_signals = []
         if job is not None and job.is_alive:
             os.kill(job.pid, signal.SIGKILL)
@@ -203,13 +203,13 @@ def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) ->
         os._exit(0)
 
 
-def _watch_stopped(requests: int, launcher: processes.Process | None, job: processes.Process | None) -> None:
+def _watch_stopped_launcher(request_fd: int, launcher: processes.Process | None, job: processes.Process | None) -> None:
     """Continue the stopped launcher when the job is no longer stopped.
 
     Return at the next request.
     """
     poll = select.poll()
-    poll.register(requests, select.POLLIN)
+    poll.register(request_fd, select.POLLIN)
     while not poll.poll(1000 * STOPPED_POLL_S):
         if launcher is not None and launcher.is_stopped and not (job is not None and job.is_stopped):
             os.kill(launcher.pid, signal.SIGCONT)
@@ -224,7 +224,7 @@ def _take_signals(launcher: int) -> list[int]:
     return signals
 
 
-def _answer(number: int, signals: list[int]) -> bytes:
+def _packed_answer(number: int, signals: list[int]) -> bytes:
     return _ANSWER.pack(number, len(signals)) + bytes(signals)
 
 
@@ -236,8 +236,8 @@ def _keep_only(*kept_fds: int) -> None:
     null_fd = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null_fd, fd)
-    first = 3
+    first_fd = 3
     for fd in sorted(kept_fds):
-        os.closerange(first, fd)
-        first = fd + 1
-    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(first_fd, fd)
+        first_fd = fd + 1
+    os.closerange(first_fd, os.sysconf("SC_OPEN_MAX"))

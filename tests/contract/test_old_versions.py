@@ -84,7 +84,7 @@ def test_an_old_record_above_the_present_size_limit_becomes_a_refusal() -> None:
     header = layout.RECORD.pack(layout.RECORD_MAX + 1, layout.GRAPH, 0, 9, 0, 0, 0, 0, 0, 0)
     adapter = old_channels.adapter_of(1)
     assert adapter is not None
-    (refusal,) = cut_records(memoryview(adapter.too_large(header)), 9, 9)
+    (refusal,) = cut_records(memoryview(adapter.too_large_record(header)), 9, 9)
     assert json.loads(bytes(refusal.body))["slug"] == "record-too-large"
 
 

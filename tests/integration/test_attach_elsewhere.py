@@ -71,7 +71,7 @@ class Job:
 def innermost(pid):
     """Return the process that ``pid`` became or started."""
     tree = processes.process_tree(processes.all_pids())
-    return tree.below(pid, frozenset())[-1].pid
+    return tree.subtree(pid, frozenset())[-1].pid
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from fakes.run_metadata import run_metadata, text
 from fakes.valid_store import check_tables
 from fakes.waits import Waits
 from tfprof.agent import launches
-from tfprof.agent.daemon.finder import PROCESS_MAX
+from tfprof.agent.daemon.finder import CHANNELS_PER_PROCESS_MAX
 from tfprof.agent.daemon.service import POLL_S
 from tfprof.agent.launches import Launch
 from tfprof.collector.store.reader import LocalStore
@@ -39,7 +39,7 @@ CORRUPTION_S = 0.6
 CHANNELS = 1_500
 NEW_JOBS = 5
 #: Number of jobs that end at about the same time.
-ENDED_JOBS = 20 * PROCESS_MAX
+ENDED_JOBS = 20 * CHANNELS_PER_PROCESS_MAX
 #: A random number, since agents of other tests see the channels of this test.
 LAUNCH = secrets.randbits(63)
 DAEMONS = ("agent", "collector")
@@ -213,8 +213,11 @@ def test_very_many_channels_of_one_process_delay_no_new_job(host: Host) -> None:
         healthy.channel.close()
     until(lambda: not host.status("agent")["jobs"], "the end of the jobs", TIMEOUT_S)
     assert host.stop() == [(0, "")] * len(DAEMONS)
-    assert len(status["jobs"]) == PROCESS_MAX + NEW_JOBS
-    assert (status["refused"], status["refusals"][0]["slug"]) == (CHANNELS - PROCESS_MAX, "too-many-channels")
+    assert len(status["jobs"]) == CHANNELS_PER_PROCESS_MAX + NEW_JOBS
+    assert (status["refused"], status["refusals"][0]["slug"]) == (
+        CHANNELS - CHANNELS_PER_PROCESS_MAX,
+        "too-many-channels",
+    )
     assert waits.slowest_s < POLL_S + DELAY_MAX_S
     assert max(peak_bytes) < MEMORY_MAX
     assert max(shares) < BUSY_SHARE
@@ -224,7 +227,9 @@ def test_many_jobs_that_end_before_they_are_stored_delay_no_other_job(host: Host
     healthy.step()
     collector = host.daemons["collector"]
     collector.send_signal(signal.SIGSTOP)
-    processes = [script(many_channels, host, PROCESS_MAX) for _ in range(ENDED_JOBS // PROCESS_MAX)]
+    processes = [
+        script(many_channels, host, CHANNELS_PER_PROCESS_MAX) for _ in range(ENDED_JOBS // CHANNELS_PER_PROCESS_MAX)
+    ]
     until(lambda: len(host.status("agent")["jobs"]) > ENDED_JOBS, "the jobs", TIMEOUT_S)
     for process in processes:
         process.communicate("\n")

@@ -42,9 +42,9 @@ def test_descendants_are_found_over_several_generations(child) -> None:
 
 def test_a_tree_is_the_process_and_its_descendants_without_excluded_ones(child) -> None:
     process_tree = processes.process_tree(processes.all_pids())
-    assert {member.pid for member in process_tree.below(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
-    assert child.pid not in {member.pid for member in process_tree.below(os.getpid(), frozenset([child.pid]))}
-    assert process_tree.below(1 << 30, frozenset()) == []
+    assert {member.pid for member in process_tree.subtree(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
+    assert child.pid not in {member.pid for member in process_tree.subtree(os.getpid(), frozenset([child.pid]))}
+    assert process_tree.subtree(1 << 30, frozenset()) == []
 
 
 def test_a_channel_is_found_at_its_holder_but_never_at_the_caller() -> None:

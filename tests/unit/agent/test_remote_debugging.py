@@ -14,13 +14,17 @@ OFFSETS = Offsets(
     interpreter_next=24,
     main_thread=32,
     events=8,
-    support=64,
-    is_enabled=40,
-    is_pending=4,
+    debugger_support=64,
+    enabled_flag=40,
+    pending_flag=4,
     path=8,
     path_size=512,
 )
-EVENTS, PENDING, PATH = THREAD + OFFSETS.events, THREAD + OFFSETS.support + 4, THREAD + OFFSETS.support + 8
+EVENTS, PENDING, PATH = (
+    THREAD + OFFSETS.events,
+    THREAD + OFFSETS.debugger_support + 4,
+    THREAD + OFFSETS.debugger_support + 8,
+)
 VERSION = 0x030E00F0
 
 
@@ -37,7 +41,7 @@ class Memory:
             self.put(address + OFFSETS.interpreter_id, number)
             self.put(address + OFFSETS.interpreter_next, following)
             self.put(address + OFFSETS.main_thread, THREAD if address == MAIN else 0)
-            self.put(address + OFFSETS.is_enabled, 1)
+            self.put(address + OFFSETS.enabled_flag, 1)
 
     def read(self, address: int, size: int) -> bytes:
         return bytes(self.data[address : address + size])
@@ -82,7 +86,7 @@ def test_a_path_that_does_not_fit_is_not_written():
         (RUNTIME + 8, 0x030D00F0),  # Python 3.13
         (RUNTIME + 8, 0x030F00F0),  # an unknown version
         (RUNTIME + 16, 1),  # a free-threaded build
-        (MAIN + OFFSETS.is_enabled, 0),  # switched off
+        (MAIN + OFFSETS.enabled_flag, 0),  # switched off
         (MAIN + OFFSETS.main_thread, 0),  # no main thread
         (MAIN + OFFSETS.interpreter_id, 5),  # no main interpreter
         (RUNTIME + TABLES[3, 14].path_size, 0),

@@ -13,7 +13,7 @@ from tfprof.agent.daemon.event_waiter import EventWaiter, Wakeup
 from tfprof.agent.folder_watch import FolderWatch
 from tfprof.agent.processes import Process
 
-NOTHING = Wakeup(answered=False, ended=False, announced=False)
+NOTHING = Wakeup(has_answer=False, has_process_end=False, has_announcement=False)
 UID = 7
 
 
@@ -73,7 +73,7 @@ def test_a_wait_without_descriptors_takes_its_time_and_no_processor(ends: Ends, 
 
 def test_an_unread_answer_ends_a_wait(ends: Ends) -> None:
     ends.collector_socket.send(b"ack")
-    assert ends.wait(30.0) == ends.wait(30.0) == Wakeup(answered=True, ended=False, announced=False)
+    assert ends.wait(30.0) == ends.wait(30.0) == Wakeup(has_answer=True, has_process_end=False, has_announcement=False)
     ends.agent_socket.recv()
     assert ends.wait(0.0) == NOTHING
 
@@ -81,7 +81,7 @@ def test_an_unread_answer_ends_a_wait(ends: Ends) -> None:
 def test_an_answer_does_not_end_a_wait_without_listening(ends: Ends) -> None:
     ends.collector_socket.send(b"ack")
     assert ends.waiter.wait(0.05, listening=False) == NOTHING
-    assert ends.wait(30.0).answered
+    assert ends.wait(30.0).has_answer
 
 
 @pytest.mark.parametrize("listening", [True, False])
@@ -90,7 +90,9 @@ def test_the_end_of_a_process_ends_one_wait(ends: Ends, sleeper: "subprocess.Pop
     assert ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
     sleeper.kill()
-    assert ends.waiter.wait(30.0, listening=listening) == Wakeup(answered=False, ended=True, announced=False)
+    assert ends.waiter.wait(30.0, listening=listening) == Wakeup(
+        has_answer=False, has_process_end=True, has_announcement=False
+    )
     assert not ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
     ends.waiter.forget(UID)
@@ -102,7 +104,7 @@ def test_two_events_at_once_are_both_reported(ends: Ends, sleeper: "subprocess.P
     sleeper.wait()
     ends.collector_socket.send(b"ack")
     assert ends.agent_socket.poll(30_000)
-    assert ends.wait(30.0) == Wakeup(answered=True, ended=True, announced=False)
+    assert ends.wait(30.0) == Wakeup(has_answer=True, has_process_end=True, has_announcement=False)
 
 
 def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeper: "subprocess.Popen[bytes]") -> None:
@@ -126,5 +128,7 @@ def test_another_process_with_the_same_pid_is_not_watched(ends: Ends, sleeper: "
 @pytest.mark.parametrize("listening", [True, False])
 def test_an_announcement_ends_a_wait(ends: Ends, tmp_path: Path, *, listening: bool) -> None:
     (tmp_path / "1-0123456789abcdef").touch()
-    assert ends.waiter.wait(20, listening=listening) == Wakeup(answered=False, ended=False, announced=True)
+    assert ends.waiter.wait(20, listening=listening) == Wakeup(
+        has_answer=False, has_process_end=False, has_announcement=True
+    )
     assert ends.waiter.wait(0.05, listening=listening) == NOTHING

@@ -13,7 +13,14 @@ from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
 from tfprof.agent.announcements import ANNOUNCEMENTS_MAX, AnnounceFolder, Announcement
 from tfprof.agent.daemon import finder
-from tfprof.agent.daemon.finder import OPENED_MAX, PROCESS_MAX, SEARCH_SCAN_S, TRIES, Finder, FoundChannel
+from tfprof.agent.daemon.finder import (
+    CHANNELS_PER_PROCESS_MAX,
+    OPENED_PER_CALL_MAX,
+    SEARCH_SCAN_S,
+    TRIES,
+    Finder,
+    FoundChannel,
+)
 from tfprof.agent.daemon.missing_channels import SEARCHES
 from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
@@ -221,7 +228,7 @@ def test_the_refusal_of_a_process_that_is_gone_counts_for_its_launch(place: Plac
 
 def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place, monkeypatch) -> None:
     monkeypatch.setattr(finder, "OPENING_S", 60.0)  # a loaded machine opens few channels in the usual time
-    writers = [ChannelWriter(LAUNCH) for _ in range(3 * OPENED_MAX)]
+    writers = [ChannelWriter(LAUNCH) for _ in range(3 * OPENED_PER_CALL_MAX)]
     for writer in writers:
         writer.announce(place.path)
     # Announced last, with a name that is last in the list.
@@ -233,15 +240,15 @@ def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place
         place.take(place.finder.open_announced())
     for writer in writers:
         writer.close()
-    assert len(place.channels) == PROCESS_MAX + 1
+    assert len(place.channels) == CHANNELS_PER_PROCESS_MAX + 1
     assert place.finder.refusals.total == 0  # this process belongs to no launch
 
 
 def test_each_surplus_channel_of_a_process_is_counted_once(place) -> None:
-    child = place.job(count=PROCESS_MAX + 5)
+    child = place.job(count=CHANNELS_PER_PROCESS_MAX + 5)
     for _ in range(3):
         place.take(place.finder.scan())
-    assert len(place.channels) == PROCESS_MAX
+    assert len(place.channels) == CHANNELS_PER_PROCESS_MAX
     (refusal,) = place.finder.refusals
     assert (refusal.pid, refusal.slug, refusal.times) == (child.pid, "too-many-channels", 5)
     for found_channel in place.channels:
@@ -250,7 +257,7 @@ def test_each_surplus_channel_of_a_process_is_counted_once(place) -> None:
 
 
 def test_the_number_of_open_channels_is_limited_and_the_others_wait(place, monkeypatch) -> None:
-    monkeypatch.setattr(finder, "OPEN_MAX", 2)
+    monkeypatch.setattr(finder, "OPEN_CHANNELS_MAX", 2)
     for _ in range(3):
         place.job()
     assert len(place.take(place.finder.scan())) == 2

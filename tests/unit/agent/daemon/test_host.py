@@ -10,7 +10,7 @@ from tfprof.collector.store import schema
 
 
 def tree() -> list[processes.Process]:
-    return processes.process_tree(processes.all_pids()).below(os.getpid(), frozenset())
+    return processes.process_tree(processes.all_pids()).subtree(os.getpid(), frozenset())
 
 
 def test_samples_have_the_columns_of_the_store() -> None:

@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import pytest
-from tfprof.agent.launcher.environment import INJECT, job_environment
+from tfprof.agent.launcher.environment import INJECT_FOLDER, job_environment
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (None, INJECT),
-        ("", INJECT),
-        ("/a", f"{INJECT}:/a"),
-        ("/a:/b", f"{INJECT}:/a:/b"),
-        (f"{INJECT}:/a", f"{INJECT}:/a"),
-        (":/a", f"{INJECT}::/a"),
+        (None, INJECT_FOLDER),
+        ("", INJECT_FOLDER),
+        ("/a", f"{INJECT_FOLDER}:/a"),
+        ("/a:/b", f"{INJECT_FOLDER}:/a:/b"),
+        (f"{INJECT_FOLDER}:/a", f"{INJECT_FOLDER}:/a"),
+        (":/a", f"{INJECT_FOLDER}::/a"),
     ],
 )
 def test_the_shim_comes_first_on_the_path_and_no_empty_entry_is_added(old: str | None, new: str) -> None:
@@ -24,8 +24,8 @@ def test_the_shim_comes_first_on_the_path_and_no_empty_entry_is_added(old: str |
 
 def test_other_variables_stay_and_the_settings_are_added() -> None:
     environ = job_environment({"HOME": "/h", "TFPROF_RUN": "outer"}, "1@/place", {"TFPROF_TRACE": "all"})
-    assert environ == {"HOME": "/h", "TFPROF_RUN": "1@/place", "TFPROF_TRACE": "all", "PYTHONPATH": INJECT}
+    assert environ == {"HOME": "/h", "TFPROF_RUN": "1@/place", "TFPROF_TRACE": "all", "PYTHONPATH": INJECT_FOLDER}
 
 
 def test_the_shim_folder_holds_the_file_that_python_loads() -> None:
-    assert Path(INJECT, "sitecustomize.py").exists()
+    assert Path(INJECT_FOLDER, "sitecustomize.py").exists()

@@ -35,8 +35,8 @@ class Bench:
     def after(self, seconds: float) -> list[int]:
         """Advance the clock as the launcher does; return the signals forwarded meanwhile."""
         end, self.forwarded = self.now + seconds, []
-        while self.forwarding.due <= end:
-            self.now = max(self.now, self.forwarding.due)
+        while self.forwarding.due_at <= end:
+            self.now = max(self.now, self.forwarding.due_at)
             self.forwarded += [info.number for info in self.forwarding.take_ready(self.now)]
         self.now = end
         return self.forwarded
