@@ -20,7 +20,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.query.profile import profile
-from tfprof.collector.query.step_entries import read
+from tfprof.collector.query.step_entries import read_entries
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -115,7 +115,7 @@ def measure(store: str) -> dict[str, float]:
     scope_view(profile(job, needs=()).nodes, Options())
     scope_s = time.perf_counter() - before
     before = time.perf_counter()
-    assert len(read(job, [job_profile.traces // 2])) == NODES
+    assert len(read_entries(job, [job_profile.traces // 2])) == NODES
     step_s = time.perf_counter() - before
     most_steps = range(37, job_profile.traces * 3 // 4)
     before = time.perf_counter()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
-from ..collector.query.explanations import cost_note, first_warning, left_out_kinds_text, missed, untraced
+from ..collector.query.explanations import cost_note, first_warning, left_out_kinds_text, missed_note, untraced
 from ..collector.query.profile import Profile
 from ..collector.query.ranking import rank_ops
 from ..collector.render import report_text
@@ -71,7 +71,7 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     ]
     other_summaries = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
     remarks = (
-        (left_out_kinds_text(profile), first_warning(first_job), missed(first_job))
+        (left_out_kinds_text(profile), first_warning(first_job), missed_note(first_job))
         if profile
         else (untraced(first_job),)
     )

@@ -6,7 +6,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.documents import steps_document
-from ..collector.query.explanations import missed
+from ..collector.query.explanations import missed_note
 from ..collector.render import steps_text
 from ..collector.store.protocols import JobReader
 from ..collector.store.reader import open_reader
@@ -54,6 +54,6 @@ def _print(job: JobReader, limit: int | None) -> int:
     job_events = events(job.table("events"))
     if step_times.rows or job_events:
         print_lines(steps_text.lines(step_times, counts_of(job.info), job_events, width()))
-    if text := missed(job):
+    if text := missed_note(job):
         note(text)
     return step_times.rows

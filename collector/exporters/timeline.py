@@ -17,7 +17,7 @@ from ..export.timeline import (
     scope_timeline,
 )
 from ..query.engine import Answer, QueryEngine
-from ..query.step_entries import by_step, persistent_bytes, step_traces
+from ..query.step_entries import entries_by_step, persistent_bytes, step_traces
 from ..tfviews.output_option import File
 
 
@@ -45,7 +45,7 @@ def _step_timelines(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     first, last = (options.step, options.step) if options.step >= 0 else step_range
     steps = [step for step in traced_steps if first <= step <= last]
     persistent = persistent_bytes(job, selection.kinds, separate_functions=separate_functions)
-    for step, entries in by_step(job, steps, selection.kinds, separate_functions=separate_functions):
+    for step, entries in entries_by_step(job, steps, selection.kinds, separate_functions=separate_functions):
         step_answer = answer if options.step >= 0 else engine.ask(selection, "graph", replace(options, step=step))
         timeline = graph_timeline(step_answer.tree, entries, persistent, selection.parity)
         yield _timeline(options.output.outfile, step, timeline.data, timeline.messages())

@@ -27,12 +27,12 @@ def step_traces(
     }
 
 
-def read(job: JobReader, traces: Collection[int]) -> dict[str, EntriesByStep]:
+def read_entries(job: JobReader, traces: Collection[int]) -> dict[str, EntriesByStep]:
     """Return the entries, by node and step, of the traces with these numbers."""
     return entries(*job.executions(traces, COLUMNS)) if traces else {}
 
 
-def by_step(
+def entries_by_step(
     job: JobReader,
     steps: Collection[int] | None = None,
     kinds: Sequence[int] | None = None,
@@ -48,7 +48,9 @@ def by_step(
     selected_steps = sorted(traces_by_step) if steps is None else sorted(set(steps) & set(traces_by_step))
     for batch in _batches(selected_steps, traces_by_step):
         step_entries: dict[int, dict[str, Entry]] = {step: {} for step in batch}
-        for name, node_entries in read(job, [number for step in batch for number, _ in traces_by_step[step]]).items():
+        for name, node_entries in read_entries(
+            job, [number for step in batch for number, _ in traces_by_step[step]]
+        ).items():
             for step, entry in node_entries.items():
                 step_entries[step][name] = entry
         yield from step_entries.items()
@@ -64,7 +66,7 @@ def persistent_bytes(
     step_of_trace = {
         trace: step for step, traces in _traces_by_step(job, kinds, separate_functions).items() for trace, _ in traces
     }
-    return job.on_one_snapshot(lambda snapshot: _persistent(snapshot, step_of_trace))
+    return job.on_one_snapshot(lambda snapshot: _persistent_on_snapshot(snapshot, step_of_trace))
 
 
 def _traces_by_step(
@@ -92,7 +94,7 @@ def _batches(steps: Iterable[int], traces_by_step: Mapping[int, list[tuple[int, 
         yield batch
 
 
-def _persistent(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[str, int]:
+def _persistent_on_snapshot(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[str, int]:
     names = job.table("names")
     gpus = {number for number, text in interned_texts(names, DEVICE).items() if "cpu" not in text.lower()}
     gpu_of_node = {node: device for node, device in job.canonical_devices().items() if device in gpus}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import rows, trace, write_job
-from tfprof.collector.query.explanations import missed, untraced
+from tfprof.collector.query.explanations import missed_note, untraced
 from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
@@ -74,5 +74,5 @@ def test_traced_steps_without_ops_in_the_process_are_not_lost(tmp_path: Path) ->
 
 
 def test_missed_steps_are_counted(tmp_path: Path) -> None:
-    assert missed(ended_job(tmp_path)) is None
-    assert str(missed(ended_job(tmp_path / "other", missed=112))).startswith("112 selected steps were not traced")
+    assert missed_note(ended_job(tmp_path)) is None
+    assert str(missed_note(ended_job(tmp_path / "other", missed=112))).startswith("112 selected steps were not traced")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from fakes import random_rows
 from tfprof.collector.query import step_entries
-from tfprof.collector.query.step_entries import by_step, persistent_bytes, read, step_traces
+from tfprof.collector.query.step_entries import entries_by_step, persistent_bytes, read_entries, step_traces
 from tfprof.collector.store import schema, segment
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -69,7 +69,7 @@ def test_steps_of_the_main_kind_have_their_traces(job: LocalJob) -> None:
 
 @pytest.mark.parametrize("trace", range(len(STEPS)))
 def test_one_trace_has_its_own_executions(job: LocalJob, trace: int) -> None:
-    entries_by_node = read(job, [trace])
+    entries_by_node = read_entries(job, [trace])
     assert set(entries_by_node) == {"n0", "n1"}
     (entry,) = entries_by_node["n0"].values()
     assert set(entries_by_node["n0"]) == {STEPS[trace]}
@@ -79,7 +79,7 @@ def test_one_trace_has_its_own_executions(job: LocalJob, trace: int) -> None:
 
 
 def test_traces_of_a_step_add_up_over_generations(job: LocalJob) -> None:
-    assert durations(read(job, [7, 2, 3])["n0"][20]) == [3, 2, 4, 2, 8, 2]
+    assert durations(read_entries(job, [7, 2, 3])["n0"][20]) == [3, 2, 4, 2, 8, 2]
 
 
 def test_only_the_generations_of_the_traces_are_read(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,22 +91,22 @@ def test_only_the_generations_of_the_traces_are_read(job: LocalJob, monkeypatch:
         return real_groups(path, name, traces, columns)
 
     monkeypatch.setattr(segment, "groups", record_and_read)
-    read(job, [3])
+    read_entries(job, [3])
     assert sorted(reads) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
 
 
 def test_without_traces_nothing_is_read(job: LocalJob) -> None:
-    assert read(job, []) == {}
-    assert read(job, [99]) == {}
+    assert read_entries(job, []) == {}
+    assert read_entries(job, [99]) == {}
 
 
 @pytest.mark.parametrize("rows", [1, 9, 200_000])
 def test_steps_are_in_order_whatever_the_batch_size(job: LocalJob, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_entries, "BATCH_ROWS", rows)
-    steps = list(by_step(job))
+    steps = list(entries_by_step(job))
     assert [step for step, _ in steps] == [0, 3, 10, 20, 40]
     assert [len(durations(entries["n0"])) for _, entries in steps] == [2, 2, 2, 6, 2]
-    assert [step for step, _ in by_step(job, [40, 7, 3, 50])] == [3, 40]
+    assert [step for step, _ in entries_by_step(job, [40, 7, 3, 50])] == [3, 40]
 
 
 def test_persistent_bytes_are_the_maximum_over_steps(job: LocalJob) -> None:
