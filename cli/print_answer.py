@@ -12,12 +12,12 @@ def print_answer(answer_text: AnswerText) -> None:
     The notes are its warnings, and the reasons if it is empty or incomplete.
     """
     answer = answer_text.answer
-    if answer.shows_something:
+    if answer.has_entries:
         print_lines(answer_text.lines)
     for text in answer_text.warnings:
         note(text)
     reasons = (why(answer),) if answer_text.in_own_layout else (left_out(answer), why(answer))
-    for reason in (*reasons, hint(answer) if answer.shows_something and not answer_text.in_own_layout else None):
+    for reason in (*reasons, hint(answer) if answer.has_entries and not answer_text.in_own_layout else None):
         if reason:
             note(reason)
     if answer.view.name == "code" and answer.options.account_displayed_op_only:

@@ -69,7 +69,7 @@ def top(store: str, sort: str, filter_text: str | None, *, everything: bool, onc
     alert. Enter opens a job; the keys are shown at the bottom.
     """
     local_store = LocalStore(store)
-    watch = Watch(local_store, everything=everything)
+    watch = Watch(local_store, shows_all=everything)
     if not once and not as_json and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         from .top_screen import run  # noqa: PLC0415  # textual: only for the screen
 

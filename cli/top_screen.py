@@ -214,7 +214,7 @@ class JobsScreen(OrderScreen):
 
     def action_ended(self) -> None:
         """Show or hide jobs that ended long ago."""
-        self._watch.everything = not self._watch.everything
+        self._watch.shows_all = not self._watch.shows_all
         self._read()
 
     def action_pause(self) -> None:

@@ -150,13 +150,13 @@ class Profiler:
             _print_error(str(error.args[0]))
             return empty_message(view, ROOT)
         answer = output.answer
-        for reason in (left_out(answer), None if answer.shows_something else why(answer)):
+        for reason in (left_out(answer), None if answer.has_entries else why(answer)):
             if reason:
                 _print_error(reason)
         for text in output.warnings:
             _print_error(text)
         _print(output.lines)
-        if not answer.is_known:
+        if not answer.has_data:
             return empty_message(view)
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:
             return empty_message(view)

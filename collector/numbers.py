@@ -54,10 +54,10 @@ def cores(number: float | None) -> str:
     return "-" if number is None else f"{number:.2f}"
 
 
-def time_of_day(ns: int, *, whole: bool = False) -> str:
-    """Return the local time of day, to the millisecond or (``whole``) to the second."""
+def time_of_day(ns: int, *, whole_seconds: bool = False) -> str:
+    """Return the local time of day, to the millisecond or (``whole_seconds``) to the second."""
     text = time.strftime("%H:%M:%S", time.localtime(ns / 1e9))
-    return text if whole else f"{text}.{ns // 10**6 % 1000:03d}"
+    return text if whole_seconds else f"{text}.{ns // 10**6 % 1000:03d}"
 
 
 def date_and_time(ns: int) -> str:

@@ -59,13 +59,13 @@ def write_output(
     check_output_type(view, options)
     if terminal is not None and options.output.type == STDOUT and selection.parity.has_own_layout:
         screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
-        if not screen.answer.is_known:
+        if not screen.answer.has_data:
             return AnswerText(screen.answer)
         return AnswerText(
             screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), in_own_layout=True
         )
     answer = engine.ask(selection, view, options, for_message=for_message)
-    if not answer.is_known or options.output.type == NONE:
+    if not answer.has_data or options.output.type == NONE:
         return AnswerText(answer)
     if options.output.type == STDOUT:
         return AnswerText(answer, lines(answer))

@@ -13,7 +13,7 @@ def op_log(job: JobReader) -> Any:
 
     Raises StoreError ``no-data`` if nothing was traced.
     """
-    op_log_nodes = OpLogNodes.of(job)
+    op_log_nodes = OpLogNodes.read(job)
     return op_log_of(op_log_nodes.names, op_log_nodes.nodes, literal=op_log_nodes.literal)
 
 

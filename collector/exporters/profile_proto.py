@@ -21,10 +21,10 @@ def pieces(
 ) -> Iterator[bytes]:
     """Yield a serialized ProfileProto of ``job`` in pieces.
 
-    Arguments and errors are those of `RecordedJob.of`. ``compat``: 1.15 records which output an
+    Arguments and errors are those of `RecordedJob.read`. ``compat``: 1.15 records which output an
     input comes from; newer versions take the first.
     """
-    return pieces_of(RecordedJob.of(job, steps, compat, kinds))
+    return pieces_of(RecordedJob.read(job, steps, compat, kinds))
 
 
 data = pieces  # the bytes of the file

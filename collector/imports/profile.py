@@ -73,7 +73,12 @@ class ProfileFile:
                             devices[device] = message.step_stats.dev_stats.add(device=device)
                         devices[device].node_stats.append(stats)
             yield ImportedStep(
-                number, message.SerializeToString(), message, self._path, GPU if misses_streams else 0, escaped=True
+                number,
+                message.SerializeToString(),
+                message,
+                self._path,
+                GPU if misses_streams else 0,
+                has_escaped_names=True,
             )
             misses_streams = False
 

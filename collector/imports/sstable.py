@@ -10,10 +10,10 @@ from ...formats.pb_wire import varint
 from .checksum import crc32c, masked_crc
 
 _MAGIC: Final = 0xDB4775248B80FB57
-_FOOTER: Final = 48
+_FOOTER_SIZE: Final = 48
 _UINT32: Final = struct.Struct("<I")
-#: Trailer of a block: compression type and checksum.
-_TRAILER: Final = 5
+#: Size of a block's trailer: compression type and checksum.
+_TRAILER_SIZE: Final = 5
 _PLAIN, _SNAPPY = 0, 1
 #: Maximum bytes of an uncompressed block; TensorFlow's blocks have a few kilobytes.
 _BLOCK_MAX: Final = 1 << 26
@@ -25,10 +25,10 @@ class DamagedTableError(ValueError):
 
 def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys and values of the table in ``data``; DamagedTableError if it is invalid."""
-    if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
+    if len(data) < _FOOTER_SIZE or int.from_bytes(data[-8:], "little") != _MAGIC:
         raise DamagedTableError("it lacks the footer of a table")
     try:
-        footer = data[-_FOOTER:]
+        footer = data[-_FOOTER_SIZE:]
         _, offset = _block_handle(footer, 0)
         index, _ = _block_handle(footer, offset)
         for _, handle in _block_entries(_block_content(data, *index)):
@@ -48,7 +48,7 @@ def _block_handle(data: bytes, start: int) -> tuple[tuple[int, int], int]:
 
 def _block_content(data: bytes, offset: int, size: int) -> bytes:
     end = offset + size
-    if end + _TRAILER > len(data):
+    if end + _TRAILER_SIZE > len(data):
         raise DamagedTableError("a block lies beyond the end of the file")
     block = memoryview(data)[offset:end]
     if masked_crc(crc32c(data[end : end + 1], crc32c(block))) != _UINT32.unpack_from(data, end + 1)[0]:
@@ -61,17 +61,17 @@ def _block_content(data: bytes, offset: int, size: int) -> bytes:
 
 def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the entries of a block; each key shares a prefix with the previous one."""
-    (restarts,) = _UINT32.unpack_from(block, len(block) - _UINT32.size)
-    end = len(block) - _UINT32.size * (restarts + 1)
+    (restart_count,) = _UINT32.unpack_from(block, len(block) - _UINT32.size)
+    end = len(block) - _UINT32.size * (restart_count + 1)
     offset, key = 0, b""
     while offset < end:
-        shared, offset = varint(block, offset)
-        unshared, offset = varint(block, offset)
+        shared_size, offset = varint(block, offset)
+        unshared_size, offset = varint(block, offset)
         value_size, offset = varint(block, offset)
-        value_start = offset + unshared
-        if shared > len(key) or value_start + value_size > end:
+        value_start = offset + unshared_size
+        if shared_size > len(key) or value_start + value_size > end:
             raise DamagedTableError("an entry lies beyond the end of its block")
-        key = key[:shared] + block[offset:value_start]
+        key = key[:shared_size] + block[offset:value_start]
         yield key, block[value_start : value_start + value_size]
         offset = value_start + value_size
 

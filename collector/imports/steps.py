@@ -32,7 +32,7 @@ class ImportedStep(NamedTuple):
 
     ``data`` is the serialized RunMetadata, ``message`` the parsed one, ``path`` the file's name in
     errors. ``accelerator``: flags (devices.accelerator), None if they follow from the message.
-    ``escaped``: whether COLON replaces colons in names.
+    ``has_escaped_names``: whether COLON replaces colons in names.
     """
 
     number: int
@@ -40,7 +40,7 @@ class ImportedStep(NamedTuple):
     message: Any
     path: str
     accelerator: int | None = None
-    escaped: bool = False
+    has_escaped_names: bool = False
 
 
 def step(number: int, data: bytes, path: str) -> ImportedStep | None:
@@ -86,7 +86,7 @@ class StepTables:
             "ops": ops,
             "allocations": allocations,
             "output_memory": self._output_memory(step, trace),
-            "names": _with_colons(self._interner.new_names()) if step.escaped else self._interner.new_names(),
+            "names": _with_colons(self._interner.new_names()) if step.has_escaped_names else self._interner.new_names(),
             "traces": trace_rows([_trace(step, trace, parts[0])]),
         }
         return {name: as_table(batch) for name, batch in batches.items() if batch.num_rows}
@@ -100,7 +100,7 @@ class StepTables:
     def _outputs(self, step: ImportedStep, trace: int) -> Iterator[tuple[int, ...]]:
         """Yield the rows of `output_memory`.
 
-        They are the outputs with their own memory, of executions with a start time.
+        They are the outputs with an allocation description, of executions with a start time.
         """
         execution_counts: dict[tuple[int, int], int] = {}
         for stats in step.message.step_stats.dev_stats:
@@ -121,8 +121,8 @@ def _with_colons(names: pa.Table) -> pa.Table:
     """Return NAMES with colons in place of COLON."""
     column = names.schema.get_field_index("text")
     texts: list[Any] = names["text"].to_pylist()
-    replaced = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
-    return names.set_column(column, names.schema.field(column), replaced)
+    new_texts = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
+    return names.set_column(column, names.schema.field(column), new_texts)
 
 
 def node_name(stats: Any) -> str:
@@ -153,7 +153,7 @@ def _trace(step: ImportedStep, trace: int, part: DecodedPart) -> Trace:
 def extent(message: Any) -> tuple[int, int]:
     """Return start and end of the executions in a RunMetadata (real time, ns).
 
-    Both are 0 without an execution that has a start time.
+    Both are 0 if no execution has a start time.
     """
     intervals = [
         (node.all_start_micros, node.all_start_micros + max(0, node.all_end_rel_micros, node.op_end_rel_micros))

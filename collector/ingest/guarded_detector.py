@@ -14,13 +14,13 @@ from ..records import Span
 class GuardedDetector:
     """A wrapper of the detector that catches its errors.
 
-    After an error the job is no longer watched, and ``failed`` is called with the job's uid and the
-    exception. The uid is 0 for an error in a sample of a host.
+    After an error the job is no longer watched, and ``report_failure`` is called with the job's uid
+    and the exception. The uid is 0 for an error in a sample of a host.
     """
 
-    def __init__(self, failed: Callable[[int, Exception], None]) -> None:
+    def __init__(self, report_failure: Callable[[int, Exception], None]) -> None:
         self._detector = Detector()
-        self._failed = failed
+        self._report_failure = report_failure
 
     def open(self, uid: int, host: str, name: str) -> None:
         """Watch job ``uid`` on ``host``."""
@@ -64,4 +64,4 @@ class GuardedDetector:
             action(*arguments)
         except Exception as error:  # noqa: BLE001  # storing does not depend on the detector
             self._detector.close(uid)
-            self._failed(uid, error)
+            self._report_failure(uid, error)

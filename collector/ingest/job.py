@@ -49,7 +49,7 @@ class SharedServices(NamedTuple):
     """What all jobs share: the worker slot, the callback for internal errors, and the detector."""
 
     slot: WorkerSlot
-    failed: Callable[[int, Exception | str], None]
+    count_failure: Callable[[int, Exception | str], None]
     detector: GuardedDetector
 
 
@@ -64,8 +64,8 @@ class OpenJob:
 
     `take` returns the heads of the answers. It raises FormatError if a message is invalid, and
     BusyError if the agent must send it again. After a StoreError the decoded rows are kept, and
-    stored before all others as soon as possible. `SharedServices.failed` is called with every
-    internal error.
+    stored before all others as soon as possible. `SharedServices.count_failure` is called with
+    every internal error.
     """
 
     def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: SharedServices) -> None:
@@ -123,7 +123,7 @@ class OpenJob:
         self.retry()
         if last <= self.writer.acked(about):
             return
-        self._count_missing(last - self.writer.acked(about), LOSSES[slug], slug=slug)
+        self._record_loss(last - self.writer.acked(about), LOSSES[slug], slug=slug)
         self._append({}, about, last)
         self._sequences[about] = Sequence(last)
 
@@ -203,7 +203,7 @@ class OpenJob:
                 return [Head(wire.REOPEN, self.uid)]
             if not result.first_new:
                 return [self._ack(wire.RECORDS)]
-            self._count_missing(result.lost, _NOT_SENT, slug="gap")
+            self._record_loss(result.lost, _NOT_SENT, slug="gap")
             self._waiting_records.extend(record for record in records if record.seq >= result.first_new)
             return self.pump() if at_once else []
         finally:
@@ -216,7 +216,7 @@ class OpenJob:
             return [Head(wire.REOPEN, self.uid)]
         if not result.first_new:
             return [self._ack(wire.SPANS)]
-        self._count_missing(result.lost, _NOT_SENT, slug="gap")
+        self._record_loss(result.lost, _NOT_SENT, slug="gap")
         spans = list(entries)[result.first_new - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
         self._shared.detector.add_spans(self.uid, spans, offset, time.time_ns())
@@ -260,7 +260,7 @@ class OpenJob:
         return Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)
 
     def _next_batch(self) -> list[Record]:
-        """Return the waiting records to decode next, together; a large one is alone."""
+        """Return the waiting records to decode next; a large record is alone in its batch."""
         batch: list[Record] = []
         cost = 0.0
         for record in self._waiting_records:
@@ -279,7 +279,7 @@ class OpenJob:
     def _store(self, batch: list[Record]) -> bool:
         """Decode and store ``batch``, the first waiting records; return whether that succeeded.
 
-        After an internal error each record is stored by itself. One that causes an error again
+        After an internal error each record is stored by itself. A record that causes an error again
         becomes an event.
         """
         mark = self._maker.mark()
@@ -293,14 +293,14 @@ class OpenJob:
             self._maker.rollback(mark)
             self._remove_waiting(batch)
             if len(batch) == 1:
-                self._shared.failed(self.uid, error)
+                self._shared.count_failure(self.uid, error)
                 self._give_up(batch[0], f"{type(error).__name__}: {error}", "internal")
                 return False
             for record in reversed(batch):
                 self._waiting_records.appendleft(record)
-            failed = [record for record in batch if not self._store([record])]
-            if not failed:
-                self._shared.failed(self.uid, error)
+            failed_records = [record for record in batch if not self._store([record])]
+            if not failed_records:
+                self._shared.count_failure(self.uid, error)
             return False
         return True
 
@@ -327,40 +327,40 @@ class OpenJob:
 
     def _finish_work(self, worker: Worker) -> None:
         """If the worker has ended, store its rows, which are those of the first waiting record."""
-        decoded = self._shared.slot.result(worker)
-        if decoded is None:
+        result = self._shared.slot.result(worker)
+        if result is None:
             return
         self._worker = None
         record = self._waiting_records[0]
         self._remove_waiting([record])
-        if decoded.traceback:
-            self._shared.failed(self.uid, decoded.traceback)
-        if decoded.failure:
-            self._give_up(record, decoded.failure)
+        if result.traceback:
+            self._shared.count_failure(self.uid, result.traceback)
+        if result.failure:
+            self._give_up(record, result.failure)
             return
         try:
-            self._maker.continue_after(decoded.tables, decoded.next_trace)
-            self._append_records(decoded.tables, record)
+            self._maker.continue_after(result.tables, result.next_trace)
+            self._append_records(result.tables, record)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._shared.failed(self.uid, error)
+            self._shared.count_failure(self.uid, error)
             self._give_up(record, f"{type(error).__name__}: {error}", "internal")
 
-    def _append_records(self, tables: RowsByTable, last: Record) -> None:
-        """Append the rows of the records up to ``last``; an internal error changes no counter."""
+    def _append_records(self, tables: RowsByTable, last_record: Record) -> None:
+        """Append the rows up to ``last_record``; an internal error changes no counter."""
         state_before = self._events, self._alerts, self._lost_count, self.rows
         if "events" in tables:
             events = as_table(tables["events"])
             self._count_lost(pc.sum(pc.equal(events["slug"], _UNDECODABLE)).as_py())
         try:
-            self._append(tables, wire.RECORDS, last.seq)
+            self._append(tables, wire.RECORDS, last_record.seq)
         except StoreError:
             raise
         except Exception:
             self._events, self._alerts, self._lost_count, self.rows = state_before
             raise
-        self.lag_s = max(0.0, (time.time_ns() - last.start_real_ns - last.duration_ns) / 1e9)
+        self.lag_s = max(0.0, (time.time_ns() - last_record.start_real_ns - last_record.duration_ns) / 1e9)
 
     def _remove_waiting(self, batch: list[Record]) -> None:
         """Remove ``batch`` from the waiting records, if it is still there."""
@@ -393,8 +393,8 @@ class OpenJob:
         self.rows += tables["ops"].num_rows if "ops" in tables else 0
         self.retry()
 
-    def _count_missing(self, count: int, event_text: str, slug: str) -> None:
-        """Record ``count`` lost entries, as an event and in the counter."""
+    def _record_loss(self, count: int, event_text: str, slug: str) -> None:
+        """Add an event about ``count`` lost entries, and count them."""
         if count:
             self._events.append(Event(time.time_ns(), slug=slug, text=event_text, times=saturated(count)))
             self._count_lost(count)

@@ -31,14 +31,14 @@ ENDED_MAX: Final = 4_096
 #: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20
 #: Poll interval while a worker process runs (milliseconds).
-_WORK_MS: Final = 20
+_WORKER_POLL_MS: Final = 20
 #: Callback with the job's uid, and the exception or the worker's traceback.
 FailureCallback = Callable[[int, Exception | str], None]
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
 class JobAnswers(NamedTuple):
-    """Answers about job ``uid`` after its records were stored, or the error that prevented it."""
+    """Answers about job ``uid`` after its records were stored, or the error of storing them."""
 
     uid: int
     answers: list[Head] | StoreError
@@ -59,20 +59,20 @@ class MessageError(FormatError):
 class OpenJobs:
     """The jobs that agents have opened and not closed.
 
-    A failure of one job does not affect the others. `failed` is called with every internal error.
-    After FAILURES_MAX of them a job is quarantined: it ends as lost, and its messages are refused.
-    `quarantined` maps the uid to the last error.
+    A failure of one job does not affect the others. ``report_failure`` is called with every
+    internal error. After FAILURES_MAX of them a job is quarantined: it ends as lost, and its
+    messages are refused. `quarantined` maps the uid to the last error.
     """
 
-    def __init__(self, store: StoreWriter, decoder: Decoder, failed: FailureCallback) -> None:
+    def __init__(self, store: StoreWriter, decoder: Decoder, report_failure: FailureCallback) -> None:
         self.open: dict[int, OpenJob] = {}
         self.rows_of_ended = 0
         self.quarantined: dict[int, str] = {}
         self._store = store
         self._decoder = decoder
-        self._report_failure = failed
-        self._detector = GuardedDetector(failed)
-        self._shared = SharedServices(WorkerSlot(), self._failed, self._detector)
+        self._report_failure = report_failure
+        self._detector = GuardedDetector(report_failure)
+        self._shared = SharedServices(WorkerSlot(), self._count_failure, self._detector)
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
         self._ended_jobs: OrderedDict[int, None] = OrderedDict()
@@ -106,8 +106,8 @@ class OpenJobs:
         """Return the poll timeout before the next ``work``, at most ``timeout_max_ms``."""
         if not self._busy_jobs:
             return timeout_max_ms
-        ready = any(self.open[uid].is_ready for uid in self._busy_jobs if uid in self.open)
-        return 0 if ready else min(timeout_max_ms, _WORK_MS)
+        is_ready = any(self.open[uid].is_ready for uid in self._busy_jobs if uid in self.open)
+        return 0 if is_ready else min(timeout_max_ms, _WORKER_POLL_MS)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
         """Return the answers to one message about job ``head.uid``."""
@@ -122,7 +122,7 @@ class OpenJobs:
         except TfprofError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._failed(head.uid, error)
+            self._count_failure(head.uid, error)
             raise MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
         finally:
             self._update_job(head.uid)
@@ -154,18 +154,18 @@ class OpenJobs:
             return [Head(wire.REOPEN, uid) for uid in unknown_uids]
         errors = []
         if host_sample:
-            errors += self._store_errors(0, partial(self._sample_host, host, head.last, t_ns, host_sample))
+            errors += self._try_to_store(0, partial(self._sample_host, host, head.last, t_ns, host_sample))
         for uid in samples_by_uid.keys() & self.open.keys():
-            errors += self._store_errors(uid, partial(self.open[uid].sample, head.last, t_ns, samples_by_uid[uid]))
+            errors += self._try_to_store(uid, partial(self.open[uid].sample, head.last, t_ns, samples_by_uid[uid]))
         if errors:
             raise errors[0]
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
 
-    def _store_errors(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
-        """Run ``action`` about job ``uid``; return its StoreError, if any.
+    def _try_to_store(self, uid: int, action: Callable[[], None]) -> list[StoreError]:
+        """Run ``action``, which stores a sample of job ``uid``; return its StoreError, if any.
 
-        If the sample cannot be parsed, the TfprofError is raised. All other errors are counted for
-        this job, so that the other jobs are served.
+        ``uid`` is 0 for a sample of the host. Any other TfprofError is raised: the sample is
+        invalid. All other errors are counted for this job, so that the other jobs are served.
         """
         try:
             action()
@@ -174,7 +174,7 @@ class OpenJobs:
         except TfprofError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._failed(uid, error)
+            self._count_failure(uid, error)
         return []
 
     def retry(self) -> Iterator[JobAnswers]:
@@ -190,7 +190,7 @@ class OpenJobs:
                     yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
                 continue
             except Exception as error:  # noqa: BLE001  # the failure stays within this job
-                self._failed(uid, error)
+                self._count_failure(uid, error)
             self._update_job(uid)
 
     def work(self, seconds: float) -> Iterator[JobAnswers]:
@@ -217,7 +217,7 @@ class OpenJobs:
             yield JobAnswers(uid, [Head(wire.REOPEN, uid)] if self._drop_if_removed(uid) else error)
             return
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
-            self._failed(uid, error)
+            self._count_failure(uid, error)
         self._update_job(uid)
         if answers:
             yield JobAnswers(uid, answers)
@@ -225,13 +225,13 @@ class OpenJobs:
     def tick(self, now: float) -> None:
         """Run the store's periodic work (store.writer) at monotonic time ``now``."""
 
-        def failed(uid: int, error: Exception) -> None:
-            self._failed(uid, error)
+        def count_failure(uid: int, error: Exception) -> None:
+            self._count_failure(uid, error)
             self._update_job(uid)
 
         if self._store.is_gone:
             self._renew()
-        self._store.tick(now, failed)
+        self._store.tick(now, count_failure)
 
     def store_alerts(self) -> list[tuple[int, Alert]]:
         """Store the new alerts, and return them with the uids of their jobs."""
@@ -242,7 +242,7 @@ class OpenJobs:
             except StoreError:  # the job keeps the alert
                 pass
             except Exception as error:  # noqa: BLE001  # the failure stays within this job
-                self._failed(uid, error)
+                self._count_failure(uid, error)
         return new_alerts
 
     def _renew(self) -> None:
@@ -283,7 +283,8 @@ class OpenJobs:
         """End job ``uid``, whose remaining data an agent has given up, and count that data as lost.
 
         ``identity``, ``event`` and ``end`` are the bodies of OPEN, EVENT and CLOSE. Return whether
-        the job has ended; otherwise the caller tries again. FormatError if they are invalid.
+        the job has ended; otherwise the caller tries again. FormatError if one of the bodies is
+        invalid.
         """
         if self.has_ended(uid):
             return True
@@ -371,7 +372,7 @@ class OpenJobs:
         if len(self._ended_jobs) > ENDED_MAX:
             self._ended_jobs.popitem(last=False)
 
-    def _failed(self, uid: int, error: Exception | str) -> None:
+    def _count_failure(self, uid: int, error: Exception | str) -> None:
         """Count an internal error of job ``uid`` and report it."""
         self._failures[uid] += 1
         self._last_failure[uid] = _one_line(error)

@@ -73,7 +73,7 @@ class OrderRoutes:
     def answer(self, agent: bytes, head: Head, body: memoryview) -> list[tuple[bytes, tuple[Head, bytes]]]:
         """Return the answer for the client of the order.
 
-        Nothing if the order is unknown or went to another agent.
+        No message if the order is unknown or went to another agent.
         """
         _check_size(body)
         answer = orders.answer_of(head.uid, document(body))

@@ -79,8 +79,8 @@ class Receiver:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 break
-            peer = frames[0].bytes
-            answers.append((peer, self._handle(peer, [frame.buffer for frame in frames[1:]])))
+            connection = frames[0].bytes
+            answers.append((connection, self._handle(connection, [frame.buffer for frame in frames[1:]])))
             if self._stats.bytes - bytes_flushed > FLUSH_BYTES:
                 self._flush(answers)
                 bytes_flushed = self._stats.bytes
@@ -122,14 +122,14 @@ class Receiver:
             Path(file).chmod(0o600)
         return router
 
-    def _handle(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
+    def _handle(self, connection: bytes, frames: list[memoryview]) -> list[Answer]:
         """Handle one message and return its answers; an error becomes a STALL or REFUSE."""
         self._stats.messages += 1
         self._stats.bytes += sum(map(len, frames))
         head = Head(0)
         try:
             head = _head(frames)
-            return self._HANDLERS.get(head.type, Receiver._unknown)(self, peer, head, frames[1])
+            return self._HANDLERS.get(head.type, Receiver._unknown)(self, connection, head, frames[1])
         except StoreError as error:
             self._stats.stalled(error)
             return [_error_answer(wire.STALL, head, error)]
@@ -148,17 +148,17 @@ class Receiver:
 
     def _flush(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
         """Send and clear ``answers``."""
-        for peer, message_answers in answers:
-            self._send(peer, message_answers)
+        for connection, message_answers in answers:
+            self._send(connection, message_answers)
         answers.clear()
 
-    def _send(self, peer: bytes, answers: list[Answer]) -> None:
+    def _send(self, connection: bytes, answers: list[Answer]) -> None:
         for head, body in answers:
             # if the queue is full, the agent sends its message again
             with contextlib.suppress(zmq.Again):
-                self._socket.send_multipart([peer, wire.pack(head), body], zmq.NOBLOCK)
+                self._socket.send_multipart([connection, wire.pack(head), body], zmq.NOBLOCK)
 
-    def _greeting(self, peer: bytes, _head: Head, body: memoryview) -> list[Answer]:
+    def _greeting(self, connection: bytes, _head: Head, body: memoryview) -> list[Answer]:
         values = document(body)
         host = values.get("host")
         if not isinstance(host, str) or not host:
@@ -172,21 +172,21 @@ class Receiver:
             welcome = json.dumps({**json.loads(self._welcome), "wire": chosen_version}).encode()
         else:
             raise FormatError("a greeting without a list of wire versions")
-        self._remember(peer, Peer(host, chosen_version, is_old=offered_versions is None))
+        self._remember(connection, Peer(host, chosen_version, is_old=offered_versions is None))
         return [(Head(wire.WELCOME), welcome)]
 
-    def _job_message(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        self._senders[head.uid] = peer
-        agent = self._peers.get(peer)
-        if head.type == wire.RECORDS and agent is not None and agent.is_old:
+    def _job_message(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        self._senders[head.uid] = connection
+        peer = self._peers.get(connection)
+        if head.type == wire.RECORDS and peer is not None and peer.is_old:
             body = memoryview(converted_records(bytes(body)))
         answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body)]
-        return self._welcome_if_unknown(peer) + answers
+        return self._welcome_if_unknown(connection) + answers
 
-    def _samples(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        if peer not in self._peers:  # meant for an earlier collector: the agent must open its jobs first
-            return self._welcome_if_unknown(peer)
-        return [(answer, b"") for answer in self._jobs.samples(self._peers[peer].host, head, body)]
+    def _samples(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        if connection not in self._peers:  # meant for an earlier collector: the agent must open its jobs first
+            return self._welcome_if_unknown(connection)
+        return [(answer, b"") for answer in self._jobs.samples(self._peers[connection].host, head, body)]
 
     def order(self, uid: int, order: Order) -> None:
         """Send the collector's own ``order`` to the agent of job ``uid``.
@@ -196,37 +196,37 @@ class Receiver:
         """
         head = Head(wire.ORDER, uid, 0, 0, secrets.randbits(62) | 1)
         body = json.dumps(order.document()).encode()
-        for peer, message in self._orders.order(_COLLECTOR, head, memoryview(body)):
-            if peer != _COLLECTOR:
-                self._send(peer, [message])
+        for connection, message in self._orders.order(_COLLECTOR, head, memoryview(body)):
+            if connection != _COLLECTOR:
+                self._send(connection, [message])
 
-    def _order(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        return self._pass_on(self._orders.order(peer, head, body))
+    def _order(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        return self._pass_on(self._orders.order(connection, head, body))
 
-    def _answer(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        return self._pass_on(self._orders.answer(peer, head, body))
+    def _answer(self, connection: bytes, head: Head, body: memoryview) -> list[Answer]:
+        return self._pass_on(self._orders.answer(connection, head, body))
 
     def _pass_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
-        """Send each message to its peer; return an empty list, since the sender gets no answer."""
-        for peer, message in messages:
-            self._send(peer, [message])
+        """Send each message on; return an empty list, since the sender gets no answer."""
+        for connection, message in messages:
+            self._send(connection, [message])
         return []
 
     def _unknown(self, _peer: bytes, head: Head, _body: memoryview) -> list[Answer]:
         raise FormatError(f"unknown message type {head.type}")
 
-    def _welcome_if_unknown(self, peer: bytes) -> list[Answer]:
-        """Return WELCOME for an unknown peer, nothing for a known one.
+    def _welcome_if_unknown(self, connection: bytes) -> list[Answer]:
+        """Return WELCOME for an unknown connection, nothing for a known one.
 
-        An unknown peer may not know that the collector was replaced.
+        The agent of an unknown connection may not know that the collector was replaced.
         """
-        if peer in self._peers:
+        if connection in self._peers:
             return []
-        self._remember(peer, Peer(socket.gethostname(), None))  # the socket is local, so is the agent
+        self._remember(connection, Peer(socket.gethostname(), None))  # the socket is local, so is the agent
         return [(Head(wire.WELCOME), self._welcome)]
 
-    def _remember(self, peer: bytes, agent: Peer) -> None:
-        self._peers[peer] = agent
+    def _remember(self, connection: bytes, peer: Peer) -> None:
+        self._peers[connection] = peer
         if len(self._peers) > PEERS_MAX:
             self._peers.popitem(last=False)
 

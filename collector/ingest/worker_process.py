@@ -31,7 +31,8 @@ ROWS_BYTES_MAX: Final = 32 << 20
 CPU_S: Final = 20
 WALL_S: Final = 60.0
 #: Maximum bytes of records that wait to be decoded in all jobs together; one job may have half of
-#: it. A message may exceed a limit if no other message that counts towards it is waiting.
+#: this maximum. A message may exceed a limit if no other message that counts towards the limit is
+#: waiting.
 WAITING_BYTES_MAX: Final = 32 << 20
 #: Bytes of waiting records that each job may have even if the maximum is reached.
 JOB_WAITING_MIN: Final = 1 << 20
@@ -98,11 +99,11 @@ class WorkerSlot:
         worker.kill()
         self._worker = None
 
-    def has_room(self, size: int, job_waiting: int) -> bool:
-        """Whether ``size`` more bytes may wait; ``job_waiting``: waiting bytes of the same job."""
-        if job_waiting + size <= JOB_WAITING_MIN:
+    def has_room(self, size: int, job_waiting_bytes: int) -> bool:
+        """Whether ``size`` more bytes may wait; ``job_waiting_bytes``: those of the same job."""
+        if job_waiting_bytes + size <= JOB_WAITING_MIN:
             return True
-        return (not job_waiting or job_waiting + size <= WAITING_BYTES_MAX // 2) and (
+        return (not job_waiting_bytes or job_waiting_bytes + size <= WAITING_BYTES_MAX // 2) and (
             not self._waiting_bytes or self._waiting_bytes + size <= WAITING_BYTES_MAX
         )
 
@@ -116,15 +117,15 @@ class Worker:
 
     def __init__(self, maker: RowMaker, records: Sequence[Record], now_ns: int) -> None:
         self._deadline = time.monotonic() + WALL_S
-        self._result = os.memfd_create("rows", os.MFD_CLOEXEC)
+        self._result_fd = os.memfd_create("rows", os.MFD_CLOEXEC)
         sys.stderr.flush()
         try:
             self._pid = os.fork()
         except OSError:
-            os.close(self._result)
+            os.close(self._result_fd)
             raise
         if not self._pid:
-            _decode_and_exit(self._result, maker, records, now_ns)
+            _decode_and_exit(self._result_fd, maker, records, now_ns)
 
     def result(self) -> WorkerResult | None:
         """Return the result once the process has ended, None while it runs."""
@@ -135,35 +136,35 @@ class Worker:
             self.kill()
             return WorkerResult({}, 0, f"it takes more than {WALL_S:.0f} s to decode")
         try:
-            return self._read(os.waitstatus_to_exitcode(status))
+            return self._read_result(os.waitstatus_to_exitcode(status))
         except (OSError, ValueError, LookupError, MemoryError, pa.ArrowException) as error:
             return WorkerResult({}, 0, f"its rows cannot be read: {type(error).__name__}: {error}")
         finally:
-            os.close(self._result)
+            os.close(self._result_fd)
 
     def kill(self) -> None:
         """Kill the process."""
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
-        os.close(self._result)
+        os.close(self._result_fd)
 
-    def _read(self, code: int) -> WorkerResult:
+    def _read_result(self, code: int) -> WorkerResult:
         if code == _DONE:
-            return _read(self._result)
+            return _read_rows(self._result_fd)
         if code == _FAILED:
-            text = os.pread(self._result, _TRACEBACK_MAX, 0).decode("utf-8", "replace")
+            text = os.pread(self._result_fd, _TRACEBACK_MAX, 0).decode("utf-8", "replace")
             return WorkerResult({}, 0, (text.splitlines() or ["unknown"])[-1], text)
         failure = _FAILURES.get(code) or f"the process that decoded it ended with status {code}"
         return WorkerResult({}, 0, failure)
 
 
-def _decode_and_exit(result: int, maker: RowMaker, records: Sequence[Record], now_ns: int) -> NoReturn:
-    """Write the rows of ``records`` to ``result`` and exit; runs in the child process."""
+def _decode_and_exit(result_fd: int, maker: RowMaker, records: Sequence[Record], now_ns: int) -> NoReturn:
+    """Write the rows of ``records`` to ``result_fd`` and exit; runs in the child process."""
     code = _FAILED
     try:
-        _confine(result)
+        _confine(result_fd)
         tables = maker.make(records, now_ns)
-        _write(result, tables, maker.next_trace)
+        _write_rows(result_fd, tables, maker.next_trace)
         code = _DONE
     except (MemoryError, pa.ArrowMemoryError):
         code = _NO_MEMORY
@@ -172,17 +173,17 @@ def _decode_and_exit(result: int, maker: RowMaker, records: Sequence[Record], no
             code = _TOO_MANY_ROWS
         else:
             with contextlib.suppress(BaseException):
-                os.ftruncate(result, 0)
-                os.pwrite(result, traceback.format_exc()[-_TRACEBACK_MAX:].encode("utf-8", "replace"), 0)
+                os.ftruncate(result_fd, 0)
+                os.pwrite(result_fd, traceback.format_exc()[-_TRACEBACK_MAX:].encode("utf-8", "replace"), 0)
     finally:
         os._exit(code)
 
 
-def _confine(result: int) -> None:
-    """Close the collector's descriptors, among them its locks, and set resource limits."""
+def _confine(result_fd: int) -> None:
+    """Reset signal handlers, close the collector's descriptors (also of locks), set limits."""
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, signal.SIG_DFL)
-    for first, last in ((3, result), (result + 1, os.sysconf("SC_OPEN_MAX"))):
+    for first, last in ((3, result_fd), (result_fd + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(first, last)
     # A limit has no effect on the default pool, which has already reserved its address space.
     pa.set_memory_pool(pa.system_memory_pool())
@@ -198,18 +199,18 @@ def _confine(result: int) -> None:
         resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-def _write(result: int, tables: DecodedTables, next_trace: int) -> None:
+def _write_rows(result_fd: int, tables: DecodedTables, next_trace: int) -> None:
     """Write a JSON line that lists the tables, then each table as an Arrow stream."""
     head = json.dumps({"next_trace": next_trace, "tables": list(tables)}).encode() + b"\n"
-    with os.fdopen(result, "wb", closefd=False) as file:
+    with os.fdopen(result_fd, "wb", closefd=False) as file:
         file.write(head)
         for table in tables.values():
             with pa.ipc.new_stream(file, table.schema) as writer:
                 writer.write_table(table)
 
 
-def _read(result: int) -> WorkerResult:
-    data = mmap.mmap(result, 0, mmap.MAP_SHARED, mmap.PROT_READ)
+def _read_rows(result_fd: int) -> WorkerResult:
+    data = mmap.mmap(result_fd, 0, mmap.MAP_SHARED, mmap.PROT_READ)
     line = data.find(b"\n")
     head = json.loads(data[:line])
     source = pa.BufferReader(pa.py_buffer(data))

@@ -1,6 +1,6 @@
 """Reads the alerts of jobs, with the ops that explain them.
 
-To find these ops, compares traced steps before and after the change.
+These ops are found by comparing traced steps before and after the change.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ def stored_alerts(job: JobReader) -> list[JobAlert]:
 
 
 def _explained_alerts(job: JobReader) -> list[JobAlert]:
-    return [_explain(job, stored.alert, stored.text) for stored in stored_alerts(job)]
+    return [_explain(job, job_alert.alert, job_alert.text) for job_alert in stored_alerts(job)]
 
 
 def _explain(job: JobReader, alert: Alert, text: str) -> JobAlert:
@@ -60,12 +60,12 @@ def _explain(job: JobReader, alert: Alert, text: str) -> JobAlert:
         return JobAlert(job, alert, text)
     kind = step_kind_of(alert.kind, alert.key)
     steps = _traced_steps(job, kind)
-    before = [step for step in steps if step < alert.step][-COMPARED_MAX:]
-    after = [step for step in steps if step >= alert.step][:COMPARED_MAX]
-    if not before or not after:
-        return JobAlert(job, alert, text, len(before), len(after))
-    changes = op_changes(_top_ops(job, kind, before), _top_ops(job, kind, after))
-    return JobAlert(job, alert, text, len(before), len(after), changes)
+    steps_before = [step for step in steps if step < alert.step][-COMPARED_MAX:]
+    steps_since = [step for step in steps if step >= alert.step][:COMPARED_MAX]
+    if not steps_before or not steps_since:
+        return JobAlert(job, alert, text, len(steps_before), len(steps_since))
+    changes = op_changes(_top_ops(job, kind, steps_before), _top_ops(job, kind, steps_since))
+    return JobAlert(job, alert, text, len(steps_before), len(steps_since), changes)
 
 
 def _traced_steps(job: JobReader, kind: int) -> list[int]:

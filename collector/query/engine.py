@@ -80,7 +80,7 @@ class Answer:
     folded: Folded
 
     @property
-    def is_known(self) -> bool:
+    def has_data(self) -> bool:
         """Whether there is data to fold: a traced step, and for the code view a stack."""
         return self.profile is not None and (self.view.name != "code" or self.tree.nodes > 0)
 
@@ -91,7 +91,7 @@ class Answer:
         return self.folded
 
     @property
-    def shows_something(self) -> bool:
+    def has_entries(self) -> bool:
         """Whether the view has any entry."""
         folded = self.folded
         return bool(folded.entries if isinstance(folded, OpView) else folded.accounted_entries)
@@ -152,7 +152,7 @@ class QueryEngine:
 
         ``averaged``: averages over each node's steps, else sums.
         """
-        ended = all(job.info.state not in MAY_CONTINUE for job in selection.jobs)
+        is_cacheable = all(job.info.state not in MAY_CONTINUE for job in selection.jobs)
         key = (
             tuple((job.info.uid, job.info.total) for job in selection.jobs),
             step,
@@ -162,7 +162,7 @@ class QueryEngine:
             averaged,
             selection.kinds,
         )
-        cached_facts, result = self._cache.get(key, (frozenset(), None)) if ended else (frozenset(), None)
+        cached_facts, result = self._cache.get(key, (frozenset(), None)) if is_cacheable else (frozenset(), None)
         if result is None or not facts <= cached_facts:
             facts |= cached_facts  # so that alternating queries share one cached profile
             result = profile(
@@ -176,7 +176,7 @@ class QueryEngine:
                 parity=selection.parity,
             )
             self._cache.pop(key, None)
-            if ended:
+            if is_cacheable:
                 self._cache[key] = facts, result
                 if len(self._cache) > _CACHED_MAX:
                     del self._cache[next(iter(self._cache))]

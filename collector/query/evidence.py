@@ -40,17 +40,17 @@ def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
     job_profile = profile(job, needs=(GRAPH, STACKS), parity=parity)
     nodes = tuple(job_profile.nodes) if job_profile else ()
     steps = step_traces(job, separate_functions=parity.separates_kinds)
-    last = _last_entries(job, nodes, steps, separate_functions=parity.separates_kinds)
+    last_entries = _last_entries(job, nodes, steps, separate_functions=parity.separates_kinds)
     if not parity.has_own_advice:
-        return Evidence(nodes=nodes, has_steps=bool(steps), last_entries=last, parity=parity)
+        return Evidence(nodes=nodes, has_steps=bool(steps), last_entries=last_entries, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
     step_kind, timed_steps = _timed_steps(job, spans)
     period = steady_period(spans)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
-        last_entries=last,
-        times=step_times(job_profile).nodes if job_profile and job_profile.traces else {},
+        last_entries=last_entries,
+        times=step_times(job_profile).by_node if job_profile and job_profile.traces else {},
         parity=parity,
         step_kind=step_kind,
         timed_steps=timed_steps,
@@ -76,17 +76,19 @@ def _last_entries(
         interned_texts(names, NODE),
         {number: text.lower() for number, text in interned_texts(names, DEVICE).items()},
     )
-    canonical = {number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))}
-    step_of = {trace: step for step, traces in steps.items() for trace in traces}
+    canonical_ids = {
+        number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))
+    }
+    step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
     last_steps: dict[str, int] = {}
     for number, device, trace in job.last_traces():
-        name = node_names.get(number)  # a running job may have added the name since the names were read
+        name = node_names.get(number)  # a running job may add a name after the names are read
         if (
             name in gpu_by_node
-            and trace in step_of
-            and (device not in canonical or devices[device] == gpu_by_node[name])
+            and trace in step_of_trace
+            and (device not in canonical_ids or devices[device] == gpu_by_node[name])
         ):
-            last_steps[name] = max(last_steps.get(name, 0), step_of[trace])
+            last_steps[name] = max(last_steps.get(name, 0), step_of_trace[trace])
     return {
         name: (step, entry)
         for step, entries in entries_by_step(job, set(last_steps.values()), separate_functions=separate_functions)
@@ -96,10 +98,9 @@ def _last_entries(
 
 
 def _timed_steps(job: JobReader, spans: pa.Table) -> tuple[str, tuple[TimedSteps, ...]]:
-    """Return the main kind of step of the job, and its latest steps on one thread.
+    """Return the main kind of step of the job, and the latest steps of this kind on one thread.
 
-    This is the thread with the most time in steps of this kind. Without timed steps, the kind is
-    ''.
+    The thread is the one with the most time in these steps. Without timed steps, the kind is ''.
     """
     kinds: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
     kind = main_kind_of(kinds, by_kind(channel_words(job.info).get("times")))
@@ -161,11 +162,11 @@ def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]
 
 def _memory_after_steps(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
     """Return the memory after each traced step, sorted by step number."""
-    step_of = {trace: step for step, traces in steps.items() for trace in traces}
+    step_of_trace = {trace: step for step, traces in steps.items() for trace in traces}
     memory = (
-        StepMemory(step_of[trace], residual, in_use)
+        StepMemory(step_of_trace[trace], residual, in_use)
         for trace, residual, in_use in job.memory_left()
-        if trace in step_of
+        if trace in step_of_trace
     )
     return tuple(sorted(memory))
 

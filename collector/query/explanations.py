@@ -30,7 +30,7 @@ _ERRNO_END: Final = 4096
 def untraced_reason(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
     words = channel_words(job.info)
-    steps, running = words.get("traced") or 0, job.info.state == RUNNING
+    steps, is_running = words.get("traced") or 0, job.info.state == RUNNING
     warning = first_warning(job)
     ring_error = words.get("ring_error") or 0
     reasons = (
@@ -40,14 +40,14 @@ def untraced_reason(job: JobReader) -> str:
             steps and words.get("dropped_traces") == steps,
             f": {_all_traced_steps(steps)} dropped, because the collector did not keep up",
         ),
-        (steps and running, f" stored yet: {steps} are on their way"),
-        (warning, f"{' yet' if running else ''}: {warning}"),
+        (steps and is_running, f" stored yet: {steps} are on their way"),
+        (warning, f"{' yet' if is_running else ''}: {warning}"),
         (
             steps and job.table("traces", ["trace"]).num_rows == steps,
             f": {steps} were recorded, and no op ran in this process: XLA or a remote server ran them",
         ),
         (steps, f": {steps} were traced, but their records did not reach the store, or held no ops"),
-        (running, " yet: no selected step has run, or tracing is off"),
+        (is_running, " yet: no selected step has run, or tracing is off"),
         (job.info.state == IMPORTED, ": the job was imported without any"),
         (True, _never_traced(job)),
     )
@@ -80,22 +80,22 @@ def _never_traced(job: JobReader) -> str:
     Either none ran, or none was selected, or none could be recorded.
     """
     counts, words = counts_of(job.info), channel_words(job.info)
-    number = sum(counts.get(name, 0) for name in STEP_KIND_NAMES)
+    step_count = sum(counts.get(name, 0) for name in STEP_KIND_NAMES)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
-    steps = f"its {number:,} steps" if number > 1 else "its only step"
-    missed = words.get("missed") or 0
-    if not number:
+    steps_text = f"its {step_count:,} steps" if step_count > 1 else "its only step"
+    missed_count = words.get("missed") or 0
+    if not step_count:
         runs = counts.get(layout.SPAN_NAMES[layout.PARTIAL_RUN], 0)
         return f": TensorFlow cannot trace the job's {runs:,} partial runs" if runs else _NO_STEP
-    if missed:
-        return f": {_missed_text(missed)}"
+    if missed_count:
+        return f": {_missed_text(missed_count)}"
     if words.get("policy_seen"):
-        return f": {steps} ran before the first step that an order selected, or while tracing was off"
+        return f": {steps_text} ran before the first step that an order selected, or while tracing was off"
     if policy == "off":
-        return f": {steps} were only timed, as requested (--trace off)"
+        return f": {steps_text} were only timed, as requested (--trace off)"
     if policy.startswith("budget"):
-        return f": {steps} ran before the first step that is traced under a budget (--trace all traces every step)"
-    unselected = f"none of {steps} was" if number > 1 else f"{steps} was not"
+        return f": {steps_text} ran before the first step that is traced under a budget (--trace all traces every step)"
+    unselected = f"none of {steps_text} was" if step_count > 1 else f"{steps_text} was not"
     return f": {unselected} selected (--trace {policy})"
 
 
@@ -127,7 +127,7 @@ def cost_note(job: JobReader, row: JobRow) -> str | None:
 def first_warning(job: JobReader) -> str | None:
     """Return the first unusual event of a job, and the command that lists more.
 
-    None if there was none.
+    None if there is no such event.
     """
     unusual = [event for event in events(job.table("events")) if not event.is_harmless]
     if not unusual:
@@ -193,11 +193,11 @@ def why(answer: Answer) -> str | None:
         if isinstance(answer.folded, OpView)
         else _tree_view_text(answer.folded, answer.view.name)
     )
-    parts = (shown_text, _uncounted(answer.profile, answer.options))
+    parts = (shown_text, _uncounted_text(answer.profile, answer.options))
     return "; ".join(text for text in parts if text) or None
 
 
-def _uncounted(profile: Profile, options: Options) -> str | None:
+def _uncounted_text(profile: Profile, options: Options) -> str | None:
     if not profile.uncounted or "float_ops" not in options.select | {options.order_by}:
         return None
     return f"the operations of {profile.uncounted} nodes are not counted: some of their shapes are unknown"

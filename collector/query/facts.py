@@ -71,21 +71,21 @@ class _OpLog:
         self.float_ops: dict[str, int] = {}
         self.types: dict[str, list[str]] = {}
         self.shapes: dict[str, Shape] = {}
-        self.state: set[str] = set()
-        untrained: set[str] = set()
+        self.state_names: set[str] = set()
+        untrained_names: set[str] = set()
         for name, float_ops, types, shape in row_tuples(rows, "name", "float_ops", "types", "shape"):
             if float_ops:
                 self.float_ops[name] = float_ops
             if STATE in types:
-                self.state.add(name)
+                self.state_names.add(name)
             elif UNTRAINED in types:
-                untrained.add(name)
+                untrained_names.add(name)
             elif types:
                 self.types.setdefault(name, []).extend(types)
-                untrained.discard(name)  # its layer was unfrozen
+                untrained_names.discard(name)  # its layer was unfrozen
             if shape:
                 self.shapes[name] = tuple(shape)
-        for name in untrained & set(self.types) if parity.knows_parameters else ():
+        for name in untrained_names & set(self.types) if parity.knows_parameters else ():
             self.types[name] = [label for label in self.types[name] if label != TRAINABLE]
 
 
@@ -137,8 +137,8 @@ def _job_facts(
         facts |= _without_parameters(rows, facts, op_log)
     if FLOAT_OPS not in needs and (not parity.counts_by_step or SHAPES not in needs):
         return JobFacts(facts, {})
-    only_logged = not parity.counts_by_step and bool(job.info.identity.get("op_log"))
-    if only_logged:
+    uses_op_log_only = not parity.counts_by_step and bool(job.info.identity.get("op_log"))
+    if uses_op_log_only:
         return JobFacts(_with_counts(facts, _op_log_counts(op_log.float_ops, facts)), {})
     node_definitions = definitions(rows)
 
@@ -172,8 +172,10 @@ def _without_parameters(
     These nodes are the variables of optimizers and metrics, and all ops that are not variables.
     """
     variables = {name for _, name, op, _ in rows if op in _VARIABLES} | op_log.shapes.keys()
-    without = (facts.keys() - variables) | (facts.keys() & op_log.state)
-    return {name: replace(facts[name], parameter_shape=()) for name in without if facts[name].parameter_shape}
+    without_parameters = (facts.keys() - variables) | (facts.keys() & op_log.state_names)
+    return {
+        name: replace(facts[name], parameter_shape=()) for name in without_parameters if facts[name].parameter_shape
+    }
 
 
 def _with_counts(facts: Mapping[str, NodeFacts], counts: Mapping[str, Count]) -> dict[str, NodeFacts]:
@@ -195,11 +197,13 @@ def _registry_counts(node_definitions: Iterable[Definition], reader: ShapeReader
     all traces.
     """
     nodes = Nodes(node_definitions)
-    first_nodes = {name: same_name[0] for name, same_name in nodes.by_name.items()}
+    first_nodes = {name: same_named_nodes[0] for name, same_named_nodes in nodes.by_name.items()}
     outputs = {name: node.outputs for name, node in first_nodes.items()}
-    for early in (True, False):
+    for first_traces_only in (True, False):
         incomplete = {name: node for name, node in first_nodes.items() if not all(map(is_fully_known, outputs[name]))}
-        outputs |= with_recorded_shapes(incomplete, reader.first_signatures(incomplete, early=early))
+        outputs |= with_recorded_shapes(
+            incomplete, reader.first_signatures(incomplete, first_traces_only=first_traces_only)
+        )
     return registry_counts(nodes, outputs, parity)
 
 
@@ -219,25 +223,25 @@ def _with_recorded_facts(
     """
     nodes = Nodes(node_definitions)
     if not selected.traces.num_rows:
-        outputs = {name: same_name[0].outputs for name, same_name in nodes.by_name.items()}
+        outputs = {name: same_named_nodes[0].outputs for name, same_named_nodes in nodes.by_name.items()}
         graph_counts = registry_counts(nodes, outputs, parity) | _op_log_counts(op_log.float_ops, facts)
         return JobFacts(_with_counts(facts, graph_counts), graph_counts)
     names = reader.executed_names(selected.rollup)
     open_names = open_nodes(nodes, names, parity)
     executed = ExecutedNodes(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
-    counting = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in needs else None
+    counter = OperationCounter(executed, op_log.float_ops, open_names, parity) if FLOAT_OPS in needs else None
     common_shapes = CommonShapes(nodes) if SHAPES in needs else None
     for equivalent_steps in reader.equivalent_steps(open_names, batch_nodes(nodes, open_names)):
         shapes = StepShapes(nodes, equivalent_steps.rows, equivalent_steps.loop_signatures)
         if common_shapes is not None:
             common_shapes.add(shapes)
-        if counting is not None:
-            counting.add(equivalent_steps, shapes)
+        if counter is not None:
+            counter.add(equivalent_steps, shapes)
     if common_shapes is not None:
         facts = _with_input_shapes(nodes, facts, common_shapes.outputs())
-    if counting is None:
+    if counter is None:
         return JobFacts(facts, {})
-    counts, uncounted = counting.count()
+    counts, uncounted = counter.count()
     return JobFacts(_with_counts(facts, counts), counts, uncounted)
 
 
@@ -248,13 +252,13 @@ def _with_input_shapes(
 
     Where the graph leaves sizes open, ``outputs`` has the recorded shapes.
     """
-    changed = {}
+    changed_facts = {}
     for name, (node, *_) in nodes.by_name.items():
         dims = (_known_dims(nodes, node, source, outputs) for source in node.inputs)
         shapes = tuple(map(tf_profiler_shape, dims))
         if shapes != facts[name].input_shapes:
-            changed[name] = replace(facts[name], input_shapes=shapes)
-    return {**facts, **changed}
+            changed_facts[name] = replace(facts[name], input_shapes=shapes)
+    return {**facts, **changed_facts}
 
 
 def _known_dims(

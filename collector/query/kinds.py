@@ -27,15 +27,15 @@ def traces_by_kind(traces: Iterable[pa.Table]) -> dict[int, int]:
     """Return the number of traces of each kind."""
     counts: dict[int, int] = {}
     for table in traces:
-        for span, count in occurrences(table["kind"]):
-            is_call = span == layout.FUNCTION
-            for key, calls in occurrences(rows_of_kinds(table, (span,))["key"]) if is_call else [(0, count)]:
-                kind = step_kind_of(span, key)
+        for kind_of_span, count in occurrences(table["kind"]):
+            is_call = kind_of_span == layout.FUNCTION
+            for key, calls in occurrences(rows_of_kinds(table, (kind_of_span,))["key"]) if is_call else [(0, count)]:
+                kind = step_kind_of(kind_of_span, key)
                 counts[kind] = counts.get(kind, 0) + calls
     return counts
 
 
-def names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
+def function_names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
     """Return the names of the jobs' functions, by key."""
     return {key: name for job in jobs for key, name in functions_of(job.info).items()}
 
@@ -51,32 +51,32 @@ def includes(kinds: Collection[int], kind: int) -> bool:
 def resolve_kinds(
     jobs: Sequence[tuple[JobReader, pa.Table]], requested: Sequence[int] | None, *, separate_functions: bool = True
 ) -> tuple[int, ...]:
-    """Return the kinds to select from the traces of jobs: ``requested``, or else the main kind.
+    """Return the kinds to select from the traces of jobs.
 
-    ``requested`` None means the main kind of the jobs. ``separate_functions``: each function is a
-    separate kind; otherwise all functions together are one. UsageError ``no-such-kind`` if there
-    are traces, but none of a kind in ``requested``.
+    These are ``requested``; None means the main kind of the jobs. ``separate_functions``: each
+    function is a separate kind; otherwise all functions together are one kind. UsageError
+    ``no-such-kind`` if there are traces, but none of a kind in ``requested``.
     """
-    traced = traces_by_kind(table for _, table in jobs)
+    trace_counts = traces_by_kind(table for _, table in jobs)
     if requested is not None:
-        if traced and not any(includes(requested, kind) for kind in traced):
-            names = names_of(job for job, _ in jobs)
-            known = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in traced.items())
+        if trace_counts and not any(includes(requested, kind) for kind in trace_counts):
+            names = function_names_of(job for job, _ in jobs)
+            traced_kinds = ", ".join(f"{number} {kind_name(kind, names)}" for kind, number in trace_counts.items())
             requested_names = [
                 kind_name(kind, names) for kind in requested if not function_key(kind) or function_key(kind) in names
             ]
-            kinds = (
+            requested_text = (
                 f"the kind {' or '.join(requested_names)}"
                 if len(requested_names) == len(requested)
                 else "a function of that name"
             )
-            raise UsageError(f"no step of {kinds} was traced; there are {known}", slug="no-such-kind")
+            raise UsageError(f"no step of {requested_text} was traced; there are {traced_kinds}", slug="no-such-kind")
         return tuple(requested)
-    main_kind = main_kind_of(dict.fromkeys(map(span_kind, traced)), _times(jobs))
-    main_kinds = [kind for kind in traced if span_kind(kind) == main_kind]
+    main_kind = main_kind_of(dict.fromkeys(map(span_kind, trace_counts)), _times(jobs))
+    main_kinds = [kind for kind in trace_counts if span_kind(kind) == main_kind]
     if separate_functions and function_key(max(main_kinds, default=0)):
         return (main_kinds[0] if len(main_kinds) == 1 else _main_function(jobs, main_kinds),)
-    return tuple(traced) if main_kind is None else (main_kind,)
+    return tuple(trace_counts) if main_kind is None else (main_kind,)
 
 
 def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
@@ -101,15 +101,15 @@ def _traced_times(table: pa.Table) -> dict[int, int]:
 def _main_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
     """Return the function that took the most time; functions that compute gradients go first."""
     times = dict.fromkeys(kinds, 0)
-    training: set[int] = set()
+    training_kinds: set[int] = set()
     for job, table in jobs:
         calls = rows_of_kinds(job.table("spans", _SPAN_COLUMNS), (layout.FUNCTION,))
         rows: list[Any] = calls.group_by("key").aggregate([("total_ns", "sum")]).to_pylist()
         for row in rows:
             kind = step_kind_of(layout.FUNCTION, row["key"])
             times[kind] = times.get(kind, 0) + row["total_ns_sum"]
-        training.update(kind for kind in kinds if _computes_gradients(job, rows_of_kinds(table, (kind,))))
-    return max(kinds, key=lambda kind: (kind in training, times[kind]))
+        training_kinds.update(kind for kind in kinds if _computes_gradients(job, rows_of_kinds(table, (kind,))))
+    return max(kinds, key=lambda kind: (kind in training_kinds, times[kind]))
 
 
 def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
@@ -149,7 +149,7 @@ def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, b
 
     The number is an estimate if some calls of functions were counted without being timed.
     """
-    count, estimated = 0, False
+    count, is_estimate = 0, False
     for job in jobs:
         counts = counts_of(job.info)
         count += sum(counts.get(kind_name(kind), 0) for kind in kinds if not function_key(kind))
@@ -162,8 +162,8 @@ def steps_run(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, b
                 continue
             count += pc.sum(selected["count"]).as_py() or 0
             sampled = pc.bit_wise_and(calls["flags"], pa.scalar(layout.FLAG_SAMPLED, pa.uint16()))
-            estimated = estimated or bool(pc.any(pc.not_equal(sampled, pa.scalar(0, pa.uint16()))).as_py())
-    return count, estimated
+            is_estimate = is_estimate or bool(pc.any(pc.not_equal(sampled, pa.scalar(0, pa.uint16()))).as_py())
+    return count, is_estimate
 
 
 def by_name(kinds: Mapping[int, int], names: Mapping[int, str]) -> dict[str, int]:

@@ -51,7 +51,7 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
 
 
 def ops_of_order(job: JobReader, answer: OrderAnswer) -> OrderOps | None:
-    """Return the ops of the steps that an order traced, of their main kind only.
+    """Return the ops of the steps of the main kind among those that an order traced.
 
     The order traced the steps that began between the times of ``answer``. None if no such step is
     stored.

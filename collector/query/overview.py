@@ -43,14 +43,14 @@ class StepTimes:
     """The timed steps of one kind: their number and spread, and a curve of their times.
 
     The spread covers the usual steps, which are neither traced nor setup steps. If there are none,
-    it covers the traced and setup steps, and ``traced`` tells whether any of them was traced.
+    it covers the traced and setup steps, and ``is_traced`` tells whether any of them was traced.
     Failed steps never count. ``curve`` has mean times over the whole job.
     """
 
     kind: str
     count: int
     spread: Spread
-    traced: bool
+    is_traced: bool
     curve: list[float]
 
 
@@ -127,7 +127,7 @@ def _overview(job: JobReader, short_id: str, with_advice: bool) -> Overview:
         samples=samples.num_rows,
         job_series=job_series(samples, cores),
         host_series=host_series(host_rows),
-        alerts=[f"{alert.text} [{alert.alert.slug}]" for alert in stored_alerts(job)],
+        alerts=[f"{job_alert.text} [{job_alert.alert.slug}]" for job_alert in stored_alerts(job)],
         warnings=[event for event in events(job.table("events")) if not event.is_harmless],
         notes=[text for text in (missed_steps_note(job), cost_note(job, row)) if text],
         advice=_advice(job) if with_advice else [],
@@ -154,14 +154,14 @@ def _current_info(job: JobReader, spans: pa.Table) -> catalog.JobInfo:
 
 
 def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
-    """Return the timed kinds of steps: the job's main kind first, then by total time.
+    """Return the step times of each kind: the job's main kind first, then by total time.
 
     Each function is a separate kind; ``functions`` are their names by key.
     """
     times_by_kind = (
         (kind, _step_times(kind_name(kind, functions), kind_spans))
-        for span in NUMBERS.values()
-        for kind, kind_spans in _by_kind(span, spans_of_kinds(spans, (span,)))
+        for kind_of_span in NUMBERS.values()
+        for kind, kind_spans in _by_kind(kind_of_span, spans_of_kinds(spans, (kind_of_span,)))
     )
     main_kind = NUMBERS.get(row.step_kind)
     timed = [
@@ -172,26 +172,29 @@ def step_times_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) ->
     return [times for _, _, times in sorted(timed, key=lambda entry: entry[:2])]
 
 
-def _by_kind(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each kind of step in ``spans``, which are of one span kind, with its spans.
+def _by_kind(kind_of_span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the kinds of steps in ``spans``, each with its spans.
 
-    Each function is a kind; only the functions with the most calls are yielded.
+    All ``spans`` have the span kind ``kind_of_span``. Each function is a kind; only the functions
+    with the most calls are yielded.
     """
-    if span != layout.FUNCTION:
-        yield span, spans
+    if kind_of_span != layout.FUNCTION:
+        yield kind_of_span, spans
         return
     for key, _ in sorted(occurrences(spans["key"]), key=lambda key_count: -key_count[1])[:_FUNCTIONS_MAX]:
-        yield step_kind_of(span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
+        yield step_kind_of(kind_of_span, key), spans.filter(pc.equal(spans["key"], pa.scalar(key, pa.uint32())))
 
 
 def _step_times(name: str, spans: pa.Table) -> StepTimes | None:
-    succeeded = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
-    usual = succeeded.filter(pc.invert(flagged(succeeded, UNUSUAL)))
-    times = spread(usual if usual.num_rows else succeeded)
+    succeeded_spans = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
+    usual_spans = succeeded_spans.filter(pc.invert(flagged(succeeded_spans, UNUSUAL)))
+    times = spread(usual_spans if usual_spans.num_rows else succeeded_spans)
     if times is None:
         return None
-    is_traced = not usual.num_rows and bool(pc.any(flagged(succeeded, layout.FLAG_TRACED)).as_py())
-    return StepTimes(name, int(pc.sum(succeeded["count"]).as_py()), times, is_traced, curve(spans, CURVE_POINTS_MAX))
+    is_traced = not usual_spans.num_rows and bool(pc.any(flagged(succeeded_spans, layout.FLAG_TRACED)).as_py())
+    return StepTimes(
+        name, int(pc.sum(succeeded_spans["count"]).as_py()), times, is_traced, curve(spans, CURVE_POINTS_MAX)
+    )
 
 
 def _top_ops(job: JobReader) -> TopOps:

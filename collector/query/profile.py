@@ -1,7 +1,4 @@
-"""Reads the nodes that views fold.
-
-They are those of one job or of several, over the selected traced steps.
-"""
+"""Reads the nodes of one or several jobs, over the selected traced steps, for views to fold."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,7 +21,7 @@ from ..summaries.kinds import kind_name
 from ..tfviews.nodes import Node, device_names, interned_texts, merge_jobs, nodes_from_rollup, with_counts, wrap_int64
 from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
-from .required_facts import EVERYTHING
+from .required_facts import ALL_FACTS
 
 if TYPE_CHECKING:
     from .facts import JobFacts
@@ -92,15 +89,15 @@ def profile(
     kinds: Sequence[int] | None = None,
     device: str | None = None,
     averaged: bool = True,
-    needs: Collection[str] = EVERYTHING,
+    needs: Collection[str] = ALL_FACTS,
     parity: Parity = DEFAULT,
 ) -> Profile | None:
     """Return the nodes of jobs over the selected traced steps, None if nothing was traced yet.
 
     ``step`` is the number of one step, -1 for all. ``steps`` are the first and the last step, None
     for all. Nodes of several jobs are merged by name, and their numbers of traced steps add up.
-    ``device`` is a part of a device's name, or a pattern with `*` and `?`; case is ignored. It
-    selects the nodes that ran on a matching device, with their times there. ``kinds``: kinds of
+    ``device`` is a part of a device's name, or a pattern with `*` and `?`; case is ignored. Only
+    nodes that ran on a matching device are returned, with their times there. ``kinds``: kinds of
     steps; None: the main kind of the jobs, or all kinds if ``parity`` does not separate them and
     all steps are selected. ``averaged``: averages over a node's traced steps, else sums. ``needs``:
     the required facts about nodes.
@@ -129,7 +126,7 @@ def profile(
     other_counts = {kind: number for kind, number in trace_counts.items() if kind not in kind_counts}
     job_traces = tuple((selected.job, selected.trace_numbers) for selected in selected_jobs)
     counts_by_name, other_counts_by_name = (
-        step_kinds.by_name(counts, step_kinds.names_of(jobs)) for counts in (kind_counts, other_counts)
+        step_kinds.by_name(counts, step_kinds.function_names_of(jobs)) for counts in (kind_counts, other_counts)
     )
     traces = sum(selected.count for selected in selected_jobs)
     return Profile(
@@ -194,10 +191,10 @@ def misses_streams(traces: pa.Table) -> bool:
 
 def _traces_of_steps(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> tuple[int, ...]:
     """Return the traces of the steps ``first`` to ``last`` of ``kinds``."""
-    return _trace_numbers(_within(step_kinds.rows_of_kinds(traces, kinds), first, last))
+    return _trace_numbers(_traces_within(step_kinds.rows_of_kinds(traces, kinds), first, last))
 
 
-def _within(traces: pa.Table, first: int, last: int) -> pa.Table:
+def _traces_within(traces: pa.Table, first: int, last: int) -> pa.Table:
     return traces.filter(
         pc.and_(
             pc.greater_equal(traces["step"], _step_scalar(first)), pc.less_equal(traces["step"], _step_scalar(last))
@@ -217,7 +214,7 @@ def _step_scalar(number: int) -> Any:
 def _no_such_step(
     jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int], first: int, last: int
 ) -> NoSuchStepError:
-    names, tables = step_kinds.names_of(job for job, _ in jobs), [table for _, table in jobs]
+    names, tables = step_kinds.function_names_of(job for job, _ in jobs), [table for _, table in jobs]
     step_numbers: set[Any] = {
         step for traces in tables for step in step_kinds.rows_of_kinds(traces, kinds)["step"].to_pylist()
     }
@@ -232,7 +229,7 @@ def _no_such_step(
         text += f" (of the kind {' or '.join(kind_name(kind, names) for kind in kinds)}"
         kinds_with_step = [
             kind_name(kind, names)
-            for kind in step_kinds.traces_by_kind(_within(table, first, last) for table in tables)
+            for kind in step_kinds.traces_by_kind(_traces_within(table, first, last) for table in tables)
         ]
         text += f"; --kind {','.join(kinds_with_step)} has it)" if kinds_with_step else ")"
     return NoSuchStepError(text, steps)
@@ -265,13 +262,13 @@ def _nodes(
     names = job.table("names")
     total = job.rollup()
     rollup = total if selected_job.numbers is None else job.rollup(selected_job.numbers)
-    on_devices = None if device is None else _on_devices(rollup, names, device)
+    device_part = None if device is None else _device_part(rollup, names, device)
     facts = _job_facts(selected_job, names, rollup, needs, parity) if needs else None
     graph = job.table("graph_nodes", ["name", "op"])
     window_labels = _window_labels(job, names, selected_job.traces)
     recorded_types = {number: op_type(kernel) for number, kernel in window_labels.items()}
     nodes = nodes_from_rollup(
-        rollup if on_devices is None else on_devices.rollup,
+        rollup if device_part is None else device_part.rollup,
         names,
         graph,
         {**_labeled_op_types(names, graph), **recorded_types} if parity.labels_kernels else recorded_types,
@@ -283,8 +280,8 @@ def _nodes(
     nodes = [_with_kernel(node, kernels[node.name]) if node.name in kernels else node for node in nodes]
     nodes = (
         nodes
-        if on_devices is None
-        else [_on_selected_devices(node, on_devices) for node in nodes if node.name in on_devices.nodes]
+        if device_part is None
+        else [_with_selected_devices(node, device_part) for node in nodes if node.name in device_part.nodes]
     )
     return nodes, facts.uncounted if facts else 0
 
@@ -369,7 +366,7 @@ def _with_float_ops(node: Node, facts: "JobFacts") -> Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _OnDevices:
+class _DevicePart:
     """The part of a rollup on matching devices.
 
     ``rollup`` has the rows of these devices, and for each of their nodes its row with device
@@ -387,7 +384,7 @@ def matching_devices(devices: Mapping[int, str], pattern: str) -> dict[int, str]
     return {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
 
 
-def _on_devices(rollup: pa.Table, names: pa.Table, pattern: str) -> _OnDevices:
+def _device_part(rollup: pa.Table, names: pa.Table, pattern: str) -> _DevicePart:
     """Return the part of ``rollup`` on devices that match ``pattern``."""
     devices = matching_devices(device_names(names), pattern)
     is_on_device = pc.is_in(rollup["device"], value_set=pa.array(devices, pa.uint32()))
@@ -397,16 +394,16 @@ def _on_devices(rollup: pa.Table, names: pa.Table, pattern: str) -> _OnDevices:
     )
     node_names = interned_texts(names, NODE)
     nodes: list[Any] = ids.to_pylist()
-    return _OnDevices(
+    return _DevicePart(
         rollup.filter(pc.or_(is_on_device, is_node_row)),
         frozenset(node_names[number] for number in nodes),
         frozenset(devices.values()),
     )
 
 
-def _on_selected_devices(node: Node, on_devices: _OnDevices) -> Node:
+def _with_selected_devices(node: Node, device_part: _DevicePart) -> Node:
     """Return ``node`` with the selected devices only."""
-    return node._replace(devices=tuple(device for device in node.devices if device in on_devices.devices))
+    return node._replace(devices=tuple(device for device in node.devices if device in device_part.devices))
 
 
 def _no_such_device(pattern: str, selected_jobs: Iterable[_SelectedJob]) -> UsageError:

@@ -27,4 +27,4 @@ def rank_ops(
     job_profile = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
     if job_profile is None or not job_profile.traces:
         return None
-    return Ranking(job_profile, top_ops(job_profile.nodes, step_times(job_profile).nodes, job_profile.traces))
+    return Ranking(job_profile, top_ops(job_profile.nodes, step_times(job_profile).by_node, job_profile.traces))

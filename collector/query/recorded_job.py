@@ -1,6 +1,6 @@
-"""Reads the content of the TF profiler's files from a job.
+"""Reads from a job what the TF profiler's files contain.
 
-The content is the nodes, and their executions in selected traces.
+They contain the nodes of the job, and the executions of these nodes in selected traces.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from ..tfviews.parity import Parity
 from .explanations import untraced_reason
 from .kinds import resolve_kinds, rows_of_kinds
 from .profile import misses_streams, profile
-from .required_facts import EVERYTHING
+from .required_facts import ALL_FACTS
 
 #: Approximate number of executions read at once; each takes half a kilobyte of memory.
 PART_ROWS: Final = 50_000
@@ -37,7 +37,7 @@ def exact_nodes(
     StoreError ``no-data`` if nothing was traced.
     """
     job_profile = profile(
-        job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True)
+        job, steps=steps, kinds=kinds, averaged=False, needs=ALL_FACTS, parity=Parity(compat, exact=True)
     )
     if job_profile is None:
         raise StoreError(untraced_reason(job), slug="no-data")
@@ -73,7 +73,7 @@ class RecordedJob:
     ops: pa.Table
     traces: pa.Table
     names: pa.Table
-    canonical: Mapping[int, int]
+    canonical_devices: Mapping[int, int]
     allocations: pa.Table
     output_memory: pa.Table
     execution_counts: Mapping[int, int]
@@ -88,7 +88,7 @@ class RecordedJob:
     has_input_slots: bool
 
     @classmethod
-    def of(
+    def read(
         cls, job: JobReader, steps: StepRange | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
     ) -> "RecordedJob":
         """Read ``job``: its steps from ``steps[0]`` to ``steps[1]``, or all.
@@ -109,17 +109,17 @@ class RecordedJob:
             table.filter(pc.is_in(table["trace"], value_set=numbers))
             for table in (job.table("ops", COLUMNS), job.table("allocations"), job.table("output_memory"))
         )
-        counted = pc.value_counts(flat(ops["node"]))
+        value_counts = pc.value_counts(flat(ops["node"]))
         names = job.table("names")
         return cls(
             ops=ops,
             traces=traces,
             names=names,
-            canonical=canonical_devices(job.rollup()),
+            canonical_devices=canonical_devices(job.rollup()),
             allocations=allocations,
             output_memory=outputs,
             execution_counts=dict(
-                zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+                zip(value_counts.field("values").to_pylist(), value_counts.field("counts").to_pylist(), strict=True)
             ),
             graph=tuple(dict.fromkeys(column_list(job.table("graph_nodes", ["name"]), "name"))),
             node_ids={name: number for number, name in interned_texts(names, NODE).items()},
@@ -151,7 +151,7 @@ class RecordedJob:
         ids = pa.array([self.node_ids[name] for name in names if name in self.node_ids], pa.uint32())
         tables = (self.ops, self.allocations, self.output_memory)
         ops, allocations, outputs = (table.filter(pc.is_in(table["node"], value_set=ids)) for table in tables)
-        node_entries = entries(ops, self.traces, self.names, self.canonical, allocations, outputs)
+        node_entries = entries(ops, self.traces, self.names, self.canonical_devices, allocations, outputs)
         return {name: node_entries.get(name, {}) for name in names}
 
 
@@ -167,7 +167,7 @@ class OpLogNodes:
     literal: bool
 
     @classmethod
-    def of(cls, job: JobReader) -> "OpLogNodes":
+    def read(cls, job: JobReader) -> "OpLogNodes":
         """Read ``job``; StoreError ``no-data`` if nothing was traced."""
         names = list(dict.fromkeys(column_list(job.table("graph_nodes", ["name"]), "name")))
         return cls(names, exact_nodes(job), job.info.state == IMPORTED)

@@ -59,52 +59,55 @@ class ShapeReader:
         numbers: list[Any] = pc.unique(rollup.filter(is_executed)["node"]).to_pylist()
         return list(map(self.name, numbers))
 
-    def equivalent_steps(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
-        """Yield the sets of traces with equal outputs of the nodes ``varying``.
+    def equivalent_steps(
+        self, varying_names: Collection[str], sized_names: Collection[str]
+    ) -> Iterator[EquivalentSteps]:
+        """Yield the sets of traces in which the nodes ``varying_names`` have equal outputs.
 
-        In the traces of a set, these nodes ran equally often with the same outputs. For ``sized``
-        nodes, the bytes of the outputs are equal, too. Yields nothing if no ``varying`` node ran.
+        In the traces of a set, these nodes ran equally often with the same outputs. For the nodes
+        ``sized_names``, the bytes of the outputs are equal, too. Yields nothing if none of
+        ``varying_names`` ran.
         """
-        executions = self._executions(varying)
-        if executions is None:
+        execution_filter = self._execution_filter(varying_names)
+        if execution_filter is None:
             return
-        sized_ids = self._ids(sized) if sized else ()
-        group_sizes = self._outputs.trace_groups(executions, sized_ids)
+        sized_ids = self._ids(sized_names) if sized_names else ()
+        group_sizes = self._outputs.trace_groups(execution_filter, sized_ids)
         numbers = list(group_sizes)
         for start in range(0, len(numbers), _BATCH_TRACES):
             batch = numbers[start : start + _BATCH_TRACES]
-            rows = self._rows_of(batch, executions, sized_ids)
-            loop_signatures = self._loop_signatures(rows, executions)
+            rows = self._execution_rows(batch, execution_filter, sized_ids)
+            loop_signatures = self._loop_signatures(rows, execution_filter)
             for number in batch:
                 yield EquivalentSteps(group_sizes[number], rows[number], loop_signatures.get(number, {}))
 
     def _loop_signatures(
-        self, rows: Mapping[int, Sequence[ExecutionRow]], executions: ExecutionFilter
+        self, rows: Mapping[int, Sequence[ExecutionRow]], execution_filter: ExecutionFilter
     ) -> dict[int, dict[str, list[bytes]]]:
         """Return the output signatures of each node with several executions, by trace and name.
 
         The signatures of a node are in order of the start of its executions.
         """
-        repeated = {
+        repeated_names = {
             trace: {name for name, count in Counter(row.node for row in trace_rows).items() if count > 1}
             for trace, trace_rows in rows.items()
         }
-        traces = [trace for trace, names in repeated.items() if names]
+        traces = [trace for trace, names in repeated_names.items() if names]
         if not traces:
             return {}
         loop_signatures: dict[int, dict[str, list[bytes]]] = {}
-        node_ids = self._ids(set().union(*repeated.values()))
-        for trace, node, outputs in self._outputs.outputs_in_order(traces, executions, node_ids):
+        node_ids = self._ids(set().union(*repeated_names.values()))
+        for trace, node, outputs in self._outputs.outputs_in_order(traces, execution_filter, node_ids):
             name = self.name(node)
-            if name in repeated[trace]:
+            if name in repeated_names[trace]:
                 loop_signatures.setdefault(trace, {}).setdefault(name, []).append(self._signatures.get(outputs, b""))
         return loop_signatures
 
-    def _rows_of(
-        self, traces: Sequence[int], executions: ExecutionFilter, sized_ids: Collection[int] | None
+    def _execution_rows(
+        self, traces: Sequence[int], execution_filter: ExecutionFilter, sized_ids: Collection[int] | None
     ) -> Mapping[int, list[ExecutionRow]]:
         rows: dict[int, list[ExecutionRow]] = {trace: [] for trace in traces}
-        for trace, node, outputs, size, runs in self._outputs.output_counts(traces, executions, sized_ids):
+        for trace, node, outputs, size, runs in self._outputs.output_counts(traces, execution_filter, sized_ids):
             rows[trace].append(ExecutionRow(self.name(node), self._signatures.get(outputs, b""), size, runs))
         return rows
 
@@ -127,24 +130,28 @@ class ShapeReader:
         return list(trace_by_kind.values())[:_FIRST_TRACES]
 
     def _samples(self, names: Collection[str], traces: Collection[int] | None) -> dict[str, Sample]:
-        executions = self._executions(names)
-        if executions is None:
+        execution_filter = self._execution_filter(names)
+        if execution_filter is None:
             return {}
         return {
             self.name(node): Sample(self._labels.get(label, ""), self._signatures.get(outputs, b""))
-            for node, outputs, label in self._outputs.example_outputs(traces, executions)
+            for node, outputs, label in self._outputs.example_outputs(traces, execution_filter)
         }
 
-    def first_signatures(self, names: Collection[str], *, early: bool = False) -> Iterator[tuple[str, bytes]]:
+    def first_signatures(
+        self, names: Collection[str], *, first_traces_only: bool = False
+    ) -> Iterator[tuple[str, bytes]]:
         """Yield (name, output signature) for each output signature of the nodes.
 
         The signatures of a node are in order of their first occurrence. A signature may be yielded
-        twice. ``early``: read only the first traces.
+        twice. ``first_traces_only``: read only the first traces.
         """
         if not any(name in self._node_ids for name in names):
             return
         by_node: dict[int, list[tuple[int, int]]] = {}
-        first_seen = self._outputs.first_seen(ExecutionFilter(self._ids(names)), _FIRST_TRACES if early else None)
+        first_seen = self._outputs.first_seen(
+            ExecutionFilter(self._ids(names)), _FIRST_TRACES if first_traces_only else None
+        )
         for node, outputs, trace in first_seen:
             by_node.setdefault(node, []).append((trace, outputs))
         for node, occurrences in by_node.items():
@@ -154,8 +161,8 @@ class ShapeReader:
             for _, outputs in occurrences:
                 yield self.name(node), self._signatures.get(outputs, b"")
 
-    def _executions(self, names: Collection[str]) -> ExecutionFilter | None:
-        """Return the executions of ``names`` on CPUs and GPUs in the selected traces.
+    def _execution_filter(self, names: Collection[str]) -> ExecutionFilter | None:
+        """Return a filter for the executions of ``names`` on CPUs and GPUs in the selected traces.
 
         None if no name is known.
         """

@@ -28,7 +28,7 @@ def selected_jobs(store: LocalStore, selectors: Sequence[str], now_ns: int) -> l
     uids = {store.job(selector).info.uid for selector in selectors}
     jobs = [listed_job for listed_job in listed_jobs(store, now_ns) if listed_job.job.info.uid in uids]
     for listed_job in jobs:
-        _check(catalog.job_folder(store.path, listed_job.job.info.uid), store)
+        _check_not_running(catalog.job_folder(store.path, listed_job.job.info.uid), store)
     return [
         Removable(listed_job, _size(catalog.job_folder(store.path, listed_job.job.info.uid))) for listed_job in jobs
     ]
@@ -49,19 +49,19 @@ def ended_jobs(store: LocalStore, job_filter: JobFilter, before_ns: int, now_ns:
 
 
 def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
-    """Remove ``jobs``; StoreError if that fails, or if one runs again.
+    """Remove ``jobs``; StoreError if that fails, or if one of them runs again.
 
     The samples of hosts without a job are removed, too; a running collector does this itself.
     """
-    for job in jobs:
-        _check(catalog.job_folder(store.path, job.listed_job.job.info.uid), store)
-        remove(store.path, job.listed_job.job.info.uid)
+    for removable in jobs:
+        _check_not_running(catalog.job_folder(store.path, removable.listed_job.job.info.uid), store)
+        remove(store.path, removable.listed_job.job.info.uid)
     needed_starts = first_starts(store.path) if jobs else None
     if needed_starts is not None:
         remove_hosts(store.path, needed_starts)
 
 
-def _check(folder: Path, store: LocalStore) -> None:
+def _check_not_running(folder: Path, store: LocalStore) -> None:
     try:
         info = store.with_stale_state(catalog.load(folder))
     except FileNotFoundError:

@@ -6,4 +6,4 @@ They stand for graphs, operation counts, shapes and Python stacks.
 from typing import Final
 
 GRAPH, FLOAT_OPS, SHAPES, STACKS = "graph", "float_ops", "shapes", "stacks"
-EVERYTHING: Final = frozenset({GRAPH, FLOAT_OPS, SHAPES, STACKS})
+ALL_FACTS: Final = frozenset({GRAPH, FLOAT_OPS, SHAPES, STACKS})

@@ -53,7 +53,7 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
         times = times.renamed(names)
     folded = load(view_type.fold)(nodes, _scaled(shown_options, view, max(1, profile.traces)), selection.parity)
     answer = Answer(selection, view_type, shown_options, profile, folded)
-    return AnswerRows(answer, _rows(answer, nodes, times.nodes), times.steps)
+    return AnswerRows(answer, _rows(answer, nodes, times.by_node), times.steps)
 
 
 def _with_layout_defaults(options: Options) -> Options:
@@ -70,7 +70,7 @@ def _scaled(options: Options, view: str, steps: int) -> Options:
     """Return ``options`` with minima multiplied by ``steps``.
 
     The numbers of a row are sums over these steps. Parameters, and occurrences in the op view, do
-    not grow with the steps: their minima stay.
+    not grow with the steps: their minima stay the same.
     """
     per_node = {"min_params", *(("min_occurrence",) if view == "op" else ())}
     minima = {name: getattr(options, name) for name in MINIMA if name not in per_node}
@@ -78,20 +78,20 @@ def _scaled(options: Options, view: str, steps: int) -> Options:
 
 
 def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> VisibleRows:
-    options, folded, line = answer.options, answer.folded, line_lookup(nodes)
+    options, folded, find_line = answer.options, answer.folded, line_lookup(nodes)
     if isinstance(folded, OpView):
-        return op_rows(folded, times, _limit(options, folded.total), line)
+        return op_rows(folded, times, _limit(options, folded.total), find_line)
     total = total_of(nodes) if answer.view.name == "code" and options.account_type_regexes == ALL and nodes else None
     limit = _limit(options, total or folded.root.total)
     own_lines_only = (
         answer.view.name == "code" and not options.explicit & _NAME_OPTIONS and any(map(has_own_line, nodes))
     )
-    rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own_lines_only), options.order_by, line)
+    rows = tree_rows(folded, times, RowFilter(answer.view.name, limit, own_lines_only), options.order_by, find_line)
     return rows if total is None else with_unattributed_row(rows, total, limit)
 
 
 def _limit(options: Options, total: Stats) -> Limit:
-    """Return the limit below which rows are left out: a share of any selected counter.
+    """Return the limit for rows: the share of any selected counter that a shown row needs.
 
     There is no limit if the options give minima or select the values of variables.
     """

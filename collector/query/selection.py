@@ -16,8 +16,8 @@ def host_of(job: JobReader) -> str:
 
 def ids_of(jobs: Sequence[JobReader]) -> dict[str, str]:
     """Return the shortest unique ids of ``jobs``, which are of one store, by uid in hexadecimal."""
-    known = {job.info.hex for job in jobs}.union(*(job.store_uids() for job in jobs[:1]))
-    return short_ids(list(known))
+    hex_uids = {job.info.hex for job in jobs}.union(*(job.store_uids() for job in jobs[:1]))
+    return short_ids(list(hex_uids))
 
 
 def _first_names(texts: Iterable[str], names_max: int = 8) -> str:

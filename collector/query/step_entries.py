@@ -65,7 +65,7 @@ def persistent_bytes(
     step_of_trace = {
         trace: step for step, traces in _traces_by_step(job, kinds, separate_functions).items() for trace, _ in traces
     }
-    return job.on_one_snapshot(lambda snapshot: _persistent(snapshot, step_of_trace))
+    return job.on_one_snapshot(lambda snapshot: _persistent_bytes(snapshot, step_of_trace))
 
 
 def _traces_by_step(
@@ -93,7 +93,7 @@ def _batches(steps: Iterable[int], traces_by_step: Mapping[int, list[tuple[int, 
         yield batch
 
 
-def _persistent(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[str, int]:
+def _persistent_bytes(job: JobReader, step_of_trace: Mapping[int, int]) -> dict[str, int]:
     names = job.table("names")
     gpus = {number for number, text in interned_texts(names, DEVICE).items() if "cpu" not in text.lower()}
     gpu_of_node = {node: device for node, device in job.canonical_devices().items() if device in gpus}

@@ -19,15 +19,15 @@ class NodeTimes(NamedTuple):
     """The times in us of nodes by name, one for each of ``steps`` steps."""
 
     steps: int
-    nodes: dict[str, list[int]]
+    by_node: dict[str, list[int]]
 
     def renamed(self, names: Mapping[str, str]) -> "NodeTimes":
         """Return the times under new names; nodes that get the same name are summed."""
-        nodes: dict[str, list[int]] = {}
-        for name, times in self.nodes.items():
+        by_node: dict[str, list[int]] = {}
+        for name, times in self.by_node.items():
             new_name = names.get(name, name)
-            nodes[new_name] = list(map(add, nodes[new_name], times)) if new_name in nodes else times
-        return NodeTimes(self.steps, nodes)
+            by_node[new_name] = list(map(add, by_node[new_name], times)) if new_name in by_node else times
+        return NodeTimes(self.steps, by_node)
 
 
 def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
@@ -38,15 +38,15 @@ def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
     """
     selected_traces = [(job, evenly_spaced(traces)) for job, traces in profile.job_traces]
     steps = sum(len(traces) for _, traces in selected_traces)
-    nodes: dict[str, list[int]] = {}
+    by_node: dict[str, list[int]] = {}
     offset = 0
     for job, traces in selected_traces:
         for name, position, us in job.on_one_snapshot(partial(_rows, traces=traces, device=device)):
-            if name not in nodes:
-                nodes[name] = [0] * steps
-            nodes[name][offset + position] += us
+            if name not in by_node:
+                by_node[name] = [0] * steps
+            by_node[name][offset + position] += us
         offset += len(traces)
-    return NodeTimes(steps, nodes)
+    return NodeTimes(steps, by_node)
 
 
 def evenly_spaced(traces: Sequence[int]) -> Sequence[int]:

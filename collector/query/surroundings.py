@@ -69,8 +69,8 @@ def cpu_loads(samples: pa.Table, host_rows: pa.Table) -> tuple[Load, ...]:
         host_series(_rows_at(host_rows, times_ns))[0].values,
     )
     return tuple(
-        Load(start, end, job, max(0.0, host - job), cores)
-        for (start, end), job, host in zip(pairwise(times_ns), job_cores, host_cores, strict=True)
+        Load(start, end, job_load, max(0.0, host_load - job_load), cores)
+        for (start, end), job_load, host_load in zip(pairwise(times_ns), job_cores, host_cores, strict=True)
     )
 
 

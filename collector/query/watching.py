@@ -32,7 +32,7 @@ RECENT_NS: Final = 600 * SECOND_NS
 #: Interval at which the records of ended jobs and missing devices are read again.
 _RESCAN_NS: Final = 10 * SECOND_NS
 #: Maximum number of span entries that an update reads of a job, and of samples kept for rates.
-_PAST_MAX: Final = 5_000
+_SPANS_MAX: Final = 5_000
 _SAMPLES_MAX: Final = 6
 #: Maximum number of alerts that an update reads of a job.
 _ALERTS_MAX: Final = 10
@@ -124,7 +124,7 @@ class WatchedStore:
 class _RunningJob:
     """The state of a running job between updates."""
 
-    rows: RowFollower
+    follower: RowFollower
     paces: dict[int, PaceKeeper] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
@@ -139,21 +139,21 @@ class _RunningJob:
 
     def read_new_rows(self) -> JobInfo:
         """Read the new rows and return the job's record."""
-        new_rows = self.rows.new_rows()
+        new_rows = self.follower.new_rows()
         if "spans" in new_rows:
             self._add_spans(new_rows["spans"])
         if "samples" in new_rows:
             self.samples.extend(_last_rows(new_rows["samples"], _SAMPLE_COLUMNS, _SAMPLES_MAX))
         if "alerts" in new_rows:
             self.last_alert = max(_last_rows(new_rows["alerts"], _ALERT_COLUMNS, _ALERTS_MAX))
-        return self.rows.info
+        return self.follower.info
 
     def _add_spans(self, spans: pa.Table) -> None:
         by_kind: dict[int, list[SpanRow]] = {}
-        for span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _PAST_MAX):
-            kind = step_kind_of(span, key)
-            known = self.paces.keys() | by_kind.keys()
-            if span in layout.STEP_WEIGHTS and (kind in known or len(known) < _KINDS_MAX):
+        for kind_of_span, key, start, total, count, flags in _last_rows(spans, _SPAN_COLUMNS, _SPANS_MAX):
+            kind = step_kind_of(kind_of_span, key)
+            known_kinds = self.paces.keys() | by_kind.keys()
+            if kind_of_span in layout.STEP_WEIGHTS and (kind in known_kinds or len(known_kinds) < _KINDS_MAX):
                 by_kind.setdefault(kind, []).append(SpanRow(start, total, count, flags))
         for kind, rows in by_kind.items():
             self.paces.setdefault(kind, PaceKeeper()).add(rows)
@@ -161,16 +161,16 @@ class _RunningJob:
             self.times[kind] = self.times.get(kind, 0) + sum(row.total_ns for row in rows)
 
 
-def _last_rows(table: pa.Table, columns: Sequence[str], last: int) -> list[tuple[Any, ...]]:
-    return list(row_tuples(table.slice(max(0, table.num_rows - last)), *columns))
+def _last_rows(table: pa.Table, columns: Sequence[str], rows_max: int) -> list[tuple[Any, ...]]:
+    return list(row_tuples(table.slice(max(0, table.num_rows - rows_max)), *columns))
 
 
 class Watch:
     """The jobs and hosts of a store; each `update` reads only new rows."""
 
-    def __init__(self, store: LocalStore, *, everything: bool = False) -> None:
-        """Watch ``store``: running and recently ended jobs, or with ``everything`` all jobs."""
-        self.everything = everything
+    def __init__(self, store: LocalStore, *, shows_all: bool = False) -> None:
+        """Watch ``store``: running and recently ended jobs, or all jobs if ``shows_all``."""
+        self.shows_all = shows_all
         self._store = store
         self._running: dict[int, _RunningJob] = {}
         self._ended: dict[int, JobInfo] = {}
@@ -185,9 +185,9 @@ class Watch:
         holder = lock.holder(catalog.lock_file(self._store.path, self._store.host_name))
         jobs = [job for uid in list(self._running) if (job := self._running_job(uid, now_ns, holder)) is not None]
         jobs += [self._ended_job(info, now_ns) for info in self._ended.values()]
-        shown = [job for job in jobs if self.everything or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
+        shown_jobs = [job for job in jobs if self.shows_all or now_ns - (job.row.ended_ns or now_ns) <= RECENT_NS]
         hosts = (self._host(name, now_ns) for name in catalog.hosts(self._store.path))
-        return WatchedStore(now_ns, tuple(shown), tuple(filter(None, hosts)), len(self._damaged))
+        return WatchedStore(now_ns, tuple(shown_jobs), tuple(filter(None, hosts)), len(self._damaged))
 
     def _scan(self, now_ns: int) -> None:
         """Find jobs that are new, removed, or running again."""
@@ -252,12 +252,14 @@ class Watch:
         return job_row(info, self._short_ids.get(info.hex, info.hex), now_ns)
 
     def _find_devices(self, running: _RunningJob, row: JobRow, now_ns: int) -> None:
-        """Read the devices of the traced ops, once."""
+        """Read the devices of the traced ops, unless they are known."""
         if running.devices or not row.traced or now_ns - running.devices_read_ns < _RESCAN_NS:
             return
         running.devices_read_ns = now_ns
         with suppress(TfprofError):
-            names = interned_texts(LocalJob(running.rows.folder, running.rows.info).table("names"), DEVICE).values()
+            names = interned_texts(
+                LocalJob(running.follower.folder, running.follower.info).table("names"), DEVICE
+            ).values()
             devices = {short_device(name) for name in names if is_canonical(name.lower().encode())}
             running.devices = tuple(sorted(device for device in devices if not device.startswith("CPU"))) or tuple(
                 sorted(devices)
@@ -286,11 +288,11 @@ def _main_kind(row: JobRow, running: _RunningJob) -> int:
     If steps are function calls, return the function with the most time. -1 if no step of the kind
     is known.
     """
-    times_by_span: dict[int, int] = {}
+    times_by_span_kind: dict[int, int] = {}
     for kind, time_ns in running.times.items():
-        times_by_span[span_kind(kind)] = times_by_span.get(span_kind(kind), 0) + time_ns
-    main_span = NUMBERS.get(row.step_kind, main_kind_of(times_by_span, times_by_span))
-    main_times = {kind: time_ns for kind, time_ns in running.times.items() if span_kind(kind) == main_span}
+        times_by_span_kind[span_kind(kind)] = times_by_span_kind.get(span_kind(kind), 0) + time_ns
+    main_span_kind = NUMBERS.get(row.step_kind, main_kind_of(times_by_span_kind, times_by_span_kind))
+    main_times = {kind: time_ns for kind, time_ns in running.times.items() if span_kind(kind) == main_span_kind}
     return max(main_times, key=main_times.__getitem__, default=-1)
 
 

@@ -73,11 +73,6 @@ def started(row: JobRow, now_ns: int) -> str:
     return time.strftime(time_format, time.localtime(row.started_ns / 1e9))
 
 
-def size(number: int) -> str:
-    """Return a size in bytes with a suitable unit."""
-    return numbers.size(number)
-
-
 def _cells(listing: Listing, now_ns: int) -> list[str]:
     row, usage, tags, traced = listing
     return [

@@ -39,7 +39,7 @@ def steps(line: StepLine) -> str:
     """
     is_complete = line.last - line.first + 1 == line.count
     number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if is_complete else f"to {line.last}"
-    end = numbers.time_of_day(line.end_ns, whole=line.entries > 1)
+    end = numbers.time_of_day(line.end_ns, whole_seconds=line.entries > 1)
     duration = numbers.duration(line.mean_ns) if line.max_ns else "-"
     text = f"{end:12}  {f'{line.kind} {number}':{_NAME_WIDTH}}  {duration:>{_TIME_WIDTH}}"
     return f"{text}  {', '.join(_marks(line))}".rstrip()

@@ -135,7 +135,7 @@ def summary(at_ns: int, jobs: Sequence[JobNow], hosts: Sequence[HostNow], damage
     states = Counter(job.row.phase for job in jobs)
     counts = [f"{states[phase]} {phase}" for phase in ("running", "starting", "ended") if states[phase]]
     counts += [f"{damaged} damaged"] if damaged else []
-    parts = [numbers.time_of_day(at_ns, whole=True), ", ".join(counts) or "no jobs"]
+    parts = [numbers.time_of_day(at_ns, whole_seconds=True), ", ".join(counts) or "no jobs"]
     return [*parts, *(part for host in hosts for part in _host(host))]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from . import aggregation
-from .columns import changes, constant, flat, integer, pc, repeat, scattered, tallied
+from .columns import changes, constant, flat, integer, pc, repeat, scatter, tally
 from .devices import Devices
 from .node_keys import device_of, node_of, packed
 from .schema import NONE_ID, ROLLUP
@@ -115,7 +115,7 @@ def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
         pairs = pc.unique(pairs)
     columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _SUMS}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32()), "canonical": canonical.take(nodes)}
-    columns["traces"] = tallied(pc.divide(pairs, width), len(nodes))
+    columns["traces"] = tally(pc.divide(pairs, width), len(nodes))
     return pa.table(columns, schema=ROLLUP)
 
 
@@ -127,7 +127,7 @@ def bases(trace: Any, traces: pa.Table) -> Any:
 def _indexed_by_node(node: Any, device: Any, size: int) -> Any:
     """Return ``device`` by node id, NONE_ID if there is none; at least ``size`` elements."""
     length = pc.max(node).as_py() + 1 if len(node) else 0
-    return scattered(node, device, max(size, length), NONE_ID)
+    return scatter(node, device, max(size, length), NONE_ID)
 
 
 def _order(node: Any, device: Any, trace: Any) -> Any:

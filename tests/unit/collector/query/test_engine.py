@@ -14,7 +14,7 @@ from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine
 from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, needs
-from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
+from tfprof.collector.query.required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.catalog import RUNNING, STALE
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts
@@ -64,8 +64,8 @@ def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[st
 
 
 def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None:
-    assert needs(VIEWS["op"], from_texts({}), for_message=True) == EVERYTHING - {STACKS}
-    assert needs(VIEWS["code"], from_texts({}), for_message=True) == EVERYTHING
+    assert needs(VIEWS["op"], from_texts({}), for_message=True) == ALL_FACTS - {STACKS}
+    assert needs(VIEWS["code"], from_texts({}), for_message=True) == ALL_FACTS
 
 
 def test_an_ended_job_is_read_once_for_repeated_queries(store: LocalStore, reads: list[Any]) -> None:

@@ -11,7 +11,7 @@ from fakes.made_store import rows, trace_tables, write_job
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 from tfprof.collector.query.profile import Profile, profile
-from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES
+from tfprof.collector.query.required_facts import ALL_FACTS, FLOAT_OPS, GRAPH, SHAPES
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Node
@@ -253,7 +253,7 @@ def test_a_job_without_a_graph_has_no_facts(tmp_path: Path, parity: Parity) -> N
     tables: dict[str, Any] = trace_tables(definition(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
-    by_name = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=EVERYTHING, parity=parity))
+    by_name = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=ALL_FACTS, parity=parity))
     assert by_name["z"].stats.runs == 1
     assert all(not entry.facts.inputs for entry in by_name.values())
 

@@ -10,7 +10,7 @@ from fakes.made_store import rows, trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.query.profile import profile
-from tfprof.collector.query.required_facts import EVERYTHING, GRAPH, STACKS
+from tfprof.collector.query.required_facts import ALL_FACTS, GRAPH, STACKS
 from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
@@ -43,7 +43,7 @@ def stacks_of(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str,
     return {node.name: node.facts.stack for node in job_profile.nodes}
 
 
-@pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], EVERYTHING])
+@pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], ALL_FACTS])
 def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a_loop(
     job: LocalJob, needs: list[str]
 ) -> None:

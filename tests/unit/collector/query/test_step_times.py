@@ -21,9 +21,9 @@ def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: Lo
     assert job_profile is not None
     times = step_times(job_profile)
     assert times.steps == 3
-    assert times.nodes == {"net/weights": [10, 0, 0], "net/MatMul": [10, 10, 10], "loss": [10, 10, 0]}
+    assert times.by_node == {"net/weights": [10, 0, 0], "net/MatMul": [10, 10, 10], "loss": [10, 10, 0]}
     assert {node.name: node.stats.micros for node in job_profile.nodes if node.stats.micros} == {
-        name: sum(node_times) for name, node_times in times.nodes.items()
+        name: sum(node_times) for name, node_times in times.by_node.items()
     }
 
 

@@ -120,7 +120,7 @@ def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_requested(writer: L
     writer.job(0xA << 60).close("exited", {"t_ns": NOW})
     assert watched(watch, NOW + SECOND)["a000"].row.phase == "ended"
     assert watched(watch, NOW + 700 * SECOND) == {}
-    watch.everything = True
+    watch.shows_all = True
     assert watched(watch, NOW + 700 * SECOND)["a000"].row.state == "exited"
 
 
