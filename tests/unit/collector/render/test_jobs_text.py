@@ -1,7 +1,7 @@
 """The list of jobs as text."""
 
 from fakes.made_store import IDENTITY, SECOND, START_NS
-from tfprof.collector.render.jobs_text import Listing, lines, started, state
+from tfprof.collector.render.jobs_text import Listing, lines, start_text, state
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.summaries.host import UNKNOWN
 from tfprof.collector.summaries.jobs import JobRow, job_row
@@ -45,5 +45,5 @@ def test_tags_have_a_column_if_any_job_has_tags() -> None:
 
 
 def test_a_job_of_another_day_has_a_date() -> None:
-    assert len(started(row(), START_NS + SECOND)) == len("12:34:56")
-    assert len(started(row(), START_NS + 2 * 24 * 3600 * SECOND)) == len("2023-11-14 12:34")
+    assert len(start_text(row(), START_NS + SECOND)) == len("12:34:56")
+    assert len(start_text(row(), START_NS + 2 * 24 * 3600 * SECOND)) == len("2023-11-14 12:34")
