@@ -97,7 +97,7 @@ def timing_notes(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary], width: int | None) -> Iterator[str]:
-    """Yield the groups, the numbers of timed steps, the cost of tracing, the events, and the steps."""
+    """Yield the groups, the notes on timing and cost, the events, and the single steps."""
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]
         yield from render(_GROUP_COLUMNS, [*rows, *_rows_without_entry(steps, counts)], width=width)

@@ -15,7 +15,7 @@ NULL: Final = pa.nulls(1)[0]
 
 @cache
 def constant(value: float, kind: Any) -> Any:
-    """Return ``value`` as a scalar; pyarrow needs 0.1 ms to convert a plain number."""
+    """Return ``value`` as a cached scalar, since pyarrow needs 0.1 ms to convert a number."""
     return pa.scalar(value, kind)
 
 
@@ -89,7 +89,7 @@ def changes(column: Any) -> Any:
     return pa.concat_arrays([first, pc.not_equal(column.slice(1), column.slice(0, max(0, len(column) - 1)))])
 
 
-def scattered(indexes: Any, values: Any, size: int, default: int) -> Any:
+def scatter(indexes: Any, values: Any, size: int, default: int) -> Any:
     """Return ``size`` elements: ``values`` at the distinct ``indexes``, ``default`` elsewhere."""
     return pc.fill_null(values.take(pc.index_in(row_numbers(size).cast(indexes.type), value_set=indexes)), default)
 
@@ -103,10 +103,10 @@ def occurrences(column: Any) -> list[tuple[Any, int]]:
     return [(row["values"], row["counts"]) for row in rows]
 
 
-def tallied(index: Any, size: int) -> Any:
+def tally(index: Any, size: int) -> Any:
     """Return how often each of 0 … ``size`` - 1 occurs in ``index``."""
     counts = pc.value_counts(index)
-    return scattered(counts.field("values"), counts.field("counts"), size, 0)
+    return scatter(counts.field("values"), counts.field("counts"), size, 0)
 
 
 def floor_divide(column: Any, divisor: int) -> Any:

@@ -16,7 +16,7 @@ from .aggregation import INPUTS, durations
 from .columns import column_list, flat, pc
 from .devices import Devices, device_rows
 from .merging import merge
-from .rollup import NONE, bases, canonical_after, canonical_of, rollup_of, sorted_by_node
+from .rollup import NO_DEVICE, bases, canonical_after, canonical_of, rollup_of, sorted_by_node
 from .snapshot import Snapshot
 
 _OPS: Final = ("trace", "node", "device", *INPUTS)
@@ -89,8 +89,8 @@ def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
 
     A node may get its canonical device in a later generation.
     """
-    is_node_row = pc.equal(flat(rollup["device"]), NONE)
-    column = pc.if_else(is_node_row, canonical.take(flat(rollup["node"])), NONE)
+    is_node_row = pc.equal(flat(rollup["device"]), NO_DEVICE)
+    column = pc.if_else(is_node_row, canonical.take(flat(rollup["node"])), NO_DEVICE)
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
