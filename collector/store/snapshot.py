@@ -50,7 +50,7 @@ class Snapshot:
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
         """Return (last generation, path) of each sealed segment of table ``name``, oldest first."""
-        generations = small_segments.in_force(self.info, name, self._files.segments.get(name, ()))
+        generations = small_segments.generations_in_force(self.info, name, self._files.segments.get(name, ()))
         return [(number, self.folder / segment.file_name(name, number)) for number in generations]
 
     def sealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
