@@ -8,7 +8,7 @@ from ..collector.alerts.alert import SLOWER
 from ..collector.query.alerts import JobAlert, alerts_of
 from ..collector.query.documents import alerts_document
 from ..collector.query.selection import choose, ids_of
-from ..collector.render.alerts_text import Block, lines
+from ..collector.render.alerts_text import AlertBlock, lines
 from ..collector.store.reader import open_reader
 from ..commands.streams import note
 from .command import json_option, print_json, print_lines, store_option, width
@@ -16,10 +16,10 @@ from .job_names import complete_jobs
 from .values import NON_EMPTY, WHOLE
 
 
-def _block(job_alert: JobAlert, id_: str) -> Block:
+def _block(job_alert: JobAlert, id_: str) -> AlertBlock:
     identity = job_alert.job.info.identity
     host = f" on {identity['host']}" if identity.get("host") else ""
-    return Block(
+    return AlertBlock(
         job_alert.alert.found_ns,
         f"{job_alert.job.info.name} {id_}{host}".strip(),
         job_alert.text,

@@ -34,14 +34,14 @@ def _pause(seconds: float) -> None:
 
 def _text(change: JobChange) -> str | None:
     if change.line is not None:
-        return lines_text.steps(change.line)
+        return lines_text.step_line(change.line)
     if change.event is not None:
-        return lines_text.event(change.event)
+        return lines_text.event_line(change.event)
     if change.kind == "job":
         return lines_text.job_line(change.row)
     if change.kind == "end":
         return lines_text.end_line(change.row, change.median_ns)
-    note(f"job {change.row.id}: {lines_text.collector(back=change.back)}")
+    note(f"job {change.row.id}: {lines_text.collector_line(restarted=change.back)}")
     return None
 
 

@@ -24,7 +24,7 @@ from ..collector.query.profile import Profile
 from ..collector.query.ranking import rank_ops
 from ..collector.render import report_text
 from ..collector.render.heading import wrapped
-from ..collector.render.report_text import Summary
+from ..collector.render.report_text import ProcessSummary
 from ..collector.store.protocols import JobReader, StoreReader
 from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import JobRow, functions_of, job_rows
@@ -34,7 +34,7 @@ from ..formats import layout
 from .command import width
 
 
-def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
+def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> ProcessSummary:
     """Return the row of a process with the median time of the call that took most time in total.
 
     If ``profile`` covers single functions, only their calls are compared.
@@ -44,10 +44,10 @@ def _summary(job: JobReader, row: JobRow, profile: Profile | None) -> Summary:
     compared_groups = [group for group in groups if group.key in keys] or groups
     longest = max(compared_groups, key=lambda group: group.untraced.total_ns if group.untraced else 0, default=None)
     if longest is None or longest.untraced is None:
-        return Summary(row, None)
+        return ProcessSummary(row, None)
     kind = step_kind_of(layout.FUNCTION, longest.key)
     name = kind_name(kind, functions_of(job.info)) if keys - {0} and groups[1:] else ""
-    return Summary(row, longest.untraced.p50_ns, name)
+    return ProcessSummary(row, longest.untraced.p50_ns, name)
 
 
 def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]]:
@@ -76,15 +76,15 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     top = rank_ops(first_job)
     profile = top.profile if top else None
     summaries = [
-        _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES]
+        _summary(job, row, profile if job is first_job else None) for job, row in processes[: report_text.PROCESSES_MAX]
     ]
-    other_summaries = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
+    other_summaries = [ProcessSummary(row, None) for _, row in processes[report_text.PROCESSES_MAX :]]
     remarks = (
         (left_out_kinds_text(profile), first_warning(first_job), missed_steps_note(first_job))
         if profile
         else (untraced_reason(first_job),)
     )
-    costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES])
+    costs = (cost_note(job, row) for job, row in processes[: report_text.PROCESSES_MAX])
     notes = [*remarks, next(filter(None, costs), None)]
     yield from report_text.lines(
         [*summaries, *other_summaries], top.ops if top else [], list(filter(None, notes)), columns

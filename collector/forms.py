@@ -74,7 +74,7 @@ def screen_lines(screen: "AnswerRows", width: int | None) -> Iterator[str]:
     yield from view_text.lines(
         _subject(answer), answer.options, screen.rows, screen.timed_steps, width, **answer.values()
     )
-    yield from heading.wrapped(view_text.left_out(answer.view.name, answer.options, screen.rows), width)
+    yield from heading.wrapped(view_text.omission_text(answer.view.name, answer.options, screen.rows), width)
 
 
 def screen_warnings(screen: "AnswerRows") -> list[str]:
@@ -113,7 +113,7 @@ def _subject(answer: Answer) -> "Subject":
         kinds=kinds,
         all_steps=all_steps,
         estimated=estimated,
-        others=list(profile.other_kinds.items()) if profile else [],
+        other_kinds=list(profile.other_kinds.items()) if profile else [],
         steps=selection.steps,
         device=selection.device,
     )

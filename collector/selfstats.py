@@ -34,14 +34,14 @@ class CollectorStats:
         self._last_refusal = ""
         self._first_failure = ""
         self._stall: TfprofError | None = None
-        self._stalled_s = 0.0
+        self._stall_time_s = 0.0
         self._rate_base = (time.monotonic(), 0)
         self._started_ns = time.time_ns()
 
     def stalled(self, error: TfprofError) -> None:
         """Count a failed append."""
         self.stalls += 1
-        self._stall, self._stalled_s = error, time.monotonic()
+        self._stall, self._stall_time_s = error, time.monotonic()
 
     def refused(self, error: TfprofError) -> None:
         """Count a refused message."""
@@ -68,7 +68,7 @@ class CollectorStats:
         since_s, rows_before = self._rate_base
         rate = (rows - rows_before) / (now - since_s) if now > since_s else 0.0
         self._rate_base = (now, rows)
-        if self._stall is not None and now - self._stalled_s > _STALL_EXPIRES_S:
+        if self._stall is not None and now - self._stall_time_s > _STALL_EXPIRES_S:
             self._stall = None
         return {
             "pid": os.getpid(),
@@ -90,6 +90,6 @@ class CollectorStats:
 
 
 def log(text: str) -> None:
-    """Print ``text`` into the collector's log; ignore errors of writing."""
+    """Print ``text`` into the collector's log; ignore write errors."""
     with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
         print(text, file=sys.stderr, flush=True)

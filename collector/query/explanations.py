@@ -10,7 +10,7 @@ from ...formats import layout
 from ...formats.settings import SETTINGS
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.protocols import JobReader
-from ..summaries.budget import exceeds_budget, over_budget
+from ..summaries.budget import exceeds_budget, overrun_reason
 from ..summaries.events import events
 from ..summaries.jobs import JobRow, channel_words, counts_of
 from ..tfviews.op import OpView
@@ -120,7 +120,7 @@ def cost_note(job: JobReader, row: JobRow) -> str | None:
     words = channel_words(job.info)
     if not exceeds_budget(row, words):
         return None
-    reason = over_budget(row, words, job.table("traces", ("kind", "key", "step")))
+    reason = overrun_reason(row, words, job.table("traces", ("kind", "key", "step")))
     return f"the cost is above the budget: {reason}"
 
 

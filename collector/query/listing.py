@@ -9,7 +9,7 @@ from ..errors import TfprofError
 from ..store import catalog
 from ..store.columns import column_list
 from ..store.protocols import JobReader, StoreReader
-from ..summaries.host import UNKNOWN, Usage, usage
+from ..summaries.host import UNKNOWN_USAGE, Usage, usage
 from ..summaries.jobs import STARTING, JobRow, job_rows
 from ..summaries.kinds import NUMBERS
 
@@ -89,8 +89,8 @@ def _traced_count(job: JobReader, kind: str) -> int | None:
 
 
 def resource_use(job: JobReader) -> Usage:
-    """Return the resource use of a job's processes; UNKNOWN if the job is damaged or removed."""
+    """Return the resource use of a job's processes, UNKNOWN_USAGE if the job cannot be read."""
     try:
         return usage(job.table("samples", ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")))
     except TfprofError:
-        return UNKNOWN
+        return UNKNOWN_USAGE

@@ -149,14 +149,16 @@ class ShapeReader:
         if not any(name in self._node_ids for name in names):
             return
         by_node: dict[int, list[tuple[int, int]]] = {}
-        first_seen = self._outputs.first_seen(
+        first_occurrences = self._outputs.first_occurrences(
             ExecutionFilter(self._ids(names)), _FIRST_TRACES if first_traces_only else None
         )
-        for node, outputs, trace in first_seen:
+        for node, outputs, trace in first_occurrences:
             by_node.setdefault(node, []).append((trace, outputs))
         for node, occurrences in by_node.items():
             has_several = len(occurrences) > 1 and occurrences[0][0] == occurrences[1][0]
-            for outputs in dict.fromkeys(self._outputs.in_trace(node, occurrences[0][0])) if has_several else ():
+            for outputs in (
+                dict.fromkeys(self._outputs.outputs_in_trace(node, occurrences[0][0])) if has_several else ()
+            ):
                 yield self.name(node), self._signatures.get(outputs, b"")
             for _, outputs in occurrences:
                 yield self.name(node), self._signatures.get(outputs, b"")

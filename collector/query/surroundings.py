@@ -13,7 +13,7 @@ from ..advice.evidence import Load, MemorySample
 from ..store.columns import flat, pc, row_tuples
 from ..store.protocols import JobReader
 from ..store.schema import HOST_SAMPLES
-from ..summaries.host import between, cpus, host_series, job_series
+from ..summaries.host import cpus, host_series, job_series, samples_between
 
 #: Number of warm-up steps, which allocate memory once.
 _WARM_UP_STEPS: Final = 10
@@ -25,7 +25,7 @@ def host_samples(job: JobReader, samples: pa.Table) -> pa.Table:
     if not rows.num_rows:
         return rows
     times: list[Any] = samples["t_ns"].to_pylist()
-    return between(rows, min(times), max(times))
+    return samples_between(rows, min(times), max(times))
 
 
 def steady_period(spans: pa.Table) -> tuple[int, int] | None:

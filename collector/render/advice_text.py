@@ -13,7 +13,7 @@ from ..text import clean
 from ..tfviews.parity import DEFAULT, Parity
 
 #: The space between a number and its unit, at which a line is not broken.
-_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
+_SPACE_BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
 _LINE: Final = "  your line:  "
 _TODO: Final = "  what to do: "
 
@@ -43,7 +43,7 @@ def _wrapped(label: str, text: str, width: int | None) -> list[str]:
     paragraph = label + clean(text)
     if width is None:
         return [paragraph]
-    lines = wrap(_UNIT.sub("\u00a0", paragraph), width, subsequent_indent=indent, break_on_hyphens=False)
+    lines = wrap(_SPACE_BEFORE_UNIT.sub("\u00a0", paragraph), width, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 

@@ -12,7 +12,7 @@ _INDENT: Final = "  "
 _WIDTH: Final = 100
 
 
-class Block(NamedTuple):
+class AlertBlock(NamedTuple):
     """One alert: its time, the title of the job, the sentence, the slug, the changed ops, a note.
 
     `found_ns` is the time of its detection (real ns).
@@ -26,7 +26,7 @@ class Block(NamedTuple):
     note: str
 
 
-def lines(blocks: Sequence[Block], width: int | None) -> Iterator[str]:
+def lines(blocks: Sequence[AlertBlock], width: int | None) -> Iterator[str]:
     """Yield the lines of all alerts, no wider than ``width``."""
     for block in blocks:
         yield f"{date_and_time(block.found_ns)}  {clean(block.job)}"

@@ -16,8 +16,8 @@ _WIDTH_MIN: Final = 40
 class Subject(NamedTuple):
     """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
-    ``all_steps``: number of steps of these kinds that ran, ``estimated`` or exact; ``others``:
-    number of traced steps of each kind that is left out.
+    ``all_steps``: number of steps of these kinds that ran, ``estimated`` or exact.
+    ``other_kinds``: number of traced steps of each kind that is left out.
     """
 
     view: str
@@ -27,7 +27,7 @@ class Subject(NamedTuple):
     kinds: Sequence[tuple[str, int]]
     all_steps: int
     estimated: bool
-    others: Sequence[tuple[str, int]]
+    other_kinds: Sequence[tuple[str, int]]
     steps: tuple[int, int] | None
     device: str | None
 
@@ -66,8 +66,8 @@ def lines(subject: Subject, micros: float, facts: Sequence[str], timed_steps: in
     """
     parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
     parts = [", ".join([*parts, *facts])] if parts or facts else []
-    if subject.others:
-        others = ", ".join(f"{number:,} {kind}" for kind, number in subject.others)
+    if subject.other_kinds:
+        others = ", ".join(f"{number:,} {kind}" for kind, number in subject.other_kinds)
         parts.append(f"also traced: {others} (--kind)")
     if 1 < timed_steps < subject.traces:
         parts.append(f"the spread covers {timed_steps} steps")

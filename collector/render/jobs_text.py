@@ -34,7 +34,7 @@ _DAY_NS: Final = 24 * 3600 * 10**9
 
 
 class Listing(NamedTuple):
-    """A job with the resource use of its processes and its tags.
+    """A job with its tags and the resource use of its processes.
 
     ``traced``: number of stored traced steps of the job's main kind; None: use the job's own count,
     which covers all kinds.
@@ -67,7 +67,7 @@ def state(row: JobRow) -> str:
     return f"{row.state} {row.status}" if row.status else row.state
 
 
-def started(row: JobRow, now_ns: int) -> str:
+def start_text(row: JobRow, now_ns: int) -> str:
     """Return the start of a job: the time of day, with the date if it was more than a day ago."""
     time_format = "%H:%M:%S" if now_ns - row.started_ns < _DAY_NS else "%Y-%m-%d %H:%M"
     return time.strftime(time_format, time.localtime(row.started_ns / 1e9))
@@ -91,7 +91,7 @@ def _cells(listing: Listing, now_ns: int) -> list[str]:
         numbers.count(row.lost),
         state(row),
         numbers.duration(row.duration_ns),
-        started(row, now_ns),
+        start_text(row, now_ns),
         ", ".join(tags),
     ]
 

@@ -44,12 +44,12 @@ _VIEWS: Final = {
     "graph": "graph: below each node its inputs, each at its first consumer; own numbers / sums with all entries below",
     "code": "code: nodes below the Python lines that made them; own numbers / sums with all entries below",
 }
-_IMPLIED: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
+_IMPLIED_COLUMNS: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
 
 
 def columns(select: frozenset[str], order: Sequence[str] = OP_ORDER) -> list[str]:
     """Return the selected columns in printing order; micros adds its two parts."""
-    selected = {column for word in select for column in _IMPLIED.get(word, (word,))}
+    selected = {column for word in select for column in _IMPLIED_COLUMNS.get(word, (word,))}
     return [column for column in order if column in selected]
 
 
@@ -69,13 +69,13 @@ def explanation(view: str, select: frozenset[str]) -> Iterator[str]:
     """Yield the lines above the legend, which explain the view and its columns."""
     yield from ("", "Doc:", _VIEWS[view])
     for word in sorted(select):
-        for column in _IMPLIED.get(word, (word,)):
+        for column in _IMPLIED_COLUMNS.get(word, (word,)):
             heading = HEADINGS.get(column)
             yield f"{column}: {heading.doc}" if heading else f"{column}: {_NO_COLUMN}"
     yield from ("", "Profile:")
 
 
-def legend(shown: Sequence[str], texts_by_column: dict[str, str] | None = None) -> str:
+def legend(shown_columns: Sequence[str], texts_by_column: dict[str, str] | None = None) -> str:
     """Return the line above the rows; ``texts_by_column`` replaces legends by column."""
     replacements = texts_by_column or {}
-    return "node name | " + " | ".join(replacements.get(column, HEADINGS[column].legend) for column in shown)
+    return "node name | " + " | ".join(replacements.get(column, HEADINGS[column].legend) for column in shown_columns)

@@ -31,7 +31,7 @@ def end_line(row: JobRow, median_ns: float | None) -> str:
     return _DOT.join((*parts, f"{numbers.count(row.traced)} traced{cost}", f"{numbers.count(row.lost)} lost"))
 
 
-def steps(line: StepLine) -> str:
+def step_line(line: StepLine) -> str:
     """Return the line for one or more steps.
 
     It contains the end of the last step, the steps' kind and numbers, the time of a step, and
@@ -59,13 +59,13 @@ def _marks(line: StepLine) -> list[str]:
     return marks
 
 
-def event(summary: EventSummary) -> str:
+def event_line(summary: EventSummary) -> str:
     """Return the line for an event of a job."""
     return f"{numbers.time_of_day(summary.last_ns):12}  {summary.line}"
 
 
-def collector(*, back: bool) -> str:
-    """Return the line for a collector that has ended, or runs again (``back``)."""
-    if back:
+def collector_line(*, restarted: bool) -> str:
+    """Return the line for a collector that has ended, or runs again (``restarted``)."""
+    if restarted:
         return "the collector runs again"
     return "the collector has ended; the agent starts another one while the job runs"

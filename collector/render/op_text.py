@@ -14,8 +14,8 @@ from ..tfviews.parity import DEFAULT, Parity
 from .legends import columns, explanation, legend, notice
 from .shapes import shape_text
 
-#: Line that is printed in place of the legend if the view has no node.
-_NO_GRAPH: Final = OpTypeEntry(ROOT, (), NO_STATS, NO_STATS)
+#: Entry whose row is printed in place of the legend if the view has no op type.
+_EMPTY_ROOT: Final = OpTypeEntry(ROOT, (), NO_STATS, NO_STATS)
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
 #: Width of the column of names.
 _WIDTH: Final = 25
@@ -28,8 +28,8 @@ def _share(part: int, whole: int) -> float:
 def _counter(name: str, format_value: Callable[[int], str]) -> Callable[[OpTypeEntry, OpView], str]:
     def cell(entry: OpTypeEntry, view: OpView) -> str:
         own, running, whole = (getattr(stats, name) for stats in (entry.own, entry.running_total, view.total))
-        decisive = own if name in SIZES else running
-        shares = (_share(running, whole), _share(own, whole)) if decisive > 0 else (0.0, 0.0)
+        decisive_number = own if name in SIZES else running
+        shares = (_share(running, whole), _share(own, whole)) if decisive_number > 0 else (0.0, 0.0)
         return f"{format_value(own)} ({shares[0]:.2f}%, {shares[1]:.2f}%)".rjust(30)
 
     return cell
@@ -77,10 +77,10 @@ def _name(entry: OpTypeEntry, parity: Parity) -> str:
     return name + " " * (_WIDTH - len(name if parity.has_own_layout else octets(entry.name)))
 
 
-def _row(entry: OpTypeEntry, view: OpView, shown: list[str], parity: Parity) -> Iterator[str]:
-    cells = (_CELLS[column](entry, view) for column in shown if column in _CELLS)
+def _row(entry: OpTypeEntry, view: OpView, shown_columns: list[str], parity: Parity) -> Iterator[str]:
+    cells = (_CELLS[column](entry, view) for column in shown_columns if column in _CELLS)
     yield _name(entry, parity) + clean(", ".join(cells))
-    if "input_shapes" in shown:
+    if "input_shapes" in shown_columns:
         yield ""
         for text, runs, nodes, micros in signatures(entry, parity):
             yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tf_profiler_time(micros)}"
@@ -91,13 +91,13 @@ def lines(
     view: OpView, select: frozenset[str], *, missing_stream: bool = False, parity: Parity = DEFAULT
 ) -> Iterator[str]:
     """Yield explanation, legend and rows."""
-    shown = columns(select)
+    shown_columns = columns(select)
     if missing_stream:
         yield from notice(parity)
     yield from explanation("op", select)
     if not view.op_types:
-        yield next(_row(_NO_GRAPH, view, shown, parity))
+        yield next(_row(_EMPTY_ROOT, view, shown_columns, parity))
         return
-    yield legend(shown)
+    yield legend(shown_columns)
     for entry in view.entries:
-        yield from _row(entry, view, shown, parity)
+        yield from _row(entry, view, shown_columns, parity)

@@ -12,7 +12,7 @@ from ..summaries.spread import Spread
 from ..summaries.stages import ENDING, WAITING, Stage
 from ..summaries.top import TopOp
 from ..text import clean
-from .jobs_text import framework, started, state
+from .jobs_text import framework, start_text, state
 from .table import Column, render
 
 #: Maximum rows of the tables of steps and of ops, and maximum texts of a list.
@@ -77,7 +77,7 @@ class OverviewParts(NamedTuple):
 
 def _head(overview: OverviewParts, now_ns: int) -> Iterator[list[str]]:
     row = overview.row
-    since = f"{numbers.duration(row.duration_ns)} since {started(row, now_ns)}"
+    since = f"{numbers.duration(row.duration_ns)} since {start_text(row, now_ns)}"
     pid = f"pid {row.pid}" if row.pid else ""
     yield [f"job {row.id} {row.name or '-'}", state(row), since, f"{row.user or '-'}@{row.host or '-'}", pid]
     steps = f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " ")

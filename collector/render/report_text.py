@@ -13,8 +13,8 @@ from .jobs_text import state
 from .table import Column, render
 
 #: Maximum number of processes with a line, and of ops.
-PROCESSES: Final = 3
-OPS: Final = 5
+PROCESSES_MAX: Final = 3
+OPS_MAX: Final = 5
 #: Width of the table where there is no terminal.
 _WIDTH: Final = 80
 _COLUMNS: Final = (
@@ -31,7 +31,7 @@ _COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ProcessSummary:
     """A process with the median time of its untraced steps, in ns.
 
     ``function``: the function whose calls these steps are, if the process called several functions.
@@ -47,7 +47,7 @@ def _counts(row: JobRow) -> str:
     return f"{epochs}{count(row.steps)} {'step' if row.steps == 1 else 'steps'}"
 
 
-def _summary_line(summary: Summary, with_pid: bool) -> str:
+def _summary_line(summary: ProcessSummary, with_pid: bool) -> str:
     row = summary.row
     parts = [f"tfprof: job {row.id} {clean(row.name)}".rstrip() + (f" pid {row.pid}" if with_pid else ""), _counts(row)]
     if summary.median_ns is not None:
@@ -73,31 +73,33 @@ def _cells(op: TopOp, has_memory: bool) -> list[str]:
 
 
 def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
-    """Return the table of the first OPS of ``ops``.
+    """Return the table of the first OPS_MAX of ``ops``.
 
     Without recorded memory, the column of memory shows `-`, since 0 would be wrong.
     """
     has_memory = any(op.bytes for op in ops)
-    rows = [_cells(op, has_memory) for op in ops[:OPS]]
-    if any(op.line for op in ops[:OPS]):
+    rows = [_cells(op, has_memory) for op in ops[:OPS_MAX]]
+    if any(op.line for op in ops[:OPS_MAX]):
         return render(_COLUMNS, rows, "  ", width)
     return render(_COLUMNS[:-1], [row[:-1] for row in rows], "  ", width)
 
 
-def lines(summaries: Sequence[Summary], ops: Sequence[TopOp], notes: Sequence[str], width: int | None) -> Iterator[str]:
+def lines(
+    summaries: Sequence[ProcessSummary], ops: Sequence[TopOp], notes: Sequence[str], width: int | None
+) -> Iterator[str]:
     """Yield a line per process, the first of ``ops``, and the commands that show more.
 
     Lines are wrapped at ``width``, unless it is None (no terminal).
     """
-    for summary in summaries[:PROCESSES]:
+    for summary in summaries[:PROCESSES_MAX]:
         yield from wrapped(_summary_line(summary, with_pid=len(summaries) > 1), width)
-    if len(summaries) > PROCESSES:
-        yield f"tfprof: and {len(summaries) - PROCESSES} more processes: tfprof jobs"
+    if len(summaries) > PROCESSES_MAX:
+        yield f"tfprof: and {len(summaries) - PROCESSES_MAX} more processes: tfprof jobs"
     if ops:
         yield from ops_table(ops, width or _WIDTH)
     for note in notes:
         yield from wrapped(f"tfprof: {clean(note)}", width)
     if summaries:
-        short = summaries[0].row.id
-        commands = [f"tfprof op {short}"] if ops else []
-        yield "tfprof: more with  " + " · ".join([*commands, f"tfprof steps {short}"])
+        job_id = summaries[0].row.id
+        commands = [f"tfprof op {job_id}"] if ops else []
+        yield "tfprof: more with  " + " · ".join([*commands, f"tfprof steps {job_id}"])

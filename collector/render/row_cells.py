@@ -64,23 +64,23 @@ class ShownColumn(NamedTuple):
     is_informative: Callable[[Sequence[Row]], bool]
 
 
-def columns(name: str, options: Options) -> list[ShownColumn]:
-    """Return the selected columns of the view ``name``; the entry's name comes first."""
-    first = primary_counter(options)
-    wanted = options.select | {first} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
-    numbers = [column for column in (first, *_PER_STEP, "params") if column in wanted]
-    shown = [_name(name)]
+def columns(view: str, options: Options) -> list[ShownColumn]:
+    """Return the selected columns of ``view``; the column of names comes first."""
+    primary = primary_counter(options)
+    selected = options.select | {primary} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
+    numbers = [column for column in (primary, *_PER_STEP, "params") if column in selected]
+    shown_columns = [_name(view)]
     for column in dict.fromkeys(numbers):
-        shown.append(_number(column))
-        if column == first:
-            shown.append(_share(first))
+        shown_columns.append(_number(column))
+        if column == primary:
+            shown_columns.append(_share(primary))
         if column == _TIME:
-            shown += [_self(name), *map(_part_of_time, _PARTS_OF_TIME), _spread()]
-    extra: tuple[str, ...] = ("calls", "op", "line", "device") if "select" not in options.explicit else ()
-    if "occurrence" in wanted:
-        extra = ("calls",)
-    texts = [column for column in _TEXTS if column in wanted or column in extra]
-    return [*shown, *(_TEXTS[column](name) for column in texts)]
+            shown_columns += [_self(view), *map(_part_of_time, _PARTS_OF_TIME), _spread()]
+    extra_columns: tuple[str, ...] = ("calls", "op", "line", "device") if "select" not in options.explicit else ()
+    if "occurrence" in selected:
+        extra_columns = ("calls",)
+    texts = [column for column in _TEXTS if column in selected or column in extra_columns]
+    return [*shown_columns, *(_TEXTS[column](view) for column in texts)]
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -89,13 +89,15 @@ def columns(name: str, options: Options) -> list[ShownColumn]:
 def _name(view: str) -> ShownColumn:
     return ShownColumn(
         "name",
-        Column(_HEADS[view], min_width=_MIN_WIDTH, preferred_width=_PREFERRED_WIDTHS.get(view, _PREFERRED_TREE_WIDTH)),
+        Column(
+            _NAME_TITLES[view], min_width=_MIN_WIDTH, preferred_width=_PREFERRED_WIDTHS.get(view, _PREFERRED_TREE_WIDTH)
+        ),
         lambda row, _context: "  " * row.depth + row.name,
         bool,
     )
 
 
-_HEADS: Final = {"op": "op", "scope": "scope", "graph": "node (its inputs below)", "code": "line"}
+_NAME_TITLES: Final = {"op": "op", "scope": "scope", "graph": "node (its inputs below)", "code": "line"}
 
 
 def _mean(counter: str, stats: Stats, context: CellContext) -> str:
@@ -175,11 +177,11 @@ def _occurrence(view: str) -> ShownColumn:
 def _text(
     name: str, title: str, drop_priority: int, min_width: int, text: Callable[[Row], str]
 ) -> Callable[[str], ShownColumn]:
-    def shown(_view: str) -> ShownColumn:
+    def column_of(_view: str) -> ShownColumn:
         column = Column(title, min_width=min_width, drop_priority=drop_priority)
         return ShownColumn(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
 
-    return shown
+    return column_of
 
 
 def _comma_list(texts: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from ..text import clean
 from .heading import wrapped
 from .table import Column, render
 
-_PLAIN: Final = (Column(""), Column(""))
+_COLUMNS: Final = (Column(""), Column(""))
 
 
 def _since(started_ns: Any) -> str:
@@ -62,33 +62,33 @@ def _quarantined(status: Mapping[str, Any]) -> str:
     )
 
 
-def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
+def _lookup(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda status: status.get(name)
 
 
 #: Lines of the status: label, function that finds the value in the status file, and format.
 _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any], str]], ...]] = (
-    ("since", _key("started_ns"), _since),
-    ("version", _key("version"), str),
-    ("decoder", _key("decoder"), str),
+    ("since", _lookup("started_ns"), _since),
+    ("version", _lookup("version"), str),
+    ("decoder", _lookup("decoder"), str),
     ("open jobs", _open_jobs, count),
     ("waiting channels", lambda status: status.get("waiting_channels") or None, count),
-    ("lag", _key("lag_bytes"), size),
-    ("lag", _key("lag_s"), lambda seconds: duration(seconds * 1e9)),
+    ("lag", _lookup("lag_bytes"), size),
+    ("lag", _lookup("lag_s"), lambda seconds: duration(seconds * 1e9)),
     ("lost", _lost, count),
-    ("rows stored", _key("rows"), count),
-    ("rows a second", _key("rows_per_s"), lambda rate: f"{rate:,.0f}"),
-    ("received", _key("bytes"), size),
-    ("stalls", _key("stalls"), count),
+    ("rows stored", _lookup("rows"), count),
+    ("rows a second", _lookup("rows_per_s"), lambda rate: f"{rate:,.0f}"),
+    ("received", _lookup("bytes"), size),
+    ("stalls", _lookup("stalls"), count),
     ("stalled by", lambda status: status.get("stall") or status.get("stalled"), _error_text),
     ("refusals", _refusals, count),
     ("last refusal", _last_refusal, _error_text),
-    ("last error", _key("last_error"), _error_text),
+    ("last error", _lookup("last_error"), _error_text),
     ("internal errors", _failures, count),
     ("first of them", _first_failure, str),
     ("in quarantine", _quarantined, str),
-    ("memory", _key("rss_bytes"), size),
-    ("CPU time", _key("cpu_s"), lambda seconds: duration(seconds * 1e9)),
+    ("memory", _lookup("rss_bytes"), size),
+    ("CPU time", _lookup("cpu_s"), lambda seconds: duration(seconds * 1e9)),
 )
 
 
@@ -113,7 +113,7 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
         if status["alive"]:
             yield f"{name}: running, pid {status.get('pid')}"
             text_width = None if width is None else width - _LABEL_WIDTH
-            yield from render(_PLAIN, list(_label_rows(status, text_width)), indent="  ")
+            yield from render(_COLUMNS, list(_label_rows(status, text_width)), indent="  ")
         else:
             decoder = f"; decoder: {status['decoder']}" if "decoder" in status else ""
             yield from wrapped(f"{name}: not running (started when needed{decoder})", width)

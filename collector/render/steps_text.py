@@ -10,7 +10,7 @@ from ..summaries.spread import Spread
 from ..summaries.steps import StepEntry, StepGroup, Steps
 from .table import Column, render
 
-_GROUPS: Final = (
+_GROUP_COLUMNS: Final = (
     Column("STEP"),
     Column("", min_width=16, preferred_width=40),
     Column("COUNT", right=True),
@@ -19,7 +19,13 @@ _GROUPS: Final = (
         for title, drop_priority in {"P50": 0, "P90": 2, "P99": 5, "MIN": 4, "MAX": 3, "MEAN": 6}.items()
     ),
 )
-_STEPS: Final = (Column("STEP"), Column("NUMBER", right=True), Column("AT"), Column("TIME", right=True), Column(""))
+_STEP_COLUMNS: Final = (
+    Column("STEP"),
+    Column("NUMBER", right=True),
+    Column("AT"),
+    Column("TIME", right=True),
+    Column(""),
+)
 
 
 def _times(spread: Spread) -> list[str]:
@@ -59,14 +65,14 @@ def _mark(step: StepEntry) -> str:
     return ", ".join(word for flag, word in marks if flag)
 
 
-def _step(step: StepEntry) -> list[str]:
+def _step_row(step: StepEntry) -> list[str]:
     last = step.ordinal + step.count - 1
     number = str(step.ordinal) if step.count == 1 else f"{step.ordinal}-{last}"
     return [step.kind, number, time_of_day(step.start_ns), duration(step.mean_ns), _mark(step)]
 
 
-def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield a row for the steps of each kind that have no entry.
+def _rows_without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield a row for each kind that has steps without an entry.
 
     These steps were only counted, or their entries were dropped.
     """
@@ -86,15 +92,15 @@ def timing_notes(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
     for kind, number in steps.timed.items():
         if number < counts.get(kind, 0):
             calls = sum(group.kind == kind for group in steps.groups)
-            shares = "; the numbers of steps by call are estimates" if calls > 1 else ""
-            yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted{shares}"
+            estimate_note = "; the numbers of steps by call are estimates" if calls > 1 else ""
+            yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted{estimate_note}"
 
 
 def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary], width: int | None) -> Iterator[str]:
-    """Yield the groups, the timed steps, the cost of tracing, the events, and the single steps."""
+    """Yield the groups, the notes on timing and cost, the events, and the single steps."""
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]
-        yield from render(_GROUPS, [*rows, *_without_entry(steps, counts)], width=width)
+        yield from render(_GROUP_COLUMNS, [*rows, *_rows_without_entry(steps, counts)], width=width)
     yield from timing_notes(steps, counts)
     for group in steps.groups:
         text = cost_text(group)
@@ -105,4 +111,4 @@ def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary
         yield ""
         if len(steps.latest_entries) < steps.entry_count:
             yield f"the last {len(steps.latest_entries)} of {steps.entry_count:,} entries (--all, --last N):"
-        yield from render(_STEPS, [_step(step) for step in steps.latest_entries], width=width)
+        yield from render(_STEP_COLUMNS, [_step_row(step) for step in steps.latest_entries], width=width)

@@ -45,9 +45,9 @@ def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int
     return widths
 
 
-def _min_width(natural: int, column: Column, *, keep_preferred: bool) -> int:
+def _min_width(natural_width: int, column: Column, *, keep_preferred: bool) -> int:
     """Return the minimum width of a column; ``keep_preferred``: other columns can be dropped."""
-    return min(natural, max(column.min_width, column.preferred_width if keep_preferred else 0) or natural)
+    return min(natural_width, max(column.min_width, column.preferred_width if keep_preferred else 0) or natural_width)
 
 
 def _shown_indexes(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
@@ -57,14 +57,14 @@ def _shown_indexes(widths: list[int], columns: Sequence[Column], width: int) -> 
     """
     indexes = list(range(len(columns)))
     while indexes:
-        last = max(indexes, key=lambda index: columns[index].drop_priority)
-        priority = columns[last].drop_priority
+        candidate = max(indexes, key=lambda index: columns[index].drop_priority)
+        priority = columns[candidate].drop_priority
         min_widths = [
             _min_width(widths[index], columns[index], keep_preferred=priority > 1) + _GAP for index in indexes
         ]
         if not priority or sum(min_widths) - _GAP <= width:
             break
-        indexes.remove(last)
+        indexes.remove(candidate)
     return indexes
 
 
@@ -92,5 +92,5 @@ def render(
         columns, widths = [columns[index] for index in indexes], [widths[index] for index in indexes]
         lines = [[line[index] for index in indexes] for line in lines]
         widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
-    shown = [shortened_distinctly([line[index] for line in lines], width) for index, width in enumerate(widths)]
-    return [indent + _line(line, widths, columns) for line in zip(*shown, strict=True)]
+    shown_cells = [shortened_distinctly([line[index] for line in lines], width) for index, width in enumerate(widths)]
+    return [indent + _line(line, widths, columns) for line in zip(*shown_cells, strict=True)]

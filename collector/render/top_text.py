@@ -14,7 +14,7 @@ from .table import Column, render
 
 #: Minimum factor of a change that is shown.
 _CHANGE_MIN: Final = 1.3
-_TIMES: Final = "\u00d7"
+_TIMES_SIGN: Final = "\u00d7"
 #: Minimum widths of cells, so that columns do not move between updates.
 _TREND_WIDTH, _CHANGE_WIDTH, _IO_WIDTH = 8, 7, 10
 _COLUMNS: Final = (
@@ -80,7 +80,7 @@ def _change(job: JobNow) -> str:
     change = job.pace.change
     if change is None or 1 / _CHANGE_MIN < change < _CHANGE_MIN:
         return ""
-    return f"{_TIMES}{change:.{2 if change < 1 else 1 if change < 10 else 0}f}"
+    return f"{_TIMES_SIGN}{change:.{2 if change < 1 else 1 if change < 10 else 0}f}"
 
 
 def _time(job: JobNow) -> str:

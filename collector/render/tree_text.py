@@ -28,7 +28,7 @@ def pair(branch: Branch, own: str, total: str) -> str:
 
 
 def counter(name: str, format_value: Callable[[int], str], unit: str = "") -> Cell:
-    """Return the cell of one of the counters of Stats."""
+    """Return the cell of the counter ``name`` of Stats."""
 
     def cell(branch: Branch) -> Iterator[str]:
         yield pair(branch, format_value(getattr(branch.own, name)), format_value(getattr(branch.total, name))) + unit
@@ -111,7 +111,9 @@ _ORDERS: Final = {"code": OP_ORDER}
 _LEGENDS: Final[dict[str, dict[str, str]]] = {"code": {}}
 
 
-def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: ValueLookup = no_value) -> Iterator[str]:
+def rows(
+    root: Branch, shown_columns: list[str], cells: dict[str, Cell], values: ValueLookup = no_value
+) -> Iterator[str]:
     """Yield a row for each entry, the root first, indented by two spaces per level.
 
     A variable's value in ``values`` follows its row.
@@ -119,7 +121,7 @@ def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: ValueLo
     pending = [(root, "")]
     while pending:
         branch, indent = pending.pop()
-        texts = (text for column in shown for text in cells[column](branch))
+        texts = (text for column in shown_columns for text in cells[column](branch))
         yield indent + clean(f"{branch.name} ({', '.join(texts)})")
         value = values(branch.name)
         if value is not None:
@@ -137,9 +139,9 @@ def lines(
     values: ValueLookup = no_value,
 ) -> Iterator[str]:
     """Yield explanation, legend and rows of the view called ``name``."""
-    shown = columns(select, _ORDERS.get(name, TREE_ORDER))
+    shown_columns = columns(select, _ORDERS.get(name, TREE_ORDER))
     if missing_stream:
         yield from notice(parity)
     yield from explanation(name, select)
-    yield legend(shown, _LEGENDS.get(name, TREE_LEGENDS))
-    yield from rows(view.root, shown, CELLS[name], values)
+    yield legend(shown_columns, _LEGENDS.get(name, TREE_LEGENDS))
+    yield from rows(view.root, shown_columns, CELLS[name], values)

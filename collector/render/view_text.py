@@ -14,15 +14,16 @@ from .row_cells import CellContext, ShownColumn, columns
 from .table import render
 
 #: Columns that move above the table if all rows have the same value, with the text there.
-_ONCE: Final = {"device": "on {}", "line": "all made at {}"}
+_FACT_FORMATS: Final = {"device": "on {}", "line": "all made at {}"}
 
 
 def _common(column: ShownColumn, rows: Sequence[Row], context: CellContext) -> str | None:
     """Return the value that all rows have in a column, if it may move above the table.
 
-    None if they have several, or if the column may not move. Rows without a device do not count.
+    None if rows have several values, or if the column may not move. Rows without a device do not
+    count.
     """
-    if column.name not in _ONCE:
+    if column.name not in _FACT_FORMATS:
         return None
     texts = {column.cell(row, context) for row in rows} - ({""} if column.name == "device" else set())
     return texts.pop() if len(texts) == 1 else None
@@ -41,17 +42,19 @@ def lines(
     ``timed_steps``: number of steps in the spread. ``values`` looks up the value of a variable.
     """
     context = CellContext(max(1, subject.traces), rows.total, primary_counter(options))
-    shown = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
-    once = () if "select" in options.explicit else shown  # a selected column stays a column
-    common_texts = {column.name: text for column in once if (text := _common(column, rows.rows, context)) is not None}
-    shown = [column for column in shown if column.name not in common_texts]
-    spread_steps = timed_steps if any(column.name == "spread" for column in shown) else 0
-    facts = [_ONCE[name].format(text) for name, text in common_texts.items() if text]
+    shown_columns = [column for column in columns(subject.view, options) if column.is_informative(rows.rows)]
+    movable_columns = () if "select" in options.explicit else shown_columns  # a selected column stays a column
+    common_texts = {
+        column.name: text for column in movable_columns if (text := _common(column, rows.rows, context)) is not None
+    }
+    shown_columns = [column for column in shown_columns if column.name not in common_texts]
+    spread_steps = timed_steps if any(column.name == "spread" for column in shown_columns) else 0
+    facts = [_FACT_FORMATS[name].format(text) for name, text in common_texts.items() if text]
     yield from heading.lines(subject, rows.total.micros / context.steps, facts, spread_steps, width)
     if not rows.rows:
         return
-    cells = [[column.cell(row, context) for column in shown] for row in rows.rows]
-    title_line, *texts = render([column.column for column in shown], cells, width=width)
+    cells = [[column.cell(row, context) for column in shown_columns] for row in rows.rows]
+    title_line, *texts = render([column.column for column in shown_columns], cells, width=width)
     yield title_line
     for row, text in zip(rows.rows, texts, strict=True):
         yield text
@@ -73,21 +76,21 @@ _ENTRIES: Final = {
 }
 
 
-def left_out(view: str, options: Options, rows: VisibleRows) -> str:
+def omission_text(view: str, options: Options, rows: VisibleRows) -> str:
     """Return the number of entries without a row, and the options that show them.
 
     The text is empty if all entries have a row.
     """
-    number = primary_counter(options)
-    what = "that took no time" if number.endswith("micros") else "without any"
+    counter = primary_counter(options)
+    condition = "that took no time" if counter.endswith("micros") else "without any"
     parts = []
     if rows.empty_count:
-        parts.append(f"{_entries(view, rows.empty_count)} {what}")
+        parts.append(f"{_entries(view, rows.empty_count)} {condition}")
     if rows.small_count:
-        small = f"{rows.small_count:,}" if parts else _entries(view, rows.small_count)
-        parts.append(f"{small} of less than 0.5 %{' in one row' if view == 'op' else ''}")
+        small_entries = f"{rows.small_count:,}" if parts else _entries(view, rows.small_count)
+        parts.append(f"{small_entries} of less than 0.5 %{' in one row' if view == 'op' else ''}")
     if parts:
-        parts[-1] += f" (-min_{number} 0 shows them)"
+        parts[-1] += f" (-min_{counter} 0 shows them)"
     if rows.library_count:
         parts.append(f"{rows.library_count:,} calls in libraries (-show_name_regexes '.*' shows them)")
     return f"left out: {', '.join(parts)}" if parts else ""

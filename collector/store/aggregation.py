@@ -101,7 +101,7 @@ def _summands(columns: Columns) -> Columns:
     """Return the values to be summed, by column; 0 if the execution has no start time."""
     extra_bytes = pc.add(columns["persistent_bytes"], columns["temp_bytes"])
     duration, has_start = durations(columns)
-    sums = {
+    summands = {
         "runs": integer(1),
         "sum_us": duration,
         "requested_bytes": pc.add(columns["total_bytes"], extra_bytes),
@@ -109,4 +109,4 @@ def _summands(columns: Columns) -> Columns:
         "residual_bytes": pc.add(columns["live_bytes"], columns["persistent_bytes"]),
         "output_bytes": columns["output_bytes"],
     }
-    return {name: pc.if_else(has_start, values, integer(0)) for name, values in sums.items()}
+    return {name: pc.if_else(has_start, values, integer(0)) for name, values in summands.items()}

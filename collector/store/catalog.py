@@ -184,7 +184,7 @@ def make(store: Path) -> None:
     A store of an older readable version is raised to STORE_VERSION. StoreError if the version is
     not readable, or if the store cannot be written.
     """
-    durable.make_folder(store, linked=True)
+    durable.make_folder(store, may_be_link=True)
     for folder in (jobs_folder(store), store / "hosts", store / "collectors"):
         durable.make_folder(folder)
     path = store / STORE_FILE
@@ -236,7 +236,7 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     """Return the job that ``selector`` means; NoSuchJobError if it means none or several.
 
     A selector is the start of a uid, a job's name, the id of a launch, or ``last`` for the job that
-    was opened last. If several jobs match, the only running one of them is meant.
+    was opened last. If several jobs match and exactly one of them is running, that job is meant.
     """
     jobs = sorted(infos, key=lambda info: info.opened_ns)
     if not jobs:

@@ -15,7 +15,7 @@ NULL: Final = pa.nulls(1)[0]
 
 @cache
 def constant(value: float, kind: Any) -> Any:
-    """Return ``value`` as a scalar; pyarrow needs 0.1 ms to convert a plain number."""
+    """Return ``value`` as a cached scalar, since pyarrow needs 0.1 ms to convert a number."""
     return pa.scalar(value, kind)
 
 

@@ -48,7 +48,7 @@ class Devices:
         return bytes(flags)
 
     def unified(self, device: Any) -> Any:
-        """Return ``device`` with one id for all spellings (case) of a name."""
+        """Return the ids ``device``, with one id for all names that differ only in case."""
         for number, first in self._spellings:
             device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device

@@ -37,17 +37,17 @@ class FileId(NamedTuple):
         return cls(status.st_dev, status.st_ino)
 
 
-def make_folder(path: Path, *, linked: bool = False) -> None:
+def make_folder(path: Path, *, may_be_link: bool = False) -> None:
     """Create the private folder ``path`` and its parents unless it exists; StoreError on failure.
 
     An existing folder must belong to this user, and nobody else may have write permission
-    (``store-foreign``). It may be a symbolic link only if ``linked``, and only one of this user or
-    of root.
+    (``store-foreign``). It may be a symbolic link only if ``may_be_link``, and the link must belong
+    to this user or to root.
     """
     with store_errors(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         link = path.lstat()
-        status = path.stat() if linked else link
+        status = path.stat() if may_be_link else link
     if not stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{path} is a symbolic link: remove it, or use another --store", "store-foreign")
     owners = {status.st_uid, *([link.st_uid] if link.st_uid else [])} - {os.geteuid()}  # root's links are harmless
@@ -99,7 +99,7 @@ def read(path: Path) -> bytes:
 
 
 def unreadable_error(path: Path, error: Exception) -> StoreError:
-    """Return the error of a store in which ``path`` is unreadable or damaged."""
+    """Return the StoreError for ``error``, which was raised when ``path`` was read."""
     if isinstance(error, OSError) and error.errno in _UNREADABLE_ERRNOS:
         return StoreError(f"cannot read {path}: {error.strerror}", "store-unreadable")
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -15,8 +15,8 @@ from .schema import JOB_TABLES, NONE_ID
 from .snapshot import Snapshot
 from .trace_ranges import generations
 
-_TRACES: Final = ("trace", "step", "base_ns")
-_STARTS: Final = ("trace", "base_ns")
+_TRACE_COLUMNS: Final = ("trace", "step", "base_ns")
+_START_COLUMNS: Final = ("trace", "base_ns")
 _OP_COLUMNS: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
 
 
@@ -25,14 +25,14 @@ def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[st
 
     ``columns``: the columns of `ops` to return.
     """
-    ordered = sorted(traces)
-    numbers = pa.array(ordered, pa.uint32())
-    sealed_generations = list(generations(snapshot, ordered))
+    ascending_traces = sorted(traces)
+    numbers = pa.array(ascending_traces, pa.uint32())
+    sealed_generations = list(generations(snapshot, ascending_traces))
 
     def rows(name: str, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of a table that may belong to the traces.
+        """Return the rows of table ``name`` that may belong to the traces.
 
-        All rows of the log are included.
+        All unsealed rows are included.
         """
         groups = (snapshot.groups(name, sealed.generation, sealed.traces, columns) for sealed in sealed_generations)
         return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
@@ -40,20 +40,22 @@ def executions(snapshot: Snapshot, traces: Collection[int], columns: Sequence[st
     allocations, outputs = (
         _rows_of_traces(rows(name, JOB_TABLES[name].names), numbers) for name in ("allocations", "output_memory")
     )
-    names, trace_rows = snapshot.table("names"), _rows_of_traces(snapshot.table("traces", _TRACES), numbers)
+    names, trace_rows = snapshot.table("names"), _rows_of_traces(snapshot.table("traces", _TRACE_COLUMNS), numbers)
     return Executions(rows("ops", columns), trace_rows, names, canonical(snapshot, names), allocations, outputs)
 
 
 def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
     """Return node -> its canonical device in the whole job; ``names`` are the job's NAMES."""
-    tail = snapshot.unsealed("ops", ["node", "device"])
-    devices: list[int] = canonical_after(tail, Devices(device_rows(names)), canonical_of(snapshot.total())).to_pylist()
+    unsealed_ops = snapshot.unsealed("ops", ["node", "device"])
+    devices: list[int] = canonical_after(
+        unsealed_ops, Devices(device_rows(names)), canonical_of(snapshot.total())
+    ).to_pylist()
     return {node: device for node, device in enumerate(devices) if device != NONE_ID}
 
 
 def persistent_allocations(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
     """Return (trace, node, device, bytes) of the started executions with persistent bytes."""
-    traces = snapshot.table("traces", _STARTS)
+    traces = snapshot.table("traces", _START_COLUMNS)
     return [row for ops in _op_tables(snapshot) for row in _persistent_rows(ops, traces)]
 
 

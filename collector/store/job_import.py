@@ -15,7 +15,7 @@ from . import catalog, durable
 from .writer import LocalJobWriter
 
 #: Prefix of folders that readers and collectors ignore.
-_STAGED: Final = ".staged-"
+_STAGED_PREFIX: Final = ".staged-"
 #: Minimum age of an abandoned folder (seconds); a younger one may not be locked yet.
 _AGE_MIN_S: Final = 60.0
 
@@ -30,7 +30,7 @@ def new_job_writer(store: Path, host: str) -> Iterator[LocalJobWriter]:
     catalog.make(store)
     _sweep(store)
     uid = secrets.randbits(64) or 1
-    folder = catalog.jobs_folder(store) / f"{_STAGED}{hex_id(uid)}"
+    folder = catalog.jobs_folder(store) / f"{_STAGED_PREFIX}{hex_id(uid)}"
     durable.make_folder(folder)
     lock_descriptor = _lock(folder)
     try:
@@ -58,7 +58,7 @@ def _lock(folder: Path) -> int:
 
 def _sweep(store: Path) -> None:
     """Remove the folders of killed imports."""
-    for folder in catalog.jobs_folder(store).glob(f"{_STAGED}*"):
+    for folder in catalog.jobs_folder(store).glob(f"{_STAGED_PREFIX}*"):
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime < _AGE_MIN_S:
                 continue

@@ -6,10 +6,10 @@ import pyarrow as pa
 
 from .aggregation import RESULTS
 from .columns import changes, constant, flat, pc, run_sums
-from .node_keys import device_of, node_of, packed
+from .node_keys import device_of, node_of, pack
 from .schema import NONE_ID, ROLLUP
 
-_NONE: Final = constant(NONE_ID, pa.uint32())
+_NO_DEVICE: Final = constant(NONE_ID, pa.uint32())
 
 
 def merge(*rollups: pa.Table) -> pa.Table:
@@ -18,11 +18,11 @@ def merge(*rollups: pa.Table) -> pa.Table:
     if len(parts) < 2:
         return parts[0] if parts else ROLLUP.empty_table()
     table = pa.concat_tables(parts)
-    key = packed(flat(table["node"]), flat(table["device"]))
+    key = pack(flat(table["node"]), flat(table["device"]))
     order = pc.array_sort_indices(key)
-    ordered = key.take(order)
-    is_start = changes(ordered)
-    run_starts, keys = pc.indices_nonzero(is_start), ordered.filter(is_start)
+    sorted_key = key.take(order)
+    is_start = changes(sorted_key)
+    run_starts, keys = pc.indices_nonzero(is_start), sorted_key.filter(is_start)
     columns: dict[str, Any] = {name: run_sums(flat(table[name]).take(order), run_starts) for name in RESULTS}
     columns |= {"node": node_of(keys), "device": device_of(keys)}
     columns["canonical"] = _oldest_canonical(flat(table["canonical"]), key, keys)
@@ -30,7 +30,10 @@ def merge(*rollups: pa.Table) -> pa.Table:
 
 
 def _oldest_canonical(canonical: Any, key: Any, keys: Any) -> Any:
-    """Return the first device in ``canonical`` for each of ``keys``, NONE_ID if it has none."""
-    is_known = pc.not_equal(canonical, _NONE)
+    """Return the first device in ``canonical`` for each of ``keys``, NONE_ID for a key without one.
+
+    ``key``: the key of each element of ``canonical``.
+    """
+    is_known = pc.not_equal(canonical, _NO_DEVICE)
     devices = canonical.filter(is_known).take(pc.index_in(keys, value_set=key.filter(is_known)))
-    return pc.fill_null(devices, _NONE)
+    return pc.fill_null(devices, _NO_DEVICE)

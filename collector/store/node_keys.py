@@ -8,10 +8,10 @@ from .columns import pc
 from .schema import NONE_ID
 
 _SHIFT: Final = pa.scalar(32, pa.uint64())
-_LOW: Final = pa.scalar(NONE_ID, pa.uint64())
+_DEVICE_MASK: Final = pa.scalar(NONE_ID, pa.uint64())
 
 
-def packed(node: Any, device: Any) -> Any:
+def pack(node: Any, device: Any) -> Any:
     """Return the keys of columns of node and device ids."""
     return pc.bit_wise_or(pc.shift_left(node.cast(pa.uint64()), _SHIFT), device.cast(pa.uint64()))
 
@@ -23,4 +23,4 @@ def node_of(key: Any) -> Any:
 
 def device_of(key: Any) -> Any:
     """Return the device ids in keys."""
-    return pc.bit_wise_and(key, _LOW).cast(pa.uint32())
+    return pc.bit_wise_and(key, _DEVICE_MASK).cast(pa.uint32())

@@ -62,5 +62,5 @@ def _output(signature: bytes, offset: int) -> tuple[OpOutput, int]:
         if offset > len(signature):
             raise ValueError
         shape = signature[start:offset]
-    signed = slot - _WORD if slot >= _WORD // 2 else slot
-    return OpOutput(signed, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)), offset
+    signed_slot = slot - _WORD if slot >= _WORD // 2 else slot
+    return OpOutput(signed_slot, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)), offset

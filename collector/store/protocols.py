@@ -46,8 +46,9 @@ class RecordedOutputs(Protocol):
     def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
         """Group the traces by their outputs; return first trace of a group -> its number of traces.
 
-        In the traces of a group, the selected executions of each node have the same outputs equally
-        often. For ``sized_nodes`` (None: all) the bytes of the outputs are also equal.
+        Two traces are in one group if the selected executions of each node have the same outputs,
+        each as often in both traces. For ``sized_nodes`` (None: all) the bytes of the outputs are
+        also equal.
         """
         ...
 
@@ -56,8 +57,9 @@ class RecordedOutputs(Protocol):
     ) -> Iterable[tuple[int, int, int, int, int]]:
         """Return (trace, node, outputs, bytes, runs) for each trace, node and outputs, sorted.
 
-        ``runs`` is the number of their executions, and ``bytes`` the largest size of the outputs of
-        one execution. Bytes are 0 for nodes that are not in ``sized_nodes`` (None: all).
+        ``runs`` is the number of executions with these outputs, and ``bytes`` the largest size of
+        the outputs of one execution. Bytes are 0 for nodes that are not in ``sized_nodes`` (None:
+        all).
         """
         ...
 
@@ -76,7 +78,7 @@ class RecordedOutputs(Protocol):
         """Return (node, outputs, label) of one execution of each node in ``traces`` (None: all)."""
         ...
 
-    def first_seen(self, selection: ExecutionFilter, end: int | None) -> Iterable[tuple[int, int, int]]:
+    def first_occurrences(self, selection: ExecutionFilter, end: int | None) -> Iterable[tuple[int, int, int]]:
         """Return (node, outputs, first trace with them), by trace.
 
         ``end``: only traces with lower numbers count, None for all traces. Executions without
@@ -84,7 +86,7 @@ class RecordedOutputs(Protocol):
         """
         ...
 
-    def in_trace(self, node: int, trace: int) -> Sequence[int]:
+    def outputs_in_trace(self, node: int, trace: int) -> Sequence[int]:
         """Return the outputs of each execution of a node in one trace, in stored order.
 
         Executions on one device are stored in the order of their ends.
@@ -164,7 +166,7 @@ class JobReader(Protocol):
         ...
 
     def last_traces(self) -> list[tuple[int, int, int]]:
-        """Return (node, device, last trace in which it ran there)."""
+        """Return (node, device, last trace in which the node ran on the device)."""
         ...
 
     def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
@@ -192,10 +194,10 @@ class JobReader(Protocol):
         """Return the names of the nodes of one graph."""
         ...
 
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
+    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
         """Return the result of ``action`` on one snapshot of the outputs.
 
-        ``highest``: the highest node id. ``action`` may be called more than once.
+        ``highest_node``: the highest node id. ``action`` may be called more than once.
         """
         ...
 
@@ -328,8 +330,11 @@ class StoreWriter(Protocol):
         """Close the files of job ``uid``; it can be opened again."""
         ...
 
-    def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
-        """Do the due work, then raise the first StoreError; pass other exceptions to ``failed``."""
+    def tick(self, now: float, on_error: Callable[[int, Exception], None] | None = None) -> None:
+        """Do the due work, then raise the first StoreError.
+
+        Other exceptions are passed to ``on_error``, with the uid of the job.
+        """
         ...
 
     def close(self) -> None:

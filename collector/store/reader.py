@@ -27,7 +27,7 @@ T = TypeVar("T")
 class LocalJob:
     """One job, or the samples of one host.
 
-    Each call reads the current content, sealed and in the log.
+    Each call reads the current content: the segments and the log.
     """
 
     def __init__(self, folder: Path, info: JobInfo, snapshot: Snapshot | None = None) -> None:
@@ -103,7 +103,7 @@ class LocalJob:
         return self.with_sql(sql_queries.new_nodes)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
-        """Return (node, device, last trace in which it ran there)."""
+        """Return (node, device, last trace in which the node ran on the device)."""
         return self.with_sql(sql_queries.last_traces)
 
     def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
@@ -125,14 +125,14 @@ class LocalJob:
         """Return the names of the nodes of one graph."""
         return self.with_sql(partial(sql_queries.graph_names, graph=graph))
 
-    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
+    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest_node: int) -> T:
         """Return the result of ``action`` on one snapshot of the outputs.
 
-        ``highest``: the highest node id. ``action`` may be called more than once.
+        ``highest_node``: the highest node id. ``action`` may be called more than once.
         """
         from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
 
-        return self.with_sql(lambda query: action(LocalOutputs(query, highest)))
+        return self.with_sql(lambda query: action(LocalOutputs(query, highest_node)))
 
     def with_sql(self, action: Callable[[SqlQuery], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot.
@@ -155,7 +155,7 @@ class LocalJob:
         return self.with_snapshot(lambda snapshot: action(self._job_at(snapshot)))
 
     def _job_at(self, snapshot: Snapshot) -> "LocalJob":
-        """Return the job as it is in ``snapshot``; a stale one stays stale."""
+        """Return the job as it is in ``snapshot``; a stale job stays stale."""
         info = snapshot.info
         if info.state == catalog.RUNNING and self.info.state == catalog.STALE:
             info = replace(info, state=catalog.STALE)
@@ -164,7 +164,7 @@ class LocalJob:
     def with_snapshot(self, action: Callable[[Snapshot], T]) -> T:
         """Return the result of ``action`` on a snapshot of the job.
 
-        If files of the snapshot disappear meanwhile, ``action`` is called again on a new one.
+        If files of the snapshot disappear meanwhile, ``action`` is called again on a new snapshot.
         """
         return with_stable_snapshot(self.folder, action) if self._snapshot is None else action(self._snapshot)
 
@@ -175,7 +175,7 @@ class LocalStore:
     def __init__(self, path: str | os.PathLike[str], host: str | None = None) -> None:
         """Open the store at ``path``.
 
-        ``host``: the host on which it is read, by default this one. StoreError, for example
+        ``host``: the host on which the store is read, by default this host. StoreError, for example
         ``store-missing`` or ``store-version``, if it cannot be read.
         """
         self.path = Path(path)
@@ -198,8 +198,8 @@ class LocalStore:
     def job(self, selector: str) -> LocalJob:
         """Return the job that ``selector`` means (catalog.select).
 
-        NoSuchJobError if it means none or several. If it is the start of the uid of a damaged job
-        only, the StoreError of that job is raised instead.
+        NoSuchJobError if it means none or several. If only the uid of a damaged job begins with it,
+        the StoreError of that job is raised instead.
         """
         jobs, errors = self._read()
         infos, by_uid = [job.info for job in jobs], {job.info.uid: job for job in jobs}
@@ -225,7 +225,7 @@ class LocalStore:
         return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
     def _read(self) -> tuple[list[LocalJob], list[tuple[str, StoreError]]]:
-        """Return the jobs, and the errors of damaged ones with the names of their folders."""
+        """Return the readable jobs, and (name of the folder, error) of each damaged job."""
         jobs: list[LocalJob] = []
         errors: list[tuple[str, StoreError]] = []
         holder = lock.holder(catalog.lock_file(self.path, self._host))

@@ -12,18 +12,18 @@ from .schema import NONE_ID
 class LocalOutputs:
     """An implementation of ``protocols.RecordedOutputs`` for a job of this store."""
 
-    def __init__(self, query: Callable[[str], pa.Table], highest: int) -> None:
-        """Query with ``query``, which runs SQL; ``highest`` is the highest node id."""
+    def __init__(self, query: Callable[[str], pa.Table], highest_node: int) -> None:
+        """Query with ``query``, which runs SQL; ``highest_node`` is the highest node id."""
         self._query = query
-        self._highest = highest
+        self._highest_node = highest_node
 
     def trace_groups(self, selection: ExecutionFilter, sized_nodes: Collection[int] | None) -> dict[int, int]:
         """Return first trace of a group -> number of traces in that group; see the protocol."""
-        hashed = ", ".join(filter(None, ("node", "outputs", self._size_sql(sized_nodes))))
+        hashed_columns = ", ".join(filter(None, ("node", "outputs", self._size_sql(sized_nodes))))
         rows = self._query(f"""
             SELECT min(trace) AS trace, count(*) AS traces
             FROM (
-                SELECT trace, sum(hash({hashed})) AS kind
+                SELECT trace, sum(hash({hashed_columns})) AS kind
                 FROM ops WHERE {self._where_sql(selection)} GROUP BY trace
             ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and our own names
         return dict(row_tuples(rows, "trace", "traces"))
@@ -59,7 +59,7 @@ class LocalOutputs:
             WHERE {trace_condition} AND {self._where_sql(selection)} GROUP BY node""")  # noqa: S608
         return row_tuples(rows, "node", "outputs", "label")
 
-    def first_seen(self, selection: ExecutionFilter, end: int | None) -> Iterator[tuple[int, int, int]]:
+    def first_occurrences(self, selection: ExecutionFilter, end: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield (node, outputs, first trace with them), by trace; see the protocol."""
         trace_condition = "" if end is None else f" AND trace < {end}"
         rows = self._query(f"""
@@ -68,7 +68,7 @@ class LocalOutputs:
             GROUP BY node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
         return row_tuples(rows, "node", "outputs", "trace")
 
-    def in_trace(self, node: int, trace: int) -> list[int]:
+    def outputs_in_trace(self, node: int, trace: int) -> list[int]:
         """Return the outputs of each execution of a node in one trace; see the protocol."""
         rows = self._query(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
         return [outputs for (outputs,) in row_tuples(rows, "outputs")]
@@ -96,7 +96,7 @@ class LocalOutputs:
 
         It tests a bit set, since a list takes twice as long.
         """
-        return "true" if nodes is None else _bits_sql("node", nodes, self._highest)
+        return "true" if nodes is None else _bits_sql("node", nodes, self._highest_node)
 
 
 def _traces_sql(traces: Sequence[int]) -> str:
@@ -111,12 +111,12 @@ def _traces_sql(traces: Sequence[int]) -> str:
     )
 
 
-def _bits_sql(column: str, numbers: Iterable[int], highest: int) -> str:
+def _bits_sql(column: str, numbers: Iterable[int], maximum: int) -> str:
     """Return the SQL condition that ``column`` is one of ``numbers``.
 
-    ``highest``: the maximum of ``column`` and ``numbers``; a higher value may match by mistake.
+    ``maximum``: the maximum of ``column`` and ``numbers``; a higher value may match by mistake.
     """
-    size = 1 << highest.bit_length()
+    size = 1 << maximum.bit_length()
     bits = bytearray(b"0" * size)
     for number in numbers:
         bits[number] = ord("1")

@@ -14,7 +14,7 @@ _REMOVED_PREFIX = ".removed-"
 #: Seconds without a write after which a running job of this host counts as ended.
 _ABANDONED_S = 86_400
 #: Time before a job's start for which samples of its host are kept (ns).
-_BEFORE_NS = 60 * 10**9
+_MARGIN_NS = 60 * 10**9
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StoredJob:
     is_running: bool
 
 
-def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_bytes: int = 0) -> list[int]:
+def expired_uids(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_bytes: int = 0) -> list[int]:
     """Return the uids of the ended jobs beyond ``limits`` at ``now_ns``, oldest first.
 
     ``other_bytes``: bytes of the store besides jobs.
@@ -63,15 +63,15 @@ def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int, other_bytes:
 def retain(store: Path, host: str, limits: Limits, now_ns: int, open_uids: Collection[int] = ()) -> list[int]:
     """Remove expired jobs and return their uids.
 
-    The collector of ``host`` calls it; ``open_uids``: the jobs that it has open. Running jobs of
-    other hosts and damaged jobs stay. A running job of this host that is not in ``open_uids``
-    counts as ended after _ABANDONED_S without a write.
+    The collector of ``host`` calls this function; ``open_uids``: the jobs that it has open. Running
+    jobs of other hosts and damaged jobs stay. A running job of this host that is not in
+    ``open_uids`` counts as ended after _ABANDONED_S without a write.
     """
     for folder in (catalog.jobs_folder(store), store / "hosts"):
         for leftover in folder.glob(f"{_REMOVED_PREFIX}*"):
             shutil.rmtree(leftover, ignore_errors=True)
     jobs = [job for folder in catalog.folders(store) for job in _stored_job(folder, host, now_ns, open_uids)]
-    uids = expired(jobs, limits, now_ns, sum(map(_size, catalog.host_folders(store))))
+    uids = expired_uids(jobs, limits, now_ns, sum(map(_size, catalog.host_folders(store))))
     for uid in uids:
         remove(store, uid)
     return uids
@@ -99,17 +99,17 @@ def first_starts(store: Path) -> dict[Path, int] | None:
             host_folder = catalog.host_folder(store, host)
             created = info.identity.get("created_real_ns")
             start = min(created, info.opened_ns) if type(created) is int and created > 0 else info.opened_ns
-            starts[host_folder] = min(starts.get(host_folder, start), start - _BEFORE_NS)
+            starts[host_folder] = min(starts.get(host_folder, start), start - _MARGIN_NS)
     return starts
 
 
-def remove_hosts(store: Path, needed: Collection[Path]) -> None:
-    """Remove the folders of hosts that are not ``needed``, unless a collector of the host runs.
+def remove_hosts(store: Path, needed_folders: Collection[Path]) -> None:
+    """Remove the folders of hosts, except ``needed_folders`` and those of hosts with a collector.
 
-    A running collector removes samples itself.
+    A running collector removes the samples of its host itself.
     """
     for folder in catalog.host_folders(store):
-        if folder not in needed and lock.holder(store / "collectors" / f"{folder.name}.lock") is None:
+        if folder not in needed_folders and lock.holder(store / "collectors" / f"{folder.name}.lock") is None:
             _remove(folder)
 
 
@@ -123,6 +123,7 @@ def _remove(folder: Path) -> None:
 
 
 def _stored_job(folder: Path, host: str, now_ns: int, open_uids: Collection[int]) -> list[StoredJob]:
+    """Return the job in ``folder``; an empty list if it cannot be read."""
     try:
         info = catalog.load(folder)
         stats = [path.stat() for path in folder.iterdir()]

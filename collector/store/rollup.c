@@ -5,7 +5,7 @@
 
 #include "rollup.h"
 
-/* Return (node, device, canonical, RESULTS columns); the latter are concatenated. */
+/* Return (node, device, canonical, sums); `sums` concatenates the RESULTS columns. */
 static PyObject *columns_of(const table *rollup) {
     size_t size = rollup->size;
     PyObject *ids[3] = {NULL}, *words = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(sums)));

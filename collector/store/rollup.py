@@ -11,32 +11,32 @@ import pyarrow as pa
 from . import aggregation
 from .columns import changes, constant, flat, integer, pc, repeat, scatter, tally
 from .devices import Devices
-from .node_keys import device_of, node_of, packed
+from .node_keys import device_of, node_of, pack
 from .schema import NONE_ID, ROLLUP
 
-EMPTY: Final = ROLLUP.empty_table()
+EMPTY_ROLLUP: Final = ROLLUP.empty_table()
 
-NONE: Final = constant(NONE_ID, pa.uint32())
+NO_DEVICE: Final = constant(NONE_ID, pa.uint32())
 _SUMS: Final = tuple(name for name in aggregation.RESULTS if name != "traces")
 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
-    """Return ``canonical``, by node id, extended with the first CPU or GPU of nodes that had none.
+    """Return ``canonical``, extended with the first CPU or GPU of the nodes that had none.
 
-    ``ops``: executions in order of arrival.
+    ``canonical``: the canonical device by node id. ``ops``: executions in order of arrival.
     """
     node, device = flat(ops["node"]), devices.unified(flat(ops["device"]))
     if aggregation.native is not None:
         buffers = map(aggregation.values_of, (node, device, canonical))
         return aggregation.array_of(pa.uint32(), aggregation.native.canonical(*buffers, devices.flags))
-    keys = pc.unique(packed(node, device))
+    keys = pc.unique(pack(node, device))
     keys = keys.filter(devices.canonical(device_of(keys)))
     nodes = pc.unique(node_of(keys))
     first_keys = keys.take(pc.index_in(nodes, value_set=node_of(keys)))
     size = max(len(canonical), pc.max(node).as_py() + 1 if len(node) else 0)
     new_canonical = _indexed_by_node(nodes, device_of(first_keys), size)
     old_canonical = pa.concat_arrays([canonical, repeat(NONE_ID, len(new_canonical) - len(canonical), pa.uint32())])
-    return pc.if_else(pc.equal(old_canonical, NONE), new_canonical, old_canonical)
+    return pc.if_else(pc.equal(old_canonical, NO_DEVICE), new_canonical, old_canonical)
 
 
 def sorted_by_node(ops: pa.Table, devices: Devices) -> pa.Table:
@@ -49,10 +49,10 @@ def sorted_by_node(ops: pa.Table, devices: Devices) -> pa.Table:
 def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:
     """Return the ROLLUP of ``ops``, which must be sorted as by ``sorted_by_node``.
 
-    ``traces``: their rows of TRACES. ``canonical``: a result of ``canonical_after``.
+    ``traces``: the rows of TRACES of their traces. ``canonical``: a result of ``canonical_after``.
     """
     if not ops.num_rows:
-        return EMPTY
+        return EMPTY_ROLLUP
     columns = {name: flat(ops[name]) for name in ("node", "trace", *aggregation.INPUTS)}
     columns |= {"device": devices.unified(flat(ops["device"])), "base": bases(columns["trace"], traces)}
     if aggregation.native is not None:
@@ -86,7 +86,7 @@ def _python_rollup(columns: aggregation.Columns, devices: Devices, canonical: An
     table = pa.concat_tables(
         [pa.table({name: device_columns[name] for name in ROLLUP.names}, schema=ROLLUP), node_rows]
     )
-    return table.take(pc.sort_indices(packed(table["node"], table["device"])))
+    return table.take(pc.sort_indices(pack(table["node"], table["device"])))
 
 
 def canonical_of(total: pa.Table) -> Any:
@@ -94,7 +94,7 @@ def canonical_of(total: pa.Table) -> Any:
 
     The result has the form that ``canonical_after`` takes.
     """
-    rows = total.filter(pc.equal(total["device"], NONE))
+    rows = total.filter(pc.equal(total["device"], NO_DEVICE))
     return _indexed_by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
 
 
@@ -105,7 +105,7 @@ def _node_rows(node: Any, trace: Any, canonical: Any) -> pa.Table:
     Every device counts, except a CPU or GPU that is not the canonical device of the node.
     """
     if not len(node):
-        return EMPTY
+        return EMPTY_ROLLUP
     is_start = changes(node)
     nodes = node.filter(is_start)
     node_index = pc.subtract(pc.cumulative_sum(is_start.cast(pa.int64())), integer(1))
@@ -135,8 +135,8 @@ def _order(node: Any, device: Any, trace: Any) -> Any:
 
     Ids are dense, so a counting sort suffices.
     """
-    devices = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
-    key = pc.add(pc.multiply(node.cast(pa.uint64()), devices), device.cast(pa.uint64()))
+    device_count = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
+    key = pc.add(pc.multiply(node.cast(pa.uint64()), device_count), device.cast(pa.uint64()))
     if _all_neighbors(pc.greater_equal, trace):  # usual; traces of profiler windows may arrive in another order
         return pc.array_sort_indices(key)
     by_trace = pc.array_sort_indices(trace)

@@ -29,7 +29,7 @@ class _FileVersion(NamedTuple):
 class RowFollower:
     """A follower of the rows of a job; `new_rows` is cheap if there are none.
 
-    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. This
+    Rows are counted, so sealing, merging and a new collector neither repeat nor skip rows. This
     needs tables in order of arrival, so `ops` cannot be followed. A job that was removed and stored
     again starts from its first row.
     """
@@ -48,7 +48,7 @@ class RowFollower:
 
     @property
     def info(self) -> JobInfo:
-        """The job's record at the last `new_rows`."""
+        """The job's record as of the last call of `new_rows`."""
         assert self._info is not None, "nothing was read yet"
         return self._info
 
@@ -108,15 +108,15 @@ class RowFollower:
         new_tables: dict[str, pa.Table] = {}
         row_counts = dict.fromkeys(self._tables, 0) if self._is_new_job(info) else dict(self._row_counts)
         for name in self._tables:
-            removed = info.removed.get(name, 0)
+            removed_count = info.removed.get(name, 0)
             if info.rows.get(name, 0) == row_counts[name]:
-                table, skipped = snapshot.unsealed(name), 0
+                table, skipped_count = snapshot.unsealed(name), 0
             else:
-                table, skipped = snapshot.table(name), max(0, row_counts[name] - removed)
-                row_counts[name] = removed
+                table, skipped_count = snapshot.table(name), max(0, row_counts[name] - removed_count)
+                row_counts[name] = removed_count
             row_counts[name] += table.num_rows
-            if table.num_rows > skipped:
-                new_tables[name] = table.slice(skipped)
+            if table.num_rows > skipped_count:
+                new_tables[name] = table.slice(skipped_count)
         generation = info.sealed + 1
         ends = [
             contents.end for contents in snapshot.unsealed_logs if contents.path == log_file(self.folder, generation)

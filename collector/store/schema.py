@@ -162,8 +162,8 @@ EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", 
 #: with a start time.
 ALLOCATIONS = pa.schema([("trace", _U32), ("node", _U32), ("device", _U32), ("t_us", _I64), ("bytes", _I64)])
 
-#: One row per output with its own memory. Only imported jobs have them: the addresses would double
-#: the size of live jobs.
+#: One row per output with its own memory. Only imported jobs have such rows: the addresses would
+#: double the size of live jobs.
 OUTPUT_MEMORY = pa.schema(
     [
         ("trace", _U32),
@@ -176,7 +176,7 @@ OUTPUT_MEMORY = pa.schema(
     ]
 )
 
-#: Facts about nodes from an op log, or from the job itself, in order.
+#: Facts about nodes from an op log, or from the job itself, in order of arrival.
 OP_LOG = pa.schema(
     [
         ("graph", _U32),
@@ -217,8 +217,8 @@ ALERTS = pa.schema(
 
 #: Aggregate of a generation's ops, or of all generations so far ("total"), sorted by node and
 #: device. It has one row for each node and device, and one row for each node with device NONE_ID.
-#: A node's row sets only `canonical`, and `traces`: the number of traces in which the TF profiler
-#: would have an entry for the node.
+#: In a node's row, only two columns are set: `canonical`, and `traces`, the number of traces in
+#: which the TF profiler would have an entry for the node.
 ROLLUP = pa.schema(
     [
         ("node", _U32),

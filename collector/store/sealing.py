@@ -72,8 +72,8 @@ class LogState:
 def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> JobInfo:
     """Write ``contents`` as the next generation, and return the new record of the job.
 
-    The last step, the replacement of the record, commits the generation. A StoreError before it
-    changes nothing.
+    The last step, the replacement of the record, commits the generation. A StoreError before
+    this step changes nothing.
     """
     generation = info.sealed + 1
     rows = {**info.rows, **{name: info.rows.get(name, 0) + number for name, number in state.rows.items()}}
@@ -81,18 +81,18 @@ def seal(folder: Path, info: JobInfo, state: LogState, contents: Contents) -> Jo
     for name in (name for name in state.rows if name != "ops"):
         table = contents.table(name)
         if small_segments.is_merged(name):
-            data, earlier = small_segments.merged_segment(folder, name, table, info.parts.get(name, ()))
-            generations[name] = [*earlier, generation]
+            data, earlier_generations = small_segments.merged_segment(folder, name, table, info.parts.get(name, ()))
+            generations[name] = [*earlier_generations, generation]
         else:
             data = segment.encode(name, table)
         _write(folder, name, generation, data)
     total = _write_ops(folder, info, state, contents) if "ops" in state.rows else info.total
     with durable.store_errors(folder):
         durable.sync_folder(folder)
-    sealed = replace(info, sealed=generation, total=total, parts=generations, rows=rows, acked=dict(state.acked))
+    new_info = replace(info, sealed=generation, total=total, parts=generations, rows=rows, acked=dict(state.acked))
     with durable.store_errors(folder):
-        durable.replace(folder / catalog.JOB_FILE, sealed.dump())
-    return sealed
+        durable.replace(folder / catalog.JOB_FILE, new_info.dump())
+    return new_info
 
 
 def tidy(folder: Path, old_info: JobInfo, new_info: JobInfo, log: Path) -> None:

@@ -17,7 +17,7 @@ ROLLUP_NAME: Final = "rollup"
 TOTAL_NAME: Final = "total"
 SCHEMAS: Final = {**JOB_TABLES, ROLLUP_NAME: ROLLUP, TOTAL_NAME: ROLLUP}
 
-_ROW_GROUP = 100_000
+_ROW_GROUP_ROWS = 100_000
 #: Columns with statistics, which readers use to select row groups. Start times of ops are relative
 #: to their trace, so statistics on them would be useless.
 _STATISTICS: Final = ["trace", "node", "t_ns"]
@@ -49,7 +49,7 @@ def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, in
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
         for part in parts:
-            writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP)
+            writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP_ROWS)
             del part  # frees it before the next one is created
         writer.add_key_value_metadata({key: str(value) for key, value in (metadata or {}).items()})
     return memoryview(sink.getvalue())
@@ -84,8 +84,8 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
     schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            for groups in _group_lists(file.metadata, SCHEMAS[name].names.index("trace"), traces):
-                table = file.read_row_groups(groups, columns=list(columns), use_threads=False).select(list(columns))
+            for numbers in _group_lists(file.metadata, SCHEMAS[name].names.index("trace"), traces):
+                table = file.read_row_groups(numbers, columns=list(columns), use_threads=False).select(list(columns))
                 yield _with_schema(table, schema)
     except FileNotFoundError:
         raise
@@ -99,15 +99,15 @@ def _group_lists(file_metadata: pq.FileMetaData, column: int, traces: Sequence[i
     Row groups that may share a trace are in one list.
     """
     group_lists: list[list[int]] = []
-    end = -1
+    highest_trace = -1
     for group in range(file_metadata.num_row_groups):
         first, last = _trace_range(file_metadata, group, column)
         if bisect_left(traces, first) == bisect_right(traces, last):
             continue
-        if first > end:
+        if first > highest_trace:
             group_lists.append([])
         group_lists[-1].append(group)
-        end = max(end, last)
+        highest_trace = max(highest_trace, last)
     return group_lists
 
 

@@ -32,10 +32,10 @@ def is_merged(name: str) -> bool:
     return name not in _NEVER_MERGED
 
 
-def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
+def generations_in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
     """Return the generations whose segments of table ``name`` are in force, oldest first.
 
-    ``generations``: those of which a segment of the table exists.
+    ``generations``: the generations that have a segment of the table.
     """
     if is_merged(name):
         return list(info.parts.get(name, ()))

@@ -14,7 +14,7 @@ from . import catalog, durable, segment, small_segments, wal
 
 T = TypeVar("T")
 
-_LOG = re.compile(r"wal-(\d{6,})\.log")
+_LOG_NAME = re.compile(r"wal-(\d{6,})\.log")
 #: Attempts with missing files and an unchanged record, after which the job counts as damaged.
 _TRIES: Final = 50
 #: Time limit for reading a folder whose record changes constantly (seconds).
@@ -50,7 +50,7 @@ class Snapshot:
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
         """Return (last generation, path) of each sealed segment of table ``name``, oldest first."""
-        generations = small_segments.in_force(self.info, name, self._files.segments.get(name, ()))
+        generations = small_segments.generations_in_force(self.info, name, self._files.segments.get(name, ()))
         return [(number, self.folder / segment.file_name(name, number)) for number in generations]
 
     def sealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -71,8 +71,8 @@ class Snapshot:
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of table ``name``, with all columns or only ``columns``."""
-        tail = self.unsealed(name, columns)
-        return pa.concat_tables([self.sealed(name, columns), tail])
+        unsealed_rows = self.unsealed(name, columns)
+        return pa.concat_tables([self.sealed(name, columns), unsealed_rows])
 
     def total(self) -> pa.Table:
         """Return the rollup of all sealed generations."""
@@ -122,7 +122,7 @@ def files(folder: Path) -> Files:
     """Return the logs and segments in ``folder``; FileNotFoundError if it does not exist."""
     folder_files = Files({}, {})
     for path in folder.iterdir():
-        log_match, segment_name = _LOG.fullmatch(path.name), segment.parse_name(path.name)
+        log_match, segment_name = _LOG_NAME.fullmatch(path.name), segment.parse_name(path.name)
         if log_match:
             folder_files.logs[int(log_match[1])] = path
         elif segment_name:

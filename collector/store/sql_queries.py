@@ -39,7 +39,7 @@ def new_nodes(query: SqlQuery) -> dict[int, int]:
 
 
 def last_traces(query: SqlQuery) -> list[tuple[int, int, int]]:
-    """Return (node, device, last trace in which it ran there)."""
+    """Return (node, device, last trace in which the node ran on the device)."""
     return list(row_tuples(query(_LAST_TRACES)))
 
 

@@ -16,23 +16,23 @@ from .aggregation import INPUTS, durations
 from .columns import column_list, flat, pc
 from .devices import Devices, device_rows
 from .merging import merge
-from .rollup import NONE, bases, canonical_after, canonical_of, rollup_of, sorted_by_node
+from .rollup import NO_DEVICE, bases, canonical_after, canonical_of, rollup_of, sorted_by_node
 from .snapshot import Snapshot
 
-_OPS: Final = ("trace", "node", "device", *INPUTS)
-_TIMES: Final = ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "start_us_fix", "end_us_fix")
-_TRACES: Final = ("trace", "base_ns")
+_OP_COLUMNS: Final = ("trace", "node", "device", *INPUTS)
+_TIME_COLUMNS: Final = ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "start_us_fix", "end_us_fix")
+_TRACE_COLUMNS: Final = ("trace", "base_ns")
 
 
 def rollup_of_all(snapshot: Snapshot) -> pa.Table:
     """Return the ROLLUP of all traces."""
-    total, ops = snapshot.total(), snapshot.unsealed("ops", _OPS)
+    total, ops = snapshot.total(), snapshot.unsealed("ops", _OP_COLUMNS)
     if not ops.num_rows:
         return total
     devices = Devices(device_rows(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(total))
     return merge(
-        total, rollup_of(sorted_by_node(ops, devices), snapshot.unsealed("traces", _TRACES), devices, canonical)
+        total, rollup_of(sorted_by_node(ops, devices), snapshot.unsealed("traces", _TRACE_COLUMNS), devices, canonical)
     )
 
 
@@ -40,16 +40,16 @@ def rollup_of_traces(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     """Return the ROLLUP of ascending ``traces``, with the canonical devices of the whole job."""
     if not traces:
         return segment.SCHEMAS[segment.ROLLUP_NAME].empty_table()
-    ops, devices = snapshot.unsealed("ops", _OPS), Devices(device_rows(snapshot.table("names")))
+    ops, devices = snapshot.unsealed("ops", _OP_COLUMNS), Devices(device_rows(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
-    trace_rows = snapshot.table("traces", _TRACES)
+    trace_rows = snapshot.table("traces", _TRACE_COLUMNS)
     numbers = sorted(column_list(trace_rows, "trace"))
     parts = []
     for sealed in generations(snapshot, traces):
-        if set(sealed.traces).issuperset(_traces_within(numbers, sealed.first, sealed.last)):
-            parts.append(segment.read(sealed.rollup, segment.ROLLUP_NAME))
+        if set(sealed.traces).issuperset(_traces_within(numbers, sealed.first_trace, sealed.last_trace)):
+            parts.append(segment.read(sealed.rollup_path, segment.ROLLUP_NAME))
         else:
-            groups = snapshot.groups("ops", sealed.generation, sealed.traces, _OPS)
+            groups = snapshot.groups("ops", sealed.generation, sealed.traces, _OP_COLUMNS)
             parts += [
                 rollup_of(_ops_of_traces(group, sealed.traces), trace_rows, devices, canonical) for group in groups
             ]
@@ -62,18 +62,18 @@ def times_by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
 
     The columns are trace, node, device and us.
     """
-    trace_rows, devices = snapshot.table("traces", _TRACES), Devices(device_rows(snapshot.table("names")))
-    groups = [_ops_of_traces(snapshot.unsealed("ops", _TIMES), traces)]
+    trace_rows, devices = snapshot.table("traces", _TRACE_COLUMNS), Devices(device_rows(snapshot.table("names")))
+    groups = [_ops_of_traces(snapshot.unsealed("ops", _TIME_COLUMNS), traces)]
     for sealed in generations(snapshot, traces) if traces else ():
         groups += [
             _ops_of_traces(group, sealed.traces)
-            for group in snapshot.groups("ops", sealed.generation, sealed.traces, _TIMES)
+            for group in snapshot.groups("ops", sealed.generation, sealed.traces, _TIME_COLUMNS)
         ]
     return pa.concat_tables([_times(group, trace_rows, devices) for group in groups])
 
 
 def _times(ops: pa.Table, trace_rows: pa.Table, devices: Devices) -> pa.Table:
-    columns = {name: flat(ops[name]) for name in _TIMES}
+    columns = {name: flat(ops[name]) for name in _TIME_COLUMNS}
     columns["base"] = bases(columns["trace"], trace_rows)
     us, has_start = durations(columns)
     table = pa.table(
@@ -89,18 +89,18 @@ def _with_canonical(rollup: pa.Table, canonical: Any) -> pa.Table:
 
     A node may get its canonical device in a later generation.
     """
-    is_node_row = pc.equal(flat(rollup["device"]), NONE)
-    column = pc.if_else(is_node_row, canonical.take(flat(rollup["node"])), NONE)
+    is_node_row = pc.equal(flat(rollup["device"]), NO_DEVICE)
+    column = pc.if_else(is_node_row, canonical.take(flat(rollup["node"])), NO_DEVICE)
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
 class SealedGeneration(NamedTuple):
-    """A generation: its rollup, the range of its traces, and the selected traces in it."""
+    """A generation: its rollup, the range of its traces, and its selected traces."""
 
     generation: int
-    rollup: Path
-    first: int
-    last: int
+    rollup_path: Path
+    first_trace: int
+    last_trace: int
     traces: Sequence[int]
 
 

@@ -20,7 +20,7 @@ HEADER: Final = struct.Struct("<6sH")
 #: Length of the payload, CRC-32 of everything after the CRC, table, flags, reserved, about, last.
 FRAME: Final = struct.Struct("<IIHHIQQ")
 #: Flag of every frame of an append but the last one.
-MORE: Final = 1
+MORE_FRAMES: Final = 1
 #: Table id in the frame of an append without rows.
 NO_TABLE: Final = 0xFFFF
 
@@ -28,7 +28,7 @@ _HEADER_BYTES = HEADER.pack(MAGIC, WAL_VERSION)
 #: Offset in a frame of the bytes that the CRC covers.
 _CRC_START = 8
 _TABLES: Final = tuple(JOB_TABLES)
-_IDS: Final = {name: number for number, name in enumerate(_TABLES)}
+_TABLE_IDS: Final = {name: number for number, name in enumerate(_TABLES)}
 #: Schema message with which an Arrow stream begins, by version of the log and by table. Messages of
 #: batches follow it.
 _SCHEMAS: Final = {
@@ -125,14 +125,14 @@ class Contents(NamedTuple):
 
 def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | memoryview]:
     """Return the frames of one append as buffers, in the order of writing."""
-    payloads = [(_IDS[name], payload) for name, rows in tables.items() for payload in _payloads(name, rows)]
+    payloads = [(_TABLE_IDS[name], payload) for name, rows in tables.items() for payload in _payloads(name, rows)]
     if not payloads:
         return [_frame(NO_TABLE, 0, about, last, b"")]
     pieces: list[bytes | memoryview] = []
-    for position, (number, payload) in enumerate(payloads, 1):
+    for position, (table_id, payload) in enumerate(payloads, 1):
         is_last = position == len(payloads)
-        fields = (0, about, last) if is_last else (MORE, 0, 0)
-        pieces += (_frame(number, *fields, payload), payload)
+        fields = (0, about, last) if is_last else (MORE_FRAMES, 0, 0)
+        pieces += (_frame(table_id, *fields, payload), payload)
     return pieces
 
 
@@ -168,7 +168,7 @@ def _appends(data: memoryview, start: int, path: Path, version: int) -> Contents
     pending: list[tuple[str, memoryview]] = []
     for flags, append, position in _frames(data, start):
         pending += append.batches
-        if not flags & MORE:
+        if not flags & MORE_FRAMES:
             appends.append(Append(pending, append.about, append.last))
             pending, end = [], position
     return Contents(path, appends, end, version)
@@ -180,7 +180,7 @@ class Log:
     def __init__(self, path: Path, size: int = 0) -> None:
         """Open ``path`` and truncate it to ``size`` bytes; 0 starts a new log."""
         self.path = path
-        self.dirty = self._is_folder_dirty = True
+        self.is_dirty = self._is_folder_dirty = True
         with store_errors(path):
             self._descriptor = open_own(path, os.O_RDWR)
             self.size = size
@@ -201,8 +201,7 @@ class Log:
     def append(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Write ``pieces`` at the end.
 
-        A StoreError leaves ``size`` as it was. If bytes remain behind it, the next call removes
-        them.
+        A StoreError leaves ``size`` as it was. The next call removes any bytes beyond ``size``.
         """
         with store_errors(self.path):
             if self._has_leftover:
@@ -213,14 +212,14 @@ class Log:
                 self._has_leftover = True
                 self._truncate()
                 raise
-        self.dirty = True
+        self.is_dirty = True
 
     def sync(self) -> None:
         """Sync the log, so that appends survive a crash of the machine."""
         with store_errors(self.path):
-            if self.dirty:
+            if self.is_dirty:
                 os.fdatasync(self._descriptor)
-                self.dirty = False
+                self.is_dirty = False
             if self._is_folder_dirty:
                 sync_folder(self.path.parent)
                 self._is_folder_dirty = False
@@ -274,8 +273,8 @@ def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
             yield memoryview(batch.serialize())
 
 
-def _frame(number: int, flags: int, about: int, last: int, payload: bytes | memoryview) -> bytes:
-    frame = FRAME.pack(len(payload), 0, number, flags, 0, about, last)
+def _frame(table_id: int, flags: int, about: int, last: int, payload: bytes | memoryview) -> bytes:
+    frame = FRAME.pack(len(payload), 0, table_id, flags, 0, about, last)
     crc = zlib.crc32(payload, zlib.crc32(frame[_CRC_START:]))
     return frame[:4] + crc.to_bytes(4, "little") + frame[_CRC_START:]
 
@@ -283,14 +282,14 @@ def _frame(number: int, flags: int, about: int, last: int, payload: bytes | memo
 def _frames(data: memoryview, offset: int) -> Iterator[tuple[int, Append, int]]:
     """Yield flags, content and end of each frame from ``offset`` up to the first incomplete one."""
     while offset + FRAME.size <= len(data):
-        length, crc, number, flags, _, about, last = FRAME.unpack_from(data, offset)
+        length, crc, table_id, flags, _, about, last = FRAME.unpack_from(data, offset)
         end = offset + FRAME.size + length
         if end > len(data) or zlib.crc32(data[offset + _CRC_START : end]) != crc:
             return
-        if number == NO_TABLE:
+        if table_id == NO_TABLE:
             yield flags, Append([], about, last), end
-        elif number < len(_TABLES):
-            yield flags, Append([(_TABLES[number], data[offset + FRAME.size : end])], about, last), end
+        elif table_id < len(_TABLES):
+            yield flags, Append([(_TABLES[table_id], data[offset + FRAME.size : end])], about, last), end
         else:
             return
         offset = end

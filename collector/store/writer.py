@@ -21,7 +21,7 @@ from .catalog import RUNNING, JobInfo
 from .columns import pc
 from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
-from .small_segments import in_force
+from .small_segments import generations_in_force
 from .snapshot import files, log_file, with_stable_snapshot
 from .wal import WAL_VERSION, Log, decode, encode
 
@@ -29,8 +29,8 @@ from .wal import WAL_VERSION, Log, decode, encode
 SEAL_ROWS: Final = 100_000
 SEAL_BYTES: Final = 16 << 20
 SEAL_SECONDS: Final = 600.0
-#: Appends after which a generation is sealed. Sealing so many of them blocks the other jobs for a
-#: third of a second.
+#: Appends after which a generation is sealed. Sealing so many appends blocks the other jobs for
+#: a third of a second.
 SEAL_APPENDS: Final = 2_000
 #: Seconds between fsyncs of a log, and between writes of counters.
 SYNC_SECONDS: Final = 5.0
@@ -82,8 +82,8 @@ class LocalJobWriter:
     @property
     def is_gone(self) -> bool:
         """Whether the folder or its log was removed or moved, so that appends would be lost."""
-        moved = durable.FileId.of(self.folder) != self._folder_id
-        return moved or (self._log is not None and self._log.is_gone)
+        is_moved = durable.FileId.of(self.folder) != self._folder_id
+        return is_moved or (self._log is not None and self._log.is_gone)
 
     def forget(self) -> None:
         """Close the files of a removed folder without writing."""
@@ -176,7 +176,7 @@ class LocalJobWriter:
 
         It is due at most once in SYNC_SECONDS.
         """
-        is_log_dirty = self._log is not None and self._log.dirty
+        is_log_dirty = self._log is not None and self._log.is_dirty
         if now - self.last_sync < SYNC_SECONDS or not (is_log_dirty or self._is_record_dirty):
             return False
         self.last_sync = now
@@ -227,8 +227,8 @@ class LocalJobWriter:
         folder_files = files(self.folder)
         leftovers = [path for number, path in folder_files.logs.items() if number <= self.info.sealed]
         for name, generations in folder_files.segments.items():
-            in_force_numbers = set(in_force(self.info, name, generations))
-            leftovers += [path for number, path in generations.items() if number not in in_force_numbers]
+            numbers_in_force = set(generations_in_force(self.info, name, generations))
+            leftovers += [path for number, path in generations.items() if number not in numbers_in_force]
         leftovers += self.folder.glob(".*.tmp")
         with durable.store_errors(self.folder):
             for path in leftovers:
@@ -252,7 +252,7 @@ class LocalStoreWriter:
         self.collector = {"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}
         self._lock = lock.take(catalog.lock_file(self.path, host), self.collector)
         self._folder_id = durable.FileId.of(self.path)
-        self._open: dict[Path, LocalJobWriter] = {}
+        self._writers: dict[Path, LocalJobWriter] = {}
 
     def job(self, uid: int) -> LocalJobWriter:
         """Return the writer of job ``uid``, creating the job if it is new."""
@@ -280,60 +280,60 @@ class LocalStoreWriter:
 
     def forget(self, writer: LocalJobWriter) -> None:
         """Drop a writer whose folder is gone."""
-        self._open.pop(writer.folder, None)
+        self._writers.pop(writer.folder, None)
         writer.forget()
 
     @property
     def lost_hosts(self) -> list[LocalJobWriter]:
         """Writers of host samples whose folder is gone."""
-        return [writer for writer in self._open.values() if not writer.info.uid and writer.is_gone]
+        return [writer for writer in self._writers.values() if not writer.info.uid and writer.is_gone]
 
     def trim_hosts(self) -> None:
         """Remove the samples of hosts that no stored job needs.
 
-        For a host whose samples this collector stores, remove those from earlier than a minute
-        before its first stored job. For any other host, remove all samples if no job of the host is
-        stored.
+        For a host whose samples this collector stores, remove the samples of more than a minute
+        before the start of its first stored job. For any other host, remove all samples if no job
+        of the host is stored.
         """
         starts = retention.first_starts(self.path)
         if starts is None:
             return
-        writers = [writer for writer in self._open.values() if not writer.info.uid and not writer.is_gone]
+        writers = [writer for writer in self._writers.values() if not writer.info.uid and not writer.is_gone]
         for writer in writers:
             writer.remove_before("host_samples", starts.get(writer.folder, time.time_ns()))
         retention.remove_hosts(self.path, {*starts, *(writer.folder for writer in writers)})
 
     def release(self, uid: int) -> None:
         """Close the files of job ``uid``; ``job`` opens them again."""
-        writer = self._open.pop(catalog.job_folder(self.path, uid), None)
+        writer = self._writers.pop(catalog.job_folder(self.path, uid), None)
         if writer is not None:
             writer.release()
 
-    def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
+    def tick(self, now: float, on_error: Callable[[int, Exception], None] | None = None) -> None:
         """Run the due work: fsync some logs, and seal at most one generation.
 
         Logs that have waited longest are synced first. ``now``: monotonic clock in seconds. Raises
-        the first StoreError after the work for all jobs; passes any other exception to ``failed``,
-        with the job's uid.
+        the first StoreError after the work for all jobs; passes any other exception to
+        ``on_error``, with the job's uid.
         """
         failures = []
-        syncs, sealed = 0, False
-        for writer in sorted(self._open.values(), key=lambda writer: writer.last_sync):
+        syncs, has_sealed = 0, False
+        for writer in sorted(self._writers.values(), key=lambda writer: writer.last_sync):
             try:
                 syncs += syncs < SYNCS_A_TICK and writer.sync_if_due(now)
-                sealed = sealed or writer.seal_if_due(now)
+                has_sealed = has_sealed or writer.seal_if_due(now)
             except StoreError as error:
                 failures.append(error)
             except Exception as error:  # the failure stays within this job
-                if failed is None:
+                if on_error is None:
                     raise
-                failed(writer.info.uid, error)
+                on_error(writer.info.uid, error)
         if failures:
             raise failures[0]
 
     def close(self) -> None:
         """Close all jobs and release the store; raise the first error after all are closed."""
-        writers, self._open = list(self._open.values()), {}
+        writers, self._writers = list(self._writers.values()), {}
         failures = []
         for writer in writers:
             try:
@@ -345,9 +345,9 @@ class LocalStoreWriter:
             raise failures[0]
 
     def _writer(self, folder: Path, uid: int) -> LocalJobWriter:
-        writer = self._open.get(folder)
+        writer = self._writers.get(folder)
         if writer is None:
-            writer = self._open[folder] = LocalJobWriter(folder, uid, self.collector)
+            writer = self._writers[folder] = LocalJobWriter(folder, uid, self.collector)
         return writer
 
 

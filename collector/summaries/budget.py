@@ -23,30 +23,30 @@ _TIMED_KINDS: Final = frozenset(
 )
 _TIMING_NS_MIN: Final = 3_000
 #: Number of early steps of each key that are always traced under a budget, and maximum number of
-#: keys of one kind that have them.
+#: keys of one kind with such steps.
 _EARLY_STEPS: Final = 3
 _EARLY_KEYS: Final = 8
 #: Senders of orders, as text.
-_ORDERS: Final = "`tfprof trace` or an alert"
+_SENDERS: Final = "`tfprof trace` or an alert"
 _OFF: Final = "off"
 
 
 def exceeds_budget(row: JobRow, values: Mapping[str, Any]) -> bool:
     """Return whether profiling cost more than the budget in force.
 
-    That is the budget of the order in force if it has one, else that of the job's own policy. A
-    policy without a budget counts as a budget of 0 if any step was traced, else as no limit.
-    ``values``: the latest words of the job's channel.
+    A budget of the order in force replaces the budget of the job's own policy. A policy without a
+    budget counts as a budget of 0 if any step was traced, else as no limit. ``values``: the latest
+    words of the job's channel.
     """
     budget = _order_share(values) or _share(row.trace)
     return row.cost is not None and row.cost > budget * _TOLERANCE and bool(row.traced or budget)
 
 
-def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str | None:
+def overrun_reason(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str | None:
     """Return the reason why profiling exceeded its budget; None if it did not.
 
-    ``values``: the latest words of the job's channel. ``traces``: columns kind, key and step of its
-    TRACES.
+    ``values``: the latest words of the job's channel. ``traces``: columns kind, key and step of the
+    job's TRACES.
     """
     if row.cost is None or not exceeds_budget(row, values):
         return None
@@ -55,18 +55,18 @@ def over_budget(row: JobRow, values: Mapping[str, Any], traces: pa.Table) -> str
     early_reason = "the first steps of each kind are always traced"
     reasons = (
         (not row.traced, f"no step is traced; counting and timing the steps took {spent} of {steps}"),
-        (_is_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_step_time(row)}"),
+        (_is_mostly_timing(row), f"most of it is for timing short steps: a {row.step_kind} takes {_step_time(row)}"),
         (
             row.cost <= _share(row.trace) * _TOLERANCE,
-            f"an order ({_ORDERS}) set a budget of {100 * _order_share(values):g} %, and earlier steps cost more",
+            f"an order ({_SENDERS}) set a budget of {100 * _order_share(values):g} %, and earlier steps cost more",
         ),
-        (_is_ordered(row, values), _order_reason(row, values)),
+        (_is_mostly_ordered(row, values), _order_reason(row, values)),
         (row.trace and not row.trace.startswith("budget"), f"the requested steps are traced (--trace {row.trace})"),
         (
             2 * _early_step_count(traces) >= traces.num_rows,
             f"{early_reason}, and the job is short: {spent} for {steps} of steps" if is_short else early_reason,
         ),
-        (integer_of(values, "policy_seen"), f"orders ({_ORDERS}) changed which steps are traced"),
+        (integer_of(values, "policy_seen"), f"orders ({_SENDERS}) changed which steps are traced"),
         (True, "the traced steps cost more than estimated from those before them"),
     )
     return next(text for applies, text in reasons if applies)
@@ -76,12 +76,12 @@ def _step_time(row: JobRow) -> str:
     return duration(row.steps_ns / max(1, row.steps))
 
 
-def _is_timing(row: JobRow) -> bool:
+def _is_mostly_timing(row: JobRow) -> bool:
     """Return whether more than half of the cost is for timing each step."""
     return row.step_kind in _TIMED_KINDS and 2 * row.steps * _TIMING_NS_MIN > (row.cost or 0.0) * row.steps_ns
 
 
-def _is_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:
+def _is_mostly_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:
     """Return whether orders selected most of the traced steps.
 
     The channel counts only the steps of the last order.
@@ -94,8 +94,8 @@ def _is_ordered(row: JobRow, values: Mapping[str, Any]) -> bool:
 def _order_reason(row: JobRow, values: Mapping[str, Any]) -> str:
     order_steps = integer_of(values, "order_traced")
     if 2 * order_steps <= row.traced:
-        return f"orders ({_ORDERS}) selected the traced steps"
-    return f"an order ({_ORDERS}) selected {min(order_steps, row.traced):,} of {row.traced:,} traced steps"
+        return f"orders ({_SENDERS}) selected the traced steps"
+    return f"an order ({_SENDERS}) selected {min(order_steps, row.traced):,} of {row.traced:,} traced steps"
 
 
 def _early_step_count(traces: pa.Table) -> int:
@@ -114,7 +114,7 @@ def _early_step_count(traces: pa.Table) -> int:
 def _order_share(values: Mapping[str, Any]) -> float:
     """Return the budget of the order in force as a share of the time in steps.
 
-    It is 0 if no order is in force, or one without a budget.
+    It is 0 if no order is in force, or if the order has no budget.
     """
     return max(0, integer_of(values, "order_budget")) / MILLION
 

@@ -34,33 +34,33 @@ class Series:
 class _Source(NamedTuple):
     """The definition of a series: its name, and the columns that it sums.
 
-    A column with a minus sign is subtracted. ``rate``: whether the columns are counters, which are
-    shown as rates; otherwise they are levels.
+    A column with a minus sign is subtracted. ``is_rate``: whether the columns are counters, which
+    are shown as rates; otherwise they are levels.
     """
 
     name: str
     columns: tuple[str, ...]
-    rate: bool = False
+    is_rate: bool = False
 
 
-_JOB: Final = (
-    _Source("cpu_cores", ("cpu_user_s", "cpu_system_s"), rate=True),
+_JOB_SOURCES: Final = (
+    _Source("cpu_cores", ("cpu_user_s", "cpu_system_s"), is_rate=True),
     _Source("rss_bytes", ("rss_bytes",)),
-    _Source("read_bytes_per_s", ("read_bytes",), rate=True),
-    _Source("write_bytes_per_s", ("write_bytes",), rate=True),
+    _Source("read_bytes_per_s", ("read_bytes",), is_rate=True),
+    _Source("write_bytes_per_s", ("write_bytes",), is_rate=True),
     _Source("processes", ("processes",)),
     _Source("threads", ("threads",)),
 )
-_HOST: Final = (
-    _Source("cpu_cores", ("cpu_busy_s",), rate=True),
-    _Source("iowait_cores", ("cpu_iowait_s",), rate=True),
+_HOST_SOURCES: Final = (
+    _Source("cpu_cores", ("cpu_busy_s",), is_rate=True),
+    _Source("iowait_cores", ("cpu_iowait_s",), is_rate=True),
     _Source("load_1m", ("load_1m",)),
     _Source("memory_used_bytes", ("memory_total_bytes", "-memory_available_bytes")),
     _Source("swap_used_bytes", ("swap_used_bytes",)),
-    _Source("disk_read_bytes_per_s", ("disk_read_bytes",), rate=True),
-    _Source("disk_write_bytes_per_s", ("disk_write_bytes",), rate=True),
-    _Source("net_received_bytes_per_s", ("net_received_bytes",), rate=True),
-    _Source("net_sent_bytes_per_s", ("net_sent_bytes",), rate=True),
+    _Source("disk_read_bytes_per_s", ("disk_read_bytes",), is_rate=True),
+    _Source("disk_write_bytes_per_s", ("disk_write_bytes",), is_rate=True),
+    _Source("net_received_bytes_per_s", ("net_received_bytes",), is_rate=True),
+    _Source("net_sent_bytes_per_s", ("net_sent_bytes",), is_rate=True),
 )
 
 
@@ -97,11 +97,13 @@ def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> l
     for source in sources:
         totals = [sum(row) for row in zip(*(_column(table, name) for name in source.columns), strict=True)]
         maximum = float(cores) if cores and source.name.endswith("_cores") else inf
-        series.append(Series(source.name, _rates(times, totals, maximum) if source.rate else tuple(map(float, totals))))
+        series.append(
+            Series(source.name, _rates(times, totals, maximum) if source.is_rate else tuple(map(float, totals)))
+        )
     return series
 
 
-def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
+def samples_between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
     """Return the samples in an interval of real time (ns), and the last one before it.
 
     The first rate of the interval needs the sample before it.
@@ -118,13 +120,13 @@ def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:
     A sample taken after the end of the processes has their final counters and no levels.
     """
     has_processes = pc.or_(*(pc.greater(samples[name], pa.scalar(0)) for name in ("rss_bytes", "processes")))
-    rates, levels = _series(samples, _JOB, cores), _series(samples.filter(has_processes), _JOB, cores)
-    return [rate if source.rate else level for source, rate, level in zip(_JOB, rates, levels, strict=True)]
+    rates, levels = _series(samples, _JOB_SOURCES, cores), _series(samples.filter(has_processes), _JOB_SOURCES, cores)
+    return [rate if source.is_rate else level for source, rate, level in zip(_JOB_SOURCES, rates, levels, strict=True)]
 
 
 def host_series(samples: pa.Table) -> list[Series]:
     """Return the series of the host from a table of HOST_SAMPLES."""
-    return _series(samples, _HOST, cpus(samples))
+    return _series(samples, _HOST_SOURCES, cpus(samples))
 
 
 def cpus(samples: pa.Table) -> int | None:
@@ -143,7 +145,7 @@ class Usage(NamedTuple):
     memory_bytes: int | None
 
 
-UNKNOWN: Final = Usage(None, None)
+UNKNOWN_USAGE: Final = Usage(None, None)
 
 
 def _bounds(column: Any) -> dict[str, Any]:
@@ -154,7 +156,7 @@ def _bounds(column: Any) -> dict[str, Any]:
 def usage(samples: pa.Table) -> Usage:
     """Return the resource use over the whole time of ``samples`` (columns of SAMPLES)."""
     if not samples.num_rows:
-        return UNKNOWN
+        return UNKNOWN_USAGE
     names = ("t_ns", "cpu_user_s", "cpu_system_s")
     times, *bounds = (_bounds(samples[name]) for name in names)
     seconds = (times["max"] - times["min"]) / 1e9

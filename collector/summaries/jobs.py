@@ -9,7 +9,7 @@ from ..store.catalog import LOST_COUNTERS, RUNNING, JobInfo
 from .kinds import by_kind, kind_name, main_kind_of
 
 #: Minimum digits of a short job id.
-SHORTEST: Final = 4
+ID_DIGITS_MIN: Final = 4
 #: Phases of a job besides `catalog.RUNNING`: it runs and has no span yet; it is over.
 STARTING: Final = "starting"
 ENDED: Final = "ended"
@@ -57,7 +57,7 @@ def short_ids(uids: Sequence[str]) -> dict[str, str]:
     for index, uid in enumerate(ordered):
         neighbors = ordered[max(0, index - 1) : index] + ordered[index + 1 : index + 2]
         common = max((_common_length(uid, other) for other in neighbors), default=0)
-        ids[uid] = uid[: max(SHORTEST, common + 1)]
+        ids[uid] = uid[: max(ID_DIGITS_MIN, common + 1)]
     return ids
 
 
@@ -98,7 +98,8 @@ def main_steps(values: Mapping[str, Any]) -> tuple[str, int]:
     """Return a job's main kind of step, and the number of its successful steps of that kind.
 
     ``values``: the latest words of the job. Failed steps are left out, since a session run fails at
-    the end of the data, and users do not count it as a step. Without steps, the result is ("", 0).
+    the end of the data, and users do not count this run as a step. Without steps, the result is
+    ("", 0).
     """
     counts = by_kind(values.get("counts"))
     kind = main_kind_of(counts, by_kind(values.get("times")))
@@ -139,7 +140,7 @@ def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
     return spent / number if number > 0 and spent > 0 else None
 
 
-def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
+def job_row(info: JobInfo, short_id: str, now_ns: int) -> JobRow:
     """Return the row of one job."""
     identity, values = info.identity, channel_words(info)
     counts = counts_of(info)
@@ -147,7 +148,7 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     started = integer_of(identity, "created_real_ns") or info.opened_ns
     ended = None if info.state == RUNNING else integer_of(info.end, "t_ns") or info.closed_ns
     return JobRow(
-        id=short,
+        id=short_id,
         uid=info.hex,
         name=info.name,
         user=str(identity.get("user") or ""),
@@ -178,5 +179,5 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
 
 def job_rows(infos: Sequence[JobInfo], now_ns: int) -> list[JobRow]:
     """Return the rows of all jobs of a store, in their order."""
-    short = short_ids([info.hex for info in infos])
-    return [job_row(info, short[info.hex], now_ns) for info in infos]
+    ids = short_ids([info.hex for info in infos])
+    return [job_row(info, ids[info.hex], now_ns) for info in infos]

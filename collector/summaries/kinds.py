@@ -1,8 +1,8 @@
 """Kinds of steps: their names, and the choice of a job's main kind.
 
 Calls of different functions are different steps: each function is a separate kind, `function:NAME`.
-A kind is a whole number: the span kind in the low 16 bits, and for one function its span key in the
-bits above.
+A kind is a whole number. Its low 16 bits are the span kind. If the kind is one function, the bits
+above are the span key of the function.
 """
 
 import re
@@ -22,9 +22,9 @@ NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 #: Prefix of the name of a kind that is one function.
 _FUNCTION_PREFIX: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_SHIFT: Final = 16
-#: Matches the functions whose kind has their name; the kind of any other function has its key. A
-#: longer name may have been truncated.
-_NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
+#: Matches a function's name that appears in the name of its kind. For any other function, the key
+#: appears there. A longer name may have been truncated.
+_FUNCTION_NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 #: Names of functions by the keys of their spans.
 FunctionNames = Mapping[int, str]
 NO_FUNCTION_NAMES: Final[FunctionNames] = {}
@@ -51,7 +51,7 @@ def kind_name(kind: int, functions: FunctionNames = NO_FUNCTION_NAMES) -> str:
     if not key:
         return layout.SPAN_NAMES.get(kind, str(kind))
     name = functions.get(key, "")
-    return _FUNCTION_PREFIX + (name if _NAME.fullmatch(name) else f"#{key:x}")
+    return _FUNCTION_PREFIX + (name if _FUNCTION_NAME.fullmatch(name) else f"#{key:x}")
 
 
 def _kind_of_word(word: str) -> int | None:
@@ -96,15 +96,15 @@ def by_kind(numbers: object) -> dict[int, int]:
     }
 
 
-def main_kind_of(present: Mapping[int, object], times: Mapping[int, int]) -> int | None:
-    """Return the main kind among those ``present``, None if there is none.
+def main_kind_of(present_kinds: Mapping[int, object], times: Mapping[int, int]) -> int | None:
+    """Return the main kind among ``present_kinds``, None if there is none.
 
     It is the kind with the most weighted time, in which training counts more
     (step_kinds.main_kind). Without times, it is the first kind in the order of layout.STEP_KINDS.
     """
-    kind_times = {kind: times[kind] for kind in present if times.get(kind)}
+    kind_times = {kind: times[kind] for kind in present_kinds if times.get(kind)}
     return (
         step_kinds.main_kind(kind_times)
         if kind_times
-        else next((kind for kind in layout.STEP_KINDS if kind in present), None)
+        else next((kind for kind in layout.STEP_KINDS if kind in present_kinds), None)
     )

@@ -8,9 +8,9 @@ from ...formats import layout
 from ...formats.layout import SECOND_NS
 from .kinds import kind_name, step_kind_of
 
-#: Maximum number of steps of a kind in a second that get a line each; more steps share one line.
-STEPS_PER_LINE: Final = 10
-#: A second is complete when a step has ended in a later one, or after this time. Entries arrive
+#: Maximum number of lines for one kind and second; if there are more steps, they share one line.
+LINES_PER_SECOND_MAX: Final = 10
+#: A second is complete when a step has ended in a later second, or after this time. Entries arrive
 #: about two seconds late.
 _WAIT_NS: Final = 4 * SECOND_NS
 
@@ -54,10 +54,10 @@ def _kind(row: Row) -> int:
     return step_kind_of(row["kind"], row["key"])
 
 
-def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
+def step_line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
     """Return the line for ``rows``, which are entries of one kind."""
 
-    def flagged(flag: int) -> int:
+    def flagged_count(flag: int) -> int:
         return sum(row["count"] for row in rows if row["flags"] & flag)
 
     count, total = sum(row["count"] for row in rows), sum(row["total_ns"] for row in rows)
@@ -72,9 +72,9 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
         mean_ns=total / count if count else 0.0,
         min_ns=min((row["min_ns"] for row in rows if row["max_ns"]), default=0),
         max_ns=max(row["max_ns"] for row in rows),
-        traced=flagged(layout.FLAG_TRACED),
-        failed=flagged(layout.FLAG_FAILED),
-        setup=flagged(layout.FLAG_SETUP),
+        traced=flagged_count(layout.FLAG_TRACED),
+        failed=flagged_count(layout.FLAG_FAILED),
+        setup=flagged_count(layout.FLAG_SETUP),
         timed=count - untimed,
         entries=len(rows),
     )
@@ -111,11 +111,11 @@ class StepLines:
 
     def _take_lines(self, is_complete: Any) -> list[StepLine]:
         keys = [key for key in self._rows if is_complete(key[0])]
-        lines = [step_line for key in keys for step_line in self._lines(self._rows.pop(key))]
-        return sorted(lines, key=lambda step_line: (step_line.end_ns, -step_line.mean_ns))
+        lines = [line for key in keys for line in self._lines(self._rows.pop(key))]
+        return sorted(lines, key=lambda line: (line.end_ns, -line.mean_ns))
 
     def _lines(self, rows: list[Row]) -> Iterator[StepLine]:
-        if self._line_per_entry or sum(row["count"] for row in rows) <= STEPS_PER_LINE:
-            yield from (line([row], self.functions) for row in rows)
+        if self._line_per_entry or sum(row["count"] for row in rows) <= LINES_PER_SECOND_MAX:
+            yield from (step_line([row], self.functions) for row in rows)
         else:
-            yield line(rows, self.functions)
+            yield step_line(rows, self.functions)

@@ -33,5 +33,5 @@ def op_changes(before: Sequence[TopOp], now: Sequence[TopOp]) -> tuple[OpChange,
     before_us = {(op.op, op.device): op.median_us for op in before}
     changes = [OpChange(op.op, op.device, before_us.get((op.op, op.device), 0.0), op.median_us, op.line) for op in now]
     growth = sum(max(0.0, change.now_us - change.before_us) for change in changes)
-    grown = [change for change in changes if change.now_us - change.before_us > _SHARE_MIN * growth]
-    return tuple(sorted(grown, key=lambda change: change.before_us - change.now_us)[:CHANGES_MAX])
+    large_changes = [change for change in changes if change.now_us - change.before_us > _SHARE_MIN * growth]
+    return tuple(sorted(large_changes, key=lambda change: change.before_us - change.now_us)[:CHANGES_MAX])

@@ -1,9 +1,9 @@
 """The list of jobs as text."""
 
 from fakes.made_store import IDENTITY, SECOND, START_NS
-from tfprof.collector.render.jobs_text import Listing, lines, started, state
+from tfprof.collector.render.jobs_text import Listing, lines, start_text, state
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.summaries.host import UNKNOWN
+from tfprof.collector.summaries.host import UNKNOWN_USAGE
 from tfprof.collector.summaries.jobs import JobRow, job_row
 
 
@@ -15,7 +15,7 @@ def row(name: str = "train.py", job_state: str = "exited", **end: int) -> JobRow
 
 def test_a_narrow_terminal_drops_columns_before_it_shortens_names() -> None:
     names = ("a_rather_long_name_of_a_program.py", "a_rather_long_name_of_a_problem.py")
-    rows = [Listing(row(name), UNKNOWN) for name in names]
+    rows = [Listing(row(name), UNKNOWN_USAGE) for name in names]
     wide = lines(rows, START_NS, None)
     assert wide[0].split()[-2:] == ["FOR", "STARTED"]
     narrower = lines(rows, START_NS, len(wide[0]) - 1)
@@ -36,7 +36,7 @@ def test_a_state_contains_exit_status_or_signal() -> None:
 
 
 def test_tags_have_a_column_if_any_job_has_tags() -> None:
-    plain, tagged = Listing(row("a.py"), UNKNOWN), Listing(row("b.py"), UNKNOWN, ("baseline", "lr 0.1"))
+    plain, tagged = Listing(row("a.py"), UNKNOWN_USAGE), Listing(row("b.py"), UNKNOWN_USAGE, ("baseline", "lr 0.1"))
     assert "TAGS" not in lines([plain], START_NS, None)[0]
     titles, first, second = lines([plain, tagged], START_NS, None)
     assert titles.endswith("TAGS")
@@ -45,5 +45,5 @@ def test_tags_have_a_column_if_any_job_has_tags() -> None:
 
 
 def test_a_job_of_another_day_has_a_date() -> None:
-    assert len(started(row(), START_NS + SECOND)) == len("12:34:56")
-    assert len(started(row(), START_NS + 2 * 24 * 3600 * SECOND)) == len("2023-11-14 12:34")
+    assert len(start_text(row(), START_NS + SECOND)) == len("12:34:56")
+    assert len(start_text(row(), START_NS + 2 * 24 * 3600 * SECOND)) == len("2023-11-14 12:34")

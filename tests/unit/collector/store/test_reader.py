@@ -119,7 +119,7 @@ def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
 
 @pytest.mark.parametrize("rows", [1, 4, 30])
 def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr(segment, "_ROW_GROUP", rows)
+    monkeypatch.setattr(segment, "_ROW_GROUP_ROWS", rows)
     with_rows = rows_between(0, 7)
     writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)

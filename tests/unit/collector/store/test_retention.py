@@ -5,7 +5,7 @@ from tfprof.collector.query import removing
 from tfprof.collector.store import catalog, retention, small_segments
 from tfprof.collector.store.catalog import host_folder, job_folder
 from tfprof.collector.store.reader import LocalJob, LocalStore
-from tfprof.collector.store.retention import Limits, StoredJob, expired, retain
+from tfprof.collector.store.retention import Limits, StoredJob, expired_uids, retain
 from tfprof.collector.store.row_follower import RowFollower
 from tfprof.collector.store.writer import LocalStoreWriter
 
@@ -13,23 +13,23 @@ DAY_NS = 86_400 * 10**9
 
 
 def test_without_limits_everything_stays():
-    assert expired([StoredJob(1, 0, 10**15, is_running=False)], Limits(), 10**18) == []
+    assert expired_uids([StoredJob(1, 0, 10**15, is_running=False)], Limits(), 10**18) == []
 
 
 def test_jobs_older_than_the_limit_are_removed():
     jobs = [StoredJob(1, 0, 5, is_running=False), StoredJob(2, 50 * 10**9, 5, is_running=False)]
-    assert expired(jobs, Limits(max_age_s=60), 100 * 10**9) == [1]
+    assert expired_uids(jobs, Limits(max_age_s=60), 100 * 10**9) == [1]
 
 
 def test_the_oldest_jobs_are_removed_until_the_rest_fits():
     jobs = [StoredJob(uid, uid, 10, is_running=False) for uid in (3, 1, 2, 4)]
-    assert expired(jobs, Limits(max_bytes=20), 100) == [1, 2]
-    assert expired(jobs, Limits(max_bytes=40), 100) == []
+    assert expired_uids(jobs, Limits(max_bytes=20), 100) == [1, 2]
+    assert expired_uids(jobs, Limits(max_bytes=40), 100) == []
 
 
 def test_open_jobs_are_never_removed():
     jobs = [StoredJob(1, 0, 10, is_running=True), StoredJob(2, 1, 10, is_running=False)]
-    assert expired(jobs, Limits(max_age_s=0, max_bytes=0), 10**18) == [2]
+    assert expired_uids(jobs, Limits(max_age_s=0, max_bytes=0), 10**18) == [2]
 
 
 def write_jobs(path, *uids):

@@ -2,7 +2,7 @@
 
 import pytest
 from fakes.made_store import SECOND, START_NS, rows
-from tfprof.collector.summaries.host import between, cpus, host_series, job_series
+from tfprof.collector.summaries.host import cpus, host_series, job_series, samples_between
 
 
 def moment(second: float) -> int:
@@ -44,7 +44,12 @@ def test_used_memory_is_total_memory_minus_available_memory() -> None:
 
 def test_samples_of_an_interval_include_the_one_before_it() -> None:
     samples = rows("host_samples", [{"t_ns": moment(second)} for second in range(10)])
-    assert between(samples, moment(3), moment(5))["t_ns"].to_pylist() == [moment(2), moment(3), moment(4), moment(5)]
+    assert samples_between(samples, moment(3), moment(5))["t_ns"].to_pylist() == [
+        moment(2),
+        moment(3),
+        moment(4),
+        moment(5),
+    ]
 
 
 def test_a_series_without_samples_has_no_mean() -> None:
