@@ -6,7 +6,7 @@ The limits in CPU time were set on the reference core.
 import time
 
 import psutil
-from fakes.model_steps import nodes_of
+from fakes.model_steps import execution_count
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
 #: Speed of protobuf's own parser on the reference core, in node executions a CPU-second.
@@ -29,7 +29,7 @@ class Core:
     """
 
     def __init__(self, step: bytes) -> None:
-        self._step, self._nodes = step, nodes_of(step)
+        self._step, self._nodes = step, execution_count(step)
         self._parsed_nodes, self._cpu_s, self._due_s = 0, 0.0, 0.0
 
     def sample(self) -> None:

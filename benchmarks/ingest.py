@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from _core import Core, cpu_s
 from fakes.collector_process import CollectorProcess
-from fakes.model_steps import model_steps, nodes_of
+from fakes.model_steps import execution_count, model_steps
 from fakes.wire_agent import WireAgent, record
 from tfprof.formats import layout, wire
 from tfprof.formats.wire import Head
@@ -54,7 +54,7 @@ def send(agent: WireAgent, steps: list[bytes], count: int, core: Core) -> None:
 
 def measure(store: Path, rows: int, decoder: str) -> None:
     steps = model_steps(DISTINCT_STEPS)
-    nodes = nodes_of(steps[0])
+    nodes = execution_count(steps[0])
     count, core = max(1, rows // nodes), Core(steps[0])
     collector = CollectorProcess(store, "--decoder", decoder).start()
     agent = WireAgent(collector.instance_dir)

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from _core import Core, cpu_s
 from fakes.channel_writer import ChannelWriter
 from fakes.collector_process import CollectorProcess
-from fakes.model_steps import model_steps, nodes_of
+from fakes.model_steps import execution_count, model_steps
 from tfprof.agent import launches
 from tfprof.collector.store.reader import LocalStore
 from tfprof.commands import daemons
@@ -125,7 +125,7 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
         if code:
             print(errors, file=sys.stderr)
     stored = sum(job.table("traces", ["trace"]).num_rows for job in LocalStore(store).jobs())
-    print(f"{jobs} jobs, a step of {nodes_of(steps[0]):,} node executions a second each, for {seconds:.0f} s")
+    print(f"{jobs} jobs, a step of {execution_count(steps[0]):,} node executions a second each, for {seconds:.0f} s")
     print(f"{stored:,} traced steps stored, {dropped} records dropped, lag {lag_s:.1f} s")
     for name, limit in (("collector", COLLECTOR_MB), ("agent", AGENT_MB)):
         share, resident = usage[name]

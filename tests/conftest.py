@@ -23,8 +23,8 @@ from fakes import armed_job  # noqa: E402
 from fakes.forks import SERVER_PIDS, Forks  # noqa: E402
 from fakes.profiled import ProfiledScripts  # noqa: E402
 
-#: Turns TensorFlow's oneDNN kernels on or off. TensorFlow reads it once in a process.
-ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+#: The variable that turns TensorFlow's oneDNN kernels on or off. A process reads it once.
+ONEDNN_VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
 
 settings.register_profile("untimed", deadline=None)  # a loaded machine makes examples slow
 settings.load_profile("untimed")
@@ -34,7 +34,7 @@ def pytest_configure() -> None:
     """Unset the terminal's size and colours, and handle the signals that nohup ignores."""
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)
-        os.unsetenv(name)  # readline, which pytest loads, sets them behind Python's back
+        os.unsetenv(name)  # pytest loads readline, whose C code sets them unseen by os.environ
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # child processes reset a handler to the default
@@ -42,7 +42,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Return the distribution of test files among workers."""
+    """Return the scheduler that distributes test files among workers."""
     from fakes.scheduling import Scheduling
 
     return Scheduling(config, log)
@@ -111,7 +111,7 @@ def armed_forks(
 def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], ProfiledScripts]]:
     """Return a function from a version of TensorFlow to its ProfiledScripts.
 
-    Each version starts once for a test file.
+    Each version starts once for a test file and a setting of oneDNN.
     """
     with contextlib.ExitStack() as stack:
 
@@ -121,7 +121,7 @@ def profiled_jobs(request: pytest.FixtureRequest, shared_places: Path) -> Iterat
             command = [Path(sys.executable).with_name("tfprof-run"), "--quiet", python]
             return stack.enter_context(Forks(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
 
-        yield lambda version: ProfiledScripts(shared_places, forks(version, os.environ.get(ONEDNN)))
+        yield lambda version: ProfiledScripts(shared_places, forks(version, os.environ.get(ONEDNN_VARIABLE)))
 
 
 @pytest.fixture(scope="session")
@@ -137,7 +137,7 @@ def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
     TensorFlow's default depends on the processor.
     """
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv(ONEDNN, str(int(request.param)))
+        environment.setenv(ONEDNN_VARIABLE, str(int(request.param)))
         yield request.param
 
 

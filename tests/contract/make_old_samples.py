@@ -51,7 +51,7 @@ def store(folder):
 
 
 def op_rows(first):
-    """Return the rows of `ops` of four traces from ``first`` on, in order of arrival."""
+    """Return the rows of `ops` of four traces, numbered from ``first``, in order of arrival."""
     return [
         {"trace": trace, "node": node, "device": (trace + node * node) % 4, "start_ns": 1000 * node, "op_start_ns": 10}
         | {"op_end_ns": 700 * node + trace, "all_end_ns": 5 + node, "wait_ns": 70 + trace, "total_bytes": 64 * node}

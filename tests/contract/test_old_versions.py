@@ -129,8 +129,8 @@ def test_writing_to_a_store_of_the_last_release_upgrades_its_version(tmp_path: P
     assert store.job("21".rjust(16, "0")).table("spans")["ordinal"].to_pylist() == [1, 2, 3]
 
 
-SEALED, LOGGED = f"{0x23:016x}", f"{0x24:016x}"
-BASES = {trace: random_rows.BASE_NS + trace % 4 for trace in range(12)}
+SEALED_UID, LOGGED_UID = f"{0x23:016x}", f"{0x24:016x}"
+BASES_NS = {trace: random_rows.BASE_NS + trace % 4 for trace in range(12)}
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def traced_store(tmp_path: Path) -> Path:
 
 
 def _append(path: Path, uid: str, first: int) -> list[dict[str, int]]:
-    """Append four traces from ``first`` on to a job, seal them, and return their rows."""
+    """Append four traces, numbered from ``first``, to a job; seal them and return their ops."""
     rows = op_rows(first)
     with contextlib.closing(LocalStoreWriter(path, "host")) as writer:
         job = writer.job(int(uid, 16))
@@ -152,30 +152,32 @@ def _append(path: Path, uid: str, first: int) -> list[dict[str, int]]:
 
 def test_rollups_of_the_last_release_are_read_and_merged(traced_store: Path) -> None:
     """Rollups of the last release have more columns than those of this version."""
-    (total,) = traced_store.glob(f"jobs/{SEALED}/total-*.parquet")
+    (total,) = traced_store.glob(f"jobs/{SEALED_UID}/total-*.parquet")
     assert "histogram" in parquet.read_schema(total).names
     rows = [*op_rows(0), *op_rows(4)]
-    job = LocalStore(str(traced_store)).job(SEALED)
-    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
+    job = LocalStore(str(traced_store)).job(SEALED_UID)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES_NS)
     for traces in (range(4), range(2, 7)):
         rows_of_traces = [row for row in rows if row["trace"] in traces]
-        assert job.rollup(traces).to_pylist() == random_rows.plain_rollup(rows_of_traces, BASES, before=rows)
-    rows += _append(traced_store, SEALED, 8)
-    (total,) = traced_store.glob(f"jobs/{SEALED}/total-*.parquet")
+        assert job.rollup(traces).to_pylist() == random_rows.plain_rollup(rows_of_traces, BASES_NS, before=rows)
+    rows += _append(traced_store, SEALED_UID, 8)
+    (total,) = traced_store.glob(f"jobs/{SEALED_UID}/total-*.parquet")
     assert parquet.read_schema(total).names == ROLLUP.names
-    assert LocalStore(str(traced_store)).job(SEALED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
+    assert LocalStore(str(traced_store)).job(SEALED_UID).rollup().to_pylist() == random_rows.plain_rollup(
+        rows, BASES_NS
+    )
 
 
 def test_a_log_of_the_last_release_is_read_and_sealed_before_more_is_appended(traced_store: Path) -> None:
     """Rows of `ops` in such a log have more columns than those of this version."""
-    job = LocalStore(str(traced_store)).job(LOGGED)
+    job = LocalStore(str(traced_store)).job(LOGGED_UID)
     rows = op_rows(0)
     assert job.table("ops").equals(random_rows.table("ops", rows))
-    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
-    rows += _append(traced_store, LOGGED, 4)
-    job = LocalStore(str(traced_store)).job(LOGGED)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES_NS)
+    rows += _append(traced_store, LOGGED_UID, 4)
+    job = LocalStore(str(traced_store)).job(LOGGED_UID)
     assert (job.info.sealed, job.table("traces")["trace"].to_pylist()) == (1, [*range(8)])
-    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
+    assert job.rollup().to_pylist() == random_rows.plain_rollup(rows, BASES_NS)
 
 
 def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_retry(
@@ -187,29 +189,33 @@ def test_if_a_log_of_the_last_release_cannot_be_sealed_nothing_changes_until_a_r
     with monkeypatch.context() as patch:
         patch.setattr(writer_module, "seal", fail)
         with pytest.raises(StoreError, match="store-full"):
-            _append(traced_store, LOGGED, 4)
-    assert LocalStore(str(traced_store)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(op_rows(0), BASES)
-    rows = op_rows(0) + _append(traced_store, LOGGED, 4)
-    assert LocalStore(str(traced_store)).job(LOGGED).rollup().to_pylist() == random_rows.plain_rollup(rows, BASES)
+            _append(traced_store, LOGGED_UID, 4)
+    assert LocalStore(str(traced_store)).job(LOGGED_UID).rollup().to_pylist() == random_rows.plain_rollup(
+        op_rows(0), BASES_NS
+    )
+    rows = op_rows(0) + _append(traced_store, LOGGED_UID, 4)
+    assert LocalStore(str(traced_store)).job(LOGGED_UID).rollup().to_pylist() == random_rows.plain_rollup(
+        rows, BASES_NS
+    )
 
 
 def test_an_empty_log_of_the_last_release_is_replaced(traced_store: Path) -> None:
-    (log,) = traced_store.glob(f"jobs/{LOGGED}/wal-*.log")
+    (log,) = traced_store.glob(f"jobs/{LOGGED_UID}/wal-*.log")
     log.write_bytes(log.read_bytes()[: wal.HEADER.size])
-    rows = _append(traced_store, LOGGED, 0)
-    job = LocalStore(str(traced_store)).job(LOGGED)
+    rows = _append(traced_store, LOGGED_UID, 0)
+    job = LocalStore(str(traced_store)).job(LOGGED_UID)
     assert (job.info.sealed, job.table("ops").num_rows) == (0, len(rows))
 
 
 def test_sql_reads_segments_of_both_releases_together(traced_store: Path) -> None:
-    _append(traced_store, SEALED, 8)
-    job = LocalStore(str(traced_store)).job(SEALED)
+    _append(traced_store, SEALED_UID, 8)
+    job = LocalStore(str(traced_store)).job(SEALED_UID)
     assert sorted(job.memory_left()) == [(trace, -45, 0) for trace in range(12)]
     assert len(job.timeline(range(12))) == 120
     assert job.new_nodes() == {0: 10}
 
 
-def test_a_log_of_the_last_release_is_read_from_an_append_on(traced_store: Path) -> None:
-    (path,) = traced_store.glob(f"jobs/{LOGGED}/wal-*.log")
+def test_a_log_of_the_last_release_is_read_from_a_position_on(traced_store: Path) -> None:
+    (path,) = traced_store.glob(f"jobs/{LOGGED_UID}/wal-*.log")
     contents = wal.read_from(path, wal.HEADER.size)
     assert contents.table("ops").equals(random_rows.table("ops", op_rows(0)))

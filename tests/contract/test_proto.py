@@ -23,25 +23,25 @@ from tfprof.collector.proto import tensorflow_pb2, tfprof_log_pb2, tfprof_output
 def read(path):
     return open(sys.argv[2] + "/data/" + path, "rb").read()
 
-theirs = their_config.RunMetadata.FromString(read("tf2_full.run_metadata"))
-ours = run_metadata_pb2.RunMetadata.FromString
-assert ours(theirs.SerializeToString()) == ours(read("tf2_full.run_metadata"))
+their_metadata = their_config.RunMetadata.FromString(read("tf2_full.run_metadata"))
+parse = run_metadata_pb2.RunMetadata.FromString
+assert parse(their_metadata.SerializeToString()) == parse(read("tf2_full.run_metadata"))
 graph, xspace = read("tf2.graph"), read("keras3.xspace")
 assert len(their_graph.GraphDef.FromString(graph).node) == len(graph_pb2.GraphDef.FromString(graph).node)
 assert len(their_xplane.XSpace.FromString(xspace).planes) == len(xplane_pb2.XSpace.FromString(xspace).planes)
 message = tensorflow_pb2.RunMetadata.FromString(read("tf2_full.run_metadata"))
-assert their_config.RunMetadata.FromString(message.SerializeToString()) == theirs
+assert their_config.RunMetadata.FromString(message.SerializeToString()) == their_metadata
 message = tensorflow_pb2.GraphDef.FromString(graph)
 assert their_graph.GraphDef.FromString(message.SerializeToString()) == their_graph.GraphDef.FromString(graph)
 
-def described(message):
+def fields_of(message):
     our_types = {9: 12, 14: 5}  # tfprof has bytes for strings and integers for enums
     return {(field.name, field.number, our_types.get(field.type, field.type)) for field in message.fields}
 
 pairs = (their_log, tfprof_log_pb2), (their_output, tfprof_output_pb2), (their_options, tfprof_options_pb2)
-for theirs, ours in pairs:
-    for name, message in theirs.DESCRIPTOR.message_types_by_name.items():
-        assert described(message) <= described(ours.DESCRIPTOR.message_types_by_name[name]), name
+for their_module, our_module in pairs:
+    for name, message in their_module.DESCRIPTOR.message_types_by_name.items():
+        assert fields_of(message) <= fields_of(our_module.DESCRIPTOR.message_types_by_name[name]), name
 print("equal")
 """
 

@@ -31,14 +31,14 @@ def test_a_step_is_read_as_tensorflow_reads_it(step: str, kind: str) -> None:
     expected = json.loads((DATA / f"{step}.json").read_text())
     interner = Interner()
     data = (DATA / f"{step}.run_metadata").read_bytes()
-    batch, _, ((rows, base_ns, _, error),) = decoder(kind).run_metadata([data], [7], interner)
+    batch, _, ((row_count, base_ns, _, error),) = decoder(kind).run_metadata([data], [7], interner)
     ops = batch.to_pylist()
     outputs = [decode(interner.table.get(OUTPUTS, op["outputs"])) for op in ops if op["outputs"] != NONE_ID]
     names = _names(interner)
     start_us = [(base_ns + op["start_ns"]) // 1000 for op in ops]
     end_us = [(base_ns + op["start_ns"] + op["op_start_ns"] + op["op_end_ns"]) // 1000 for op in ops]
     assert error is None
-    assert len(ops) == rows
+    assert len(ops) == row_count
     assert {op["trace"] for op in ops} == {7}
     actual = {
         "devices": Counter(names[DEVICE, op["device"]] for op in ops),
@@ -98,7 +98,7 @@ def test_every_op_of_a_fit_runs_once_per_batch(name: str, exceptions: dict[str, 
 
 
 @pytest.mark.parametrize("name", ["keras3", "keras2"])
-def test_no_thread_is_busy_for_longer_than_the_batches_last(name: str) -> None:
+def test_no_thread_is_busy_longer_than_all_batches_take(name: str) -> None:
     ops, spans, names = _read_fit(name)
     busy: dict[int, int] = defaultdict(int)
     for op in ops:

@@ -16,7 +16,7 @@ LAUNCH = 0x1234
 def environment(folder=None, *, fake=False, armed=True, **variables):
     """Return the environment of a job that is armed for the launch folder ``folder``.
 
-    ``fake`` puts the fake TensorFlow on its path; ``variables`` are added.
+    ``fake`` puts the fake TensorFlow on the job's import path; ``variables`` are added.
     """
     result = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
     result["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -76,7 +76,7 @@ class ArmedJob:
         """Return the paths of the job's open channels."""
         return channels(self.pid)
 
-    def announced(self):
+    def announcements(self):
         """Return the announcements: {file name: text}."""
         return {path.name: path.read_text() for path in (self.folder / "announce").iterdir()}
 
@@ -94,7 +94,7 @@ class ArmedJob:
 
 
 def run_unarmed(python, script, *arguments, **variables):
-    """Run the job without the shim and return (status, stdout lines, stderr)."""
+    """Run ``script`` without the shim and return (status, stdout lines, stderr)."""
     completed = subprocess.run(
         [str(python), "-W", "ignore", str(script), *arguments],
         env=environment(armed=False, **variables),

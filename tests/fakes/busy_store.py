@@ -2,8 +2,8 @@
 
     python busy_store.py STORE JOBS [SECONDS]
 
-First it writes the SECONDS before now. From 30 seconds before now on, job 3 is slow and job 4 is
-idle. Job 5 runs no step.
+First it writes steps and samples of the SECONDS before its start. From 30 seconds before its start
+on, job 3 is slow and job 4 is idle. Job 5 runs no step.
 """
 
 import os
@@ -20,7 +20,8 @@ from fakes.made_store import SECOND, rows
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
 from tfprof.formats import layout
 
-SLOW, IDLE, STARTING = 3, 4, 5
+#: Numbers of jobs.
+SLOW_JOB, IDLE_JOB, STARTING_JOB = 3, 4, 5
 #: Steps per second of each job, and the interval between appends.
 RATE, TICK_S = 20, 2.0
 HOST = socket.gethostname()
@@ -29,12 +30,11 @@ HOST = socket.gethostname()
 def steps_of(number: int, at_ns: int, seconds: float, *, is_recent: bool) -> Iterator[dict[str, int]]:
     """Yield the spans of one job for ``seconds`` from ``at_ns``.
 
-    ``is_recent``: whether this time is at most 30 seconds ago, so that SLOW and IDLE are slow and
-    idle.
+    ``is_recent``: whether this time is one in which SLOW_JOB is slow and IDLE_JOB is idle.
     """
-    if number == STARTING or (number == IDLE and is_recent):
+    if number == STARTING_JOB or (number == IDLE_JOB and is_recent):
         return
-    rate = RATE // 4 if number == SLOW and is_recent else RATE
+    rate = RATE // 4 if number == SLOW_JOB and is_recent else RATE
     for step in range(int(rate * seconds)):
         start = at_ns + int(step / rate * SECOND)
         duration = int(0.9 / rate * SECOND) + (step * 7919 + number) % 997 * 1000
@@ -74,17 +74,17 @@ def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, is_r
         job.counters(counters)
 
 
-def main(path: str, jobs: int, past: int) -> None:
-    """Write ``past`` seconds of ``jobs`` jobs, then append to them until standard input ends."""
+def main(path: str, job_count: int, past_s: int) -> None:
+    """Write the last ``past_s`` seconds of the jobs, then append until standard input ends."""
     store = LocalStoreWriter(path, HOST)
     now = time.time_ns()
     writers = []
-    for number in range(jobs):
+    for number in range(job_count):
         job = store.job(0x1000_0000_0000_0000 + (number << 40))
         identity = {"name": f"train_{number % 7}.py", "user": "ada", "host": HOST, "pid": 4000 + number}
         identity |= {"framework": "tensorflow", "framework_version": "2.21.0"}
-        job.identity({**identity, "created_real_ns": now - past * SECOND, "launch": f"{number // 2:016x}"})
-        append(job, number, now - past * SECOND, past - 30, is_recent=False)
+        job.identity({**identity, "created_real_ns": now - past_s * SECOND, "launch": f"{number // 2:016x}"})
+        append(job, number, now - past_s * SECOND, past_s - 30, is_recent=False)
         append(job, number, now - 30 * SECOND, 30, is_recent=True)
         writers.append(job)
     host = store.host(HOST)

@@ -1,10 +1,10 @@
-"""The first lines of a job with a channel written by hand, for ``python -c`` under `tfprof-run`."""
+"""The first lines of a job that makes its channel itself, for ``python -c`` under `tfprof-run`."""
 
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
 
-#: Makes and announces the channel ``writer`` of the launch that the environment names.
+#: Code that makes and announces a channel, ``writer``, of the launch that the environment names.
 OPEN_CHANNEL = f"""
 import json, os, sys, time
 sys.path.insert(0, {str(TESTS)!r})

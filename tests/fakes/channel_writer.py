@@ -23,7 +23,7 @@ def _allocate(fd, size):
 
 
 class ChannelWriter:
-    """One channel; `put` and `put_span` return False where there is no room.
+    """One channel; `put` and `put_span` return False if a ring is full.
 
     A ``sparse`` channel has no memory reserved.
     """
@@ -93,9 +93,9 @@ class ChannelWriter:
             return False
         seq = self.word("records") + 1
         header = layout.RECORD.pack(size, kind, 0, seq, step, time.monotonic_ns(), time.time_ns(), 0, 0, 0)
-        text, at = header + data, head % self.ring
-        os.pwrite(self.fd, text[: self.ring - at], layout.RING_AT + at)
-        os.pwrite(self.fd, text[self.ring - at :], layout.RING_AT)
+        record, at = header + data, head % self.ring
+        os.pwrite(self.fd, record[: self.ring - at], layout.RING_AT + at)
+        os.pwrite(self.fd, record[self.ring - at :], layout.RING_AT)
         self.set(records=seq)
         self.set(head=head + size)
         return True

@@ -1,4 +1,4 @@
-"""A collector that only records messages, in a thread; tests can replace its answers by faults."""
+"""A collector that only records messages, in a thread; tests can make it answer wrongly."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tfprof.formats.wire import Head
 
 
 class FakeCollector:
-    """Listens in the runtime folder ``instance_dir``.
+    """Listens in the instance folder ``instance_dir``.
 
     It holds the collector's lock, so that the agent starts no real one.
     """
@@ -47,10 +47,10 @@ class FakeCollector:
         self.pause()
         self.lock.release()
 
-    def of_type(self, kind):
+    def bodies_of_type(self, kind):
         return [json.loads(body) for head, body in list(self.messages) if head.type == kind]
 
-    def closed(self):
+    def close_bodies(self):
         return {head.uid: json.loads(body) for head, body in list(self.messages) if head.type == wire.CLOSE}
 
     def welcome(self, _head, _body):

@@ -57,11 +57,11 @@ class CollectorProcess:
     def await_status(self, condition, timeout_s=15):
         """Return the first status that satisfies ``condition``."""
 
-        def matching():
+        def matching_status():
             status = self.status()
             return status if status and "rows" in status and condition(status) else None
 
-        return until(matching, "a status of the collector", timeout_s)
+        return until(matching_status, "a status of the collector", timeout_s)
 
 
 class StepStream:
@@ -70,7 +70,8 @@ class StepStream:
     A message has ``steps_per_message`` steps.
     """
 
-    IN_FLIGHT = 40
+    #: Maximum number of messages that are not acked.
+    IN_FLIGHT_MAX = 40
 
     def __init__(self, instance_dir, uid, count, steps_per_message=3):
         self.agent = WireAgent(instance_dir)
@@ -123,7 +124,7 @@ class StepStream:
         return self.count
 
     def _may_send(self):
-        return self.sent < self.count and self.sent - self.acked < self.IN_FLIGHT * self.steps_per_message
+        return self.sent < self.count and self.sent - self.acked < self.IN_FLIGHT_MAX * self.steps_per_message
 
     def _send(self, head, body):
         try:

@@ -1,4 +1,4 @@
-"""Process ids of the daemons of a runtime folder."""
+"""Process ids of the daemons of an instance folder."""
 
 from tfprof.commands import daemons
 

@@ -7,7 +7,7 @@ import types
 import weakref
 
 _libc = ctypes.CDLL(None)
-STARTED = "I tensorflow/tsl/profiler_session.cc:1] Profiler session started."
+STARTED_LINE = "I tensorflow/tsl/profiler_session.cc:1] Profiler session started."
 
 
 def log(text):
@@ -23,13 +23,13 @@ class AlreadyExistsError(Exception):
 class Profiler:
     """State of a process's only profiler; ``log`` lists the events of its sessions.
 
-    Each session calls ``starting`` when it has started.
+    Each session calls ``on_start`` when it has started.
     """
 
     def __init__(self):
         self.active = None
         self.log = []
-        self.starting = lambda: None
+        self.on_start = lambda: None
         self.export = lambda: b"xspace"
 
 
@@ -39,12 +39,12 @@ def install(monkeypatch):
 
     class ProfilerSession:
         def start(self, folder, _options):
-            log(STARTED)
+            log(STARTED_LINE)
             if state.active is not None:
                 raise AlreadyExistsError
             state.active, self.folder = weakref.ref(self), folder
             state.log.append("start")
-            state.starting()
+            state.on_start()
 
         def export_to_tb(self):
             log("I tensorflow/tsl/profiler_session.cc:2] Profiler session tear down.")
@@ -82,7 +82,7 @@ def install(monkeypatch):
     return state, functions, keras
 
 
-def tapes():
+def tape_module():
     """Return a module with a gradient tape and an optimizer."""
     backprop = module("tensorflow.python.eager.backprop")
 
@@ -120,7 +120,7 @@ def module(name):
 enabled = False
 
 
-class _Recorded:
+class _TraceMe:
     """A recorded annotation."""
 
     def Stop(self):  # noqa: N802 - TensorFlow's name
@@ -128,8 +128,8 @@ class _Recorded:
 
 
 def _init(self, name, **_kwargs):
-    self.named = name
-    self._traceme = _Recorded() if enabled else None
+    self.name = name
+    self._traceme = _TraceMe() if enabled else None
 
 
 def _enter(self):
@@ -186,13 +186,13 @@ def _model():
         def __init__(self, steps_per_execution=1):
             self.steps_per_execution = steps_per_execution
 
-        def fit(self, callbacks, epochs=1, calls=4, work=lambda: None, validate=0):
+        def fit(self, callbacks, epochs=1, calls=4, work=lambda: None, validation_calls=0):
             callbacks.on_train_begin()
             for epoch in range(epochs):
                 callbacks.on_epoch_begin(epoch)
                 self._batches(callbacks, "train", calls, work)
-                if validate:
-                    self.evaluate(callbacks, validate)
+                if validation_calls:
+                    self.evaluate(callbacks, validation_calls)
                 callbacks.on_epoch_end(epoch)
             callbacks.on_train_end()
 

@@ -24,9 +24,13 @@ CHANNELS_PER_CHILD = 12
 #: Maximum number of concurrent children.
 CHILDREN_MAX = 2
 TIMEOUT_S = 20.0
-_WORDS = (*layout.JOB_WORDS.values(), *layout.AGENT_WORDS.values(), *range(layout.COUNTS_AT, layout.COUNTS_AT + 96, 8))
-_POSITIONS = tuple(layout.JOB_WORDS[name] for name in ("head", "records", "span_head", "span_open", "ring_size"))
-_POSITIONS += tuple(layout.AGENT_WORDS[name] for name in ("tail", "span_tail"))
+_WORD_OFFSETS = (
+    *layout.JOB_WORDS.values(),
+    *layout.AGENT_WORDS.values(),
+    *range(layout.COUNTS_AT, layout.COUNTS_AT + 96, 8),
+)
+_POSITION_OFFSETS = tuple(layout.JOB_WORDS[name] for name in ("head", "records", "span_head", "span_open", "ring_size"))
+_POSITION_OFFSETS += tuple(layout.AGENT_WORDS[name] for name in ("tail", "span_tail"))
 _PUNCH_HOLE = 0x03
 
 
@@ -63,12 +67,12 @@ class ForgedChannel:
             self.channel.put_span(self.rng.randrange(1 << 20))
 
     def _corrupt_position(self):
-        at = self.rng.choice(_POSITIONS)
+        at = self.rng.choice(_POSITION_OFFSETS)
         (value,) = struct.unpack_from("<Q", self.channel.map, at)
         self._write(at, (value + self.rng.choice([-64, -8, -1, 1, 7, 8, 60, 4096, 1 << 20, 1 << 30])) % (1 << 64))
 
     def _corrupt_word(self):
-        self._write(self.rng.choice(_WORDS), self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
+        self._write(self.rng.choice(_WORD_OFFSETS), self.rng.choice([*EDGES, self.rng.getrandbits(64)]))
 
     def _write(self, at, value):
         struct.pack_into("<Q", self.channel.map, at, value)
@@ -134,16 +138,16 @@ def forge(folder, launch, seed, seconds):
     deadline = time.monotonic() + TIMEOUT_S
     while not all(channel.is_opened for channel in channels) and time.monotonic() < deadline:
         time.sleep(0.02)
-    opened = sum(channel.is_opened for channel in channels)
+    opened_count = sum(channel.is_opened for channel in channels)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for channel in channels:
-            # The writer reads corrupt words, too.
+            # The writer itself fails on some corrupt words.
             with contextlib.suppress(struct.error, OverflowError, ValueError, OSError):
                 for _ in range(rng.choice([0, 1, 1, 3])):
                     channel.corrupt()
         time.sleep(rng.choice([0.01, 0.05, 0.1]))
-    return opened
+    return opened_count
 
 
 def main():

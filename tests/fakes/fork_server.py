@@ -4,9 +4,9 @@
 
 A line of JSON on standard input starts a script: {"script", "arguments", "folder", "errors",
 "environment"}. The script runs in the directory ``folder``, with its standard error in the file
-``errors`` and the variables ``environment`` added. This process prints ``forked PID`` before the
-output of the script, and ``ended STATUS`` after it. Only the script reads standard input while it
-runs.
+``errors`` and the variables ``environment`` added. The forked process prints ``forked PID`` before
+the output of the script. The server prints ``ended STATUS`` when the forked process has ended. Only
+the script reads standard input while it runs.
 """
 
 import importlib

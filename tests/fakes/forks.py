@@ -84,15 +84,15 @@ class RunningScript:
 class Forks:
     """A server process that has imported ``modules``; it ends with the context.
 
-    ``python`` is the beginning of its command line: the interpreter, after a launcher if there is
-    one.
+    ``command`` is the beginning of its command line: an interpreter, or a launcher and an
+    interpreter.
     """
 
     def __init__(
-        self, python: Sequence[object], environment: Mapping[str, str], modules: Sequence[str] = ("tensorflow",)
+        self, command: Sequence[object], environment: Mapping[str, str], modules: Sequence[str] = ("tensorflow",)
     ) -> None:
         self._process = subprocess.Popen(
-            [*map(str, python), "-W", "ignore", str(SERVER), *modules],
+            [*map(str, command), "-W", "ignore", str(SERVER), *modules],
             env=dict(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -118,7 +118,10 @@ class Forks:
     def start(
         self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str
     ) -> RunningScript:
-        """Start a script in ``folder``, with ``environment`` added; the script before has ended."""
+        """Start a script in ``folder``, with ``environment`` added.
+
+        The script that was started before it must have ended.
+        """
         return RunningScript(
             self._process, Path(script), arguments, {"folder": str(folder), "environment": environment}
         )

@@ -15,8 +15,8 @@ from tfprof.collector.store.reader import LocalJob, LocalStore
 class Execution(NamedTuple):
     """One execution; times are in µs, ``start_us`` from the start of its step.
 
-    ``held_bytes``: bytes that it still holds at its end. ``in_use``: bytes in use in the GPU's
-    allocator at that time.
+    ``held_bytes``: bytes that the execution still holds at its end. ``in_use_bytes``: bytes in use
+    in the GPU's allocator at that time.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Execution(NamedTuple):
     duration_us: int
     device: str = CPU
     held_bytes: int = 0
-    in_use: int = 0
+    in_use_bytes: int = 0
     thread: int = 1
 
 
@@ -47,12 +47,12 @@ def run_metadata(executions: Iterable[Execution], step_start_ns: int) -> bytes:
             all_end_rel_nanos=1000 * execution.duration_us,
             thread_id=execution.thread,
         )
-        if execution.held_bytes or execution.in_use:
+        if execution.held_bytes or execution.in_use_bytes:
             stats.memory.add(
-                allocator_name=b"GPU_0_bfc" if execution.in_use else b"cpu",
+                allocator_name=b"GPU_0_bfc" if execution.in_use_bytes else b"cpu",
                 total_bytes=execution.held_bytes,
                 live_bytes=execution.held_bytes,
-                allocator_bytes_in_use=execution.in_use,
+                allocator_bytes_in_use=execution.in_use_bytes,
             )
     return message.SerializeToString()
 

@@ -98,7 +98,10 @@ def write_job(
     counters: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one job into ``store``; with ``state`` None it stays running, in the log."""
+    """Write one job into ``store``.
+
+    With ``state`` None the job keeps running, and its rows stay in the log.
+    """
     writer = LocalStoreWriter(store, HOST)
     try:
         job = writer.job(uid)

@@ -18,7 +18,7 @@ def model_steps(count, blocks=8, seed=1):
     return [_step(model, rng, 1_700_000_000_000_000_000 + number * 1_000_000_000) for number in range(count)]
 
 
-def nodes_of(step):
+def execution_count(step):
     """Return the number of node executions in ``step``."""
     message = RunMetadata.FromString(step)
     return sum(len(device.node_stats) for device in message.step_stats.dev_stats)

@@ -103,14 +103,14 @@ class Mutator:
         last = min(first + count - 1, 2**64 - 1)
         if self.rng.random() < 0.01:
             last = max(first, self.rng.choice(EDGES))
-        if last < 2**62:  # after larger numbers the collector takes every message for an old one
+        if last < 2**62:  # after a larger number the collector would take every message for an old one
             self.sequence[kind] = last
         return first, last
 
     def _records(self):
         rng, count = self.rng, self.rng.choice([1, 1, 2, 5])
         first, last = self._next(wire.RECORDS, count)
-        text = b""
+        records = b""
         for number in range(count):
             kind, body = rng.choice(BODIES)
             if rng.random() < 0.5:
@@ -121,8 +121,8 @@ class Mutator:
             words = {name: rng.choice([1, 2, 3] * 3 + list(EDGES)) for name in ("step", "start_ns", "duration_ns")}
             half_words = {name: rng.choice([0, 2, 3, 2**32 - 1]) for name in ("thread", "key")}
             sequence = min(first + number, 2**64 - 1)
-            text += record(sequence, kind, bytes(body), **words, **half_words, flags=rng.randrange(9))
-        return first, last, text
+            records += record(sequence, kind, bytes(body), **words, **half_words, flags=rng.randrange(9))
+        return first, last, records
 
     def _spans(self):
         rng, count = self.rng, self.rng.choice([1, 3, 50])

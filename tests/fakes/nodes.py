@@ -29,7 +29,7 @@ def rollup(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([{**fill, **row} for row in rows], schema=ROLLUP)
 
 
-def entry(number: int, traces: int, canonical: int = NONE_ID) -> dict[str, int]:
+def node_row(number: int, traces: int, canonical: int = NONE_ID) -> dict[str, int]:
     """Return the row of a whole node: the number of its traces, and its canonical device."""
     return {"node": number, "device": NONE_ID, "traces": traces, "canonical": canonical}
 

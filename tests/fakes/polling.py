@@ -9,7 +9,7 @@ INTERVAL_S = 0.02
 
 
 def until(condition: Callable[[], Result], description: str = "the condition", patience_s: float = 90.0) -> Result:
-    """Call ``condition`` until its result is true, and return that; fail after ``patience_s``."""
+    """Call ``condition`` until its result is true; return the result. Fail after ``patience_s``."""
     deadline = time.monotonic() + patience_s
     while not (result := condition()):
         assert time.monotonic() < deadline, f"waited in vain for {description}"

@@ -64,30 +64,30 @@ def random_ops(first, count, nodes, seed=0):
     ]
 
 
-def plain_rollup(rows, base_ns, devices=DEVICES, before=()):
-    """Return the ROLLUP of ``rows``, in order of arrival, as a list of rows, by the simplest code.
+def plain_rollup(rows, bases_ns, devices=DEVICES, before=()):
+    """Return the ROLLUP of ``rows`` as a list of rows, computed by the simplest code.
 
-    ``base_ns`` has the base of each trace. ``before`` has earlier rows, which only help to decide
-    the canonical devices.
+    ``rows`` are in order of arrival. ``bases_ns`` has the base of each trace. ``before`` has
+    earlier rows, which only help to decide the canonical devices.
     """
-    lower = [text.lower() for text in devices]
-    is_own = [text.endswith((b"device:cpu:0", b"device:gpu:0")) for text in lower]
+    lower_names = [text.lower() for text in devices]
+    may_be_canonical = [text.endswith((b"device:cpu:0", b"device:gpu:0")) for text in lower_names]
     canonical: dict[int, int] = {}
     for row in before:
-        device = lower.index(lower[row["device"]])
-        if is_own[device]:
+        device = lower_names.index(lower_names[row["device"]])
+        if may_be_canonical[device]:
             canonical.setdefault(row["node"], device)
     cells: dict[tuple[int, int], list[int]] = defaultdict(list)
-    seen, node_traces = defaultdict(set), defaultdict(set)
+    cell_traces, node_traces = defaultdict(set), defaultdict(set)
     for row in rows:
-        node, device = row["node"], lower.index(lower[row["device"]])
-        if is_own[device]:
+        node, device = row["node"], lower_names.index(lower_names[row["device"]])
+        if may_be_canonical[device]:
             canonical.setdefault(node, device)
-        seen[node, device].add(row["trace"])
-        if not is_own[device] or canonical[node] == device:
+        cell_traces[node, device].add(row["trace"])
+        if not may_be_canonical[device] or canonical[node] == device:
             node_traces[node].add(row["trace"])
-        cells[node, device] += _execution_counters(row, base_ns[row["trace"]])
-    result = [_rollup_row(node, device, seen[node, device], cell) for (node, device), cell in cells.items()]
+        cells[node, device] += _execution_counters(row, bases_ns[row["trace"]])
+    result = [_rollup_row(node, device, cell_traces[node, device], cell) for (node, device), cell in cells.items()]
     for node, traces in node_traces.items():
         result.append(
             {**_rollup_row(node, schema.NONE_ID, traces, []), "canonical": canonical.get(node, schema.NONE_ID)}

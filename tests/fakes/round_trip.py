@@ -45,7 +45,7 @@ def _view(view: str, job: str, store: Path | str) -> Any:
 def output_of(*words: Path | str) -> str:
     """Return the output of a `tfprof` command.
 
-    Raise AssertionError with its message if it fails.
+    If the command fails, raise AssertionError with its error message.
     """
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):

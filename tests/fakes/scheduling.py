@@ -34,9 +34,9 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """The scheduler of `--dist loadfile`, with a worker for files that mostly wait."""
 
     def _assign_work_unit(self, node: Any) -> None:
-        waits = node is self.nodes[-1] and len(self.nodes) >= WORKERS_MIN
-        files = (file for file in self.workqueue if (file in WAITING_FILES) == waits)
-        file = LONGEST if LONGEST in self.workqueue and not waits else next(files, None)
+        takes_waiting_files = node is self.nodes[-1] and len(self.nodes) >= WORKERS_MIN
+        files = (file for file in self.workqueue if (file in WAITING_FILES) == takes_waiting_files)
+        file = LONGEST if LONGEST in self.workqueue and not takes_waiting_files else next(files, None)
         if file is not None:
             self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)

@@ -6,7 +6,7 @@ from fakes.made_store import trace_tables, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 
-FIRST, SECOND_JOB, UNTRACED = 0xAA10000000000001, 0xBB10000000000002, 0xCC10000000000003
+FIRST_JOB, SECOND_JOB, UNTRACED_JOB = 0xAA10000000000001, 0xBB10000000000002, 0xCC10000000000003
 GPU = b"/job:localhost/replica:0/task:0/device:GPU:0"
 SHAPE = graph_pb2.TensorShapeProto(dim=[{"size": 2}, {"size": 3}])
 GRAPH = graph_pb2.GraphDef(
@@ -35,7 +35,7 @@ def write(path: Path) -> Path:
     names = [b"net/weights", b"net/MatMul", b"loss"]
     first = trace_tables(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])
     second = trace_tables(GRAPH.SerializeToString(), [run_metadata(names[1:2], device=GPU)])
-    write_job(path, FIRST, first, identity={"name": "train.py", "host": "node7", "pid": 1})
+    write_job(path, FIRST_JOB, first, identity={"name": "train.py", "host": "node7", "pid": 1})
     write_job(path, SECOND_JOB, second, identity={"name": "train.py", "host": "node8", "pid": 2})
-    write_job(path, UNTRACED, {}, identity={"name": "idle.py", "host": "node8", "pid": 3})
+    write_job(path, UNTRACED_JOB, {}, identity={"name": "idle.py", "host": "node8", "pid": 3})
     return path

@@ -18,7 +18,7 @@ TEXTS = st.one_of(
     ),
     st.binary(max_size=20),
 )
-#: Superfluous bytes of a varint: up to four of a tag or a length, up to nine of a small value.
+#: Numbers of superfluous bytes of a varint: few for most tags and lengths, up to nine for a value.
 FEW_PADS = st.sampled_from([0] * 20 + [1, 2])
 PADS = st.sampled_from([0] * 100 + [1, 4, 9])
 
@@ -52,18 +52,18 @@ def message(*fields, min_size=1, max_size=5):
 
 def _group(content):
     return st.builds(
-        lambda field, data, wrong: tag(field, GROUP) + data + tag(field + wrong, GROUP_END),
+        lambda field, data, excess: tag(field, GROUP) + data + tag(field + excess, GROUP_END),
         st.integers(0, 30),
         st.lists(content, max_size=3).map(b"".join),
         st.sampled_from([0] * 50 + [1]),
     )
 
 
-FIELDS = st.one_of(st.integers(1, 20), st.sampled_from([100, 1 << 28, (1 << 29) - 1]))
-PLAIN = st.one_of(
-    st.builds(lambda f, pad, v, p: tag(f, VARINT, pad) + varint(v, p), FIELDS, FEW_PADS, NUMBERS, PADS),
-    st.builds(lambda f, data: tag(f, FIXED64) + data, FIELDS, st.binary(min_size=8, max_size=8)),
-    st.builds(lambda f, data: tag(f, FIXED32) + data, FIELDS, st.binary(min_size=4, max_size=4)),
+FIELD_NUMBERS = st.one_of(st.integers(1, 20), st.sampled_from([100, 1 << 28, (1 << 29) - 1]))
+PLAIN_FIELD = st.one_of(
+    st.builds(lambda f, pad, v, p: tag(f, VARINT, pad) + varint(v, p), FIELD_NUMBERS, FEW_PADS, NUMBERS, PADS),
+    st.builds(lambda f, data: tag(f, FIXED64) + data, FIELD_NUMBERS, st.binary(min_size=8, max_size=8)),
+    st.builds(lambda f, data: tag(f, FIXED32) + data, FIELD_NUMBERS, st.binary(min_size=4, max_size=4)),
     st.builds(
         lambda f, data, pad: tag(f, CHUNK) + varint(len(data), pad) + data,
         st.integers(13, 20),
@@ -71,18 +71,22 @@ PLAIN = st.one_of(
         PADS,
     ),
 )
-ZERO = st.builds(lambda value: tag(0, VARINT) + varint(value), NUMBERS)
-MALFORMED = st.one_of(
-    ZERO, st.builds(tag, FIELDS, st.sampled_from([GROUP_END, 6, 7])), st.binary(min_size=1, max_size=3)
+FIELD_ZERO = st.builds(lambda value: tag(0, VARINT) + varint(value), NUMBERS)
+MALFORMED_FIELD = st.one_of(
+    FIELD_ZERO, st.builds(tag, FIELD_NUMBERS, st.sampled_from([GROUP_END, 6, 7])), st.binary(min_size=1, max_size=3)
 )
-DEEP_GROUPS = st.integers(92, 100).map(lambda depth: tag(19, GROUP) * depth + tag(19, GROUP_END) * depth)
-GROUPS = st.recursive(st.one_of(PLAIN, ZERO), _group, max_leaves=4).flatmap(lambda data: _group(st.just(data)))
-ANY = st.sampled_from([PLAIN] * 40 + [GROUPS] * 20 + [DEEP_GROUPS, MALFORMED]).flatmap(lambda fields: fields)
+DEEP_GROUP_FIELD = st.integers(92, 100).map(lambda depth: tag(19, GROUP) * depth + tag(19, GROUP_END) * depth)
+GROUP_FIELD = st.recursive(st.one_of(PLAIN_FIELD, FIELD_ZERO), _group, max_leaves=4).flatmap(
+    lambda data: _group(st.just(data))
+)
+ANY_FIELD = st.sampled_from([PLAIN_FIELD] * 40 + [GROUP_FIELD] * 20 + [DEEP_GROUP_FIELD, MALFORMED_FIELD]).flatmap(
+    lambda fields: fields
+)
 
 
 def with_any(*fields):
-    """Return the fields that a message knows, three times each, and ANY once."""
-    return [*fields, *fields, *fields, ANY]
+    """Return the fields that a message knows, three times each, and ANY_FIELD once."""
+    return [*fields, *fields, *fields, ANY_FIELD]
 
 
 ALLOCATION = message(*with_any(number(1), number(2)))

@@ -1,4 +1,4 @@
-"""A check of everything that a store holds."""
+"""A check of the main tables of a store."""
 
 from tfprof.collector.store.reader import LocalStore
 
@@ -6,7 +6,7 @@ TABLES = ("ops", "traces", "spans", "events", "names", "graph_nodes", "frames", 
 
 
 def check_tables(store: LocalStore) -> None:
-    """Raise pyarrow.ArrowInvalid for a table of any job that breaks the rules of its format."""
+    """Raise pyarrow.ArrowInvalid if one of the TABLES of any job breaks the rules of its format."""
     for job in store.jobs():
         for table in TABLES:
             job.table(table).validate(full=True)

@@ -40,7 +40,10 @@ class WireAgent:
         return wire.unpack(head), json.loads(body) if body else None
 
     def expect(self, kind, about=None, timeout_s=10):
-        """Return the next answer of type ``kind`` (about ``about``); drop earlier answers."""
+        """Return the next answer of type ``kind``, and drop earlier answers.
+
+        With ``about``, the answer must be about messages of this type.
+        """
         deadline = time.monotonic() + timeout_s
         while (remaining_s := deadline - time.monotonic()) > 0:
             answer = self.receive(remaining_s)
@@ -74,9 +77,9 @@ class WireAgent:
         body = struct.pack("<QQ", 10**9, 10**9 + offset) + b"".join(layout.SPAN.pack(*span) for span in spans)
         self.send(Head(wire.SPANS, uid, 0, first, first + len(spans) - 1), body)
 
-    def samples(self, count, t_ns, jobs, host=None):
+    def samples(self, number, t_ns, jobs, host=None):
         body = {"t_ns": t_ns, "host": host or {}, "jobs": {f"{uid:016x}": values for uid, values in jobs.items()}}
-        self.send(Head(wire.SAMPLES, 0, 0, count, count), json.dumps(body).encode())
+        self.send(Head(wire.SAMPLES, 0, 0, number, number), json.dumps(body).encode())
 
     def finish(self, uid, state="exited", **values):
         self.send(Head(wire.CLOSE, uid, 0, 0, 1), json.dumps({"state": state, **values}).encode())

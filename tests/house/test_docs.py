@@ -16,13 +16,13 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if "_build" not in path.parts)
 
 
-def prose(text: str, tables: bool = False) -> Iterator[str]:
-    """Yield the lines of a page without code blocks and, unless ``tables``, without tables."""
+def prose(text: str, with_tables: bool = False) -> Iterator[str]:
+    """Yield the lines of a page without code blocks and, unless ``with_tables``, without tables."""
     in_block = False
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
             in_block = not in_block
-        elif not in_block and not line.startswith("    ") and (tables or not line.startswith("|")):
+        elif not in_block and not line.startswith("    ") and (with_tables or not line.startswith("|")):
             yield line
 
 
@@ -54,13 +54,13 @@ def test_each_format_page_states_the_version_of_the_code_and_its_history(page: s
 
 
 def test_the_wire_page_lists_every_message_type() -> None:
-    listed = {
+    listed_types = {
         (int(n), name) for n, name in re.findall(r"^\| (\d+) ([A-Z]+) \|", (DOCS / "wire.md").read_text(), re.MULTILINE)
     }
     types = {name: value for name, value in vars(wire).items() if name.isupper() and isinstance(value, int)}
     types.pop("BODY_MAX")
     types.pop("WIRE_VERSION")
-    assert listed == {(value, name) for name, value in types.items()}
+    assert listed_types == {(value, name) for name, value in types.items()}
 
 
 def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
@@ -82,8 +82,8 @@ def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
     assert f"{layout.SPAN_COUNT:,} entries" in text
     for kind in (layout.GRAPH, layout.FRAMES, layout.RUN_METADATA, layout.XSPACE, layout.REFUSED):
         assert f"\n| {kind} `{layout.RECORD_NAMES[kind]}` |" in text
-    listed = re.findall(r"(\d+) `(\w+)`", text.partition("| kind of span |")[2].partition("\n\n")[0])
-    assert {int(kind): name for kind, name in listed} == layout.SPAN_NAMES
+    listed_kinds = re.findall(r"(\d+) `(\w+)`", text.partition("| kind of span |")[2].partition("\n\n")[0])
+    assert {int(kind): name for kind, name in listed_kinds} == layout.SPAN_NAMES
     for flag in (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP, layout.FLAG_SAMPLED):
         assert f"\n| {flag} | the " in text
     for structure in (layout.SPAN, layout.RECORD, layout.XSPACE_HEAD):
@@ -114,7 +114,7 @@ def test_prose_is_wrapped_at_100_columns(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_to_a_file_and_to_a_heading(page: Path) -> None:
     broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page.read_text(), tables=True))):
+    for target in re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page.read_text(), with_tables=True))):
         name, _, anchor = target.partition("#")
         if ":" in name:
             continue

@@ -9,22 +9,22 @@ from house.tree import ROOT, sources
 
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
 #: Packages whose code runs in jobs.
-IN_JOBS = ("formats", "shim")
+JOB_PACKAGES = ("formats", "shim")
 #: Files in these packages whose functions no job calls.
-OUTSIDE_JOBS = {"given_up.py", "runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
+FILES_OUTSIDE_JOBS = {"given_up.py", "runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
 #: Files that may catch every exception: the guard, the injected file, the forked children.
 GUARDS = {"guard.py", "sitecustomize.py", "daemons.py", "worker_process.py"}
 
 
 def test_every_file_of_the_shim_parses_as_python_3_7() -> None:
-    for path in sources(*IN_JOBS):
+    for path in sources(*JOB_PACKAGES):
         ast.parse(path.read_text(), feature_version=(3, 7))
 
 
 @pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
 def test_every_interpreter_present_compiles_the_shim(python: Path) -> None:
-    version = tuple(int(part) for part in python.parent.parent.name[2:].split(".")[:1])
-    files = [str(path) for path in sources(*IN_JOBS) if version >= (7,) or path.name == "sitecustomize.py"]
+    minor_version = tuple(int(part) for part in python.parent.parent.name[2:].split(".")[:1])
+    files = [str(path) for path in sources(*JOB_PACKAGES) if minor_version >= (7,) or path.name == "sitecustomize.py"]
     code = "import sys; [compile(open(name, 'rb').read(), name, 'exec') for name in sys.argv[1:]]"
     subprocess.run([str(python), "-c", code, *files], check=True)
 
@@ -52,8 +52,8 @@ OWN_EXCEPTIONS = {"ChannelError", "InvalidValueError", "PolicyError", "TooLargeE
 
 def test_every_handler_in_a_job_lets_the_exceptions_of_the_job_pass() -> None:
     violations = []
-    for path in sources(*IN_JOBS):
-        if path.name in OUTSIDE_JOBS | {"sitecustomize.py"}:
+    for path in sources(*JOB_PACKAGES):
+        if path.name in FILES_OUTSIDE_JOBS | {"sitecustomize.py"}:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ExceptHandler):
@@ -86,7 +86,9 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
 
 
 def test_the_shim_starts_threads_only_for_profiler_sessions() -> None:
-    files = {path.name for path in sources(*IN_JOBS) if path.name not in OUTSIDE_JOBS and _starts_threads(path)}
+    files = {
+        path.name for path in sources(*JOB_PACKAGES) if path.name not in FILES_OUTSIDE_JOBS and _starts_threads(path)
+    }
     assert files <= {"profiler.py"}
 
 

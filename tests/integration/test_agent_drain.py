@@ -103,17 +103,19 @@ def test_every_record_arrives_once_and_then_the_end_of_the_job(bench: Bench) -> 
     job.kill()
     job.wait()
     bench.write_end(job, None, 9)
-    until(bench.collector.closed)
+    until(bench.collector.close_bodies)
     assert numbers(bench.collector.records[uid]) == list(range(1, 301))
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 301))
-    end = bench.collector.closed()[uid]
+    end = bench.collector.close_bodies()[uid]
     assert (end["state"], end["signal"], end["status"], end["records"]) == ("killed", 9, None, 300)
     assert end["t_ns"] == launches.read(bench.instance_dir, LAUNCH).ended_ns
-    (identity,) = bench.collector.of_type(wire.OPEN)
+    (identity,) = bench.collector.bodies_of_type(wire.OPEN)
     assert (identity["pid"], identity["name"], identity["framework"]) == (job.pid, "fake.py", "tensorflow")
     assert identity["launch"] == f"{LAUNCH:016x}"
     assert "command" not in identity
-    samples = [message["jobs"] for message in bench.collector.of_type(wire.SAMPLES) if f"{uid:016x}" in message["jobs"]]
+    samples = [
+        message["jobs"] for message in bench.collector.bodies_of_type(wire.SAMPLES) if f"{uid:016x}" in message["jobs"]
+    ]
     assert len(samples) >= 2
     kinds = [head.type for head, _ in bench.collector.messages if head.uid == uid]
     assert kinds[0] == wire.OPEN
@@ -148,10 +150,10 @@ def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
     bench.start_agent()
     until(lambda: len(bench.collector.records[uid]) == 2000)
     launcher.join()
-    until(bench.collector.closed)
+    until(bench.collector.close_bodies)
     assert numbers(bench.collector.records[uid]) == list(range(1, 2001))
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 2001))
-    end = bench.collector.closed()[uid]
+    end = bench.collector.close_bodies()[uid]
     assert (end["state"], end["dropped_records"]) == ("exited", 0)
 
 
@@ -166,10 +168,10 @@ def test_a_full_ring_drops_and_counts_records_until_it_has_room_again(bench: Ben
     (uid,) = bench.collector.records
     until(lambda: len(bench.collector.records[uid]) == 20)
     writer.communicate("go\n")
-    until(bench.collector.closed)
+    until(bench.collector.close_bodies)
     assert bench.collector.records[uid][21] == b"y"
-    assert bench.collector.closed()[uid]["dropped_records"] == 1
-    assert bench.collector.closed()[uid]["state"] == "ended"
+    assert bench.collector.close_bodies()[uid]["dropped_records"] == 1
+    assert bench.collector.close_bodies()[uid]["state"] == "ended"
 
 
 def _writer_process(bench: Bench, script: str) -> subprocess.Popen[str]:
@@ -217,7 +219,7 @@ def test_the_agent_reports_a_stall_and_waits_until_it_ends(bench: Bench) -> None
     bench.collector.answer = bench.collector.ack
     until(lambda: _complete(bench))
     assert numbers(bench.collector.records[uid]) == list(range(1, 11))
-    assert bench.collector.closed()[uid]["status"] == 3
+    assert bench.collector.close_bodies()[uid]["status"] == 3
 
 
 def test_the_agent_opens_a_job_again_after_reopen(bench: Bench) -> None:
@@ -233,7 +235,7 @@ def test_the_agent_opens_a_job_again_after_reopen(bench: Bench) -> None:
     bench.start_agent()
     _, uid = bench.job(5)
     until(lambda: len(bench.collector.records.get(uid, ())) == 5)
-    assert len(bench.collector.of_type(wire.OPEN)) >= 2
+    assert len(bench.collector.bodies_of_type(wire.OPEN)) >= 2
 
 
 def test_a_collector_that_refuses_the_version_gets_only_greetings_until_it_welcomes_the_agent(bench: Bench) -> None:
@@ -329,11 +331,11 @@ def test_a_job_whose_channel_becomes_corrupt_ends_as_lost(bench: Bench) -> None:
     until(lambda: bench.collector.records)
     job.stdin.write("\n")
     job.stdin.flush()
-    until(lambda: bench.collector.of_type(wire.EVENT))
-    assert bench.collector.of_type(wire.EVENT)[0]["slug"] == "bad-channel"
+    until(lambda: bench.collector.bodies_of_type(wire.EVENT))
+    assert bench.collector.bodies_of_type(wire.EVENT)[0]["slug"] == "bad-channel"
     job.communicate("\n")
-    until(bench.collector.closed)
-    (end,) = bench.collector.closed().values()
+    until(bench.collector.close_bodies)
+    (end,) = bench.collector.close_bodies().values()
     assert end["state"] == "lost"
 
 
@@ -354,9 +356,9 @@ def test_a_process_that_becomes_another_program_has_ended(bench: Bench) -> None:
     until(lambda: bench.collector.records)
     job.stdin.write("\n")
     job.stdin.flush()
-    until(bench.collector.closed)
+    until(bench.collector.close_bodies)
     assert job.poll() is None
-    (end,) = bench.collector.closed().values()
+    (end,) = bench.collector.close_bodies().values()
     assert (end["state"], end["records"]) == ("ended", 1)
 
 
@@ -368,7 +370,7 @@ def test_a_forked_child_that_holds_the_channel_does_not_keep_the_job_alive(bench
     inode = next(iter(processes.channels_of(job.pid)))
     job.stdin.write("\n")
     job.stdin.flush()
-    until(bench.collector.closed)
+    until(bench.collector.close_bodies)
     assert inode in processes.scan(os.geteuid())
 
 
@@ -380,10 +382,10 @@ def test_a_job_that_died_before_the_agent_started_is_drained_from_another_holder
     job.wait()
     bench.write_end(job, None, 9)
     bench.start_agent()
-    until(bench.collector.closed)
+    until(bench.collector.close_bodies)
     os.close(fd)
     assert numbers(bench.collector.records[uid]) == list(range(1, 8))
-    assert bench.collector.closed()[uid]["state"] == "killed"
+    assert bench.collector.close_bodies()[uid]["state"] == "killed"
 
 
 def test_an_idle_agent_ends(bench: Bench, monkeypatch) -> None:
@@ -411,7 +413,7 @@ def test_a_changed_hello_page_is_sent_again(bench: Bench) -> None:
     until(lambda: bench.collector.records)
     job.stdin.write("\n")
     job.stdin.flush()
-    until(lambda: bench.collector.of_type(wire.OPEN)[-1]["name"] == "later.py")
+    until(lambda: bench.collector.bodies_of_type(wire.OPEN)[-1]["name"] == "later.py")
     generations = [head.last for head, _ in bench.collector.messages if head.type == wire.OPEN]
     assert generations == sorted(generations)
     assert generations[-1] > generations[0]

@@ -37,7 +37,7 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables["spans"] = rows("spans", [span(layout.RUN, at, at, 1) for at in range(3)])
     samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(4)]
     tables["samples"] = rows("samples", samples)
-    write_job(path, small_store.FIRST, tables, end={"status": 0})
+    write_job(path, small_store.FIRST_JOB, tables, end={"status": 0})
     return path
 
 

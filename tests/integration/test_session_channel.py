@@ -92,7 +92,7 @@ def test_a_forked_child_has_its_own_channel(start):
         reader = job.until_ready().reader()
         child = int(job.output[0].split()[1])
         inherited = os.fstat(reader.fd).st_ino
-        until(lambda: len(job.announced()) == 2, "two announcements")
+        until(lambda: len(job.announcements()) == 2, "two announcements")
         assert Path(channels(child)[0]).stat().st_ino != inherited
         child_reader = ChannelReader.of_process(child)
         until(lambda: child_reader.count(layout.RUN) == 5, "the runs of the child")
@@ -171,7 +171,7 @@ def test_a_job_without_memory_files_runs_and_announces_the_reason(start, tmp_pat
         job.until_ready()
         assert job.channels() == []
         assert job.finish()[0::2] == (0, "")
-    (text,) = job.announced().values()
+    (text,) = job.announcements().values()
     reason, launch = text.splitlines()
     assert reason == "refused memfd-refused the system refuses anonymous memory files: Operation not permitted"
     assert len(launch) == 16

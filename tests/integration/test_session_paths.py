@@ -110,7 +110,7 @@ def test_the_hello_page_identifies_the_job(job):
     assert hello["framework_version"].split(".")[0] in "12"
     assert job.channel.word("launch") == 0x1234
     launch = job.channel.word("launch")
-    assert job.announced() == {f"{job.pid}-{job.channel.word('uid'):016x}": f"channel\n{launch:016x}\n"}
+    assert job.announcements() == {f"{job.pid}-{job.channel.word('uid'):016x}": f"channel\n{launch:016x}\n"}
 
 
 @pytest.mark.parametrize(("trace", "runs"), [("all", 1), ("steps=1-2", 12)], ids=["traced", "plain"])

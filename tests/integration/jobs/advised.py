@@ -1,4 +1,4 @@
-"""Jobs for the advice, without output: python advised.py input_bound|grows|retraced|small."""
+"""Jobs for `tfprof advise`, without output: advised.py input_bound|grows|retraced|small."""
 
 import sys
 import time

@@ -1,7 +1,7 @@
 """A training loop without tfprof: python attach_loop.py KIND FOLDER.
 
 It runs until FOLDER/stop exists, or for the number of steps in FOLDER/steps. Then it prints, as
-JSON, its number of steps, a hash of all losses, and the traces that tfprof has left in the process.
+JSON, its number of steps, a hash of all losses, and what tfprof has left in the process.
 """
 
 import functools
@@ -19,8 +19,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 
 KIND, FOLDER = sys.argv[1:3]
-LONGEST_S = 500.0
-REST_S = 0.001  # pause after each step, in which the commands under test have the processor
+DURATION_MAX_S = 500.0
+PAUSE_S = 0.001  # pause after each step, in which the commands under test have the processor
 random = np.random.RandomState(7)
 INPUTS = random.rand(64, 16).astype("f")
 TARGETS = random.rand(64, 1).astype("f")
@@ -30,9 +30,9 @@ def state():
     """Return the state of the process that a detach must restore."""
     return {
         "modules": sorted(name for name in sys.modules if name.startswith("_tfprof")),
-        "meta_path": [str(each) for each in sys.meta_path],
+        "meta_path": [str(finder) for finder in sys.meta_path],
         "path": list(sys.path),
-        "cache": sorted(str(each) for each in sys.path_importer_cache if "tfprof>" in str(each)),
+        "cache": sorted(str(entry) for entry in sys.path_importer_cache if "tfprof>" in str(entry)),
         "environ": dict(os.environ),
         "descriptors": sorted(name for name in os.listdir("/proc/self/fd") if "memfd" in _link(name)),
         "mapped": [line for line in open("/proc/self/maps") if "memfd:tfprof" in line],
@@ -59,7 +59,7 @@ class LoopControl:
     """Counts steps, makes FOLDER/running after five, and decides when the loop is over."""
 
     def __init__(self):
-        self.until = time.monotonic() + LONGEST_S
+        self.end = time.monotonic() + DURATION_MAX_S
         self.steps = self.step_limit = 0
         self.losses = hashlib.sha256()
 
@@ -68,7 +68,7 @@ class LoopControl:
         self.losses.update(np.float32(loss).tobytes())
         if self.steps == 5:
             open(os.path.join(FOLDER, "running"), "w").close()
-        time.sleep(REST_S)
+        time.sleep(PAUSE_S)
 
     @property
     def is_over(self):
@@ -76,7 +76,7 @@ class LoopControl:
             self.step_limit = _read("steps")
         if self.step_limit:
             return self.steps >= self.step_limit
-        return os.path.exists(os.path.join(FOLDER, "stop")) or time.monotonic() > self.until
+        return os.path.exists(os.path.join(FOLDER, "stop")) or time.monotonic() > self.end
 
 
 def session(control):
@@ -95,9 +95,9 @@ def session(control):
     yield added_attributes(tf_session)
 
 
-def added_attributes(thing):
+def added_attributes(owner):
     """Return the attributes of an object that tfprof added."""
-    return [name for name in getattr(thing, "__dict__", ()) if "tfprof" in name]
+    return [name for name in getattr(owner, "__dict__", ()) if "tfprof" in name]
 
 
 def callable_(control):
@@ -156,6 +156,7 @@ def fit(control, **options):
     yield added_attributes(getattr(model.train_function, "_callable_fn", None))
 
 
+#: Generators: each yields before its loop, and after it the attributes that tfprof has added.
 KINDS = {
     "session": session,
     "callable": callable_,
@@ -163,19 +164,18 @@ KINDS = {
     "fit": fit,
     "executions": functools.partial(fit, steps_per_execution=2),
 }
-control, before, attributes = LoopControl(), None, None
+control = LoopControl()
+before = after = attributes = None  # defined here, so that both calls of `state` list these names
 job = KINDS[KIND](control)
 next(job)
-after = None
 before = state()
 attributes = next(job)
 for _ in range(3):
     gc.collect()
 after = state()
-objects = [str(type(each)) for each in gc.get_objects() if str(getattr(each, "__module__", "")).startswith("_tfprof")]
-for name in ("each", "name", "_"):
-    after["main"] = [one for one in after["main"] if one != name]
-    before["main"] = [one for one in before["main"] if one != name]
+objects = [str(type(item)) for item in gc.get_objects() if str(getattr(item, "__module__", "")).startswith("_tfprof")]
+for names in (before["main"], after["main"]):
+    names[:] = [name for name in names if name != "_"]  # the variable of the loop above
 print(
     json.dumps(
         {

@@ -9,15 +9,15 @@ STEPS = 1200
 
 @tf.function
 def positive(value):
-    """Return ``value``; it fails if that is not above 0."""
+    """Return twice ``value``; fail if ``value`` is not above 0."""
     tf.debugging.assert_positive(value)
     return value * 2.0
 
 
-CONCRETE = positive.get_concrete_function(tf.TensorSpec([], tf.float32))
+CONCRETE_FUNCTION = positive.get_concrete_function(tf.TensorSpec([], tf.float32))
 for number in range(STEPS):
     with suppress(tf.errors.InvalidArgumentError):
-        CONCRETE(tf.constant(-1.0 if number % 4 == 3 else 1.0))
+        CONCRETE_FUNCTION(tf.constant(-1.0 if number % 4 == 3 else 1.0))
 variable = tf.Variable(1.0)
 for number in range(STEPS):
     with suppress(ZeroDivisionError):

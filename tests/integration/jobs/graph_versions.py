@@ -19,22 +19,23 @@ from tensorflow.python.profiler import tfprof_logger
 tf1 = tf.compat.v1
 
 
-class Records:
-    """Takes the place of a channel."""
+class FakeChannel:
+    """Takes the place of a channel, and keeps the records that are put into it."""
 
     data_max = layout.RECORD_MAX
 
     def __init__(self):
         self.put_records = []
 
-    def put(self, kind, data, **more):
-        self.put_records.append((kind, data, more))
+    def put(self, kind, data, **fields):
+        self.put_records.append((kind, data, fields))
         return True
 
 
-def equal(tf_graph, records):
+def is_equal(tf_graph, channel):
+    """Return whether the graph in the channel equals TensorFlow's conversion of ``tf_graph``."""
     sent = graph_pb2.GraphDef()
-    for kind, data, _ in records.put_records:
+    for kind, data, _ in channel.put_records:
         if kind == layout.GRAPH:
             sent.MergeFromString(data)
     expected = tf_graph.as_graph_def(add_shapes=True)
@@ -53,10 +54,10 @@ def equal(tf_graph, records):
     return sent == expected
 
 
-def frames_of(records):
+def frames_of(channel):
     """Return (variables of each record of frames, stacks of all nodes)."""
     variables, stacks = [], {}
-    for kind, data, _ in records.put_records:
+    for kind, data, _ in channel.put_records:
         if kind == layout.FRAMES:
             record = json.loads(data.decode())
             starts = record.get("starts", [-1] * len(record["frames"]))
@@ -71,7 +72,7 @@ def frames_of(records):
     return variables, stacks
 
 
-def as_logged(tf_graph):
+def op_log_of(tf_graph):
     """Return (trainable variables, stacks of all nodes) from TensorFlow's op log of a graph."""
     entries, ids = tfprof_logger._get_logged_ops(tf_graph)
     texts = {number: text for text, number in ids.items()}
@@ -100,15 +101,15 @@ def check_functions():
             loss = loss * scale
         return tape.gradient(loss, [kernel, bias, scale])
 
-    records = Records()
+    channel = FakeChannel()
     for size in (1, 2):
-        graph.ensure_functions_sent(step.get_concrete_function(tf.TensorSpec([size, 4])).graph, records)
-    variables = [sizes for sizes_of_name in frames_of(records)[0] for sizes in sizes_of_name.values()]
+        graph.ensure_functions_sent(step.get_concrete_function(tf.TensorSpec([size, 4])).graph, channel)
+    variables = [sizes for sizes_of_name in frames_of(channel)[0] for sizes in sizes_of_name.values()]
     print("functions", sorted(variables))
 
 
 def main():
-    records, tf_graph = Records(), tf1.Graph()
+    channel, tf_graph = FakeChannel(), tf1.Graph()
     with tf_graph.as_default():
         fed = tf1.placeholder(tf.float32, [None, 64], "fed")
         tf1.placeholder(tf.float32, None, "anything")
@@ -117,25 +118,26 @@ def main():
         tf1.get_variable("resource", [5], use_resource=True)
         tf1.get_variable("constant", [5], trainable=False)
         tf.nn.relu(tf.matmul(fed, weights) + 1.0, name="relu")
-    print("spent", graph.ensure_sent(tf_graph, records) > 0, "equal", equal(tf_graph, records))
-    print("again", graph.ensure_sent(tf_graph, records), len(records.put_records))
+    print("spent", graph.ensure_sent(tf_graph, channel) > 0, "equal", is_equal(tf_graph, channel))
+    print("again", graph.ensure_sent(tf_graph, channel), len(channel.put_records))
     with tf_graph.as_default():
         tf.constant(np.ones((100, 100), "float32"), name="large")
         tf.reduce_sum(tf_graph.get_tensor_by_name("relu:0"), name="total")
         tf1.get_variable("later", [2])
-    print("grown", graph.ensure_sent(tf_graph, records) > 0, "equal", equal(tf_graph, records))
-    added = {node.name for node in graph_pb2.GraphDef.FromString(records.put_records[2][1]).node}
-    print("new nodes", "total" in added, "relu" in added)
-    (first, second), stacks = frames_of(records)
-    names, logged = as_logged(tf_graph)
-    print("variables", sorted(first), sorted(second), {**first, **second}.keys() == names, {*first.values()} == {None})
-    print("stacks", stacks == logged, any(frame[3] > 0 for stack in stacks.values() for frame in stack))
-    print("large", max(len(data) for kind, data, _ in records.put_records if kind == layout.GRAPH) < 40000)
-    print("numbers", sorted({more["step"] for _, _, more in records.put_records}))
+    print("grown", graph.ensure_sent(tf_graph, channel) > 0, "equal", is_equal(tf_graph, channel))
+    new_names = {node.name for node in graph_pb2.GraphDef.FromString(channel.put_records[2][1]).node}
+    print("new nodes", "total" in new_names, "relu" in new_names)
+    (first_variables, later_variables), stacks = frames_of(channel)
+    trainable_names, logged_stacks = op_log_of(tf_graph)
+    is_same = {**first_variables, **later_variables}.keys() == trainable_names
+    print("variables", sorted(first_variables), sorted(later_variables), is_same, {*first_variables.values()} == {None})
+    print("stacks", stacks == logged_stacks, any(frame[3] > 0 for stack in stacks.values() for frame in stack))
+    print("large", max(len(data) for kind, data, _ in channel.put_records if kind == layout.GRAPH) < 40000)
+    print("numbers", sorted({fields["step"] for _, _, fields in channel.put_records}))
     small = tf1.Graph()
     with small.as_default():
         tf.constant(1.0)
-    graph.ensure_sent(small, records)
+    graph.ensure_sent(small, channel)
     reference = weakref.ref(small)
     del small
     gc.collect()

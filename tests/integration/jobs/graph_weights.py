@@ -21,8 +21,8 @@ words, labels = random.randint(0, 9, (SIZE, 6)), random.randint(0, 3, SIZE)
 tf.disable_eager_execution()
 
 
-def elements(variables):
-    """Return the sum of the variables' sizes."""
+def element_count(variables):
+    """Return the number of elements of all ``variables``."""
     return sum(int(np.prod(variable.shape.as_list())) for variable in variables)
 
 
@@ -45,7 +45,7 @@ def session():
         sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         for _ in range(STEPS):
             sess.run([averaged, accuracy], {inputs: words, targets: labels})
-    return elements(model), elements(tf.trainable_variables())
+    return element_count(model), element_count(tf.trainable_variables())
 
 
 def keras():
@@ -63,7 +63,7 @@ def keras():
     else:
         for _ in range(STEPS):
             model.train_on_batch(words, labels)
-    return model.count_params(), elements(model.trainable_weights)
+    return model.count_params(), element_count(model.trainable_weights)
 
 
 print(json.dumps(session() if FORM == "session" else keras()))

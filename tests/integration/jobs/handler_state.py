@@ -9,11 +9,11 @@ import traceback
 from _thread import allocate_lock, start_new_thread  # a job replaces the latter
 
 #: Seconds after which a step in another thread counts as hanging.
-HANGS_S = 2
+HANG_S = 2
 CHANNEL = "/memfd:tfprof"
 
 
-class Process:
+class ProcessState:
     """The state of this process before a case."""
 
     def __init__(self):
@@ -22,11 +22,11 @@ class Process:
         self.has_channel = channel() is not None
 
     def changes(self):
-        """Yield a text for each difference from now."""
+        """Yield a text for each difference from the present state."""
         if _signal.pthread_sigmask(_signal.SIG_BLOCK, ()) != self.mask:
             yield "another signal mask"
         now, limit = open_files(), len(self.files) + (channel() is not None and not self.has_channel)
-        if len(now) > limit:  # perhaps of a thread that is ending
+        if len(now) > limit:  # perhaps a thread that is ending still holds one
             time.sleep(0.1)
             now = open_files()
         if len(now) > limit:
@@ -72,7 +72,7 @@ def steps():
 def expire(follow_ups):
     """Wait for the time limit of a window that was left open, and let the next step release it."""
     window = shim("tensorflow.window")
-    deadline = time.monotonic() + HANGS_S
+    deadline = time.monotonic() + HANG_S
     while window and window.current and time.monotonic() < deadline:
         if window.current.session.is_stopped:
             follow_ups[0][0]()
@@ -144,5 +144,5 @@ def in_another_thread(run):
             done.release()
 
     start_new_thread(work, ())
-    if not done.acquire(True, HANGS_S):
+    if not done.acquire(True, HANG_S):
         raise RuntimeError("a step hangs in another thread")

@@ -32,10 +32,12 @@ import warnings
 
 import handler_state
 
-OURS = "<tfprof/"
+#: Beginning of the names of the shim's files.
+SHIM_PREFIX = "<tfprof/"
 ALARM = _signal.SIGALRM
-MAIN = ctypes.c_ulong(__import__("threading").get_ident())
-WITH_ARGUMENTS = {
+MAIN_THREAD = ctypes.c_ulong(__import__("threading").get_ident())
+#: Arguments of the exceptions that need more than a text.
+EXCEPTION_ARGUMENTS = {
     "UnicodeDecodeError": ("utf-8", b"x", 0, 1, "theirs"),
     "UnicodeEncodeError": ("utf-8", "x", 0, 1, "theirs"),
     "UnicodeTranslateError": ("x", 0, 1, "theirs"),
@@ -44,18 +46,18 @@ WITH_ARGUMENTS = {
 }
 #: The usual exception of an alarm, which many handlers of the shim catch by name. It is raised at
 #: every line, while the other exceptions take turns.
-ALWAYS = TimeoutError
-SOON_S = 0.00002
-#: File and name of a finalizer of ours that replaces one of TensorFlow's.
-REPLACED = ("<tfprof/callables.py>", "__del__")
+ALARM_ERROR = TimeoutError
+TIMER_DELAY_S = 0.00002
+#: File and name of the shim's finalizer that replaces a finalizer of TensorFlow.
+REPLACED_FINALIZER = ("<tfprof/callables.py>", "__del__")
 #: Folders of the job's code, and files of the import system, which handles some errors itself.
-NOT_OURS = (
+OTHER_PREFIXES = (
     "<frozen importlib",
     "<frozen zipimport",
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
 )
 WINDOW_S = 0.05  # time limit of a window, which ends one whose step was interrupted
-UNSAMPLED = 600  # steps after which short ones are only counted
+UNSAMPLED_STEPS = 600  # steps after which short ones are only counted
 #: Result of a case whose exception did not come at a line of the shim, because of a race or a late
 #: timer.
 MISSED = "not at a line of the shim"
@@ -65,7 +67,7 @@ class JobsOwnError(Exception):
     """An error that the job raises and catches itself."""
 
 
-def classes():
+def exception_classes():
     """Return all built-in exceptions."""
     exceptions = [
         value for value in vars(builtins).values() if isinstance(value, type) and issubclass(value, BaseException)
@@ -73,7 +75,7 @@ def classes():
     return sorted(set(exceptions), key=lambda cls: cls.__name__)
 
 
-def arm(shim, trace):
+def arm(trace):
     """Arm the shim in this process, as the injected file does."""
     core = sys.modules["_tfprof.shim.core"]
     os.environ["TFPROF_TRACE"] = trace
@@ -90,18 +92,18 @@ def arming():
     """Arm after the session's module was loaded."""
     import tensorflow.python.client.session  # noqa: F401
 
-    return lambda: arm(None, "all")
+    return lambda: arm("all")
 
 
 def importing():
     """Import the session's module, which patches it and makes the channel."""
-    arm(None, "all")
+    arm("all")
     return lambda: __import__("tensorflow.python.client.session")
 
 
 def session(trace):
     """Return a function that makes a session with a graph of one op."""
-    arm(None, trace)
+    arm(trace)
     from tensorflow.python.client.session import BaseSession
 
     base_session = BaseSession()
@@ -167,7 +169,7 @@ def eager(trace="off"):
     """Return the patched modules (functions, keras) of the fake eager TensorFlow."""
     from fakes import eager_tensorflow
 
-    core = arm(None, trace)
+    core = arm(trace)
     patch = types.SimpleNamespace(setitem=lambda table, name, value: table.__setitem__(name, value))
     _, functions, module = eager_tensorflow.install(patch)
     for name in ("keras", "keras_batches", "function"):
@@ -224,8 +226,8 @@ def functions():
 def start_and_wait(function, args, start=_thread.start_new_thread):
     """Start a thread and wait until it runs.
 
-    Until then Python registers it with the id of the thread that starts it, and gives it the
-    exceptions that are set for that thread.
+    Before it runs, Python registers the new thread with the id of the starting thread, and gives
+    the new thread the exceptions that are set for the starting thread.
     """
     running = _thread.allocate_lock()
     running.acquire()
@@ -263,7 +265,7 @@ def windows():
 
 
 def own_session():
-    """Start a profiler session of the job's own while a window is open."""
+    """Let the job start a profiler session while a window is open."""
     tf_functions, profiler = profiled_functions()
     sessions = []
 
@@ -287,7 +289,7 @@ def batches():
     module.Model._standardize_user_data = None
     sys.modules["_tfprof.shim.tensorflow.keras_batches"].patch(module)
     model = module.Model()
-    for _ in range(UNSAMPLED):
+    for _ in range(UNSAMPLED_STEPS):
         model.train_on_batch(int)
     follow_ups.append((lambda: model.train_on_batch(int), 1))
 
@@ -432,13 +434,14 @@ def attach_action():
                     sources[folder + "/" + name] = file.read()
     with open(os.path.join(root, "shim/attached.py")) as file:
         names = {"__name__": "_tfprof_attach"}
-        exec(compile(file.read(), OURS + "attached.py>", "exec"), names)
+        exec(compile(file.read(), SHIM_PREFIX + "attached.py>", "exec"), names)
     environ = {**os.environ, "TFPROF_TRACE": "off"}
     return lambda action: names["act"]({"action": action, "sources": sources, "environ": environ})
 
 
-#: The files of the shim whose lines are tried while it is attached. Modules are loaded in between.
-ATTACHING = (OURS + "attached.py>", OURS + "hook.py>")
+#: The files of the shim whose lines are tried in `attaching`. That entry also loads modules, whose
+#: lines are not tried there.
+ATTACHING_FILES = (SHIM_PREFIX + "attached.py>", SHIM_PREFIX + "hook.py>")
 
 ENTRIES = (
     arming,
@@ -463,15 +466,15 @@ ENTRIES = (
 
 # -- one case --------------------------------------------------------------------------------------
 
-called_back = []  # code of callbacks; Python drops exceptions in them before their ``try``
-finalizers = []  # code of our finalizers that have a ``try`` of their own
+callback_codes = []  # code of callbacks; Python drops exceptions in them before their ``try``
+finalizer_codes = []  # code of finalizers of the shim that contain a ``try``
 raised_errors = []  # the exception that the case raised
 restored_classes = []  # classes of the job that must be unpatched once the shim is disarmed
 
 
 def new_exception(cls):
     """Return an instance of ``cls``."""
-    return cls(*WITH_ARGUMENTS.get(cls.__name__, ("theirs",)))
+    return cls(*EXCEPTION_ARGUMENTS.get(cls.__name__, ("theirs",)))
 
 
 def handler_of(cls):
@@ -485,24 +488,24 @@ def handler_of(cls):
     return handler
 
 
-def dropped(frame):
-    """Return whether Python drops an exception in ``frame``, because a finalizer is running."""
+def drops_exceptions(frame):
+    """Return whether Python drops exceptions in ``frame``, because a finalizer is running."""
     while frame is not None:
-        if frame.f_code.co_name == "__del__" and frame.f_code not in finalizers:
+        if frame.f_code.co_name == "__del__" and frame.f_code not in finalizer_codes:
             return True
         frame = frame.f_back
     return False
 
 
 def is_before_try(code, line):
-    """Return whether ``line`` precedes the ``try`` of a callback or of a finalizer's callback.
+    """Return whether ``line`` precedes the ``try`` of a callback or a finalizer.
 
-    A trace function runs there, but no signal handler: Python would drop its exception.
+    No signal handler runs there. A trace function does, but Python drops its exception.
     """
-    return (code in called_back or code.co_name == "__del__") and line <= code.co_firstlineno + 1
+    return (code in callback_codes or code.co_name == "__del__") and line <= code.co_firstlineno + 1
 
 
-def is_dropped(error, printed):
+def is_handled(error, printed):
     """Return whether the job or Python handled ``error``, as they do without the shim.
 
     ``printed`` is Python's message about an error that it ignores.
@@ -512,18 +515,21 @@ def is_dropped(error, printed):
         place = code.co_filename, code.co_name
     else:  # ignored by Python 3.7
         place = next(iter(re.findall(r'File "(.*)", line \d+, in (.*)', printed)), ("", ""))
-    return place == REPLACED or place[0].startswith(NOT_OURS)
+    return place == REPLACED_FINALIZER or place[0].startswith(OTHER_PREFIXES)
 
 
 def at_line(number, act):
-    """Call ``act`` at the ``number``-th line of the shim from now on; return the line counter."""
+    """Call ``act`` at the ``number``-th line of the shim from now on; return the line counter.
+
+    Under "lines" it has the number of lines so far, and under each (file, line) its first number.
+    """
     count = collections.Counter()
 
     def local(frame, event, arg):
-        first = is_before_try(frame.f_code, frame.f_lineno)
+        is_skipped = is_before_try(frame.f_code, frame.f_lineno)
         place = frame.f_code.co_filename, frame.f_lineno
         del frame, arg
-        if event == "line" and not first:
+        if event == "line" and not is_skipped:
             count["lines"] += 1
             count.setdefault(place, count["lines"])
             if count["lines"] == number:
@@ -532,7 +538,7 @@ def at_line(number, act):
         return local
 
     def tracer(frame, _event, _arg):
-        return local if frame.f_code.co_filename.startswith(OURS) and not dropped(frame) else None
+        return local if frame.f_code.co_filename.startswith(SHIM_PREFIX) and not drops_exceptions(frame) else None
 
     sys.settrace(tracer)
     return count
@@ -540,15 +546,15 @@ def at_line(number, act):
 
 RAISE_BY = {
     "handler": lambda _cls: os.kill(os.getpid(), ALARM),
-    "timer": lambda _cls: _signal.setitimer(_signal.ITIMER_REAL, SOON_S),
-    "outside": lambda cls: ctypes.pythonapi.PyThreadState_SetAsyncExc(MAIN, ctypes.py_object(cls)),
+    "timer": lambda _cls: _signal.setitimer(_signal.ITIMER_REAL, TIMER_DELAY_S),
+    "outside": lambda cls: ctypes.pythonapi.PyThreadState_SetAsyncExc(MAIN_THREAD, ctypes.py_object(cls)),
 }
 
 
 def case(entry, number, cls, way):
     """Run ``entry`` with ``cls`` raised at line ``number``; return the error, "" for none."""
     run = entry()
-    before = handler_state.Process()
+    before = handler_state.ProcessState()
     caught = count = None
     sys.stderr = io.StringIO()
     _signal.signal(ALARM, handler_of(cls))
@@ -567,9 +573,9 @@ def case(entry, number, cls, way):
         return MISSED
     problem = difference(caught, cls, way)
     del caught
-    if problem and way == "timer" and raised_errors and is_dropped(raised_errors[0], sys.stderr.getvalue()):
+    if problem and way == "timer" and raised_errors and is_handled(raised_errors[0], sys.stderr.getvalue()):
         return MISSED
-    return problem or (leftovers(entry, before) if way == "handler" and cls is ALWAYS else "")
+    return problem or (leftovers(entry, before) if way == "handler" and cls is ALARM_ERROR else "")
 
 
 def leftovers(entry, before):
@@ -579,7 +585,7 @@ def leftovers(entry, before):
     problems = list(handler_state.uncounted(follow_ups))
     handler_state.expire(follow_ups)
     problems += handler_state.leftovers()
-    # The log of a session that is dropped while the job starts its own may stay open.
+    # If the job starts a session, tfprof drops its session, whose log may stay open.
     if not leaves_descriptor and entry is not own_session:
         problems += before.changes()
     if handler_state.channel() is None:
@@ -593,7 +599,7 @@ def patched_names(owner):
     return [
         name
         for name, value in vars(owner).items()
-        if OURS in getattr(getattr(value, "__code__", None), "co_filename", "")
+        if SHIM_PREFIX in getattr(getattr(value, "__code__", None), "co_filename", "")
     ]
 
 
@@ -608,7 +614,7 @@ def difference(caught, cls, way):
     if raised_errors and caught is raised_errors[0]:
         return ""
     tracebacks = [traceback.extract_tb(error.__traceback__) for error in raised_errors]
-    lines = [(f.filename, f.lineno) for way in tracebacks for f in way] or sys.stderr.getvalue()
+    lines = [(f.filename, f.lineno) for frames in tracebacks for f in frames] or sys.stderr.getvalue()
     return f"{caught!r} instead of {raised_errors}, by way of {lines}"
 
 
@@ -617,7 +623,7 @@ def is_ours(error):
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
-    return trace.tb_frame.f_code.co_filename.startswith(OURS)
+    return trace.tb_frame.f_code.co_filename.startswith(SHIM_PREFIX)
 
 
 def start_child(work):
@@ -649,10 +655,10 @@ def run_all(cases):
     for name, work in cases:
         running.append((name, start_child(work)))
         if len(running) >= len(os.sched_getaffinity(0)):
-            oldest, child = running.popleft()
-            yield oldest, result_of(child)
-    for oldest, child in running:
-        yield oldest, result_of(child)
+            oldest_name, child = running.popleft()
+            yield oldest_name, result_of(child)
+    for name, child in running:
+        yield name, result_of(child)
 
 
 def lines_of(entry):
@@ -668,26 +674,26 @@ def lines_of(entry):
     return json.loads(result_of(start_child(work)))
 
 
-def cases_of(first, every, others, way):
-    """Yield (name, work) of two exceptions at every ``every``-th line from the ``first`` on.
+def cases_of(first, interval, other_exceptions, way):
+    """Yield (name, work) of two exceptions at every ``interval``-th line from the ``first`` on.
 
-    One exception is ALWAYS, the other is the next of ``others``.
+    One exception is ALARM_ERROR, the other is the next of ``other_exceptions``.
     """
-    known = set()
+    known_places = set()
     for entry in ENTRIES:
         for number, *place in lines_of(entry):
-            if tuple(place) in known or (entry is attaching and place[0] not in ATTACHING):
+            if tuple(place) in known_places or (entry is attaching and place[0] not in ATTACHING_FILES):
                 continue
-            known.add(tuple(place))
-            if len(known) % every != first:
+            known_places.add(tuple(place))
+            if len(known_places) % interval != first:
                 continue
-            for cls in (ALWAYS, others[len(known) % len(others)]):
+            for cls in (ALARM_ERROR, other_exceptions[len(known_places) % len(other_exceptions)]):
                 yield (entry.__name__, *place, cls.__name__), functools.partial(case, entry, number, cls, way)
 
 
 def main(shim, share, way):
     """Run the cases of a share of the lines; print the errors and the number of cases."""
-    first, every = (int(number) for number in share.split("/"))
+    first, interval = (int(number) for number in share.split("/"))
     warnings.simplefilter("ignore")
     runpy.run_path(os.path.join(shim, "inject", "sitecustomize.py"))
     core = sys.modules["_tfprof.shim.core"]
@@ -710,16 +716,16 @@ def main(shim, share, way):
         "shim.tensorflow.call_observer",
     ]:
         __import__("_tfprof." + name)
-    ours = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "_tfprof"}
+    shim_modules = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "_tfprof"}
     core.disarm()
-    sys.modules.update(ours)  # disarming removes them; each case arms the shim again
-    called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
-    called_back.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
-    finalizers.append(sys.modules["_tfprof.shim.tensorflow.keras_batches"]._CountedBatch.__del__.__code__)
-    exceptions = [cls for cls in classes() if way != "outside" or not issubclass(cls, NOT_FROM_OUTSIDE)]
+    sys.modules.update(shim_modules)  # disarming removes them; each case arms the shim again
+    callback_codes.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
+    callback_codes.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
+    finalizer_codes.append(sys.modules["_tfprof.shim.tensorflow.keras_batches"]._CountedBatch.__del__.__code__)
+    exceptions = [cls for cls in exception_classes() if way != "outside" or not issubclass(cls, NOT_FROM_OUTSIDE)]
     gc.freeze()  # otherwise the first collection in each child copies its whole memory
     cases = missed = 0
-    for name, error in run_all(cases_of(first, every, exceptions, way)):
+    for name, error in run_all(cases_of(first, interval, exceptions, way)):
         cases += 1
         missed += error == MISSED
         if error and error != MISSED:
@@ -727,9 +733,9 @@ def main(shim, share, way):
     print(cases, "cases", "too few" if missed * 50 > cases else "run")
 
 
-#: Exceptions that Python's own functions raise without a message, or that need arguments. The C
-#: interface can only raise exceptions without arguments.
-NOT_FROM_OUTSIDE = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in WITH_ARGUMENTS))
+#: Exceptions that are not raised in the way `outside`. Python's own functions raise the first two
+#: without a message. The others need arguments, which the C interface cannot give them.
+NOT_FROM_OUTSIDE = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in EXCEPTION_ARGUMENTS))
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -8,18 +8,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-first, folder = int(sys.argv[1]), tempfile.mkdtemp()
+first_batch, folder = int(sys.argv[1]), tempfile.mkdtemp()
 
 
 class Profiles(keras.callbacks.Callback):
     """The user's own profiler, over four batches."""
 
     def on_train_batch_begin(self, batch, logs=None):
-        if batch == first:
+        if batch == first_batch:
             tf.profiler.experimental.start(folder)
 
     def on_train_batch_end(self, batch, logs=None):
-        if batch == first + 3:
+        if batch == first_batch + 3:
             tf.profiler.experimental.stop()
 
 

@@ -20,10 +20,10 @@ y = x.sum(1, keepdims=True)
 
 
 def dense_model(**options):
-    inner = keras.initializers.Constant(0.1)
+    initializer = keras.initializers.Constant(0.1)
     layers = [
-        keras.layers.Dense(16, activation="relu", kernel_initializer=inner),
-        keras.layers.Dense(1, kernel_initializer=inner),
+        keras.layers.Dense(16, activation="relu", kernel_initializer=initializer),
+        keras.layers.Dense(1, kernel_initializer=initializer),
     ]
     model = keras.Sequential(layers)
     model.compile("sgd", "mse", **options)
@@ -51,14 +51,14 @@ print([float(value).hex() for value in history.history["loss"]])
 print(float(model.evaluate(x, y, verbose=0)).hex(), float(model.predict(x, verbose=0).sum()).hex())
 for _ in range(7):
     loss = model.train_on_batch(x[:32], y[:32])
-print(float(loss).hex(), [type(each).__name__ for each in (model.history,)])
+print(float(loss).hex(), [type(model.history).__name__])
 try:
     model.fit(x, y, shuffle=False, verbose=0, callbacks=[Interrupts()])
 except KeyboardInterrupt:
     print("interrupted")
 if mode == "eager":
-    several = dense_model(steps_per_execution=4)
-    several.fit(x, y, epochs=2, shuffle=False, verbose=0)
+    multi_step_model = dense_model(steps_per_execution=4)
+    multi_step_model.fit(x, y, epochs=2, shuffle=False, verbose=0)
 
     @tf.function
     def product(matrix):

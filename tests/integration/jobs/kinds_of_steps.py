@@ -1,4 +1,4 @@
-"""Trains in the way of its first argument; prints its own counts of steps by kind, as JSON."""
+"""Trains in the way that its argument names; prints its own count of steps of each kind (JSON)."""
 
 import json
 import os
@@ -20,14 +20,15 @@ def loss_of(x):
     return loss
 
 
-def graph():
+def graph_input():
+    """Switch to graph mode; return a placeholder and its value."""
     if hasattr(v1, "disable_eager_execution"):
         v1.disable_eager_execution()
     return v1.placeholder(tf.float32, [None, 16], "x"), np.ones([8, 16], np.float32)
 
 
 def monitored():
-    x, data = graph()
+    x, data = graph_input()
     step = v1.train.get_or_create_global_step()
     train = v1.train.GradientDescentOptimizer(0.01).minimize(loss_of(x), global_step=step)
     intervals, steps = {"save_checkpoint_steps": 10, "save_summaries_steps": 5}, 0
@@ -58,7 +59,7 @@ def estimator():
 
 
 def benchmark():
-    x, data = graph()
+    x, data = graph_input()
     loss = loss_of(x)
     gradients = v1.train.MomentumOptimizer(0.01, 0.9).compute_gradients(loss)
     train = tf.group(v1.train.MomentumOptimizer(0.01, 0.9, name="momentum").apply_gradients(gradients))
@@ -77,7 +78,7 @@ def benchmark():
 
 
 def by_hand():
-    x, data = graph()
+    x, data = graph_input()
     loss = loss_of(x)
     (weights,) = v1.trainable_variables()
     (gradient,) = tf.gradients(loss, weights) if hasattr(tf, "gradients") else v1.gradients(loss, weights)

@@ -46,7 +46,7 @@ def callables():
     for number in range(10):
         assert call(number) == number + 1
     del call
-    print(native.live)
+    print(native.live_objects)
     ready()
 
 
@@ -98,7 +98,7 @@ def errors():
         except Exception:
             traceback.print_exc()
     sys.stderr.flush()
-    print(native.live["buffers"])
+    print(native.live_objects["buffers"])
     ready()
 
 

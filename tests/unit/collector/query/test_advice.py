@@ -408,13 +408,13 @@ def test_samples_after_the_end_of_the_processes_do_not_count(tmp_path: Path) -> 
 
 
 def test_growing_gpu_memory_is_reported(tmp_path: Path) -> None:
-    steps = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use=10**9 + at * 10**8)] for at in range(12)]
+    steps = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use_bytes=10**9 + at * 10**8)] for at in range(12)]
     (report,) = reports(made_job(tmp_path / "grows", steps, graph({"a": "MatMul"})), "memory")
     assert (
         report.text
         == "the memory in use on a GPU grows from step to step: 2.1 GB in step 12, 62 % more than in step 4."
     )
-    level = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use=10**9)] for _ in range(12)]
+    level = [[Execution("a", 0, 5, GPU, held_bytes=1, in_use_bytes=10**9)] for _ in range(12)]
     assert report_texts(made_job(tmp_path / "level", level, graph({"a": "MatMul"})), "memory") == []
 
 

@@ -1,6 +1,6 @@
 """Node statistics as the TF profiler counts them."""
 
-from fakes.nodes import CPU, GPU, STREAM, entry, graph, names, rollup
+from fakes.nodes import CPU, GPU, STREAM, graph, names, node_row, rollup
 from tfprof.collector.tfviews.nodes import average, nodes_from_rollup, total_of, with_counts
 
 
@@ -9,13 +9,13 @@ def build(*tables, averaged=True):
 
 
 def test_counters_are_divided_by_the_traces_in_which_the_node_has_an_entry() -> None:
-    rows = rollup([{"node": 0, "device": 0, "runs": 5, "sum_us": 11, "requested_bytes": 7}, entry(0, 2, 0)])
+    rows = rollup([{"node": 0, "device": 0, "runs": 5, "sum_us": 11, "requested_bytes": 7}, node_row(0, 2, 0)])
     (node,) = build(rows, names(["a"], [CPU]), graph(("a", "Add")))
     assert (node.stats.runs, node.stats.cpu_micros, node.stats.micros, node.stats.bytes) == (2, 5, 5, 3)
 
 
 def test_sums_are_not_divided_on_request() -> None:
-    rows = rollup([{"node": 0, "device": 0, "runs": 5, "sum_us": 11}, entry(0, 2, 0)])
+    rows = rollup([{"node": 0, "device": 0, "runs": 5, "sum_us": 11}, node_row(0, 2, 0)])
     (node,) = build(rows, names(["a"], [CPU]), graph(), averaged=False)
     assert (node.stats.runs, node.stats.micros) == (5, 11)
 
@@ -32,7 +32,7 @@ def test_only_rows_of_the_canonical_device_count() -> None:
         [
             {"node": 0, "device": 0, "runs": 1, "sum_us": 10, "output_bytes": 8},
             {"node": 0, "device": 1, "runs": 1, "sum_us": 99, "output_bytes": 99},
-            entry(0, 1, 0),
+            node_row(0, 1, 0),
         ]
     )
     (node,) = build(rows, names(["a"], [GPU, CPU]), graph())
@@ -45,7 +45,7 @@ def test_streams_of_all_kernels_are_accelerator_time_and_other_streams_are_not()
             {"node": 0, "device": 0, "runs": 1, "sum_us": 10},
             {"node": 0, "device": 1, "runs": 3, "sum_us": 300},
             {"node": 0, "device": 2, "runs": 3, "sum_us": 300},
-            entry(0, 1, 0),
+            node_row(0, 1, 0),
         ]
     )
     (node,) = build(rows, names(["a"], [GPU, STREAM, "/device:GPU:0/stream:14"]), graph())
@@ -54,24 +54,24 @@ def test_streams_of_all_kernels_are_accelerator_time_and_other_streams_are_not()
 
 
 def test_a_node_without_a_graph_has_its_name_as_op_type() -> None:
-    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, entry(0, 1, 0)])
+    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, node_row(0, 1, 0)])
     assert [node.op for node in build(rows, names(["_arg_x_0_0"], [CPU]), graph())] == ["_arg_x_0_0"]
 
 
 def test_a_node_without_a_graph_has_the_op_type_from_the_profiler() -> None:
-    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, entry(0, 1, 0)])
+    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, node_row(0, 1, 0)])
     assert [node.op for node in build(rows, names(["dense/MatMul"], [CPU]), graph(), {0: "MatMul"})] == ["MatMul"]
 
 
 def test_receives_sources_and_copies_are_nodes_only_in_a_graph() -> None:
     unknown = ["RecvTensor", "_SOURCE", "MEMCPYHtoD"]
-    rows = rollup([entry(number, 1, 0) for number in range(3)])
+    rows = rollup([node_row(number, 1, 0) for number in range(3)])
     assert build(rows, names(unknown, [CPU]), graph()) == []
     assert [node.op for node in build(rows, names(unknown, [CPU]), graph(("_SOURCE", "NoOp")))] == ["NoOp"]
 
 
 def test_nodes_that_never_ran_are_included_and_all_are_in_name_order() -> None:
-    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, entry(0, 1, 0)])
+    rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, node_row(0, 1, 0)])
     nodes = build(rows, names(["b"], [CPU]), graph(("c", "Const"), ("a", "Const"), ("a", "Add")))
     assert [(node.name, node.op, node.devices) for node in nodes] == [
         ("a", "Const", ()),

@@ -81,7 +81,7 @@ def test_callbacks_are_called_as_without_tfprof(kit, read):
 
 
 def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
-    fit(kit.keras, epochs=2, calls=2, validate=3)
+    fit(kit.keras, epochs=2, calls=2, validation_calls=3)
     reader = read()
     assert [span.parent for span in reader.of_kind(layout.EVALUATE)] == [1, 2]
     assert step_count(reader, layout.TEST_BATCH) == 6
@@ -108,7 +108,7 @@ def test_an_evaluation_counts_several_batches_in_one_call_up_to_the_end_of_its_d
 def test_a_validation_counts_the_batches_of_its_own_data(kit, read, data_name, count_name):
     model = kit.keras.Model(steps_per_execution=4)
     setattr(model, data_name, types.SimpleNamespace(**{count_name: 7}))
-    model.fit(kit.keras.CallbackList(model, steps=12), epochs=2, calls=3, validate=2)
+    model.fit(kit.keras.CallbackList(model, steps=12), epochs=2, calls=3, validation_calls=2)
     reader = read()
     assert [span.count for span in reader.of_kind(layout.TEST_BATCH)] == [4, 3, 4, 3]
     assert step_count(reader, layout.BATCH) == 24
@@ -230,7 +230,7 @@ def test_a_child_forked_within_a_fit_counts_its_own_steps(kit, armed):
     def steps():
         for _ in range(3):
             step()
-        fit(kit.keras, epochs=2, calls=3, validate=1)
+        fit(kit.keras, epochs=2, calls=3, validation_calls=1)
         return counts(armed)
 
     def work():

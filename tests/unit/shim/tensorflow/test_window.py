@@ -314,11 +314,11 @@ def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(fake,
     starting = threading.Event()
 
     def stay():
-        fake.starting = lambda: None
+        fake.on_start = lambda: None
         starting.set()
         until(lambda: window.current is None, "the drop")
 
-    fake.starting = stay
+    fake.on_start = stay
     other = threading.Thread(target=lambda: (starting.wait(10), drop()))
     other.start()
     step = Step(tracker, tracker.next(), 0, True)
@@ -327,7 +327,7 @@ def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(fake,
     eager_tensorflow.log("the job's")
     starts_of_job = ["start"] if dropped_by == "session" else []
     assert fake.log == ["start", "drop", *starts_of_job]
-    assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED] * len(starts_of_job) + ["the job's"]
+    assert capfd.readouterr().err.splitlines() == [eager_tensorflow.STARTED_LINE] * len(starts_of_job) + ["the job's"]
     assert read().word("dropped_traces") == read().word("traced") == 0
     assert slugs(read()) == (["profiler-busy"] if dropped_by == "session" else [])
 
@@ -447,7 +447,7 @@ def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, re
         other.join()
         assert fake.active() is not None
 
-    fake.starting = stay
+    fake.on_start = stay
     step = Step(tracker, tracker.next(), 0, True)
     assert fake.log == ["start", "drop"]
     step.end()

@@ -1,7 +1,11 @@
-"""The part of TensorFlow's C interface that sessions use; ``live`` counts unreleased objects."""
+"""The part of TensorFlow's C interface that sessions use.
+
+``live_objects`` has the numbers of objects that are not yet released.
+"""
+
 # ruff: noqa: N802 - the names are those of TensorFlow
 
-live = {"buffers": 0, "callables": 0}
+live_objects = {"buffers": 0, "callables": 0}
 STEP_STATS = b"\x0a\x04node"
 
 
@@ -21,7 +25,7 @@ def TF_NewBuffer():
 
 
 def TF_NewBufferFromString(data):
-    live["buffers"] += 1
+    live_objects["buffers"] += 1
     return Buffer(data)
 
 
@@ -30,7 +34,7 @@ def TF_GetBuffer(buffer):
 
 
 def TF_DeleteBuffer(buffer):
-    live["buffers"] -= 1
+    live_objects["buffers"] -= 1
 
 
 def TF_SessionRun_wrapper(session, options, feed_dict, fetch_list, target_list, run_metadata):
@@ -49,7 +53,7 @@ def TF_SessionPRun_wrapper(session, handle, feed_dict, fetch_list):
 
 
 def TF_SessionMakeCallable(session, options):
-    live["callables"] += 1
+    live_objects["callables"] += 1
     return options.data
 
 
@@ -62,7 +66,7 @@ def TF_SessionRunCallable(session, handle, args, run_metadata):
 
 
 def TF_SessionReleaseCallable(session, handle):
-    live["callables"] -= 1
+    live_objects["callables"] -= 1
 
 
 def TF_GraphToGraphDef(graph, buffer):
