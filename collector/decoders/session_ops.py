@@ -187,8 +187,7 @@ def _op(name: bytes) -> _Op | None:
         return None if match[2] in _CALL_OPS else _Op(HOST_DEVICE, _INLINED.sub(b"", match[1], count=1), match[2])
     eager_match = _EAGER_OP.match(name)
     if eager_match:
-        op_type = eager_match[1]
-        return None if op_type in _CALL_OPS else _Op(HOST_DEVICE, op_type, op_type, is_eager=True)
+        return None if eager_match[1] in _CALL_OPS else _Op(HOST_DEVICE, eager_match[1], eager_match[1], is_eager=True)
     return _Op(ITERATOR_DEVICE, name, ITERATOR_LABEL) if _ITERATOR.match(name) else None
 
 

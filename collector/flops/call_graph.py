@@ -63,8 +63,12 @@ class CallGraph:
 
     def loop_bodies(self) -> frozenset[int]:
         """Return the graphs that loops call, directly or indirectly."""
-        loops = (key for key in self._called_functions if self._nodes[key].op in _LOOPS)
-        return self.reachable(function[0][0] for key in loops for function in self._called_functions[key])
+        loop_functions = (
+            functions
+            for (graph, name), functions in self._called_functions.items()
+            if self._nodes[graph, name].op in _LOOPS
+        )
+        return self.reachable(function[0][0] for functions in loop_functions for function in functions)
 
     def uncalled_functions(self) -> list[list[NodeKey]]:
         """Return the placeholders of each function that no graph calls.
@@ -90,13 +94,13 @@ class CallGraph:
         return frozenset(reached_graphs)
 
     def _graphs_called_by(self, graph: int) -> set[int]:
-        return {
-            function[0][0]
+        called_functions = (
+            function
             for (caller, _), functions in self._called_functions.items()
             if caller == graph
             for function in functions
-            if function
-        }
+        )
+        return {function[0][0] for function in called_functions if function}
 
     def _matching_functions(
         self, node: Definition, functions: Mapping[int, Sequence[Sequence[NodeKey]]]
