@@ -26,7 +26,7 @@ _QUEUED_MAX: Final = 10_000
 
 
 class UnansweredError(TfprofError):
-    """An order was not answered in time."""
+    """An order was not answered_numbers in time."""
 
     slug = "no-answer"
 
@@ -64,27 +64,27 @@ class Client:
         pending_uids = {secrets.randbits(62) | 1: uid for uid in uids}
         body = json.dumps(order.document()).encode()
         temporary_answers: dict[int, OrderAnswer] = {}
-        answered: set[int] = set()
+        answered_numbers: set[int] = set()
         deadline = time.monotonic() + order.patience_s + TRANSPORT_S
-        resend_s = 0.0
+        next_send_s = 0.0
         while pending_uids:
             now = time.monotonic()
-            if now >= resend_s:
-                resend_s = now + RESEND_S
+            if now >= next_send_s:
+                next_send_s = now + RESEND_S
                 self._send(pending_uids, body)
-            for number, answer in self._answers(min(resend_s, deadline) - now, pending_uids):
-                if answer.is_temporary and number not in answered:
+            for number, answer in self._answers(min(next_send_s, deadline) - now, pending_uids):
+                if answer.is_temporary and number not in answered_numbers:
                     temporary_answers[number] = answer
                     continue
                 if number in pending_uids and not (
-                    answer.is_temporary or (number in answered and answer.state == orders.OBEYED)
+                    answer.is_temporary or (number in answered_numbers and answer.state == orders.OBEYED)
                 ):
-                    answered.add(number)
+                    answered_numbers.add(number)
                     if not (to_the_end and answer.state == orders.OBEYED and order.ends_by_itself):
                         del pending_uids[number]
                     yield answer
             if time.monotonic() >= deadline:
-                for number in [number for number in pending_uids if number not in answered]:
+                for number in [number for number in pending_uids if number not in answered_numbers]:
                     uid = pending_uids.pop(number)
                     yield temporary_answers.get(number) or unanswered(uid)
                 deadline = float("inf") if pending_uids else deadline
@@ -109,7 +109,7 @@ class Client:
 
 
 def unanswered(uid: int) -> OrderAnswer:
-    """Return the answer for job ``uid`` if none arrived."""
+    """Return the refusal for job ``uid``, from which no answer arrived."""
     error = UnansweredError("the collector does not answer")
     return OrderAnswer(uid, orders.REFUSED, error.slug, error.args[0])
 
@@ -117,7 +117,7 @@ def unanswered(uid: int) -> OrderAnswer:
 def _answers_in(frames: list[bytes], pending_uids: dict[int, int]) -> list[tuple[int, OrderAnswer]]:
     """Return the answers in a message, each with the number of its order.
 
-    A refusal without such a number, or a malformed message, refuses all of ``pending_uids``.
+    A refusal without such a number, or a malformed message, refuses all pending orders.
     """
     try:
         head, values = _parse(frames)

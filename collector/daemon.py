@@ -75,7 +75,7 @@ class Collector:
     def __init__(self, options: CollectorOptions) -> None:
         self._options = options
         self._stats = CollectorStats()
-        self._stopping = False
+        self._is_stopping = False
         self._alert_command = AlertCommand(options.alert_command)
         self._alert_orders = AlertOrders(options.alert_steps)
         self._last_tick_s = self._last_status_s = self._last_retention_s = self._last_given_up_s = float("-inf")
@@ -94,14 +94,14 @@ class Collector:
         }
         self._receiver = Receiver(collector_address(self._instance), self._jobs, self._stats, welcome)
         self._status = StatusFile(f"{self._instance}/{NAME}.json")
-        gc.freeze()  # these objects live as long as the process: no collection needs to scan them
+        gc.freeze()  # these objects live as long as the process: the garbage collector need not scan them
 
     def serve(self) -> None:
         """Receive and store until ``stop`` or the idle time.
 
         The collector is idle if no message has arrived for `idle_s` and no data waits to be stored.
         """
-        while not self._stopping:
+        while not self._is_stopping:
             received = self._receiver.turn(TURN_MS)
             now = time.monotonic()
             self._tick(now)
@@ -110,7 +110,7 @@ class Collector:
 
     def stop(self) -> None:
         """Make ``serve`` return."""
-        self._stopping = True
+        self._is_stopping = True
 
     def close(self) -> None:
         """Store pending messages within DRAIN_S and release the store.
@@ -119,9 +119,9 @@ class Collector:
         """
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
-            before = self._stats.messages
+            messages_before = self._stats.messages
             self._receiver.turn(0)
-            if self._stats.messages == before and not self._jobs.is_waiting:
+            if self._stats.messages == messages_before and not self._jobs.is_waiting:
                 break
         self._receiver.retry()
         self._alert_command.close()
@@ -140,7 +140,7 @@ class Collector:
                 duty(self, now)
             except StoreError as error:
                 self._stats.stalled(error)
-            except Exception as error:  # noqa: BLE001  # the other duties and the messages go on
+            except Exception as error:  # noqa: BLE001  # the daemon goes on with other duties and messages
                 self._stats.failed(0, error)
 
     def _retry(self, _now: float) -> None:

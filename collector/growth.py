@@ -5,14 +5,14 @@ from statistics import median
 from typing import Final, NamedTuple
 
 #: Minimum share of the growth between neighboring thirds.
-_STEADY: Final = 0.25
+_STEADY_SHARE: Final = 0.25
 
 
 class Growth(NamedTuple):
-    """The median of the first third of the values, and its rise to that of the last third."""
+    """The median of the first third of the values, and the increase to that of the last third."""
 
     first: float
-    growth: float
+    increase: float
 
 
 def steady_growth(values: Sequence[float]) -> Growth | None:
@@ -23,6 +23,6 @@ def steady_growth(values: Sequence[float]) -> Growth | None:
     third = len(values) // 3
     first, second, last = (median(part) for part in (values[:third], values[third : 2 * third], values[2 * third :]))
     growth = last - first
-    if min(second - first, last - second) <= growth * _STEADY:
+    if min(second - first, last - second) <= growth * _STEADY_SHARE:
         return None
     return Growth(first, growth)

@@ -29,7 +29,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _grows(values: Sequence[float]) -> bool:
     """Return whether ``values`` grow steadily, and enough to report."""
     trend = steady_growth(values)
-    return trend is not None and trend.growth >= max(_GROWTH_BYTES_MIN, _GROWTH_SHARE_MIN * trend.first)
+    return trend is not None and trend.increase >= max(_GROWTH_BYTES_MIN, _GROWTH_SHARE_MIN * trend.first)
 
 
 def _processes(evidence: Evidence) -> Report | None:

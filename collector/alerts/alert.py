@@ -16,8 +16,8 @@ class Alert(NamedTuple):
     ``found_ns`` is the time of detection, ``since_ns`` the time when the anomaly began (real time).
     ``kind``, ``key`` and ``step`` identify the first affected step, for a stall the last step
     before it. They are 0 if the alert concerns no step. ``before`` and ``now`` are the usual value
-    and the value that raised the alert. Their unit depends on the slug: ns of a step, ns without a
-    step, bytes of memory, or lost entries.
+    and the value that raised the alert. Depending on the slug, they are the duration of a step
+    (ns), the time without a step (ns), the memory (bytes), or the number of lost entries.
     """
 
     found_ns: int

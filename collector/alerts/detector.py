@@ -23,7 +23,7 @@ SATURATED_SHARE: Final = 0.8
 SATURATED_FACTOR: Final = 1.5
 #: Minimum duration of a shift on a saturated host (ns).
 SATURATED_NS: Final = 8 * SECOND_NS
-#: Minimum growth factor of the processor time per step if the job itself does more work.
+#: Minimum growth factor of the processor time per step for which a job counts as doing more work.
 CPU_GROWTH_MIN: Final = 1.5
 #: Minimum slowdown factor of the other jobs for which they count as slower.
 _OTHERS_SLOWER_MIN: Final = 1.1
@@ -74,7 +74,7 @@ class Detector:
         load.add(t_ns, values.get("cpu_busy_s") or 0.0)
         self._hosts[host] = max(1, values.get("cpus") or 1), load
 
-    def due(self, now_ns: int) -> list[int]:
+    def due_jobs(self, now_ns: int) -> list[int]:
         """Return the uids of the jobs to evaluate now: all of them, at most once in INTERVAL_NS."""
         if now_ns < self._due_ns:
             return []

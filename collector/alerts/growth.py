@@ -38,7 +38,7 @@ class Rise(NamedTuple):
 
 
 class MemoryGrowth:
-    """The memory of a job's processes after the warm-up: up to _POINTS_MAX points."""
+    """Detects the growth of a job's memory after the warm-up, from up to _POINTS_MAX points."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[int, float]] = deque(maxlen=_POINTS_MAX)
@@ -68,6 +68,6 @@ class MemoryGrowth:
 
 def _growth(points: Sequence[tuple[int, float]], threshold: GrowthThreshold) -> Rise | None:
     growth = steady_growth([rss for _, rss in points])
-    if growth is None or growth.growth < max(threshold.size, threshold.share * growth.first):
+    if growth is None or growth.increase < max(threshold.size, threshold.share * growth.first):
         return None
     return Rise(points[0][0], points[0][1], points[-1][1])

@@ -21,9 +21,9 @@ STALL_FACTOR: Final = 10.0
 STALL_S: Final = 15
 #: Minimum interval between two alerts of a job with the same slug (seconds).
 HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
-#: Limits for the times of an entry (ns), since those from a job may be wrong: the maximum total,
-#: and how far its end may be after the present.
-_STEP_MAX_NS: Final = 86_400 * SECOND_NS
+#: Limits (ns) beyond which an entry is ignored, since a job may send wrong times: the maximum total
+#: time, and the maximum time from now to the end of the entry.
+_TOTAL_MAX_NS: Final = 86_400 * SECOND_NS
 _FUTURE_MAX_NS: Final = 60 * SECOND_NS
 _UNUSUAL_FLAGS: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
@@ -60,7 +60,7 @@ class JobWatch:
         for entry in entries:
             start_ns = entry.start_mono_ns + offset
             end_ns = start_ns + entry.total_ns
-            if entry.total_ns > _STEP_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
+            if entry.total_ns > _TOTAL_MAX_NS or not 0 < end_ns < now_ns + _FUTURE_MAX_NS:
                 continue
             self._last_step_ns = max(self._last_step_ns, end_ns)
             if entry.kind in layout.STEP_WEIGHTS and entry.runs and not entry.flags & _UNUSUAL_FLAGS:
@@ -128,11 +128,11 @@ class JobWatch:
 
         None if it is unknown.
         """
-        main = self._main_series()
-        return None if main is None else self._series[main].ratio(shift.from_ns, shift.since_ns)
+        series_key = self._main_series_key()
+        return None if series_key is None else self._series[series_key].ratio(shift.from_ns, shift.since_ns)
 
     def fastest_step_factor(self, series_key: SeriesKey, shift: Shift) -> float:
-        """Return `median_min_ns` since ``shift``, divided by the median time before it."""
+        """Return `median_min_ns` since ``shift``, divided by the median step time before it."""
         return self._series[series_key].median_min_ns(shift.since_ns) / shift.before_ns
 
     def cpu_growth(self, series_key: SeriesKey, shift: Shift) -> float:
@@ -145,19 +145,21 @@ class JobWatch:
         return cores_now / rate_now / (cores_before / rate_before)
 
     def _check_stall(self) -> None:
-        main = self._main_series()
-        if main is None:
+        series_key = self._main_series_key()
+        if series_key is None:
             return
-        usual_ns = self._series[main].usual_ns
+        usual_ns = self._series[series_key].usual_ns
         silent_ns = self._sampled_ns - self._last_step_ns
         is_stalled = usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * SECOND_NS)
         if is_stalled and not self._is_stalled:
-            _, step = self._series[main].last
+            _, step = self._series[series_key].last_step
             since_ns = self._last_step_ns
-            self._raise(Alert(self._sampled_ns, since_ns, STALL, main.kind, main.key, step, usual_ns, silent_ns))
+            self._raise(
+                Alert(self._sampled_ns, since_ns, STALL, series_key.kind, series_key.key, step, usual_ns, silent_ns)
+            )
         self._is_stalled = is_stalled
 
-    def _main_series(self) -> SeriesKey | None:
+    def _main_series_key(self) -> SeriesKey | None:
         return max(self._series, key=lambda series_key: self._series[series_key].total_ns, default=None)
 
     def _raise(self, alert: Alert) -> None:

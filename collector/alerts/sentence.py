@@ -11,13 +11,13 @@ from .alert import LOSSES, MEMORY_GROWTH, SLOWER, SPIKE, STALL, Alert
 def sentence(alert: Alert, names: Mapping[int, str]) -> str:
     """Return one line that describes the alert with its numbers.
 
-    An unknown slug is its own description. ``names``: names of functions by key.
+    If the slug is unknown, return the slug itself. ``names``: names of functions by key.
     """
     write = _SENTENCES.get(alert.slug)
-    return alert.slug if write is None else write(alert, _step(alert, names))
+    return alert.slug if write is None else write(alert, _step_text(alert, names))
 
 
-def _step(alert: Alert, names: Mapping[int, str]) -> str:
+def _step_text(alert: Alert, names: Mapping[int, str]) -> str:
     kind = layout.SPAN_NAMES.get(alert.kind, "step")
     name = f" {names[alert.key]}" if alert.key in names and alert.kind == layout.FUNCTION else ""
     return f"{kind}{name} {count(alert.step)}"

@@ -17,7 +17,7 @@ WARM_UP: Final = 3
 #: Minimum factors of a shift: over the usual time, and over the slowest RECENT seconds of the
 #: baseline.
 SHIFT_FACTOR: Final = 1.25
-_ABOVE_BASELINE: Final = 1.1
+_BASELINE_FACTOR: Final = 1.1
 #: Seconds after which a shift without an alert becomes the usual time.
 PENDING_S: Final = 60
 #: Quantile of the baseline that all recent seconds but one must exceed.
@@ -28,21 +28,21 @@ SPIKE_FACTOR: Final = 10.0
 _SPIKE_LONGEST_FACTOR: Final = 3.0
 SPIKE_NS: Final = SECOND_NS // 2
 #: Interval between computations of the usual time (seconds with steps).
-_USUAL_AGE: Final = 10
+_USUAL_INTERVAL: Final = 10
 
 
 class Second(NamedTuple):
     """The steps that ended in one second.
 
-    ``number`` is the number of the second. ``mean_ns`` and ``min_ns`` are the mean and minimum
-    time of the steps, ``steps`` is their count. ``step`` and ``start_ns`` are the ordinal and the
-    start of the first one.
+    ``number``: seconds since the epoch. ``mean_ns`` and ``min_ns``: mean and minimum time of the
+    steps. ``step_count``: number of the steps. ``step`` and ``start_ns``: ordinal and start of the
+    first step.
     """
 
     number: int
     mean_ns: float
     min_ns: int
-    steps: int
+    step_count: int
     step: int
     start_ns: int
 
@@ -62,7 +62,11 @@ class Shift(NamedTuple):
 
 
 class Spike(NamedTuple):
-    """One step with the duration ``now_ns``; the usual duration is ``before_ns``."""
+    """An unusually long step.
+
+    ``step`` and ``since_ns``: ordinal and start of the first step of its entry. ``before_ns``: the
+    usual duration. ``now_ns``: the duration of the long step.
+    """
 
     step: int
     since_ns: int
@@ -73,12 +77,12 @@ class Spike(NamedTuple):
 class StepSeries:
     """The last BASELINE + RECENT seconds in which steps ended.
 
-    ``total_ns``: time in all steps so far. ``last``: end (real ns) and ordinal of the last step.
+    ``total_ns``: time in all steps so far. ``last_step``: its end (real ns) and ordinal.
     """
 
     def __init__(self) -> None:
         self.total_ns = 0
-        self.last: tuple[int, int] = (0, 0)
+        self.last_step: tuple[int, int] = (0, 0)
         self._warm_up_left = WARM_UP
         self._restart()
 
@@ -87,10 +91,10 @@ class StepSeries:
         self._medians: deque[float] = deque(maxlen=BASELINE + RECENT)
         self._current_second: list[int] = []  # as in Second, with the total time (ns) in place of the mean
         self._usual_ns = 0.0
-        self._usual_age = 0
+        self._seconds_to_usual = 0  # seconds with steps until the usual time is computed again
         self._longest_ns = 0
-        self._is_new = False
-        self._pending: Shift | None = None
+        self._has_new_second = False
+        self._current_shift: Shift | None = None
 
     def restart(self) -> None:
         """Drop all seconds, so that the current step times become the usual ones."""
@@ -100,7 +104,7 @@ class StepSeries:
     def usual_ns(self) -> float:
         """Median of the mean times of the seconds; 0 while there are too few seconds.
 
-        It is up to _USUAL_AGE seconds old.
+        It is computed once in _USUAL_INTERVAL seconds with steps.
         """
         return self._usual_ns
 
@@ -109,7 +113,7 @@ class StepSeries:
     ) -> Spike | None:
         """Add an entry of ``count`` steps from ``step`` on; return the spike in it, if any."""
         self.total_ns += total_ns
-        self.last = max(self.last, (end_ns, step + count - 1))
+        self.last_step = max(self.last_step, (end_ns, step + count - 1))
         number = end_ns // SECOND_NS
         if self._current_second and number > self._current_second[0]:
             self._close_second()
@@ -141,17 +145,17 @@ class StepSeries:
             return
         self._seconds.append(Second(number, total_ns / count, min_ns, count, step, start_ns))
         self._medians.append(median(second.mean_ns for second in list(self._seconds)[-RECENT:]))
-        self._is_new = True
-        self._usual_age -= 1
-        if self._usual_age <= 0 and len(self._seconds) >= BASELINE_MIN:
-            self._usual_age = _USUAL_AGE
+        self._has_new_second = True
+        self._seconds_to_usual -= 1
+        if self._seconds_to_usual <= 0 and len(self._seconds) >= BASELINE_MIN:
+            self._seconds_to_usual = _USUAL_INTERVAL
             self._usual_ns = median(second.mean_ns for second in self._seconds)
         self._update_shift()
 
     def shift(self) -> Shift | None:
         """Return the current shift, if any, at most once for each new second."""
-        is_new, self._is_new = self._is_new, False
-        return self._pending if is_new else None
+        has_new_second, self._has_new_second = self._has_new_second, False
+        return self._current_shift if has_new_second else None
 
     def _update_shift(self) -> None:
         """Update the current shift.
@@ -162,31 +166,33 @@ class StepSeries:
         if len(self._seconds) < BASELINE_MIN + RECENT:
             return
         recent_ns = self._medians[-1]
-        if self._pending is not None:
-            is_past = self._seconds[-1].number * SECOND_NS > self._pending.since_ns + PENDING_S * SECOND_NS
-            holds = not is_past and recent_ns >= SHIFT_FACTOR * self._pending.before_ns
-            self._pending = self._pending._replace(now_ns=recent_ns) if holds else None
+        if self._current_shift is not None:
+            is_past = self._seconds[-1].number * SECOND_NS > self._current_shift.since_ns + PENDING_S * SECOND_NS
+            holds = not is_past and recent_ns >= SHIFT_FACTOR * self._current_shift.before_ns
+            self._current_shift = self._current_shift._replace(now_ns=recent_ns) if holds else None
         else:
-            self._pending = self._new_shift(recent_ns)
+            self._current_shift = self._new_shift(recent_ns)
 
     def _new_shift(self, recent_ns: float) -> Shift | None:
         """Return the shift from the baseline to the last RECENT seconds, None if there is none.
 
         ``recent_ns`` is the median step time of these seconds.
         """
-        if recent_ns < _ABOVE_BASELINE * self._usual_ns:  # the common case: skip the expensive tests
+        if recent_ns < _BASELINE_FACTOR * self._usual_ns:  # the common case: skip the expensive tests
             return None
         seconds = list(self._seconds)
         baseline, recent = seconds[:-RECENT], seconds[-RECENT:]
         baseline_ns = median(second.mean_ns for second in baseline)
-        highest_ns = max(list(self._medians)[RECENT - 1 : -RECENT])
-        if recent_ns < SHIFT_FACTOR * baseline_ns or recent_ns < _ABOVE_BASELINE * highest_ns:
+        highest_median_ns = max(list(self._medians)[RECENT - 1 : -RECENT])
+        if recent_ns < SHIFT_FACTOR * baseline_ns or recent_ns < _BASELINE_FACTOR * highest_median_ns:
             return None
-        high_ns = sorted(second.mean_ns for second in baseline)[int(_QUANTILE * len(baseline))]
-        if sum(second.mean_ns > high_ns for second in recent) < RECENT - 1:
+        quantile_ns = sorted(second.mean_ns for second in baseline)[int(_QUANTILE * len(baseline))]
+        if sum(second.mean_ns > quantile_ns for second in recent) < RECENT - 1:
             return None
-        first = _first_above(seconds, (baseline_ns * recent_ns) ** 0.5)
-        return Shift(first.step, first.start_ns, baseline_ns, recent_ns, seconds[0].number * SECOND_NS)
+        first_slow_second = _first_above(seconds, (baseline_ns * recent_ns) ** 0.5)
+        return Shift(
+            first_slow_second.step, first_slow_second.start_ns, baseline_ns, recent_ns, seconds[0].number * SECOND_NS
+        )
 
     def rate(self, from_ns: int, to_ns: int | None = None) -> float | None:
         """Return the steps per second from ``from_ns`` to ``to_ns``, None if there are none.
@@ -194,7 +200,7 @@ class StepSeries:
         The default of ``to_ns`` is the end of the last complete second.
         """
         first, end = from_ns // SECOND_NS, self._seconds[-1].number + 1 if to_ns is None else to_ns // SECOND_NS
-        steps = sum(second.steps for second in self._seconds if first <= second.number < end)
+        steps = sum(second.step_count for second in self._seconds if first <= second.number < end)
         return steps / (end - first) if steps else None
 
     def median_min_ns(self, since_ns: int) -> float:

@@ -17,7 +17,10 @@ _CODES: Final = {
     pa.uint64(): (int, "Q"),
     pa.float64(): (float, "d"),
 }
-_KINDS: Final = {name: tuple((kind, _CODES.get(kind)) for kind in schema.types) for name, schema in JOB_TABLES.items()}
+_COLUMN_TYPES: Final = {
+    name: tuple((arrow_type, _CODES.get(arrow_type)) for arrow_type in schema.types)
+    for name, schema in JOB_TABLES.items()
+}
 _EMPTY: Final = {name: pa.RecordBatch.from_pylist([], schema=schema) for name, schema in JOB_TABLES.items()}
 
 
@@ -26,7 +29,7 @@ def from_columns(columns: Iterable[Sequence[Any]], table: str) -> pa.RecordBatch
 
     ArrowInvalid or OverflowError if a value does not fit its column.
     """
-    arrays = [_array(values, *kind) for values, kind in zip(columns, _KINDS[table], strict=True)]
+    arrays = [_array(values, *column_type) for values, column_type in zip(columns, _COLUMN_TYPES[table], strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=JOB_TABLES[table])
 
 
@@ -35,7 +38,7 @@ def from_rows(rows: Sequence[tuple[Any, ...]], table: str) -> pa.RecordBatch:
     return from_columns(zip(*rows, strict=True), table) if rows else _EMPTY[table]
 
 
-def _array(values: Sequence[Any], kind: Any, code: tuple[type, str] | None) -> Any:
+def _array(values: Sequence[Any], arrow_type: Any, code: tuple[type, str] | None) -> Any:
     if code is None or set(map(type, values)) != {code[0]}:  # pyarrow converts or refuses other types
-        return pa.array(values, kind)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(code[1], values))])
+        return pa.array(values, arrow_type)
+    return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(array(code[1], values))])

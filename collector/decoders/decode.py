@@ -16,6 +16,7 @@ from .columns import from_columns, from_rows
 from .interner import Interner
 from .native import walker
 
+#: A serialized RunMetadata.
 Part = bytes | memoryview
 
 #: Reason for refusing a part, by the walker's status (wire.h).
@@ -30,9 +31,9 @@ ERRORS: Final = (
 class DecodedPart(NamedTuple):
     """The result of one part: facts about its rows and devices, or the reason for refusing it.
 
-    ``rows``: number of rows. ``base_ns``: the time from which their `start_ns` counts (real time,
-    ns). ``accelerator``: the flags of all its devices (devices.accelerator). ``error``: the reason
-    for refusing the part, None if it was decoded.
+    ``rows``: number of rows. ``base_ns``: the time from which `start_ns` of the rows counts (real
+    time, ns). ``accelerator``: the flags of all devices of the part (devices.accelerator).
+    ``error``: the reason for refusing the part, None if it was decoded.
     """
 
     rows: int
@@ -83,8 +84,8 @@ _ROWS_A_BYTE_MAX: Final = 1 / 32
 class WalkerDecoder:
     """A decoder that uses the C walker.
 
-    The densest step so far determines the size of the buffer, since counting first takes a quarter
-    longer.
+    The densest step so far determines the size of the buffer, since counting the rows first takes
+    a quarter longer.
     """
 
     name = "walker"
@@ -146,9 +147,9 @@ def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
     Each column begins at a multiple of 64 bytes.
     """
     arrays, offset = [], 0
-    for kind, width in _TYPES:
+    for arrow_type, width in _TYPES:
         size = room * width
-        arrays.append(pa.Array.from_buffers(kind, rows, [None, block.slice(offset, size)]))
+        arrays.append(pa.Array.from_buffers(arrow_type, rows, [None, block.slice(offset, size)]))
         offset += -(-size // 64) * 64
     return pa.RecordBatch.from_arrays(arrays, schema=OPS)
 
@@ -158,10 +159,10 @@ def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
     if not columns[0]:  # the usual case without a GPU
         return from_rows([], "allocations")
     arrays = [
-        pa.Array.from_buffers(kind, len(data) * 8 // kind.bit_width, [None, pa.py_buffer(data)])
-        for kind, data in zip(ALLOCATIONS.types, columns, strict=True)
+        pa.Array.from_buffers(arrow_type, len(data) * 8 // arrow_type.bit_width, [None, pa.py_buffer(data)])
+        for arrow_type, data in zip(ALLOCATIONS.types, columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=ALLOCATIONS)
 
 
-_TYPES: Final = tuple((kind, kind.bit_width // 8) for kind in OPS.types)
+_TYPES: Final = tuple((arrow_type, arrow_type.bit_width // 8) for arrow_type in OPS.types)

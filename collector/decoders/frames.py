@@ -31,7 +31,7 @@ class FrameRows(NamedTuple):
 
 
 def frames(data: bytes | memoryview, graph: int) -> FrameRows:
-    """Return the rows of graph number ``graph``.
+    """Return the rows of the `frames` record ``data`` of graph number ``graph``.
 
     DecodeError if ``data`` is malformed or makes too large a table.
     """
@@ -39,12 +39,14 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
         record = json.loads(bytes(data))
         entries = _checked_list(record["frames"])
         starts = _checked_list(record.get("starts", [-1] * len(entries)))
-        rows = _frame_table(record["files"], record["functions"], entries, starts)
-        stacks = [_elements_at(rows, stack) for stack in _checked_list(record["stacks"])]
+        frame_table = _frame_table(record["files"], record["functions"], entries, starts)
+        stacks = [_elements_at(frame_table, stack) for stack in _checked_list(record["stacks"])]
         nodes = {str(name): _checked_index(number, len(stacks)) for name, number in record["nodes"].items()}
         _check_size(stacks)
-        rows = [row for key, kind in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [kind])]
-        return FrameRows(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(rows, "op_log"))
+        variables = [
+            row for key, label in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [label])
+        ]
+        return FrameRows(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(variables, "op_log"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise DecodeError(f"the frames of graph {graph} cannot be read: {error!r}") from error
 
@@ -93,7 +95,7 @@ def _check_size(stacks: Sequence[Sequence[_FrameRow]]) -> None:
 
 def _frame_rows(stacks: Sequence[Sequence[_FrameRow]], graph: int) -> pa.RecordBatch:
     rows = [
-        (graph, stack, position, *row, "") for stack, rows in enumerate(stacks) for position, row in enumerate(rows)
+        (graph, number, position, *row, "") for number, stack in enumerate(stacks) for position, row in enumerate(stack)
     ]
     return from_rows(rows, "frames")
 
@@ -105,8 +107,8 @@ def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
 def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, ...]]:
     """Return rows of OP_LOG for ``variables``.
 
-    ``variables`` maps the name of each node to the shape of the variable behind it if the node is a
-    placeholder, else to None.
+    ``variables`` maps the name of a placeholder to the shape of the variable behind it, and the
+    name of any other node to None.
     """
     if not isinstance(variables, dict):
         raise TypeError("not an object")

@@ -18,7 +18,7 @@ from .proto.graph_pb2 import GraphDef, NodeDef
 
 #: Maximum bytes of a tensor or string attribute in `node_def`; larger ones are left out.
 ATTRIBUTE_MAX: Final = 1024
-_NODE: Final = GraphDef.NODE_FIELD_NUMBER
+_NODE_FIELD: Final = GraphDef.NODE_FIELD_NUMBER
 #: Number of nodes that are parsed together: a parsed node takes ten times the memory.
 _BATCH_NODES: Final = 1024
 
@@ -30,7 +30,7 @@ def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None 
     DecodeError if ``data`` is not a GraphDef.
     """
     try:
-        nodes = field_contents(memoryview(data), _NODE)
+        nodes = field_contents(memoryview(data), _NODE_FIELD)
         batches = []
         while batch := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _BATCH_NODES)]:
             batches.append(_rows(batch, graph, attribute_max))

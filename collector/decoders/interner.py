@@ -128,7 +128,7 @@ class Interner:
         counts = self.table.counts()
         new_ids = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
         batches = []
-        while batch := list(islice(new_ids, _BATCH_ROWS)):  # as Python objects they take ten times the memory
+        while batch := list(islice(new_ids, _BATCH_ROWS)):  # names take ten times the memory as Python objects
             batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in batch], "names"))
         self._stored = counts
         return pa.Table.from_batches(batches, NAMES)

@@ -77,12 +77,12 @@ class _Op(NamedTuple):
     device: bytes
     node: bytes
     label: bytes
-    eager: bool = False
+    is_eager: bool = False
 
 
 class _Event(NamedTuple):
     name: bytes
-    display: bytes
+    display_name: bytes
     op: _Op | None
     start_ps: int
     end_ps: int
@@ -165,7 +165,7 @@ class _EventName(NamedTuple):
     """
 
     name: bytes
-    display: bytes
+    display_name: bytes
     op: _Op | None
     is_relevant: bool
 
@@ -182,12 +182,12 @@ _NO_NAME: Final = _EventName(b"", b"", None, is_relevant=False)
 
 def _op(name: bytes) -> _Op | None:
     """Return the op of an event name, None if such events are not ops."""
-    op = _OP.match(name)
-    if op:
-        return None if op[2] in _CALL_OPS else _Op(HOST_DEVICE, _INLINED.sub(b"", op[1], count=1), op[2])
-    eager = _EAGER_OP.match(name)
-    if eager:
-        return None if eager[1] in _CALL_OPS else _Op(HOST_DEVICE, eager[1], eager[1], eager=True)
+    match = _OP.match(name)
+    if match:
+        return None if match[2] in _CALL_OPS else _Op(HOST_DEVICE, _INLINED.sub(b"", match[1], count=1), match[2])
+    eager_match = _EAGER_OP.match(name)
+    if eager_match:
+        return None if eager_match[1] in _CALL_OPS else _Op(HOST_DEVICE, eager_match[1], eager_match[1], is_eager=True)
     return _Op(ITERATOR_DEVICE, name, ITERATOR_LABEL) if _ITERATOR.match(name) else None
 
 
@@ -198,8 +198,8 @@ class _Plane:
         self.name = plane.name
         self._plane = plane
         self._session_ns = session_ns
-        self._events = {key: _EventName.from_metadata(value) for key, value in plane.event_metadata.items()}
-        self._stats: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
+        self._event_names = {key: _EventName.from_metadata(value) for key, value in plane.event_metadata.items()}
+        self._stat_names: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
 
     @property
     def lines(self) -> Iterable[XLine]:
@@ -214,13 +214,13 @@ class _Plane:
         events = []
         line_ps = self._start_ps(line)
         for event in line.events:
-            event_name = self._events.get(event.metadata_id, _NO_NAME)
+            event_name = self._event_names.get(event.metadata_id, _NO_NAME)
             if event_name.is_relevant or not relevant_only:
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
                 # most events are ops: skip their stats
                 stats = event.stats if event_name.op is None or not relevant_only else ()
-                events.append(_Event(event_name.name, event_name.display, event_name.op, start_ps, end_ps, stats))
+                events.append(_Event(event_name.name, event_name.display_name, event_name.op, start_ps, end_ps, stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def _start_ps(self, line: XLine) -> int:
@@ -237,9 +237,9 @@ class _Plane:
         for stat in event.stats:
             kind = stat.WhichOneof("value")
             if kind == "ref_value":
-                values[self._stats.get(stat.metadata_id, b"")] = self._stats.get(stat.ref_value, b"")
+                values[self._stat_names.get(stat.metadata_id, b"")] = self._stat_names.get(stat.ref_value, b"")
             elif kind is not None and kind != "double_value":
-                values[self._stats.get(stat.metadata_id, b"")] = getattr(stat, kind)
+                values[self._stat_names.get(stat.metadata_id, b"")] = getattr(stat, kind)
         return values
 
 
@@ -263,9 +263,7 @@ def _host_ops(plane: _Plane, calls: Calls) -> Iterator[Execution]:
                 batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
     ops += _asynchronous_ops(plane, async_starts, async_ends_ps, batches)
     if calls.has_other_callers:
-        ops = [
-            row for row in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(row.call, row.start_ns)
-        ]
+        ops = [op for op in _with_known_calls(plane, ops) if not calls.belongs_to_other_thread(op.call, op.start_ns)]
     yield from ops
 
 
@@ -274,7 +272,7 @@ def _with_known_calls(plane: _Plane, ops: Sequence[Execution]) -> Iterator[Execu
 
     The real call is that of the next PROPAGATE event on the op's thread, if there is one.
     """
-    threads = {row.thread for row in ops if row.call == UNSEEN}
+    threads = {op.thread for op in ops if op.call == UNSEEN}
     executor_ends = {
         line.id & 0xFFFFFFFF: [
             (event.start_ps // 1000, call_id(plane.stats(event)))
@@ -284,10 +282,10 @@ def _with_known_calls(plane: _Plane, ops: Sequence[Execution]) -> Iterator[Execu
         for line in plane.lines
         if line.id & 0xFFFFFFFF in threads
     }
-    for row in ops:
-        ends = executor_ends[row.thread] if row.call == UNSEEN else []
-        index = bisect_right(ends, row.start_ns, key=lambda end: end[0])
-        yield row._replace(call=ends[index][1]) if index < len(ends) else row
+    for op in ops:
+        ends = executor_ends[op.thread] if op.call == UNSEEN else []
+        index = bisect_right(ends, op.start_ns, key=lambda end: end[0])
+        yield op._replace(call=ends[index][1]) if index < len(ends) else op
 
 
 def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
@@ -308,14 +306,14 @@ def _asynchronous_ops(
     """
     for link, (event, thread) in async_starts.items():
         stats = plane.stats(event)
-        node, kind = stats.get(b"name"), stats.get(b"kernel_type")
-        if link in async_ends_ps and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALL_OPS:
+        node, label = stats.get(b"name"), stats.get(b"kernel_type")
+        if link in async_ends_ps and isinstance(node, bytes) and isinstance(label, bytes) and label not in _CALL_OPS:
             duration_ns = max(0, async_ends_ps[link] - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
-            batch_sizes = batches.get(stats.get(b"step_id"), ()) if kind == _ITERATOR_NEXT else ()
+            batch_sizes = batches.get(stats.get(b"step_id"), ()) if label == _ITERATOR_NEXT else ()
             memory = OpMemory(output=batch_sizes[0]) if len(batch_sizes) == 1 else NO_MEMORY
             call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
-            yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory, call)
+            yield Execution(HOST_DEVICE, name, label, thread, event.start_ps // 1000, duration_ns, memory, call)
 
 
 def _nested_ops(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) -> Iterator[Execution]:
@@ -335,7 +333,7 @@ def _nested_ops(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Cal
         if event.op is not None:
             call = executors[-1][1]
             if call == UNSEEN and event.op.device == ITERATOR_DEVICE:
-                call = 0  # it runs outside of executors
+                call = 0  # iterators run outside of executors
             open_ops.append(_OpenOp(event.op, event.start_ps, event.end_ps, call))
         elif event.name == PROCESS:
             executors.append((event.end_ps, call_id(plane.stats(event))))
@@ -354,8 +352,8 @@ def _close_innermost(open_ops: list[_OpenOp], thread: int) -> Iterator[Execution
     An eager call is not yielded if its ops have events.
     """
     closed_op = open_ops.pop()
-    device, node, label, eager = closed_op.op
-    is_wrapper = eager and closed_op.inner_ops > 0
+    device, node, label, is_eager = closed_op.op
+    is_wrapper = is_eager and closed_op.inner_ops > 0
     duration_ps = closed_op.end_ps - closed_op.start_ps
     if open_ops:
         open_ops[-1].inner_ps += min(closed_op.inner_ps, duration_ps) if is_wrapper else duration_ps
@@ -407,8 +405,8 @@ def _accelerator_ops(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
             continue
         for event in plane.events(line):
             tf_op = plane.stats(event).get(b"tf_op", b"")
-            op = _OP.match(tf_op) if isinstance(tf_op, bytes) else None
-            node = _INLINED.sub(b"", op[1], count=1) if op else event.display or event.name
+            op_match = _OP.match(tf_op) if isinstance(tf_op, bytes) else None
+            node = _INLINED.sub(b"", op_match[1], count=1) if op_match else event.display_name or event.name
             duration_ns = (event.end_ps - event.start_ps) // 1000
             yield Execution(
                 device, node, event.name, line.id & 0xFFFFFFFF, event.start_ps // 1000, duration_ns, NO_MEMORY
@@ -421,5 +419,5 @@ _MEMORY_EVENTS: Final[dict[bytes, Callable[[OpMemory, Mapping[bytes, bytes | int
     b"MemoryDeallocation": _remove_allocation,
     _BATCH: _add_batch,
 }
-#: Reader of a plane, by its name; other planes have no ops.
+#: Reader of a plane, by the pattern of its name; other planes have no ops.
 _READERS: Final = {_HOST_PLANE: _host_ops, _DEVICE_PLANE: _accelerator_ops}

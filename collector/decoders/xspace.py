@@ -24,8 +24,8 @@ from .session_ops import HOST_DEVICE, Execution, executions
 EVENTS_MAX: Final = 1 << 20
 BYTES_MAX: Final = 64 << 20
 
-_MAX: Final = (1 << 63) - 1
-_LINES: Final = XPlane.LINES_FIELD_NUMBER
+_INT64_MAX: Final = (1 << 63) - 1
+_LINES_FIELD: Final = XPlane.LINES_FIELD_NUMBER
 #: Number of rows that are converted to columns together. As Python numbers, rows take ten times the
 #: memory.
 _BATCH_ROWS: Final = 16_384
@@ -46,7 +46,7 @@ def xspace(
     placement: Placement | None = None,
     caller: int = 0,
 ) -> SessionRows:
-    """Return the op executions of a session that recorded the step with trace number ``trace``.
+    """Return the rows of a session that recorded the step with trace number ``trace``.
 
     ``start_ns``: start of the session (real time). ``placement``: the CPUs of nodes. ``caller``:
     the step's thread (layout.XSPACE_HEAD).
@@ -56,21 +56,21 @@ def xspace(
     """
     placement = placement or Placement()
     try:
-        rows = [_with_cpu(row, placement) for row in executions(_LazySession(data), start_ns, caller)]
+        session_ops = [_with_cpu(op, placement) for op in executions(_LazySession(data), start_ns, caller)]
     except (TruncatedError, ParseError) as error:
         raise DecodeError("not an XSpace") from error
-    base_ns = min((row.start_ns for row in rows), default=0)
-    flags = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
+    base_ns = min((op.start_ns for op in session_ops), default=0)
+    flags = reduce(or_, map(accelerator, {op.device for op in session_ops}), 0)
     mark = interner.mark()
     batches: list[pa.RecordBatch] = []
     try:
-        for first in range(0, len(rows), _BATCH_ROWS):
-            batch = rows[first : first + _BATCH_ROWS]
-            batches.append(from_rows([_row(row, trace, base_ns, interner) for row in batch], "ops"))
+        for first in range(0, len(session_ops), _BATCH_ROWS):
+            batch = session_ops[first : first + _BATCH_ROWS]
+            batches.append(from_rows([_row(op, trace, base_ns, interner) for op in batch], "ops"))
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return SessionRows(pa.Table.from_batches(batches, OPS), DecodedPart(len(rows), base_ns, flags, None))
+    return SessionRows(pa.Table.from_batches(batches, OPS), DecodedPart(len(session_ops), base_ns, flags, None))
 
 
 class _LazySession:
@@ -84,7 +84,7 @@ class _LazySession:
         if len(data) > BYTES_MAX:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
         self._planes = list(field_contents(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
-        lines = (line for plane in self._planes for line in field_contents(plane, _LINES))
+        lines = (line for plane in self._planes for line in field_contents(plane, _LINES_FIELD))
         events = (event for line in lines for event in field_contents(line, XLine.EVENTS_FIELD_NUMBER))
         if next(islice(events, EVENTS_MAX, None), None) is not None:
             raise DecodeError(f"a profiler session of more than {EVENTS_MAX} events")
@@ -99,10 +99,10 @@ class _LazyPlane:
     """An XPlane that parses one line at a time."""
 
     def __init__(self, data: memoryview) -> None:
-        head = XPlane.FromString(without_field(data, _LINES))
+        head = XPlane.FromString(without_field(data, _LINES_FIELD))
         self.name = head.name
         self.event_metadata, self.stat_metadata, self.stats = head.event_metadata, head.stat_metadata, head.stats
-        self._lines = list(field_contents(data, _LINES))
+        self._lines = list(field_contents(data, _LINES_FIELD))
 
     @property
     def lines(self) -> Iterator[XLine]:
@@ -110,31 +110,31 @@ class _LazyPlane:
         return (XLine.FromString(bytes(line)) for line in self._lines)
 
 
-def _with_cpu(row: Execution, placement: Placement) -> Execution:
-    device = placement.device_of(row.node, row.device) if row.device == HOST_DEVICE else row.device
-    return row if device == row.device else row._replace(device=device)
+def _with_cpu(op: Execution, placement: Placement) -> Execution:
+    device = placement.device_of(op.node, op.device) if op.device == HOST_DEVICE else op.device
+    return op if device == op.device else op._replace(device=device)
 
 
-def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[int, ...]:
+def _row(op: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[int, ...]:
     """Return a row of OPS."""
-    memory = row.memory
+    memory = op.memory
     return (
         trace,
-        interner.id(NODE, row.node),
-        interner.id(DEVICE, row.device),
-        interner.id(LABEL, row.label),
-        row.thread,
-        min(row.start_ns - base_ns, _MAX),
+        interner.id(NODE, op.node),
+        interner.id(DEVICE, op.device),
+        interner.id(LABEL, op.label),
+        op.thread,
+        min(op.start_ns - base_ns, _INT64_MAX),
         0,
-        min(row.own_ns, _MAX),
+        min(op.own_ns, _INT64_MAX),
         0,
         0,
-        min(memory.total, _MAX),
-        min(memory.peak, _MAX),
-        max(-_MAX, min(memory.live, _MAX)),
+        min(memory.total, _INT64_MAX),
+        min(memory.peak, _INT64_MAX),
+        max(-_INT64_MAX, min(memory.live, _INT64_MAX)),
         interner.id(ALLOCATOR, memory.allocator) if memory.allocator else NONE_ID,
-        min(memory.in_use, _MAX),
-        min(memory.output, _MAX),
+        min(memory.in_use, _INT64_MAX),
+        min(memory.output, _INT64_MAX),
         NONE_ID,
         0,
         0,

@@ -10,7 +10,7 @@ from ..errors import TfprofError
 
 _NEW_MODE: Final = 0o666
 #: Beginnings of paths that name an open file of a process.
-_OPEN_FILES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
+_OPEN_FILE_PREFIXES: Final = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
 def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
@@ -37,18 +37,18 @@ def _is_special(path: str, target: Path) -> bool:
 
     ``target``: the file to which ``path`` leads.
     """
-    return path.startswith(_OPEN_FILES) or (target.exists() and not target.is_file())
+    return path.startswith(_OPEN_FILE_PREFIXES) or (target.exists() and not target.is_file())
 
 
 def _replace(target: Path, pieces: Iterable[bytes]) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    descriptor, temporary_path = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, _mode(target))
             file.writelines(pieces)
-        Path(temporary).replace(target)
+        Path(temporary_path).replace(target)
     except BaseException:
-        Path(temporary).unlink()
+        Path(temporary_path).unlink()
         raise
 
 

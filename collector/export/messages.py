@@ -47,7 +47,7 @@ def _shape(shape: Shape) -> Any:
 
 
 def _describe(message: Any, nodes: Iterable[Node]) -> None:
-    """Fill in the static facts of nodes."""
+    """Fill in the devices and input shapes of ``nodes``."""
     for node in nodes:
         message.devices.extend(node.devices)
         for position, shape in enumerate(node.facts.input_shapes):

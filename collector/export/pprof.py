@@ -57,33 +57,33 @@ class _Tables:
         self.samples: dict[bytes, Any] = {}
         self._value = attrgetter(select)
 
-    def string(self, text: bytes) -> int:
+    def string_number(self, text: bytes) -> int:
         """Return the number of ``text``."""
         return self.strings.setdefault(text, len(self.strings))
 
-    def location(self, caller: CallSite, called: CallSite) -> int:
+    def location_number(self, caller: CallSite, called: CallSite) -> int:
         """Return the location number of the line in ``caller`` that calls ``called``."""
         calling_frame, frame = _frame(caller), _frame(called)
         function = octets(frame.function + GRADIENT if called.is_gradient else frame.function)
         key = octets(calling_frame.file), function, calling_frame.line % _UINT64_SIZE
         if key not in self.locations:
             self.locations[key] = location = Location(id=len(self.locations) + 1)
-            function_id = self._function(frame.file, function, frame.start_line)
+            function_id = self._function_number(frame.file, function, frame.start_line)
             location.line.add(line=calling_frame.line, function_id=function_id)
         return int(self.locations[key].id)
 
-    def _function(self, file: str, name: bytes, start_line: int) -> int:
+    def _function_number(self, file: str, name: bytes, start_line: int) -> int:
         key = octets(file), name, start_line % _UINT64_SIZE
         if key not in self.functions:
             number = len(self.functions) + 1
             base = basename(file)
             module = base.rpartition(".")[0] if "." in base else base
-            text = self.string(b"%b:%b" % (octets(module), name))
-            path = self.string(octets(file))
+            text = self.string_number(b"%b:%b" % (octets(module), name))
+            path = self.string_number(octets(file))
             self.functions[key] = Function(id=number, name=text, filename=path, start_line=start_line)
         return int(self.functions[key].id)
 
-    def sample(self, node: Node, chain: _Chain) -> None:
+    def add_sample(self, node: Node, chain: _Chain) -> None:
         """Add a sample for ``node``, created by the innermost call of ``chain``."""
         name = key = octets(node.name)
         while key in self.samples:
@@ -92,7 +92,7 @@ class _Tables:
         while chain is not None:
             number, chain = chain
             sample.location_id.append(number)
-        sample.label.add(key=self.string(_LABEL.encode()), str=self.string(name))
+        sample.label.add(key=self.string_number(_LABEL.encode()), str=self.string_number(name))
 
 
 def _frame(site: CallSite) -> Frame:
@@ -120,10 +120,10 @@ def _add_samples(root: Branch, tables: _Tables) -> None:
         branch, caller, chain = pending.pop()
         call: Any = branch.entry
         if caller is not None:
-            chain = tables.location(caller, call.site), chain
+            chain = tables.location_number(caller, call.site), chain
         if not branch.children:
             for node in _created_nodes(branch):
-                tables.sample(node, chain)
+                tables.add_sample(node, chain)
         pending.extend((child, call.site, chain) for child in reversed(branch.children))
 
 
@@ -131,15 +131,15 @@ def message(view: TreeView, select: frozenset[str]) -> Any:
     """Return the code view as pprof's Profile; UsageError unless ``select`` is one counter."""
     if len(select) != 1:
         raise UsageError("Can only select 1 attribute for pprof output.")
-    (word,) = select
-    if word not in VALUES:
-        raise UsageError(f"pprof doesn't support -select={word} (one of {' '.join(VALUES)})")
-    tables, value = _Tables(word), VALUES[word]
+    (counter,) = select
+    if counter not in VALUES:
+        raise UsageError(f"pprof doesn't support -select={counter} (one of {' '.join(VALUES)})")
+    tables, value = _Tables(counter), VALUES[counter]
     _add_samples(view.root, tables)
     profile = Profile()
-    for kind, unit in ((_COUNT, _COUNT), (word, value.unit)):
-        profile.sample_type.add(type=tables.string(kind.encode()), unit=tables.string(unit.encode()))
-    profile.comment.append(tables.string(value.comment.encode()))
+    for kind, unit in ((_COUNT, _COUNT), (counter, value.unit)):
+        profile.sample_type.add(type=tables.string_number(kind.encode()), unit=tables.string_number(unit.encode()))
+    profile.comment.append(tables.string_number(value.comment.encode()))
     for field in ("sample", "function", "location"):
         table = getattr(tables, field + "s")
         getattr(profile, field).extend(table[key] for key in sorted(table))

@@ -60,17 +60,17 @@ class _Writer:
         self._code_defs = CodeDefs(literal=source.literal)
         self._has_stacks = False
         self._signatures = source.signatures
-        in_graph = frozenset(source.graph)
-        executed = (name for name, number in source.node_ids.items() if number in source.execution_counts)
-        self.order = [*source.graph, *(name for name in executed if name not in in_graph and is_node(name))]
+        graph_names = frozenset(source.graph)
+        executed_names = (name for name, number in source.node_ids.items() if number in source.execution_counts)
+        self.order = [*source.graph, *(name for name in executed_names if name not in graph_names and is_node(name))]
         self._ids = {name: number for number, name in enumerate(self.order)}
 
     def nodes(self, part: Mapping[str, Mapping[int, Entry]]) -> Any:
         """Return a ProfileProto with only the nodes of ``part``."""
         message = ProfileProto()
-        for name, steps in part.items():
+        for name, entries in part.items():
             number = self._ids[name]
-            self._fill(message.nodes[number], self._nodes_by_name[name], number, steps)
+            self._fill(message.nodes[number], self._nodes_by_name[name], number, entries)
         return message
 
     def job_fields(self, source: ProfileSource) -> Any:
@@ -81,10 +81,10 @@ class _Writer:
         self._code_defs.fill_table(message.id_to_string)
         return message
 
-    def _fill(self, message: ProfileNode, node: Node, number: int, steps: Mapping[int, Entry]) -> None:
+    def _fill(self, message: ProfileNode, node: Node, number: int, entries: Mapping[int, Entry]) -> None:
         facts = node.facts
         definition, node_attributes = PlainNode.FromString(facts.node_def), attributes(facts.node_def)
-        device = next((name for name in node.devices if any(name in entry.devices for entry in steps.values())), "")
+        device = next((name for name in node.devices if any(name in entry.devices for entry in entries.values())), "")
         message.id, message.name, message.op = number, octets(node.name), octets(node.op)
         message.op_types.extend(sorted(map(octets, {node.op, *facts.types, *filter(None, [device])})))
         message.canonical_device = octets(device)
@@ -102,7 +102,7 @@ class _Writer:
         if facts.stack is not None:
             self._has_stacks = self._has_stacks or bool(facts.stack)
             message.trace.CopyFrom(self._code_defs.code_def(facts.stack))
-        for step, entry in steps.items():
+        for step, entry in entries.items():
             self._fill_entry(message.execs[step], entry)
 
     def _fill_entry(self, message: ExecProfile, entry: Entry) -> None:

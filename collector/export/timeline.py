@@ -23,8 +23,8 @@ LARGE_FILE_WARNING: Final = (
     "Consider to use filters (e.g. -min_micros 1000 or -account_type_regexes .*gpu:0) to reduce the size."
 )
 #: The line printed before the timeline of a graph.
-GENERATING: Final = "generating trace file."
-_LINE: Final = "*" * 54
+GENERATING_MESSAGE: Final = "generating trace file."
+_SEPARATOR: Final = "*" * 54
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class GraphTimeline:
 
     def messages(self) -> list[str]:
         """Return the lines that the TF profiler prints while it makes the timeline."""
-        return [GENERATING, *(f"{device} peak memory: {size / 1e6:.2f} MB" for device, size in self.peaks)]
+        return [GENERATING_MESSAGE, *(f"{device} peak memory: {size / 1e6:.2f} MB" for device, size in self.peaks)]
 
 
 def file_name(outfile: str, step: int) -> str:
@@ -47,7 +47,7 @@ def file_name(outfile: str, step: int) -> str:
 def file_message(path: str) -> str:
     """Return the TF profiler's message about a written file."""
     hint = "Open a Chrome browser, enter URL chrome://tracing and load the timeline file."
-    return f"\n{_LINE}\nTimeline file is written to {path}.\n{hint}\n{_LINE}"
+    return f"\n{_SEPARATOR}\nTimeline file is written to {path}.\n{hint}\n{_SEPARATOR}"
 
 
 def scope_timeline(view: TreeView) -> bytes:
@@ -75,13 +75,13 @@ def scope_timeline(view: TreeView) -> bytes:
 
 
 def graph_timeline(
-    view: TreeView, entries: Mapping[str, Entry], persistent: Mapping[str, int], parity: Parity = DEFAULT
+    view: TreeView, entries: Mapping[str, Entry], persistent_bytes: Mapping[str, int], parity: Parity = DEFAULT
 ) -> GraphTimeline:
     """Return a timeline of the executions of a graph view's shown nodes in one step.
 
     It shows devices with their lanes, flows between devices, and the memory of GPUs. ``entries``:
-    entries of the step by node; ``persistent``: bytes that a node keeps on its GPU, the maximum of
-    all steps.
+    entries of the step by node; ``persistent_bytes``: bytes that a node keeps on its GPU, the
+    maximum of all steps.
     """
     drawing = _Drawing(entries)
     memory: dict[str, GpuMemory] = {}
@@ -90,11 +90,11 @@ def graph_timeline(
         if entry is not None:
             drawing.add(node, entry)
             if "cpu" not in entry.device:
-                memory.setdefault(entry.device, GpuMemory()).add(node.name, entry, persistent.get(node.name, 0))
+                memory.setdefault(entry.device, GpuMemory()).add(node.name, entry, persistent_bytes.get(node.name, 0))
     drawing.connect(view.accounted)
     events = TraceEvents()
     drawing.draw(events)
-    pid = len(drawing.processes)
+    pid = len(drawing.pids)
     for device in sorted(memory, key=octets):
         _draw_memory(events, pid, device, memory[device], parity)
         pid += 2
@@ -134,7 +134,7 @@ class _Drawing:
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
-        self.processes: dict[str, int] = {}
+        self.pids: dict[str, int] = {}
         self._bars: dict[str, dict[int, _Bar]] = {}
 
     def executed_entry(self, name: str) -> Entry | None:
@@ -145,14 +145,14 @@ class _Drawing:
     def add(self, node: Node, entry: Entry) -> None:
         """Add a bar for each execution of ``node``."""
         for device, pairs in entry.executions:
-            pid = self.processes.setdefault(device, len(self.processes))
+            pid = self.pids.setdefault(device, len(self.pids))
             bars = self._bars.setdefault(device, {})
             for start, duration in pairs:
                 if start not in bars:
                     bars[start] = _Bar(node, pid, start, duration)
 
     def connect(self, accounted: frozenset[str]) -> None:
-        """Find the data flows from one CPU or GPU to another, from ``accounted`` nodes."""
+        """Find the data flows from one CPU or GPU to another that start at ``accounted`` nodes."""
         for device, bars in self._bars_by_device():
             if not is_canonical(octets(device)):
                 continue
@@ -170,7 +170,7 @@ class _Drawing:
 
     def draw(self, events: TraceEvents) -> None:
         """Draw all bars, each in a free lane of its device, and the arrows between them."""
-        for device, pid in self.processes.items():
+        for device, pid in self.pids.items():
             prefix = "Op execution threads: " if "stream" in device else "Op scheduling threads: "
             events.process(pid, prefix + device)
         bars = [bar for _, bars in self._bars_by_device() for bar in _with_lanes(bars)]
@@ -223,7 +223,7 @@ def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, 
 def _holder_args(point: Point, parity: Parity) -> dict[str, int | str]:
     """Return the arguments of the counter of the largest holders at ``point``.
 
-    The names are the same at every point, except that number 00 is missing without a holder.
+    The names are the same at every point, except that number 00 is missing if there is no holder.
     """
     args: dict[str, int | str] = {f"Top Allocation {number:02d}": "N/A" for number in range(1, HOLDERS_MAX)}
     args |= {

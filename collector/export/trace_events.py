@@ -27,9 +27,9 @@ class TraceEvents:
     def bar(self, name: str, pid: int, tid: int, start: int, duration: int, args: Iterable[str] = ("name",)) -> None:
         """Add a bar; ``args``: names of its arguments, all with the value ``name``."""
         text = quoted(name)
-        inner = ",".join(f'"{arg}":{text}' for arg in args)
+        arguments = ",".join(f'"{arg}":{text}' for arg in args)
         self._names_and_bars.append(
-            f'{{"args":{{{inner}}},"cat":"Op","dur":{duration},"name":{text},'
+            f'{{"args":{{{arguments}}},"cat":"Op","dur":{duration},"name":{text},'
             f'"ph":"X","pid":{pid},"tid":{tid},"ts":{start}}}'
         )
 
@@ -44,11 +44,11 @@ class TraceEvents:
 
     def counter(self, name: str, pid: int, time_us: int, args: Mapping[str, int | str]) -> None:
         """Add the values of a counter at ``time_us``."""
-        inner = ",".join(
+        arguments = ",".join(
             f"{quoted(key)}:{quoted(value) if isinstance(value, str) else value}" for key, value in sorted(args.items())
         )
         self._flows_and_counters.append(
-            f'{{"args":{{{inner}}},"cat":"Memory","name":{quoted(name)},"ph":"C","pid":{pid},"tid":0,"ts":{time_us}}}'
+            f'{{"args":{{{arguments}}},"cat":"Memory","name":{quoted(name)},"ph":"C","pid":{pid},"tid":0,"ts":{time_us}}}'
         )
 
     def json(self) -> bytes:
@@ -80,12 +80,12 @@ def _characters(data: bytes) -> Iterable[int]:
     """
     offset = 0
     while offset < len(data):
-        first = data[offset]
-        length, mask, lowest = next((rule for bound, *rule in _LENGTHS if first < bound), (1, 0, 1))
+        first_byte = data[offset]
+        length, mask, lowest_code_point = next((rule for bound, *rule in _LENGTHS if first_byte < bound), (1, 0, 1))
         if offset + length > len(data):
-            length, lowest = 1, 1 << 30
-        code_point = first & mask
+            length, lowest_code_point = 1, 1 << 30
+        code_point = first_byte & mask
         for byte in data[offset + 1 : offset + length]:
             code_point = code_point << 6 | byte & 0x3F
-        yield _REPLACEMENT if code_point < lowest or code_point in _SURROGATES else code_point
+        yield _REPLACEMENT if code_point < lowest_code_point or code_point in _SURROGATES else code_point
         offset += length

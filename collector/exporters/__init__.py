@@ -1,1 +1,1 @@
-"""The exporters: each type of file has a module here and a row in a table."""
+"""The exporters: one module for each type of file."""

@@ -47,14 +47,14 @@ def attributes(node_def: bytes) -> Attributes:
     except DecodeError:
         return Attributes()
     attr = node.attr
-    parameter, outputs, layout = (attr.get(key) for key in (SHAPE, OUTPUT_SHAPES, DATA_FORMAT))
-    names = [text.partition(":") for text in node.input]
+    parameter, outputs, data_format = (attr.get(key) for key in (SHAPE, OUTPUT_SHAPES, DATA_FORMAT))
+    sources = [text.partition(":") for text in node.input]
     return Attributes(
         shape_of(parameter.shape) if parameter is not None and parameter.WhichOneof("value") == "shape" else (),
         tuple(map(shape_of, outputs.list.shape)) if outputs is not None else (),
-        tuple(name.removeprefix("^") for name, _, _ in names),
-        tuple(int(slot) if slot.isdecimal() else 0 for _, _, slot in names),
-        layout.s.decode("utf-8", "replace") if layout is not None else "",
+        tuple(name.removeprefix("^") for name, _, _ in sources),
+        tuple(int(slot) if slot.isdecimal() else 0 for _, _, slot in sources),
+        data_format.s.decode("utf-8", "replace") if data_format is not None else "",
     )
 
 
@@ -64,11 +64,11 @@ def facts(definitions: Iterable[tuple[str, bytes]], *, by_slot: bool = False) ->
     ``definitions``: pairs of name and serialized NodeDef. If several nodes have one name, the first
     is used. ``by_slot``: see `input_shapes`.
     """
-    parsed: dict[str, tuple[bytes, Attributes]] = {}
+    parsed_nodes: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:
-        if name not in parsed:
-            parsed[name] = node_def, attributes(node_def)
-    outputs = {name: node.output_shapes for name, (_, node) in parsed.items()}
+        if name not in parsed_nodes:
+            parsed_nodes[name] = node_def, attributes(node_def)
+    outputs = {name: node.output_shapes for name, (_, node) in parsed_nodes.items()}
     return {
         name: NodeFacts(
             node_def=node_def,
@@ -78,7 +78,7 @@ def facts(definitions: Iterable[tuple[str, bytes]], *, by_slot: bool = False) ->
             output_shapes=node.output_shapes,
             data_format=node.data_format,
         )
-        for name, (node_def, node) in parsed.items()
+        for name, (node_def, node) in parsed_nodes.items()
     }
 
 

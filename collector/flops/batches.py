@@ -33,9 +33,9 @@ class BatchCandidate(NamedTuple):
 
 def batch_of_iterator(node: Definition, size: int) -> BatchCandidate:
     """Return the batch in the outputs of ``node``, which have ``size`` bytes."""
-    kinds = node.attrs["output_types"].list.type if "output_types" in node.attrs else ()
+    dtypes = node.attrs["output_types"].list.type if "output_types" in node.attrs else ()
     return _batch(
-        node.graph, [InputSource(node.name, slot) for slot in range(len(node.outputs))], kinds, node.outputs, size
+        node.graph, [InputSource(node.name, slot) for slot in range(len(node.outputs))], dtypes, node.outputs, size
     )
 
 
@@ -44,37 +44,43 @@ def batch_of_arguments(placeholders: Sequence[Definition], size: int) -> BatchCa
 
     The arguments have ``size`` bytes. Handles, which are resources and variants, are excluded.
     """
-    kinds = [node.attrs["dtype"].type if "dtype" in node.attrs else 0 for node in placeholders]
-    data = [(node, kind) for node, kind in zip(placeholders, kinds, strict=True) if kind not in {_RESOURCE, _VARIANT}]
+    dtypes = [node.attrs["dtype"].type if "dtype" in node.attrs else 0 for node in placeholders]
+    data = [
+        (node, dtype) for node, dtype in zip(placeholders, dtypes, strict=True) if dtype not in {_RESOURCE, _VARIANT}
+    ]
     shapes = [node.outputs[0] if node.outputs else None for node, _ in data]
     return _batch(
-        placeholders[0].graph, [InputSource(node.name, 0) for node, _ in data], [kind for _, kind in data], shapes, size
+        placeholders[0].graph,
+        [InputSource(node.name, 0) for node, _ in data],
+        [dtype for _, dtype in data],
+        shapes,
+        size,
     )
 
 
 def _batch(
-    graph: int, sources: Sequence[InputSource], kinds: Sequence[int], shapes: Sequence[Dims | None], size: int
+    graph: int, sources: Sequence[InputSource], dtypes: Sequence[int], shapes: Sequence[Dims | None], size: int
 ) -> BatchCandidate:
     parts = [(source, dims) for source, dims in zip(sources, shapes, strict=True) if dims is not None]
-    is_countable = len(parts) == len(kinds) == len(sources) and all(kind in _WIDTHS for kind in kinds)
-    return BatchCandidate(graph, parts, _examples(kinds, [dims for _, dims in parts], size) if is_countable else None)
+    is_countable = len(parts) == len(dtypes) == len(sources) and all(dtype in _WIDTHS for dtype in dtypes)
+    return BatchCandidate(graph, parts, _examples(dtypes, [dims for _, dims in parts], size) if is_countable else None)
 
 
-def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
+def _examples(dtypes: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
     """Return the number of examples for which the tensors have ``size`` bytes.
 
     A first size may be open: it is the number of examples. Return 0 if all sizes are fixed. Return
     None if the bytes do not fit the shapes, or if another size is unknown.
     """
     fixed_bytes = example_bytes = 0
-    for kind, dims in zip(kinds, shapes, strict=True):
+    for dtype, dims in zip(dtypes, shapes, strict=True):
         sized_dims = dims[1:] if dims[:1] == (-1,) else dims
         if min(sized_dims, default=0) < 0:
             return None
         if sized_dims is dims:
-            fixed_bytes += math.prod(sized_dims) * _WIDTHS[kind]
+            fixed_bytes += math.prod(sized_dims) * _WIDTHS[dtype]
         else:
-            example_bytes += math.prod(sized_dims) * _WIDTHS[kind]
+            example_bytes += math.prod(sized_dims) * _WIDTHS[dtype]
     if not example_bytes:
         return 0 if size == fixed_bytes else None
     return (

@@ -16,23 +16,23 @@ NodeKey = tuple[int, str]
 _PLACEHOLDER: Final = "Placeholder"
 
 
-class _Call(NamedTuple):
+class _CallType(NamedTuple):
     """A type of call: how many graphs it calls, and which of its inputs it passes to them.
 
-    ``graphs``: the maximum number of called graphs; ``skipped``: the number of leading inputs that
-    are not passed.
+    ``graphs_max``: the maximum number of called graphs; ``skipped_inputs``: the number of leading
+    inputs that are not passed.
     """
 
-    graphs: int = 1
-    skipped: int = 0
+    graphs_max: int = 1
+    skipped_inputs: int = 0
 
 
 _LOOPS: Final = ("While", "StatelessWhile")
-_CALLS: Final = {
-    **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall"), _Call()),
-    **dict.fromkeys(_LOOPS, _Call(2)),
-    **dict.fromkeys(("If", "StatelessIf"), _Call(2, 1)),
-    **dict.fromkeys(("Case", "StatelessCase"), _Call(8, 1)),
+_CALL_TYPES: Final = {
+    **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall"), _CallType()),
+    **dict.fromkeys(_LOOPS, _CallType(2)),
+    **dict.fromkeys(("If", "StatelessIf"), _CallType(2, 1)),
+    **dict.fromkeys(("Case", "StatelessCase"), _CallType(8, 1)),
 }
 
 
@@ -47,8 +47,10 @@ class CallGraph:
         """
         self._nodes = nodes
         functions_by_arity = _functions_by_arity(nodes.values())
-        self._targets = {
-            key: self._callees(node, functions_by_arity) for key, node in nodes.items() if node.op in _CALLS
+        self._called_functions = {
+            key: self._matching_functions(node, functions_by_arity)
+            for key, node in nodes.items()
+            if node.op in _CALL_TYPES
         }
 
     def passed_arguments(self, key: NodeKey) -> Iterator[tuple[int, NodeKey]]:
@@ -56,51 +58,66 @@ class CallGraph:
 
         An argument is a data input that the call passes to a called graph.
         """
-        for target in self._targets.get(key, ()):
-            yield from enumerate(target, _CALLS[self._nodes[key].op].skipped)
+        for function in self._called_functions.get(key, ()):
+            yield from enumerate(function, _CALL_TYPES[self._nodes[key].op].skipped_inputs)
 
     def loop_bodies(self) -> frozenset[int]:
         """Return the graphs that loops call, directly or indirectly."""
-        loops = (targets for (graph, name), targets in self._targets.items() if self._nodes[graph, name].op in _LOOPS)
-        return self.reachable(target[0][0] for targets in loops for target in targets)
+        loop_functions = (
+            functions
+            for (graph, name), functions in self._called_functions.items()
+            if self._nodes[graph, name].op in _LOOPS
+        )
+        return self.reachable(function[0][0] for functions in loop_functions for function in functions)
 
     def uncalled_functions(self) -> list[list[NodeKey]]:
         """Return the placeholders of each function that no graph calls.
 
         Graphs whose placeholders have a scope are excluded: they are bodies of loops and branches.
         """
-        called = {target[0][0] for targets in self._targets.values() for target in targets if target}
-        functions = (function for group in _functions_by_arity(self._nodes.values()).values() for function in group)
-        return [function for function in functions if function[0][0] not in called and "/" not in function[0][1]]
+        called_graphs = {
+            function[0][0] for functions in self._called_functions.values() for function in functions if function
+        }
+        all_functions = (function for group in _functions_by_arity(self._nodes.values()).values() for function in group)
+        return [
+            function for function in all_functions if function[0][0] not in called_graphs and "/" not in function[0][1]
+        ]
 
     def reachable(self, graphs: Iterable[int]) -> frozenset[int]:
         """Return ``graphs`` and all graphs that they call, directly or indirectly."""
         pending = list(graphs)
-        reached = set(pending)
+        reached_graphs = set(pending)
         while pending:
-            added = self._graphs_called_by(pending.pop()) - reached
-            reached |= added
-            pending.extend(added)
-        return frozenset(reached)
+            new_graphs = self._graphs_called_by(pending.pop()) - reached_graphs
+            reached_graphs |= new_graphs
+            pending.extend(new_graphs)
+        return frozenset(reached_graphs)
 
     def _graphs_called_by(self, graph: int) -> set[int]:
-        called = (target for (caller, _), targets in self._targets.items() if caller == graph for target in targets)
-        return {target[0][0] for target in called if target}
+        called_functions = (
+            function
+            for (caller, _), functions in self._called_functions.items()
+            if caller == graph
+            for function in functions
+        )
+        return {function[0][0] for function in called_functions if function}
 
-    def _callees(
+    def _matching_functions(
         self, node: Definition, functions: Mapping[int, Sequence[Sequence[NodeKey]]]
     ) -> list[Sequence[NodeKey]]:
-        call = _CALLS[node.op]
-        arguments = [self._output(node.graph, source.name, source.slot) for source in node.inputs if not source.control]
-        arguments = arguments[call.skipped :]
-        ranked = []
+        call_type = _CALL_TYPES[node.op]
+        arguments = [
+            self._output(node.graph, source.name, source.slot) for source in node.inputs if not source.is_control
+        ]
+        arguments = arguments[call_type.skipped_inputs :]
+        ranked_functions = []
         for function in functions.get(len(arguments), ()):
             placeholders = [self._output(*key, 0) for key in function]
             if function and function[0][0] != node.graph and all(map(_accepts, placeholders, arguments)):
                 equal_count = sum(map(_is_equal, placeholders, arguments))
                 shared_scopes = _shared_scopes(node.name, function[0][1])
-                ranked.append(((equal_count, shared_scopes, -abs(function[0][0] - node.graph)), function))
-        return [function for _, function in sorted(ranked, reverse=True)[: call.graphs]]
+                ranked_functions.append(((equal_count, shared_scopes, -abs(function[0][0] - node.graph)), function))
+        return [function for _, function in sorted(ranked_functions, reverse=True)[: call_type.graphs_max]]
 
     def _output(self, graph: int, name: str, slot: int) -> Dims | None:
         node = self._nodes.get((graph, name))

@@ -76,9 +76,9 @@ class KnownValues:
         node = self._nodes.get((graph, output.name))
         if node is None or depth > _DEPTH_MAX:
             return None
-        data = [source for source in node.inputs if not source.control]
+        data_inputs = [source for source in node.inputs if not source.is_control]
         if node.op in _SHAPE_OPS:
-            operand = data[output.slot] if output.slot < len(data) else None
+            operand = data_inputs[output.slot] if output.slot < len(data_inputs) else None
             return None if operand is None else self._shape(graph, operand.name, operand.slot)
         if node.op == "Const":
             numbers = self.constant(graph, output)
@@ -86,9 +86,9 @@ class KnownValues:
         evaluate = _EVALUATORS.get(node.op)
         if evaluate is None:
             return None
-        values = [self.value(graph, source, depth + 1) for source in data]
+        values = [self.value(graph, source, depth + 1) for source in data_inputs]
         try:
-            return evaluate(_OpInputs(node, values, [self.constant(graph, source) for source in data]))
+            return evaluate(_OpInputs(node, values, [self.constant(graph, source) for source in data_inputs]))
         except IndexError:  # a malformed node that lacks inputs
             return None
 

@@ -8,7 +8,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from .definitions import Definition, InputSource, Outputs
 from .executed import EquivalentSteps, LabelInfo, Sample, parsed_label, recorded_shapes
 from .flops import float_ops, formula
-from .fusions import COMPOSED, Fusions
+from .fusions import COMPOSED_SUFFIX, Fusions
 from .kernels import op_type
 from .registry import Dims
 from .shapes import Nodes, StepShapes
@@ -57,17 +57,17 @@ class OperationCounter:
     """Sums up the operations in traces."""
 
     def __init__(
-        self, executed: ExecutedNodes, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT
+        self, executed: ExecutedNodes, op_log: Mapping[str, int], varying_nodes: Iterable[str], parity: Parity = DEFAULT
     ) -> None:
         """Prepare to count the executions of the nodes in ``executed``.
 
-        ``op_log``: counts of one execution by node, which take precedence. ``varying``: the nodes
-        whose executions are passed to `add`; for all other nodes, the sample is counted.
+        ``op_log``: counts of one execution by node, which take precedence. ``varying_nodes``: the
+        nodes whose executions are passed to `add`; for all other nodes, the sample is counted.
         """
         self._executed = executed
         self._nodes = executed.nodes
         self._op_log = op_log
-        self._varying = frozenset(varying)
+        self._varying_nodes = frozenset(varying_nodes)
         self._parity = parity
         self._totals: dict[str, int] = {}
         self._counts_per_execution: dict[str, set[int]] = {}
@@ -76,16 +76,16 @@ class OperationCounter:
         self._fusions = Fusions(executed.nodes, executed.samples, op_log, self._formula)
 
     def add(self, steps: EquivalentSteps, shapes: StepShapes) -> None:
-        """Add the operations of some traces."""
+        """Add the operations of the traces of ``steps``."""
         for name, signature, _, runs in steps.rows:
             if not self._op_log.get(name) and self._executed.info(name) is not None:
-                executions = self._by_execution(name, signature, runs, steps, shapes)
+                executions = self._separate_executions(name, signature, runs, steps, shapes)
                 for execution_shapes, times in [(shapes, runs)] if executions is None else executions:
                     number = self._zero_if_unknown(name, self._execution_operations(name, signature, execution_shapes))
                     self._counts_per_execution.setdefault(name, set()).add(number)
                     self._totals[name] = self._totals.get(name, 0) + number * times * steps.traces
 
-    def _by_execution(
+    def _separate_executions(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
         """Return (shapes, 1) for each execution with ``signature``.
@@ -114,7 +114,7 @@ class OperationCounter:
             counts[name] = Count(max(per_execution), None if len(per_execution) == 1 else total)
         static_shapes = StepShapes(self._nodes, ())
         for name, sample in self._executed.samples.items():
-            if name not in self._varying and name not in counts and self._executed.info(name) is not None:
+            if name not in self._varying_nodes and name not in counts and self._executed.info(name) is not None:
                 counts[name] = Count(
                     self._zero_if_unknown(name, self._execution_operations(name, sample.signature, static_shapes))
                 )
@@ -134,7 +134,7 @@ class OperationCounter:
         if info is None:
             return None
         output_shapes = recorded_shapes(signature)
-        candidates = shapes.candidates(name.removesuffix(COMPOSED)) or self._nodes.replaced_by(name, info.op)
+        candidates = shapes.candidates(name.removesuffix(COMPOSED_SUFFIX)) or self._nodes.replaced_by(name, info.op)
         for node in candidates or [Definition(-1, name, info.op, {})]:
             outputs = tuple(
                 shapes.output(node.graph, InputSource(node.name, slot)) if dims is None else dims
@@ -148,7 +148,7 @@ class OperationCounter:
     def _node_operations(
         self, node: Definition, name: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        scope = name.removesuffix(COMPOSED).removesuffix(node.name)
+        scope = name.removesuffix(COMPOSED_SUFFIX).removesuffix(node.name)
         count = self._fusions.count(node, scope, info, outputs, shapes)
         if count is not None:
             return count

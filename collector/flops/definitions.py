@@ -19,7 +19,7 @@ class InputSource(NamedTuple):
 
     name: str
     slot: int
-    control: bool = False
+    is_control: bool = False
 
 
 @dataclass(frozen=True, slots=True)

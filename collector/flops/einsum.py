@@ -19,17 +19,17 @@ def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
     """
     left, _, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
-    broadcast: Dims = ()
+    broadcast_dims: Dims = ()
     for term, dims in zip([*left.split(","), right], [*inputs, output], strict=True):
         labels, label_dims, ellipsis_dims = _split_term(term, dims)
         sizes |= {label: max(length, sizes.get(label, 0)) for label, length in zip(labels, label_dims, strict=True)}
-        broadcast = tuple(max(pair) for pair in zip_longest(reversed(ellipsis_dims), broadcast, fillvalue=1))
-    combinations = math.prod(sizes.values()) * math.prod(broadcast)
+        broadcast_dims = tuple(max(pair) for pair in zip_longest(reversed(ellipsis_dims), broadcast_dims, fillvalue=1))
+    combinations = math.prod(sizes.values()) * math.prod(broadcast_dims)
     has_sum = not set(sizes) <= set(right) or (_ELLIPSIS in left and _ELLIPSIS not in right)
     if len(inputs) > 1:
         return combinations * 2 if has_sum else combinations
     results = math.prod(sizes[label] for label in set(right.replace(_ELLIPSIS, "")))
-    return combinations - results * (math.prod(broadcast) if _ELLIPSIS in right else 1) if has_sum else 0
+    return combinations - results * (math.prod(broadcast_dims) if _ELLIPSIS in right else 1) if has_sum else 0
 
 
 def _split_term(term: str, dims: Dims) -> tuple[str, Dims, Dims]:

@@ -58,7 +58,7 @@ def formula(op: str, parity: Parity) -> Formula | None:
     if not parity.has_own_formulas:
         return None if parity.lacks_newer_formulas and op in NEWER_OPS else REGISTRY.get(op)
     op = op_type(op)
-    return OWN_FORMULAS.get(op) or _quantized(op)
+    return OWN_FORMULAS.get(op) or _quantized_formula(op)
 
 
 def _per_element(times: int) -> Formula:
@@ -91,7 +91,7 @@ def _add_n(call: FormulaArguments) -> int:
 
 
 def _contraction(call: FormulaArguments) -> int:
-    """Count a matrix product, also a batch of them.
+    """Count a matrix product, or a batch of matrix products.
 
     The summed dimension is the size of one matrix divided by the dimension that it shares with the
     result. This holds for transposed and adjoint matrices, too. One known matrix suffices.
@@ -169,7 +169,7 @@ def _fused(contraction: Formula, other_inputs: int = 2) -> Formula:
     return count
 
 
-def _with_bias_gradient(call: FormulaArguments) -> int:
+def _kernel_and_bias_gradient(call: FormulaArguments) -> int:
     """Count the gradients of a convolution's kernel and bias.
 
     The gradient of the bias is a sum over all dimensions but the last.
@@ -270,7 +270,7 @@ OWN_FORMULAS: Final[Mapping[str, Formula]] = {
     "PadWithConv2D": _forward_convolution(3),
     "PadWithFusedConv2D": _fused(_forward_convolution(3), other_inputs=3),
     "Conv2DWithBias": lambda call: _forward_convolution(3)(call) + size(call.output()),
-    "Conv2DBackpropFilterWithBias": _with_bias_gradient,
+    "Conv2DBackpropFilterWithBias": _kernel_and_bias_gradient,
     "FusedPadConv2D": _convolution_of(2),
     "FusedResizeAndPadConv2D": _convolution_of(3),
     "_FusedConv2D": _fused(_forward_convolution(3)),
@@ -289,7 +289,7 @@ _QUANTIZED_FORMULAS: Final[Mapping[str, Formula]] = {
 }
 
 
-def _quantized(op: str) -> Formula | None:
+def _quantized_formula(op: str) -> Formula | None:
     """Return the formula of a quantized op, None for another op.
 
     It is the formula of the same op without quantization; fused element-wise ops are ignored.

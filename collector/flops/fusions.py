@@ -6,36 +6,36 @@ from typing import Final
 from .definitions import Definition, InputSource, Outputs, is_fully_known
 from .executed import LabelInfo, Sample, parsed_label
 from .flops import ELEMENT_WISE
-from .kernels import FUSED
+from .kernels import FUSED_OPS
 from .registry import size
 from .shapes import Nodes, StepShapes
 
 #: Ending of the name of a fused chain of element-wise ops, after the name of the chain's last op.
-COMPOSED: Final = "/unary_ops_composition"
+COMPOSED_SUFFIX: Final = "/unary_ops_composition"
 
 _COMPOSITION: Final = "_UnaryOpsComposition"
 _NORMALIZATION: Final = "FusedBatchNorm"
 _NORMALIZATION_WITH_RELU: Final = "_FusedBatchNormEx"
-_PADDED: Final = "PadWithFusedConv2D"
+_PADDED_CONVOLUTION: Final = "PadWithFusedConv2D"
 #: Fused ops whose parts have outputs of different sizes.
 _LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
 #: Fused ops whose parts are counted one by one.
-_COUNTED_BY_PART: Final = (FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"}) - {"_FusedBatchNormGradEx"}
+_COUNTED_BY_PART: Final = (FUSED_OPS | _LAYERS | {_PADDED_CONVOLUTION, "Conv2DWithBias"}) - {"_FusedBatchNormGradEx"}
 #: Number of inputs of the first op in a fused op; it is 2 in other fused ops.
-_OWN_INPUTS: Final = {_NORMALIZATION_WITH_RELU: 5, _PADDED: 3}
+_FIRST_OP_INPUTS: Final = {_NORMALIZATION_WITH_RELU: 5, _PADDED_CONVOLUTION: 3}
 #: Ops that a fused op may replace. Ops of _MAIN_OPS do most of the work; a search from the last
 #: op towards the inputs ends at them.
 _MAIN_OPS: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
-_FUSIBLE: Final = _MAIN_OPS | {
+_FUSIBLE_OPS: Final = _MAIN_OPS | {
     *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
     *("Erfc", "LeakyRelu", "Mul", "Neg", "Pow", "RealDiv", "Relu", "Relu6", "Sigmoid", "Softplus", "Sub", "Tanh"),
 }
-_FUSIBLE_IN_LAYERS: Final = (_FUSIBLE - _MAIN_OPS) | {
+_FUSIBLE_OPS_IN_LAYERS: Final = (_FUSIBLE_OPS - _MAIN_OPS) | {
     *("Cast", "ExpandDims", "Identity", "Mean", "Neg", "Reshape", "Rsqrt", "Sqrt", "Square", "SquaredDifference"),
     *("Squeeze", "StopGradient", "Transpose"),
 }
 #: Ops that may run under the name of a node that was fused into another; they return their input.
-_PASS_THROUGH: Final = frozenset({"Identity", "Squeeze"})
+_PASS_THROUGH_OPS: Final = frozenset({"Identity", "Squeeze"})
 
 _Formula = Callable[[Definition, str, Outputs, Outputs], int | None]
 
@@ -80,33 +80,35 @@ class Fusions:
         if number is None or not outputs or not is_fully_known(outputs[0]):
             return None
         if info.inputs is None:
-            element_wise = len(list(self._fused_after(node, scope)))
+            element_wise_ops = len(list(self._parts_after(node, scope)))
         else:
-            element_wise = sum(not source.control for source in info.inputs) - _OWN_INPUTS.get(info.op, 2)
+            element_wise_ops = sum(not source.is_control for source in info.inputs) - _FIRST_OP_INPUTS.get(info.op, 2)
         if info.op == _NORMALIZATION_WITH_RELU:
-            element_wise = 1 + (element_wise > 0 if info.inputs is not None else self._has_addition(node, scope))
-        return number + element_wise * size(outputs[0] or ())
+            element_wise_ops = 1 + (
+                element_wise_ops > 0 if info.inputs is not None else self._has_addition(node, scope)
+            )
+        return number + element_wise_ops * size(outputs[0] or ())
 
     def _has_addition(self, node: Definition, scope: str) -> bool:
-        return any(part.op in {"Add", "AddV2"} for part in self._fused_after(node, scope))
+        return any(part.op in {"Add", "AddV2"} for part in self._parts_after(node, scope))
 
-    def _fused_after(self, node: Definition, scope: str) -> Iterator[Definition]:
+    def _parts_after(self, node: Definition, scope: str) -> Iterator[Definition]:
         """Yield the nodes after ``node`` that may be fused into it.
 
         They did not run, or ran as an op that only returns its input.
         """
-        seen: set[str] = set()
+        seen_names: set[str] = set()
         pending = [node]
         while pending:
             for part in self._nodes.consumers.get((node.graph, pending.pop().name), ()):
-                if part.name in seen or part.op not in _FUSIBLE | _PASS_THROUGH or part.op in _MAIN_OPS:
+                if part.name in seen_names or part.op not in _FUSIBLE_OPS | _PASS_THROUGH_OPS or part.op in _MAIN_OPS:
                     continue
-                seen.add(part.name)
+                seen_names.add(part.name)
                 sample = self._samples.get(scope + part.name)
                 info = None if sample is None else parsed_label(sample.label)
-                if sample is None or (info is not None and info.op in _PASS_THROUGH):
+                if sample is None or (info is not None and info.op in _PASS_THROUGH_OPS):
                     pending.append(part)
-                    if part.op not in _PASS_THROUGH:
+                    if part.op not in _PASS_THROUGH_OPS:
                         yield part
 
     def _count_from_last(
@@ -117,7 +119,7 @@ class Fusions:
         Return None if no node was fused into it, or if the count of an op of _MAIN_OPS is unknown.
         """
         is_layer = info.op in _LAYERS
-        parts = self._fused_before(node, scope, _FUSIBLE_IN_LAYERS if is_layer else _FUSIBLE)
+        parts = self._parts_before(node, scope, _FUSIBLE_OPS_IN_LAYERS if is_layer else _FUSIBLE_OPS)
         if not parts or not (
             is_layer or any(part.op in _MAIN_OPS or part.op.startswith(_NORMALIZATION) for part in parts)
         ):
@@ -137,7 +139,7 @@ class Fusions:
     def _count_with_output_shape(
         self, part: Definition, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        """Return the count of a part, assuming that its output has the shape of the fused op's."""
+        """Return the count of a part, assuming that its output has the fused op's output shape."""
         inputs = shapes.inputs(part, info) if part.op in _MAIN_OPS else outputs[:1] * len(part.inputs)
         return self._count_part(part, inputs, outputs)
 
@@ -150,7 +152,7 @@ class Fusions:
         """Return the count of the chain of element-wise ops that ends with ``node``."""
         if node.op not in ELEMENT_WISE:
             return None
-        parts = self._fused_before(node, scope, ELEMENT_WISE)
+        parts = self._parts_before(node, scope, ELEMENT_WISE)
         if len(outputs) != 1 or not is_fully_known(outputs[0]):
             outputs = (shapes.output(node.graph, InputSource(node.name, 0)),)
         numbers = [self._count_part(part, outputs, outputs) for part in (node, *parts)]
@@ -159,7 +161,7 @@ class Fusions:
     def _count_part(self, part: Definition, inputs: Outputs, outputs: Outputs) -> int | None:
         return self._op_log.get(part.name) or self._formula(part, part.op, inputs, outputs)
 
-    def _fused_before(self, node: Definition, scope: str, op_types: Collection[str]) -> list[Definition]:
+    def _parts_before(self, node: Definition, scope: str, op_types: Collection[str]) -> list[Definition]:
         """Return the nodes of ``op_types`` before ``node`` that did not run."""
         parts: dict[str, Definition] = {}
         pending = [node]
@@ -172,5 +174,5 @@ class Fusions:
         return list(parts.values())
 
     def _sources(self, node: Definition) -> Iterable[Definition]:
-        keys = ((node.graph, source.name) for source in node.inputs if not source.control)
+        keys = ((node.graph, source.name) for source in node.inputs if not source.is_control)
         return [part for key in keys if (part := self._nodes.by_key.get(key)) is not None]

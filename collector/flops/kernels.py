@@ -9,7 +9,7 @@ _ONEDNN: Final = re.compile("_?_Mkl(?:Native|Dummy)?(.+)")
 #: An executor's timeline label: memory in use (optional), node, op, inputs.
 _LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(\S+) = (\w+)\((.*)", re.DOTALL)
 #: Fused ops that TensorFlow's optimizer also creates without oneDNN; their names begin with `_`.
-FUSED: Final = frozenset(
+FUSED_OPS: Final = frozenset(
     {
         *("_FusedConv2D", "_FusedConv3D", "_FusedDepthwiseConv2dNative", "_FusedMatMul", "_FusedBatchMatMulV2"),
         *("_FusedBatchNormEx", "_FusedBatchNormGradEx"),
@@ -25,7 +25,7 @@ def op_type(kernel: str) -> str:
     match = _ONEDNN.fullmatch(kernel)
     if match is None:
         return kernel
-    return f"_{match[1]}" if f"_{match[1]}" in FUSED else match[1]
+    return f"_{match[1]}" if f"_{match[1]}" in FUSED_OPS else match[1]
 
 
 def is_library_kernel(kernel: str) -> bool:

@@ -66,11 +66,11 @@ def _batch_matmul(op: Op) -> Iterator[EqualProducts]:
         yield from _broadcast_shapes([left[:-2], right[:-2]], output[:-2])
 
 
-def _product(op: Op, left_transposed: bool, right_transposed: bool) -> Iterator[EqualProducts]:
+def _product(op: Op, left_is_transposed: bool, right_is_transposed: bool) -> Iterator[EqualProducts]:
     left, right, output = op.input(0), op.input(1), op.output()
     if left is not None and right is not None and min(len(left), len(right)) > 1:
-        rows, inner = (left[-1], left[-2]) if left_transposed else (left[-2], left[-1])
-        other_inner, columns = (right[-1], right[-2]) if right_transposed else (right[-2], right[-1])
+        rows, inner = (left[-1], left[-2]) if left_is_transposed else (left[-2], left[-1])
+        other_inner, columns = (right[-1], right[-2]) if right_is_transposed else (right[-2], right[-1])
         yield (inner,), (other_inner,)
         if output is not None and len(output) > 1:
             yield (rows,), (output[-2],)
@@ -87,10 +87,12 @@ def _reshape(op: Op) -> Iterator[EqualProducts]:
     yield from equal_shapes(op.value(1), output_sizes)
     if input_sizes is None or output_sizes is None:
         return
-    open_before, open_after = ([size for size in shape if size < 0] for shape in (input_sizes, output_sizes))
+    open_input_sizes, open_output_sizes = (
+        [size for size in shape if size < 0] for shape in (input_sizes, output_sizes)
+    )
     known_products = [math.prod(size for size in shape if size >= 0) for shape in (input_sizes, output_sizes)]
-    if len(open_before) == len(open_after) and known_products[0] == known_products[1]:
-        yield from (((size,), (new_size,)) for size, new_size in zip(open_before, open_after, strict=True))
+    if len(open_input_sizes) == len(open_output_sizes) and known_products[0] == known_products[1]:
+        yield from (((size,), (new_size,)) for size, new_size in zip(open_input_sizes, open_output_sizes, strict=True))
     else:
         yield input_sizes, output_sizes
 
@@ -117,15 +119,17 @@ def _reduce(op: Op) -> Iterator[EqualProducts]:
     if input_sizes is None or output_sizes is None:
         return
     if axes is not None:
-        reduced = {axis % len(input_sizes) for axis in axes} if input_sizes else set()
-        remaining = [size for axis, size in enumerate(input_sizes) if axis not in reduced]
+        reduced_axes = {axis % len(input_sizes) for axis in axes} if input_sizes else set()
+        remaining_sizes = [size for axis, size in enumerate(input_sizes) if axis not in reduced_axes]
         if len(output_sizes) == len(input_sizes):
-            output_sizes = tuple(size for axis, size in enumerate(output_sizes) if axis not in reduced)
-        yield from equal_shapes(tuple(remaining), output_sizes)
+            output_sizes = tuple(size for axis, size in enumerate(output_sizes) if axis not in reduced_axes)
+        yield from equal_shapes(tuple(remaining_sizes), output_sizes)
     else:
-        open_before, open_after = ([size for size in shape if size < 0] for shape in (input_sizes, output_sizes))
-        if len(open_before) == len(open_after) == 1:
-            yield tuple(open_before), tuple(open_after)
+        open_input_sizes, open_output_sizes = (
+            [size for size in shape if size < 0] for shape in (input_sizes, output_sizes)
+        )
+        if len(open_input_sizes) == len(open_output_sizes) == 1:
+            yield tuple(open_input_sizes), tuple(open_output_sizes)
 
 
 def _equal_except_along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[EqualProducts]:
@@ -191,9 +195,9 @@ def _pad(op: Op) -> Iterator[EqualProducts]:
         and widths is not None
         and len(widths) == 2 * len(input_sizes) == 2 * len(output_sizes)
     ):
-        unpadded = [axis for axis in range(len(input_sizes)) if not widths[2 * axis] and not widths[2 * axis + 1]]
+        unpadded_axes = [axis for axis in range(len(input_sizes)) if not widths[2 * axis] and not widths[2 * axis + 1]]
         yield from equal_shapes(
-            tuple(input_sizes[axis] for axis in unpadded), tuple(output_sizes[axis] for axis in unpadded)
+            tuple(input_sizes[axis] for axis in unpadded_axes), tuple(output_sizes[axis] for axis in unpadded_axes)
         )
 
 
@@ -237,10 +241,10 @@ def _einsum(op: Op) -> Iterator[EqualProducts]:
             )
 
 
-_SAME: Final = same_shapes((0, -1))
-_GRADIENT: Final = same_shapes((0, -1), (1, -1))
+_SAME_SHAPES: Final = same_shapes((0, -1))
+_GRADIENT_SHAPES: Final = same_shapes((0, -1), (1, -1))
 
-_SAME_OPS: Final = (
+_SAME_SHAPE_OPS: Final = (
     *("Identity", "Cast", "StopGradient", "PreventGradient", "CheckNumerics", "ZerosLike", "OnesLike", "Snapshot"),
     *(
         "Softmax",
@@ -272,8 +276,8 @@ _BROADCAST_OPS: Final = (
 _REDUCTIONS: Final = ("Mean", "Sum", "Max", "Min", "Prod", "Any", "All", "ArgMax", "ArgMin")
 
 RULES: Final[Mapping[str, Rule]] = {
-    **dict.fromkeys(_SAME_OPS, _SAME),
-    **dict.fromkeys(_GRADIENT_OPS, _GRADIENT),
+    **dict.fromkeys(_SAME_SHAPE_OPS, _SAME_SHAPES),
+    **dict.fromkeys(_GRADIENT_OPS, _GRADIENT_SHAPES),
     **dict.fromkeys(_BROADCAST_OPS, _broadcast),
     **dict.fromkeys(("AddN", "AccumulateNV2"), _all_equal),
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), same_batches((0, -1))),

@@ -31,7 +31,8 @@ class OpenSizes:
         """Number the open sizes of ``nodes``, and collect their constraints."""
         self._nodes = nodes
         self._calls = calls
-        self._parents: list[int] = [0, -1]  # union-find forest of equal sizes, by negated number; -1: unknown
+        #: Union-find forest of equal sizes: element n is the parent of size -n; size -1 is unknown.
+        self._parents: list[int] = [0, -1]
         self._sizes: dict[int, int] = {}
         self._products: list[EqualProducts] = []
         self._outputs = {key: tuple(map(self._with_numbers, node.outputs)) for key, node in self._nodes.items()}
@@ -98,14 +99,14 @@ class OpenSizes:
     def _constraints(self) -> Iterator[EqualProducts]:
         values = KnownValues(self._nodes, self._shape)
         for (graph, name), node in self._nodes.items():
-            data = [source for source in node.inputs if not source.control]
-            inputs = [self._shape(graph, source.name, source.slot) for source in data]
+            data_inputs = [source for source in node.inputs if not source.is_control]
+            inputs = [self._shape(graph, source.name, source.slot) for source in data_inputs]
             outputs = self._outputs[graph, name]
             if any(shape is not None and min(shape, default=0) < 0 for shape in (*inputs, *outputs)):
                 for position, (callee, placeholder) in self._calls.passed_arguments((graph, name)):
                     yield from equal_shapes(inputs[position], self._shape(callee, placeholder, 0))
-                constants = [values.constant(graph, source) for source in data]
-                input_values = [values.value(graph, source) for source in data]
+                constants = [values.constant(graph, source) for source in data_inputs]
+                input_values = [values.value(graph, source) for source in data_inputs]
                 yield from equal_products(node.op, Op(node.attrs, inputs, outputs, constants, input_values))
 
     def _add_constraint(self, left: Sizes, right: Sizes) -> None:

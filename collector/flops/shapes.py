@@ -55,12 +55,12 @@ class Nodes:
         the same op, or all if the count of ``op`` depends only on the output. For the second op of
         a batch normalization in inference, the normalization is returned.
         """
-        replaced = next(filter(None, (self.by_name.get(original) for original in original_names(name))), None)
-        if replaced is None:
+        replaced_nodes = next(filter(None, (self.by_name.get(original) for original in original_names(name))), None)
+        if replaced_nodes is None:
             return [
                 node for node in self.by_name.get(name.removesuffix(_SCALING_SUFFIX), ()) if node.op in _NORMALIZATIONS
             ]
-        return [node for node in replaced if op in OUTPUT_SIZE_OPS or node.op == op]
+        return [node for node in replaced_nodes if op in OUTPUT_SIZE_OPS or node.op == op]
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of an output according to the graph."""
@@ -69,7 +69,7 @@ class Nodes:
 
     def shapes(self, node: Definition) -> tuple[Outputs, Outputs]:
         """Return the shapes of a node's data inputs and outputs according to the graph."""
-        return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
+        return tuple(self.output(node.graph, source) for source in node.inputs if not source.is_control), node.outputs
 
     def batches(self, name: str, size: int) -> list[BatchCandidate]:
         """Return candidates for a batch of ``size`` bytes.
@@ -89,7 +89,7 @@ class Nodes:
         """The consumers of each node's data, by graph and name."""
         consumers: dict[tuple[int, str], list[Definition]] = {}
         for node in self.by_key.values():
-            for name in {source.name for source in node.inputs if not source.control}:
+            for name in {source.name for source in node.inputs if not source.is_control}:
                 consumers.setdefault((node.graph, name), []).append(node)
         return consumers
 
@@ -142,13 +142,13 @@ class StepShapes:
         self._nodes = nodes
         self.execution = -1, 0  # current execution, number of executions
         self._varying_shapes = _shapes_by_execution(loop_signatures or {})
-        self._recorded: dict[InputSource, Dims | None] = {}
+        self._recorded_shapes: dict[InputSource, Dims | None] = {}
         for row in rows:
             placeholder = fed_placeholder(row.node)
             for slot, dims in shapes_by_slot(row.signature).items():
-                self._recorded.setdefault(InputSource(row.node, slot), dims)
+                self._recorded_shapes.setdefault(InputSource(row.node, slot), dims)
                 if placeholder is not None and slot == 0:
-                    self._recorded.setdefault(placeholder, dims)
+                    self._recorded_shapes.setdefault(placeholder, dims)
         self._batches = [
             batch for row in rows if row.output_bytes for batch in nodes.batches(row.node, row.output_bytes)
         ]
@@ -193,31 +193,31 @@ class StepShapes:
         The inputs are those in ``info`` if it has any, else those in the graph.
         """
         sources = self._sources(node, info)
-        return tuple(None if source.control else self.output(node.graph, source) for source in sources)
+        return tuple(None if source.is_control else self.output(node.graph, source) for source in sources)
 
     def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of a node's output; unknown sizes are -1, None is an unknown rank."""
-        executions = self._varying_shapes.get(source)
-        if executions is not None:
+        execution_shapes = self._varying_shapes.get(source)
+        if execution_shapes is not None:
             execution, count = self.execution
             return (
-                executions[execution]
-                if len(executions) == count
-                else common_shape([dims for dims in executions if dims is not None])
+                execution_shapes[execution]
+                if len(execution_shapes) == count
+                else common_shape([dims for dims in execution_shapes if dims is not None])
             )
-        recorded = self._recorded.get(source)
-        if recorded is not None:
-            return recorded
-        declared = self._nodes.output(graph, source)
-        return declared if is_fully_known(declared) else self._inferred.shape(graph, source.name, source.slot)
+        recorded_dims = self._recorded_shapes.get(source)
+        if recorded_dims is not None:
+            return recorded_dims
+        graph_dims = self._nodes.output(graph, source)
+        return graph_dims if is_fully_known(graph_dims) else self._inferred_sizes.shape(graph, source.name, source.slot)
 
     @cached_property
-    def _inferred(self) -> InferredSizes:
+    def _inferred_sizes(self) -> InferredSizes:
         examples = {batch.examples for batch in self._batches if batch.examples}
         return self._nodes.open_sizes.solve(self._recorded_outputs(), examples.pop() if len(examples) == 1 else 0)
 
     def _recorded_outputs(self) -> Iterator[RecordedShape]:
-        for source, dims in self._recorded.items():
+        for source, dims in self._recorded_shapes.items():
             if dims is not None and source not in self._varying_shapes:
                 for node in self.candidates(source.name):
                     yield RecordedShape(node.graph, node.name, source.slot, dims)
@@ -230,12 +230,12 @@ class StepShapes:
 
 def _shapes_by_execution(loop_signatures: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
     """Return the shapes of outputs that vary within one step, by output and execution."""
-    by_output: dict[InputSource, list[Dims | None]] = {}
+    shapes_by_output: dict[InputSource, list[Dims | None]] = {}
     for name, order in loop_signatures.items():
         for signature in order:
             for slot, dims in shapes_by_slot(signature).items():
-                by_output.setdefault(InputSource(name, slot), []).append(dims)
-    return {source: shapes for source, shapes in by_output.items() if len(set(shapes)) > 1}
+                shapes_by_output.setdefault(InputSource(name, slot), []).append(dims)
+    return {source: shapes for source, shapes in shapes_by_output.items() if len(set(shapes)) > 1}
 
 
 class CommonShapes:
@@ -291,15 +291,15 @@ def with_recorded_shapes(
     """
     outputs = {name: definition.outputs for name, definition in graph.items()}
     for name, signature in signatures:
-        known, shapes = outputs.get(name, ()), shapes_in_order(signature)
-        if not shapes or len(shapes) != len(known):
+        known_shapes, shapes = outputs.get(name, ()), shapes_in_order(signature)
+        if not shapes or len(shapes) != len(known_shapes):
             continue
-        completed = list(known)
+        completed_shapes = list(known_shapes)
         for slot, dims in enumerate(shapes):
-            if not is_fully_known(known[slot]):
+            if not is_fully_known(known_shapes[slot]):
                 with suppress(ValueError):  # a contradicting shape is ignored
-                    completed[slot] = merge_shapes(known[slot], dims)
-        outputs[name] = tuple(completed)
+                    completed_shapes[slot] = merge_shapes(known_shapes[slot], dims)
+        outputs[name] = tuple(completed_shapes)
     return outputs
 
 

@@ -38,8 +38,8 @@ class ProfileFile:
 
     def graph(self) -> pa.RecordBatch:
         """Return all nodes as rows of `graph_nodes`, including those that are not in a graph."""
-        plain = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])
-        return nodes(plain.SerializeToString(), self._path)
+        plain_graph = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])
+        return nodes(plain_graph.SerializeToString(), self._path)
 
     def op_log(self) -> ImportedRows:
         """Return the types, operations and stacks of the nodes, as rows by table."""
@@ -111,8 +111,8 @@ class ProfileFile:
             raise self._unrepresentable(node, "its host device is not the host of its device")
         if node.canonical_device and not any(node.canonical_device in entry.devices for entry in node.execs.values()):
             raise self._unrepresentable(node, "it did not run on its device")
-        if unlisted := [step for step in node.execs if step not in steps]:
-            reason = f"{_name(node)} ran in step {unlisted[0]}, which the profile does not list"
+        if unlisted_steps := [step for step in node.execs if step not in steps]:
+            reason = f"{_name(node)} ran in step {unlisted_steps[0]}, which the profile does not list"
             raise BadFileError(f"{self._path} is damaged: {reason}")
 
     # -- nodes of the graph ------------------------------------------------------------------------
@@ -146,8 +146,8 @@ class ProfileFile:
         slot = node.src_output_index.get(number, 0)
         if slot < 0 or b":" in source.name:
             raise self._unrepresentable(node, f"its input {_name(source)}:{slot} cannot be named in a graph")
-        escaped = b"^" * source.name.startswith(b"^") + source.name
-        return b"%s:%d" % (escaped, slot) if slot else escaped
+        escaped_name = b"^" * source.name.startswith(b"^") + source.name
+        return b"%s:%d" % (escaped_name, slot) if slot else escaped_name
 
     def _set_shapes(self, definition: Any, node: ProfileNode) -> None:
         """Set the shapes of ``node`` as attributes of ``definition``, unless they are set.
@@ -164,8 +164,11 @@ class ProfileFile:
             for slot in range(max(outputs) + 1):
                 value.list.shape.add(**_shape(outputs.get(slot, ())))
             definition.attr[OUTPUT_SHAPES] = value.SerializeToString()
-        stored = attributes(definition.SerializeToString())
-        if stored.parameter_shape != tuple(node.shape) or dict(enumerate(stored.output_shapes)) != outputs:
+        stored_attributes = attributes(definition.SerializeToString())
+        if (
+            stored_attributes.parameter_shape != tuple(node.shape)
+            or dict(enumerate(stored_attributes.output_shapes)) != outputs
+        ):
             raise self._unrepresentable(node, "its shapes are not those of its attributes")
 
     def _unrepresentable(self, node: ProfileNode, reason: str) -> NotRepresentableError:

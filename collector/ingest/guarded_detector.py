@@ -52,7 +52,7 @@ class GuardedDetector:
     def alerts(self, now_ns: int) -> list[tuple[int, Alert]]:
         """Return the new alerts, each with the uid of its job."""
         new_alerts: list[tuple[int, Alert]] = []
-        for uid in self._detector.due(now_ns):
+        for uid in self._detector.due_jobs(now_ns):
             self._guarded(uid, self._add_alerts, uid, now_ns, new_alerts)
         return new_alerts
 

@@ -54,7 +54,7 @@ class Host:
         return self
 
     def evaluate(self):
-        for uid in self.detector.due(self.now):
+        for uid in self.detector.due_jobs(self.now):
             self.alerts += [(uid, alert) for alert in self.detector.alerts(uid, self.now)]
 
     def _steps_in_second(self, uid):

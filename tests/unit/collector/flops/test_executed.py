@@ -13,7 +13,7 @@ from tfprof.collector.tfviews.inlined import original_name
     [
         (
             "x = MatMul(a, b:1, ^c)",
-            LabelInfo("MatMul", (InputSource("a", 0), InputSource("b", 1), InputSource("c", 0, control=True))),
+            LabelInfo("MatMul", (InputSource("a", 0), InputSource("b", 1), InputSource("c", 0, is_control=True))),
         ),
         (
             "[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)",
