@@ -40,7 +40,7 @@ class TryLock(object):
         self._holder: Callable[[], Hold | None] = _no_hold
 
     def take(self) -> Hold | None:
-        """Take the lock and return it; None while another caller holds it."""
+        """Take the lock and return the hold; None while there is another hold."""
         lock = self._guard.take()
         if lock is None:
             return None
