@@ -32,8 +32,8 @@ class _OptionsSink(object):
 def options_of(tf_callable: Any, caller: FrameType) -> Any:
     """Return the CallableOptions of ``tf_callable``, which a method of its graph function calls.
 
-    ``caller`` is the frame of that method. Return None if the caller is
-    something else, or if Keras would add a cast to the job's graph.
+    ``caller`` is the frame of that method. Return None if the caller is something else,
+    or if Keras would add a cast to the job's graph.
     """
     owner: Any = caller.f_locals.get("self")
     attributes = getattr(owner, "__dict__", {})
