@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 #: Prefix of our code's file names in frames.
-OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
+OUR_FILE_PREFIX = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
 #: Errors that our own calls may raise without arguments, even if no other thread set them.
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors without arguments.
@@ -28,7 +28,7 @@ _AFTER_YIELD_FROM = 2
 #: Instructions that begin a ``try`` in Python 3.7.
 _SETUP_EXCEPT, _SETUP_FINALLY = 121, 122
 _REPLACED_MAX = 8  # maximum length of a chain of errors in which each replaced the one before
-_retired = False
+_is_retired = False
 _channel: "Channel | None" = None
 
 
@@ -40,8 +40,8 @@ def count_errors_in(channel: "Channel | None") -> None:
 
 def retire() -> None:
     """Contain our errors silently from now on: nothing of ours can be imported any more."""
-    global _retired
-    _retired = True
+    global _is_retired
+    _is_retired = True
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
@@ -63,7 +63,7 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
 def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
     """Return ``function`` guarded, for callbacks whose errors Python drops.
 
-    The job's own exceptions are raised again soon after.
+    An exception of the job's is raised again soon after the callback.
     """
 
     def call(*args: "P.args", **kwargs: "P.kwargs") -> None:
@@ -76,12 +76,12 @@ def called_back(function: "Callable[P, object]") -> "Callable[P, None]":
 
 
 def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
-    """Return ``function``, in which no signal handler runs before its first line.
+    """Let no signal handler run in ``function`` before its first line, and return it.
 
     If that line is a ``try``, all exceptions of signal handlers are raised within it. Python 3.8 to
-    3.10 need no change for this. Python 3.7 does it only for a ``try`` with ``finally``, so the
-    first instruction of a ``try`` with ``except`` is replaced by that of a ``try`` with
-    ``finally``. Both have the same effect as long as no ``return`` leaves the block.
+    3.10 need no change for this. Python 3.7 needs none for a ``try`` with ``finally``. The first
+    instruction of a ``try`` with ``except`` is replaced there by that of a ``try`` with
+    ``finally``. Both instructions have the same effect as long as no ``return`` leaves the block.
     """
     code = function.__code__
     if sys.version_info < (3, 8):
@@ -101,7 +101,7 @@ def uninterrupted_start(function: "Callable[P, R]") -> "Callable[P, R]":
 def contain_in_callback() -> None:
     """Handle the current exception of a callback whose errors Python drops.
 
-    The job's own is raised again soon after the callback.
+    An exception of the job's is raised again soon after the callback.
     """
     error = sys.exc_info()[1]
     if error is None:
@@ -126,7 +126,7 @@ def contain(error: BaseException) -> bool:
             _raise_again(job_error)
         finally:
             del job_error  # its traceback has this frame
-    if _retired:
+    if _is_retired:
         return True
     if _lets_errors_out is None:
         _lets_errors_out = _is_on("raise")
@@ -153,8 +153,9 @@ def raised_by_job(error: BaseException) -> bool:
 def _job_exception(error: BaseException) -> "BaseException | None":
     """Return ``error`` if the job raised it, or the exception of the job's that it replaced.
 
-    The context of an error may also be an exception that the job has handled. A replaced one
-    differs: the outermost frame of its traceback is also in the traceback of a later error.
+    The context of an error may also be an exception that the job has handled. An exception that
+    was replaced differs: the outermost frame of its traceback is also in the traceback of a later
+    error.
     """
     frames: "set[FrameType]" = set()
     candidate: "BaseException | None" = error
@@ -255,7 +256,8 @@ def _handlers() -> "set[tuple[str, str]]":
 def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
     """Raise ``error`` at the job's next line, in ``frame`` or a caller.
 
-    Frames of ours and of finalizers are skipped, since Python drops the errors of finalizers, too.
+    Our own frames are skipped, and those of finalizers, since Python drops the errors of
+    finalizers, too.
     """
     while frame is not None and (_is_ours(frame) or frame.f_code.co_name == "__del__"):
         frame = frame.f_back
@@ -275,7 +277,7 @@ def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
 
 
 def _is_ours(frame: "FrameType") -> bool:
-    return frame.f_code.co_filename.startswith(OURS)
+    return frame.f_code.co_filename.startswith(OUR_FILE_PREFIX)
 
 
 def _is_on(name: str) -> bool:

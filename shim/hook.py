@@ -1,4 +1,4 @@
-"""Calls a function after the import of certain modules; leaves these unchanged, imports nothing."""
+"""Calls a function after the import of certain modules; it neither changes nor imports them."""
 
 import sys
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 class _Loader(object):
     """Wraps a module's loader until the module is executed."""
 
-    def __init__(self, real: "Any", name: str) -> None:
-        self._real = real
+    def __init__(self, real_loader: "Any", name: str) -> None:
+        self._real_loader = real_loader
         self._name = name
 
     def __getattr__(self, name: str) -> "Any":
-        return getattr(self._real, name)
+        return getattr(self._real_loader, name)
 
     def create_module(self, spec: "ModuleSpec") -> "Any":
-        return self._real.create_module(spec)
+        return self._real_loader.create_module(spec)
 
     def exec_module(self, module: "ModuleType") -> None:
         # Before its first line, the module gets its own loader back.
         spec: "Any" = module.__spec__
         if spec is not None and spec.loader is self:
-            spec.loader = self._real
+            spec.loader = self._real_loader
         if getattr(module, "__loader__", None) is self:
-            module.__loader__ = self._real
-        self._real.exec_module(module)
+            module.__loader__ = self._real_loader
+        self._real_loader.exec_module(module)
         if _callback is not None:
             _callback(self._name, module)
 

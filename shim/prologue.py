@@ -30,7 +30,7 @@ _CAN_KEEP = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
 #: the kept value.
 _MUST_RELEASE = ((3, 9), (3, 10))
 _RELEASE = ("ROT_TWO", "POP_TOP")
-_SINCE_311 = _VERSION >= (3, 11)  # calls begin with PUSH_NULL; cells are numbered as local variables
+_SINCE_311 = _VERSION >= (3, 11)  # calls begin with PUSH_NULL; cells are numbered like local variables
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: calling one runs none of its code
 _VARARGS = 0x04
 _ARG_MAX = 0xFF  # maximum argument of an instruction without extension
@@ -39,33 +39,35 @@ _SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 
 
 def with_call(
-    code: types.CodeType, callback: Callable[..., Any], count: int, keep: bool = False
+    code: types.CodeType, callback: Callable[..., Any], count: int, keeps_result: bool = False
 ) -> types.CodeType | None:
     """Return ``code`` with a call of ``callback`` in front, None if it cannot be changed.
 
     ``callback`` gets the first ``count`` arguments of the code; the last may be the tuple
-    ``*args``. ``keep``: the result of the call is kept until the code ends.
+    ``*args``. ``keeps_result``: the result of the call is kept until the code ends.
     """
     if (
-        (keep and not _CAN_KEEP)
+        (keeps_result and not _CAN_KEEP)
         or not _IS_SUPPORTED
         or code.co_flags & _GENERATORS
-        or _arguments(code) < count
+        or _argument_count(code) < count
         or len(code.co_consts) > _ARG_MAX
     ):
         return None
     import opcode
 
     numbers = opcode.opmap
-    call = b"".join(_instruction(numbers[name], name, arg) for name, arg in _call_instructions(code, count, keep))
+    call = b"".join(
+        _instruction(numbers[name], name, arg) for name, arg in _call_instructions(code, count, keeps_result)
+    )
     fields: dict[str, Any] = {
         "co_consts": (*code.co_consts, callback),
-        "co_stacksize": max(code.co_stacksize + keep, count + 3),
+        "co_stacksize": max(code.co_stacksize + keeps_result, count + 3),
     }
     if _VERSION < (3, 11):
         from . import relocation
 
-        must_release = keep and _VERSION in _MUST_RELEASE
+        must_release = keeps_result and _VERSION in _MUST_RELEASE
         release = b"".join(bytes((numbers[name], 0)) for name in _RELEASE if must_release)
         body, new_offset = relocation.move_code(code.co_code, len(call), release)
         fields["co_code"] = call + body
@@ -78,16 +80,16 @@ def with_call(
             return None
         fields["co_code"] = code.co_code[:at] + call + code.co_code[at:]
         fields["co_linetable"] = line_table
-        fields["co_exceptiontable"] = _moved_handlers(code.co_exceptiontable, len(call) // 2, keep)
+        fields["co_exceptiontable"] = _moved_handlers(code.co_exceptiontable, len(call) // 2, keeps_result)
     return copy_code(code, **fields)
 
 
-def _arguments(code: types.CodeType) -> int:
+def _argument_count(code: types.CodeType) -> int:
     """Return how many arguments are available in this order: positional ones and ``*args``."""
     return code.co_argcount + bool(code.co_flags & _VARARGS and not code.co_kwonlyargcount)
 
 
-def _call_instructions(code: types.CodeType, count: int, keep: bool) -> Iterator[tuple[str, int]]:
+def _call_instructions(code: types.CodeType, count: int, keeps_result: bool) -> Iterator[tuple[str, int]]:
     """Yield (name, argument) of the call's instructions; the callback becomes the last constant."""
     load_callback = [("LOAD_CONST", len(code.co_consts))]
     if _SINCE_311:
@@ -101,7 +103,7 @@ def _call_instructions(code: types.CodeType, count: int, keep: bool) -> Iterator
     if _VERSION == (3, 11):
         yield "PRECALL", count
     yield "CALL" if _SINCE_311 else "CALL_FUNCTION", count
-    if not keep:
+    if not keeps_result:
         yield "POP_TOP", 0
 
 
@@ -129,18 +131,18 @@ def _locations_with_call(table: bytes, at: int, units: int) -> bytes | None:
         index = _entry_end(table, index)
     if covered != at:
         return None
-    line, following = _split_line(table[index:])
+    line, following_entries = _split_line(table[index:])
     inserted = b""
     while units:
         size = min(units, 8)
         inserted += bytes((0x80 | _LINE << 3 | size - 1,)) + line
         units -= size
         line = b"\0"
-    return table[:index] + inserted + following
+    return table[:index] + inserted + following_entries
 
 
 def _entry_end(table: bytes, index: int) -> int:
-    """Return the end of the entry at ``index``: the first byte of each has the highest bit set."""
+    """Return the end of the entry at ``index``; an entry's first byte has the highest bit set."""
     index += 1
     while index < len(table) and not table[index] & 0x80:
         index += 1

@@ -85,7 +85,10 @@ def _instructions(code: bytes, extended: int, jumps: tuple[list[int], list[int]]
 
 
 def lnotab(table: bytes, new_offset: NewOffset) -> bytes:
-    """Return the line table of Python 3.7 to 3.9: pairs of (byte increment, line increment)."""
+    """Return the line ``table`` of moved code in Python 3.7 to 3.9.
+
+    It consists of pairs (byte increment, line increment).
+    """
     out, at, last = bytearray(), 0, 0
     for index in range(0, len(table), 2):
         at += table[index]
@@ -98,7 +101,10 @@ def lnotab(table: bytes, new_offset: NewOffset) -> bytes:
 
 
 def linetable(table: bytes, new_offset: NewOffset) -> bytes:
-    """Return the line table of Python 3.10: pairs of (bytes, line increment)."""
+    """Return the line ``table`` of moved code in Python 3.10.
+
+    It consists of pairs (bytes, line increment).
+    """
     ranges: List[Tuple[int, int]] = []  # end of a range, its line increment
     at = 0
     for index in range(0, len(table), 2):
@@ -111,10 +117,10 @@ def linetable(table: bytes, new_offset: NewOffset) -> bytes:
     out, last = bytearray(), 0
     for end, lines in ranges:
         size = (new_offset(end) if end else 0) - last
-        first = min(size, 254)
+        first_size = min(size, 254)
         further_lines = lines if lines == _NO_LINE else 0
-        out += bytes((first, lines)) + bytes((254, further_lines)) * ((size - first) // 254)
-        if (size - first) % 254:
-            out += bytes(((size - first) % 254, further_lines))
+        out += bytes((first_size, lines)) + bytes((254, further_lines)) * ((size - first_size) // 254)
+        if (size - first_size) % 254:
+            out += bytes(((size - first_size) % 254, further_lines))
         last += size
     return bytes(out)

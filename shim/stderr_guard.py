@@ -1,6 +1,6 @@
 """Keeps TensorFlow's log lines about our profiler sessions off the job's standard error.
 
-TensorFlow logs through the C library's stream ``stderr``; some releases copy the pointer to it.
+TensorFlow logs through the C library's stream ``stderr``; some releases copy that pointer.
 While a call of ours runs, that stream writes into a memory file. Lines that other threads logged
 meanwhile are written to the job's standard error afterwards; the profiler's own lines are left out.
 Descriptor 2 itself, which Python writes to, is not touched.
@@ -53,15 +53,15 @@ class FilteredStderr(object):
     one thread at a time may enter an object.
     """
 
-    __slots__ = ("_file", "_flush", "_forwarded", "fd", "fileno", "job_fd", "seals")
+    __slots__ = ("_file_status", "_filtered_size", "_flush", "fd", "fileno", "job_fd", "seals")
 
     def __init__(self) -> None:
         self.fileno, self._flush = _stderr_stream()
         self.job_fd = self.fileno.value
-        self._forwarded, self.fd = 0, -1  # bytes of the file that were filtered and forwarded
+        self._filtered_size, self.fd = 0, -1  # bytes of the file that were filtered so far
         try:
             self.fd = memory.create("log")
-            self._file = os.fstat(self.fd)
+            self._file_status = os.fstat(self.fd)
             # A file of the job's that gets this descriptor has other seals, or none.
             fcntl.fcntl(self.fd, memory.ADD_SEALS, memory.SEAL_SHRINK)
             self.seals = fcntl.fcntl(self.fd, memory.GET_SEALS)
@@ -81,9 +81,9 @@ class FilteredStderr(object):
         self._flush()  # waits for threads that write through the replaced descriptor
         if not self._is_ours():
             return
-        size = os.fstat(self.fd).st_size - self._forwarded
-        text = job_lines(os.pread(self.fd, size, self._forwarded)) if size else b""
-        self._forwarded += size
+        size = os.fstat(self.fd).st_size - self._filtered_size
+        text = job_lines(os.pread(self.fd, size, self._filtered_size)) if size else b""
+        self._filtered_size += size
         if text:
             descriptors.write(self.job_fd, text)
 
@@ -101,7 +101,7 @@ class FilteredStderr(object):
 
     def _is_ours(self) -> bool:
         """Return whether ``fd`` is still the memory file's descriptor; the job may replace it."""
-        return descriptors.refers_to(self.fd, self._file)
+        return descriptors.refers_to(self.fd, self._file_status)
 
 
 def _stderr_stream() -> tuple[ctypes.c_int, Callable[[], object]]:
@@ -126,12 +126,12 @@ def _stderr_stream() -> tuple[ctypes.c_int, Callable[[], object]]:
 def job_lines(text: bytes) -> bytes:
     """Return the lines of ``text`` that are not about our profiler session."""
     lines = text.splitlines(True)
-    remaining, is_profilers = [], False
+    remaining_lines, is_of_profiler = [], False
     for line, next_line in zip(lines, lines[1:] + [b""]):
         message = next_line if line.startswith(_PREAMBLE) else line
-        is_profilers = any(name in message for name in _PROFILER_FILES) or (
-            is_profilers and line.startswith(_FURTHER_LINES)
+        is_of_profiler = any(name in message for name in _PROFILER_FILES) or (
+            is_of_profiler and line.startswith(_FURTHER_LINES)
         )
-        if not is_profilers:
-            remaining.append(line)
-    return b"".join(remaining)
+        if not is_of_profiler:
+            remaining_lines.append(line)
+    return b"".join(remaining_lines)

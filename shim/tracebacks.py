@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from .codes import copy_code
-from .guard import OURS
+from .guard import OUR_FILE_PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _METADATA = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
 _CAN_DROP_OWN_ENTRY = sys.version_info >= (3, 11)
 #: Before Python 3.8, a call that spans several lines has the number of the last line.
-_LAST_LINE = sys.version_info < (3, 8)
+_REPORTS_LAST_LINE = sys.version_info < (3, 8)
 
 
 def mimic(wrapper: F, original: Any, marker: str) -> F:
     """Return ``wrapper`` with the metadata of ``original``.
 
     Before Python 3.11, the code of ``wrapper`` also gets the file of ``original`` and the line at
-    which that calls ``marker``.
+    which ``original`` calls ``marker``.
     """
     copy_metadata(wrapper, original)
     code = getattr(original, "__code__", None)
@@ -54,7 +54,7 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
     """
     own_entry = error.__traceback__
     entry = own_entry.tb_next if own_entry is not None else None
-    while entry is not None and entry.tb_frame.f_code.co_filename.startswith(OURS):
+    while entry is not None and entry.tb_frame.f_code.co_filename.startswith(OUR_FILE_PREFIX):
         entry = entry.tb_next
     if _CAN_DROP_OWN_ENTRY:
         error.__traceback__ = entry
@@ -97,10 +97,10 @@ def _line_of_call(code: types.CodeType, marker: str) -> int:
     for instruction in dis.get_instructions(code):
         if instruction.starts_line is not None:
             line = instruction.starts_line
-            if marker_line is not None and not _LAST_LINE:
+            if marker_line is not None and not _REPORTS_LAST_LINE:
                 break
         if instruction.argval == marker:
             marker_line = line
         elif marker_line is not None and instruction.opname.startswith("CALL"):
-            return line if _LAST_LINE else marker_line
+            return line if _REPORTS_LAST_LINE else marker_line
     return marker_line or code.co_firstlineno

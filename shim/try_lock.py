@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Hold(object):
-    """A held lock, which is released when this object dies. ``thread`` took it."""
+    """A held lock, which is released when this object dies. The thread ``thread_ident`` took it."""
 
-    __slots__ = ("__weakref__", "thread")
+    __slots__ = ("__weakref__", "thread_ident")
 
     def __init__(self) -> None:
-        self.thread = _thread.get_ident()
+        self.thread_ident = _thread.get_ident()
 
 
 def _no_hold() -> Hold | None:
@@ -40,7 +40,7 @@ class TryLock(object):
         self._holder: Callable[[], Hold | None] = _no_hold
 
     def take(self) -> Hold | None:
-        """Take the lock and return it; None while another caller holds it."""
+        """Take the lock and return the hold; None while there is another hold."""
         lock = self._guard.take()
         if lock is None:
             return None
@@ -57,4 +57,4 @@ class TryLock(object):
     def is_held_by_another_thread(self) -> bool:
         """Whether a thread other than the calling one holds the lock."""
         hold = self._holder()
-        return hold is not None and hold.thread != _thread.get_ident()
+        return hold is not None and hold.thread_ident != _thread.get_ident()

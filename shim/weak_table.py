@@ -1,7 +1,7 @@
 """A table with weak keys, in which no Python code runs when a key is deleted.
 
-The tables of the module ``weakref`` run Python code then, and Python drops the exceptions that
-signal handlers raise in this code.
+The tables of the module ``weakref`` run Python code then. Python drops the exceptions that signal
+handlers raise in this code.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class WeakTable(object):
 
     def set(self, key: Any, value: Any = True) -> None:
         """Set the value of ``key``, an object that allows weak references."""
-        number = id(key)
-        # The reference is also passed to the callback, as the value for a missing entry.
-        self._entries[number] = weakref.ref(key, partial(self._entries.pop, number)), value
+        key_id = id(key)
+        # Python calls ``pop(key_id, reference)``: the reference is the result for a missing entry.
+        self._entries[key_id] = weakref.ref(key, partial(self._entries.pop, key_id)), value
 
     def existing(self) -> list[Any]:
         """Return the keys that still exist."""

@@ -23,8 +23,8 @@ def _tfprof():
         def get_code(self, fullname):
             return rename(super(Loader, self).get_code(fullname), self.path)
 
-    for each in (rename, Loader.get_code):
-        rename(each.__code__, __file__)
+    for function in (rename, Loader.get_code):
+        rename(function.__code__, __file__)
     root = os.path.dirname(os.path.dirname(here))
     for suffix in "", ".formats", ".shim", ".shim.channel", ".shim.pacing", ".shim.tensorflow":
         package = sys.modules["_tfprof" + suffix] = type(sys)("_tfprof" + suffix)
@@ -46,8 +46,8 @@ try:
 except Exception:
     pass  # no error of ours reaches the job
 
-# site handles the errors of the shadowed module. At the end importlib removes "sitecustomize" from
-# sys.modules and needs an entry with that name.
+# The module site handles the errors of the shadowed sitecustomize. At the end importlib removes
+# "sitecustomize" from sys.modules and needs an entry with that name.
 _tfprof_self = sys.modules.pop("sitecustomize", None)
 try:
     import sitecustomize

@@ -126,7 +126,7 @@ class CurrentPolicy(object):
         elif now - self._silent_since_ns >= _GRACE_NS and self.policy.mode != layout.MODE_OFF:
             self._end_ns, self.max_traced, self.is_bounded = 0, 0, False
             self._words[_LOST] = 1
-            self._follow(_OFF)
+            self._set_policy(_OFF)
         return False
 
     def _apply(self, kind: int, ordinal: int, now: int) -> None:
@@ -159,15 +159,16 @@ class CurrentPolicy(object):
         self.is_bounded = bool(count or end_ns or policy.mode == layout.MODE_STEPS)
         if not self.is_bounded:
             self._base_policy = policy
-        self._follow(policy)
+        self._set_policy(policy)
 
     def _end(self) -> None:
         """Return to the policy before the order."""
         self.max_traced, self._end_ns, self.is_bounded = 0, 0, False
         self._words[_OVER] = self.generation
-        self._follow(self._base_policy)
+        self._set_policy(self._base_policy)
 
-    def _follow(self, policy: Policy) -> None:
+    def _set_policy(self, policy: Policy) -> None:
+        """Put ``policy`` in force, for the job and for readers of the channel."""
         self._words[_BUDGET] = 0 if policy is self._initial_policy else policy.budget
         self.policy = policy
         self.revision += 1

@@ -14,26 +14,29 @@ if TYPE_CHECKING:
 
     from ...formats.policy import Policy
 
-WARM_UP = 2  # first runs of a key that are not traced: they compile
-FIRST_TRACES = 3  # next runs of a key that are traced, so that a short job yields a profile
+WARM_UP = 2  # first steps of a key, which are not traced: they compile
+FIRST_TRACES = 3  # next steps of a key, which are traced, so that a short job yields a profile
 SAMPLES = 5  # number of untraced durations that an estimate needs
 PROBE_STEPS = 2  # untraced steps measured before each trace, since steps change
-HISTORY = 9
+HISTORY = 9  # recent untraced durations kept for each key
 PENDING_MAX = 32  # durations kept until an estimate exists
 KEYS_MAX = 8  # only this many keys get first traces
 RETRY_MAX = 512  # maximum steps between two calls of should_yield
-TRIES = 4  # maximum further traces, of FIRST_TRACES steps each, to undo additional page faults
+TRIES = 4  # maximum tries to undo additional page faults; each traces FIRST_TRACES further steps
 FAULT_NS = 1000  # ns: minimum cost of a page fault
-FAULTS_MIN = 256  # minimum rise of page faults per step for a further trace
+FAULTS_MIN = 256  # minimum rise of page faults per step for a try
 
 
 class _KeyStats(object):
-    """Statistics of the steps of one key; recent durations in ns."""
+    """Statistics of the steps of one key.
 
-    __slots__ = ("first_traces", "pending", "seen", "slowed", "traced", "untraced", "was_postponed")
+    ``untraced``, ``traced``, ``pending`` and ``slowed`` are recent durations (ns).
+    """
+
+    __slots__ = ("first_traces", "pending", "slowed", "step_count", "traced", "untraced", "was_postponed")
 
     def __init__(self) -> None:
-        self.seen = 0  # number of steps
+        self.step_count = 0
         self.first_traces = 0  # how many of the first traces of the key were made
         self.was_postponed = False  # whether a first trace was postponed in favor of steps of other kinds
         self.untraced: deque[int] = deque(maxlen=HISTORY)
@@ -74,7 +77,7 @@ class TracePacer(object):
         self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
         self._probe_steps = 0  # untraced steps to measure before the next trace
         self._last_selected = NEVER  # ordinal of the last selected step
-        self._after_trace = False  # whether the current step directly follows it
+        self._is_after_trace = False  # whether the current step directly follows the last selected one
         self._unreported_ns = 0  # unreported extra time of steps directly after a trace; negative if they took less
         self._count_faults = faults
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace that are not yet classified
@@ -120,8 +123,8 @@ class TracePacer(object):
         entry = self._keys.get(key)
         if entry is None:
             entry = self._keys[key] = _KeyStats()
-        entry.seen += 1
-        self._after_trace = ordinal == self._last_selected + 1
+        entry.step_count += 1
+        self._is_after_trace = ordinal == self._last_selected + 1
         if self._traces_left <= 0:
             self.trigger = NEVER
             return False
@@ -131,7 +134,7 @@ class TracePacer(object):
         number = ordinal if count == 1 else self._first_selected(ordinal, count)
         if not is_selected and number >= self.trigger:
             is_selected = _DECISIONS[self.policy.mode](self, number)
-            if not is_selected and (self._after_trace or self._faults.is_comparing):
+            if not is_selected and (self._is_after_trace or self._faults.is_comparing):
                 self.trigger = ordinal + count  # measure the next step, too: it shows the effect of the trace
         if is_selected:
             # The trigger is not raised here: an earlier step of another thread may call this later,
@@ -145,17 +148,17 @@ class TracePacer(object):
 
     def _first_selected(self, ordinal: int, count: int) -> int:
         """Return the first selected one of ``count`` steps, the last one if none is selected."""
-        return next((each for each in range(ordinal, ordinal + count) if self.selects(each)), ordinal + count - 1)
+        return next((number for number in range(ordinal, ordinal + count) if self.selects(number)), ordinal + count - 1)
 
     def note_untraced(self, key: int, duration: int) -> int:
         """Record an untraced step; return the extra time of traced steps that is now known, ns."""
         entry = self._keys.get(key)
-        if entry is None or entry.seen == 1:
+        if entry is None or entry.step_count == 1:
             return 0
         if self._probe_steps:
             self._probe_steps -= 1
-        if self._after_trace:
-            self._after_trace = False
+        if self._is_after_trace:
+            self._is_after_trace = False
             return self._extra_after_trace(entry, duration)
         if self._faults.is_comparing:
             self._watched.append((entry, duration))
@@ -191,7 +194,11 @@ class TracePacer(object):
         if (self.policy.mode == layout.MODE_OFF and not entry.pending) or len(self._keys) > KEYS_MAX:
             self._mark_known(key)
             return False
-        if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first_traces >= self._first_traces:
+        if (
+            self.policy.mode != layout.MODE_BUDGET
+            or entry.step_count <= WARM_UP
+            or entry.first_traces >= self._first_traces
+        ):
             return False
         if self._should_yield():
             entry.was_postponed = True

@@ -13,7 +13,7 @@ from ..guard import raised_by_job
 
 try:
     import resource
-except ImportError as error:  # an interpreter built without it
+except ImportError as error:  # in an interpreter built without this module
     if raised_by_job(error):
         raise
     resource = None  # type: ignore[assignment]
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SETTLING_STEPS = 2  # steps after a trace that always take more page faults: memory was returned when it ended
 COMPARED_STEPS = 4  # the next steps, which are compared with those before the trace
-FAULTS_HISTORY = 9
+FAULTS_HISTORY = 9  # steps whose page faults are kept, before and after a trace
 
 
 def fault_count() -> int:
@@ -44,27 +44,27 @@ class PageFaultMonitor(object):
     trace. ``is_comparing``: the comparison after a trace is still pending.
     """
 
-    __slots__ = ("_after", "_before", "_count", "_last_begin", "_last_unusual", "is_comparing")
+    __slots__ = ("_after", "_before", "_count", "_last_begin", "_last_unusual_step", "is_comparing")
 
     def __init__(self, count: Callable[[], int] = fault_count) -> None:
         self.is_comparing = False
         self._count = count
         self._before: deque[int] = deque(maxlen=FAULTS_HISTORY)  # faults per step before the trace
         self._after: deque[int] = deque(maxlen=FAULTS_HISTORY)
-        self._last_begin = (0, 0)  # the last step, and the count at its start
-        self._last_unusual = 1  # the last step with unusual faults: the first one compiles
+        self._last_begin = (0, 0)  # the last step that began, and the count at its start
+        self._last_unusual_step = 1  # whose page faults are not compared; step 1 compiles
 
     def note_begin(self, ordinal: int) -> None:
         """Record that step ``ordinal`` begins."""
         count = self._count()
         (last, last_count), self._last_begin = self._last_begin, (ordinal, count)
-        if self._last_unusual < last < ordinal:
+        if self._last_unusual_step < last < ordinal:
             (self._after if self.is_comparing else self._before).append((count - last_count) // (ordinal - last))
 
     def note_trace(self, ordinal: int) -> None:
         """Record that step ``ordinal``, which has begun, is traced."""
         self.is_comparing = bool(self._before)
-        self._last_unusual = ordinal + SETTLING_STEPS
+        self._last_unusual_step = ordinal + SETTLING_STEPS
         self._after.clear()
 
     def rise(self) -> int | None:

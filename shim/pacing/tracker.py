@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from .costs import Costs
     from .current_policy import CurrentPolicy
 
-_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
-_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer
-_UNSEEN_NS = 75000000  # usual time between two checks for orders while steps are only counted
+_END_CHECK_NS = 250000000  # approximate time between two checks whether a bounded order has ended
+_END_CHECK_STEPS = 256  # maximum steps between two such checks, since steps may become longer
+_ORDER_CHECK_NS = 75000000  # usual time between two checks for orders while steps are only counted
 _LASTING_FAULTS = "each step takes %d more page faults since some were traced, and further traces did not undo this"
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
@@ -65,14 +65,14 @@ class Tracker(_CountingFields):
     """
 
     __slots__ = (
-        "_check_at",
-        "_check_interval",
         "_counted",
         "_current_policy",
+        "_end_check_at",
         "_ensure_channel",
         "_first_traces",
-        "_last_check",
+        "_last_end_check",
         "_last_skip",
+        "_order_check_interval",
         "_ordinals",
         "_pacer_guard",
         "_revision",
@@ -98,8 +98,8 @@ class Tracker(_CountingFields):
         first_traces: int = FIRST_TRACES,
     ) -> None:
         self.kind = kind
-        # This returns (channel, put, policy), None where there is no channel, () if there is none
-        # yet.
+        # This returns (channel, put, policy), () while the process has no channel yet, and None if
+        # there will be no channel.
         self._ensure_channel = ensure_channel
         self._first_traces = first_traces
         self.count_at = layout.COUNTS_AT // 8 + kind
@@ -116,15 +116,15 @@ class Tracker(_CountingFields):
         self._sampling = Sampling()
         self._last_skip = (0, 0)  # the last step that chose how many steps are only counted, and its end (ns)
         self._skips_left = 0  # steps that are only counted after the next check for orders
-        self._check_interval = 0  # steps from one check for orders to the next
-        self._counted = 0  # counted steps that are in no entry yet, including those still to come
+        self._order_check_interval = 0  # steps from one check for orders to the next
+        self._counted = 0  # counted steps that are in no span entry yet, including those still to come
         self.untimed = _NO_ORDINALS
         self.words = _NO_WORDS
         self.generation = 0
         self._current_policy: CurrentPolicy | None = None
         self._revision = 0  # of the policy that the pacer follows
-        self._check_at = NEVER  # step that checks whether the order in force has ended
-        self._last_check = (0, 0)  # the last step that checked, and when (ns)
+        self._end_check_at = NEVER  # step that checks whether the order in force has ended
+        self._last_end_check = (0, 0)  # the last step that checked, and when (ns)
         self.known_keys: Container[int] = frozenset()
         self.names = Names()
         self.pacer: TracePacer | None = None
@@ -140,14 +140,15 @@ class Tracker(_CountingFields):
         self.untimed = itertools.repeat(0)
 
     def put_timed(
-        self, start: int, duration: int, ordinal: int, key: int, untimed: Iterator[int], noticed: int = 0
+        self, start: int, duration: int, ordinal: int, key: int, untimed: Iterator[int], work_start: int = 0
     ) -> None:
         """Put the span of a step that found ``untimed`` empty, and of the steps counted before it.
 
         If steps are too short to time each one, choose how many of the next are only counted.
-        ``noticed`` is the time at which our own work began, if that was later than the step's end.
+        ``work_start`` is the time at which our own work began, if that was later than the step's
+        end.
         """
-        counted, noticed = 0, noticed or start + duration
+        counted, work_start = 0, work_start or start + duration
         lock = self._skip_lock
         is_reentry = lock._is_owned()  # type: ignore[attr-defined]  # threading.Condition relies on it
         try:
@@ -155,13 +156,13 @@ class Tracker(_CountingFields):
             # If ``untimed`` has changed meanwhile, another thread has chosen the next steps.
             if not is_reentry and lock.acquire(False) and self.untimed is untimed:
                 if self._skips_left > 0:
-                    self._count_further(ordinal)
-                    self.spend(TIMING_FACTOR * (mono() - noticed))
+                    self._continue_skip(ordinal)
+                    self.spend(TIMING_FACTOR * (mono() - work_start))
                     return
                 counted, self._counted = self._counted, 0
                 if counted < 0:
                     counted, self._counted = 0, counted
-                self._choose_skip(ordinal, duration, noticed)
+                self._choose_skip(ordinal, duration, work_start)
         except Exception as error:
             if not contain(error):
                 raise
@@ -169,7 +170,7 @@ class Tracker(_CountingFields):
             if not is_reentry and lock._is_owned():  # type: ignore[attr-defined]
                 lock.release()
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, counted)
-        own_ns = TIMING_FACTOR * (mono() - noticed)
+        own_ns = TIMING_FACTOR * (mono() - work_start)
         self.spend(self._sampling.cost(own_ns, counted))
 
     def spend(self, own_ns: int, extra: int = 0) -> None:
@@ -206,20 +207,20 @@ class Tracker(_CountingFields):
         """
         if self.channel is None and not self._begin():
             return None
-        now, current, pacer, channel = mono(), self._current_policy, self.pacer, self.channel
-        if current is None or pacer is None or channel is None:  # stopped meanwhile by another thread
+        now, current_policy, pacer, channel = mono(), self._current_policy, self.pacer, self.channel
+        if current_policy is None or pacer is None or channel is None:  # stopped meanwhile by another thread
             return None
-        if self.words[POLICY] != self.generation or current.is_bounded:
-            self._check_orders(current, pacer, ordinal, now)
+        if self.words[POLICY] != self.generation or current_policy.is_bounded:
+            self._check_orders(current_policy, pacer, ordinal, now)
             if self.channel is None:  # the order was to detach
                 return None
-        is_attended = current.is_attended(now)
-        if current.revision != self._revision:
-            self._follow(current, pacer)
+        is_attended = current_policy.is_attended(now)
+        if current_policy.revision != self._revision:
+            self._follow(current_policy, pacer)
         if not is_attended and pacer.policy.mode != layout.MODE_OFF:
             return None
         is_selected = self._call_pacer(pacer.should_trace, ordinal, key, count)
-        self.trigger = min(pacer.trigger, self._check_at)
+        self.trigger = min(pacer.trigger, self._end_check_at)
         if pacer.lasting_faults:
             channel.report("page-faults", _LASTING_FAULTS % pacer.lasting_faults)
             pacer.lasting_faults = 0
@@ -278,30 +279,33 @@ class Tracker(_CountingFields):
         if pacer is None:
             return
         number = self._sampling.skip(ordinal, duration, pacer.policy.budget)
-        number = min(number, self._steps_to_trace(ordinal) - MARGIN)
+        number = min(number, self._steps_before_trace(ordinal) - MARGIN)
         if number > 0:
             period = max(1, (now - last_ns) // max(1, ordinal - last))
-            self._check_interval = max(_UNSEEN_NS // period, self._sampling.check_interval(pacer.policy.budget))
+            self._order_check_interval = max(
+                _ORDER_CHECK_NS // period, self._sampling.check_interval(pacer.policy.budget)
+            )
             self._skips_left = number
             self._skip()
 
-    def _count_further(self, ordinal: int) -> None:
+    def _continue_skip(self, ordinal: int) -> None:
         """Count step ``ordinal``, which found no new order, and let more steps be only counted."""
         self.words[self.count_at] = max(self.words[self.count_at], ordinal)
         self._counted += 1
-        self._skips_left = min(self._skips_left - 1, self._steps_to_trace(ordinal) - MARGIN)
+        self._skips_left = min(self._skips_left - 1, self._steps_before_trace(ordinal) - MARGIN)
         self._skip()
 
-    def _steps_to_trace(self, ordinal: int) -> int:
-        """Return how many steps after ``ordinal`` begin before one of this kind may be traced.
+    def _steps_before_trace(self, ordinal: int) -> int:
+        """Return how many steps after ``ordinal`` begin before a step of this kind may be traced.
 
-        Traces of session runs within a step do not depend on the step's number.
+        Only session runs within the steps of some kinds are traced. Those traces do not depend on
+        the number of the step.
         """
         return self.trigger - ordinal if self.cost.traceable else NEVER
 
     def _skip(self) -> None:
         """Let the next steps be only counted, until one must check for orders."""
-        number = max(0, min(self._skips_left, self._check_interval))
+        number = max(0, min(self._skips_left, self._order_check_interval))
         self._skips_left -= number
         self._counted += number
         self.untimed = itertools.islice(self._ordinals, number)
@@ -320,31 +324,31 @@ class Tracker(_CountingFields):
         self.channel = channel  # last: after an exception, everything begins again
         return True
 
-    def _check_orders(self, current: CurrentPolicy, pacer: TracePacer, ordinal: int, now: int) -> None:
+    def _check_orders(self, current_policy: CurrentPolicy, pacer: TracePacer, ordinal: int, now: int) -> None:
         """Check for a new order and for the end of the one in force; choose the next check."""
-        if current.is_bounded and current.revision == self._revision and pacer.is_finished(ordinal - 1):
-            current.end_if_finished(self.kind, self._revision)
-        current.update(now, self.kind, ordinal)
+        if current_policy.is_bounded and current_policy.revision == self._revision and pacer.is_finished(ordinal - 1):
+            current_policy.end_if_finished(self.kind, self._revision)
+        current_policy.update(now, self.kind, ordinal)
         if self.channel is None:
             return
-        self.generation = current.generation
-        (last, last_ns), self._last_check = self._last_check, (ordinal, now)
-        interval = (ordinal - last) * _CHECK_NS // max(now - last_ns, 1)
-        self._check_at = ordinal + max(1, min(interval, _CHECK_STEPS))
+        self.generation = current_policy.generation
+        (last, last_ns), self._last_end_check = self._last_end_check, (ordinal, now)
+        interval = (ordinal - last) * _END_CHECK_NS // max(now - last_ns, 1)
+        self._end_check_at = ordinal + max(1, min(interval, _END_CHECK_STEPS))
 
-    def _follow(self, current: CurrentPolicy, pacer: TracePacer) -> None:
+    def _follow(self, current_policy: CurrentPolicy, pacer: TracePacer) -> None:
         """Pass the policy in force to the pacer."""
-        self._revision = current.revision
-        if not current.is_bounded:
-            self._check_at = NEVER
-        self._call_pacer(pacer.follow, current.policy, current.max_traced or NEVER)
+        self._revision = current_policy.revision
+        if not current_policy.is_bounded:
+            self._end_check_at = NEVER
+        self._call_pacer(pacer.follow, current_policy.policy, current_policy.max_traced or NEVER)
 
-    def _start_pacer(self, current: CurrentPolicy, costs: Costs) -> None:
+    def _start_pacer(self, current_policy: CurrentPolicy, costs: Costs) -> None:
         kind = self.kind
-        self._revision = current.revision
+        self._revision = current_policy.revision
         self.pacer = TracePacer(
-            current.policy,
-            lambda: costs.totals(kind, current.policy.budget),
+            current_policy.policy,
+            lambda: costs.totals(kind, current_policy.policy.budget),
             self._first_traces,
             should_yield=lambda: costs.should_yield(kind, FIRST_TRACES),
         )

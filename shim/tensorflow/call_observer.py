@@ -28,21 +28,21 @@ END_FRAMES = 3  # frames from an EndCallback to the function, with the callback 
 
 
 class EndCallback(object):
-    """The result of a callback that observes the end of a call, too: it calls ``then(failed)``.
+    """A callback returns this object to let ``on_end(failed)`` be called at the end of the call.
 
-    ``frames`` is the number of frames from its creation to the observed function.
+    ``frames`` is the number of frames from the creation of the object to the observed function.
     """
 
-    __slots__ = ("_frame", "_then", "failed")
+    __slots__ = ("_frame_id", "_on_end", "failed")
 
-    def __init__(self, then: Callable[[bool], object], frames: int = END_FRAMES) -> None:
-        self._then = then
-        self._frame = id(sys._getframe(frames)) if FRAME_GONE_FIRST else 0
+    def __init__(self, on_end: Callable[[bool], object], frames: int = END_FRAMES) -> None:
+        self._on_end = on_end
+        self._frame_id = id(sys._getframe(frames)) if FRAME_GONE_FIRST else 0
         self.failed: bool | None = None  # None if unknown
 
     @called_back
     def __del__(self) -> None:
-        self._then(_has_failed(self._frame) if self.failed is None else self.failed)
+        self._on_end(_has_failed(self._frame_id) if self.failed is None else self.failed)
 
 
 def _has_failed(frame_id: int) -> bool:
@@ -78,12 +78,12 @@ def observe(
     its own errors, and may return any object with a ``__del__``.
     """
     guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
-    inserted = fast_callback or guarded_callback
+    inserted_callback = fast_callback or guarded_callback
     if (
         isinstance(function, types.FunctionType)
-        and with_call(function.__code__, inserted, count, observes_end) is not None
+        and with_call(function.__code__, inserted_callback, count, observes_end) is not None
     ):
-        core.replace(function, "__code__", lambda code: with_call(code, inserted, count, observes_end))
+        core.replace(function, "__code__", lambda code: with_call(code, inserted_callback, count, observes_end))
     else:
         core.replace(owner, name, lambda original: _wrapper(original, guarded_callback, count))
 

@@ -84,10 +84,10 @@ class _TracedVariants(object):
             handle = tf_session.TF_SessionMakeCallable(session._session, buffer)
         finally:
             tf_session.TF_DeleteBuffer(buffer)
-        first = self.handles.setdefault(level, handle)
-        if first is not handle:  # another thread was faster
+        stored_handle = self.handles.setdefault(level, handle)
+        if stored_handle is not handle:  # another thread was faster
             tf_session.TF_SessionReleaseCallable(session._session, handle)
-        return first, _SETUP
+        return stored_handle, _SETUP
 
 
 class _CallProxy(object):
@@ -156,7 +156,7 @@ def _call(original: Original, signatures: RunSignatures, tf_session: Any) -> Ori
     """Return the replacement of ``_Callable.__call__``."""
     slow_path, unknown_variants = (
         _slow_path(original, tf_session),
-        _TracedVariants(signatures.unknown.tracker, 0, b"", is_traceable=False),
+        _TracedVariants(signatures.unknown_signature.tracker, 0, b"", is_traceable=False),
     )
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces this method
@@ -207,7 +207,7 @@ def _slow_path(original: Original, tf_session: Any) -> Original:
         metadata = kwargs.get("run_metadata") or None
         traced_run, receiver = _begin(tf_session, tf_callable, ordinal, variants, metadata) or (None, None)
         if traced_run is None:
-            return untraced(tf_callable, variants.tracker, ordinal, variants.key, args, kwargs)
+            return call_untraced(tf_callable, variants.tracker, ordinal, variants.key, args, kwargs)
         sink, flags = _BytesSink(), _FAILED
         traced_run.mark_start()
         try:
@@ -218,7 +218,7 @@ def _slow_path(original: Original, tf_session: Any) -> Original:
             traced_run.mark_end(flags)
             _finish(traced_run, tf_callable._session, sink.raw, metadata)
 
-    def untraced(
+    def call_untraced(
         tf_callable: Any, tracker: Tracker, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         flags, start = _FAILED, mono()

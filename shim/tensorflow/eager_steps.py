@@ -62,11 +62,11 @@ class OutermostStep(object):
             self.thread_state.outermost_call = no_call
             self.thread_state.update_busy_threads()
 
-    def end(self, failed: bool, ended: int = 0) -> None:
-        """End the step, now or at ``ended``."""
+    def end(self, failed: bool, end_ns: int = 0) -> None:
+        """End the step, now or at ``end_ns``."""
         self.leave()
         if self.step is not None:
-            self.step.end(_FAILED if failed else 0, ended=ended)
+            self.step.end(_FAILED if failed else 0, end_ns=end_ns)
 
 
 def _observe(
@@ -139,9 +139,9 @@ def _graph_stack() -> Any:
 class _CountedCall(object):
     """A call that is only counted: it reports a failure when it is released."""
 
-    __slots__ = ("frame", "ordinal")
+    __slots__ = ("frame_id", "ordinal")
 
-    frame: int  # id of the function's frame
+    frame_id: int  # of the function's frame
     ordinal: int
 
     def __del__(
@@ -152,7 +152,11 @@ class _CountedCall(object):
     ) -> None:
         try:
             frame = getframe(1)
-            if id(frame) == self.frame if is_frame_gone else frame.f_code.co_code[frame.f_lasti] not in return_opcodes:
+            if (
+                id(frame) == self.frame_id
+                if is_frame_gone
+                else frame.f_code.co_code[frame.f_lasti] not in return_opcodes
+            ):
                 key = key_of(_name_of(frame.f_locals.get("self")))
                 core.tracker(layout.FUNCTION).put_failed(self.ordinal, key)
         except BaseException:
@@ -188,7 +192,7 @@ def _call_counter(begin: Callable[[Any, int], object], graphs: Any) -> Callable[
                 tracker.words[count_at] = ordinal
                 call = call_class()
                 call.ordinal = ordinal
-                call.frame = id(sys._getframe(1)) if is_frame_gone else 0
+                call.frame_id = id(sys._getframe(1)) if is_frame_gone else 0
                 return call
         return begin(function, _FAST_END_FRAMES)
 
@@ -223,15 +227,15 @@ def _function_called(function: Any, frames: int = call_observer.END_FRAMES) -> c
 class TapeStep(OutermostStep):
     """A training step; ``is_recording`` is true until ``tape`` is left.
 
-    ``ended`` is the time when the tape was left or, later, when the gradients were computed (ns).
+    ``end_ns`` is the time when the tape was left or, later, when the gradients were computed (ns).
     """
 
-    __slots__ = ("ended", "is_recording", "tape")
+    __slots__ = ("end_ns", "is_recording", "tape")
 
     def __init__(self, state: ThreadState, kind: int, tape: Any) -> None:
         self.tape = weakref.ref(tape)
         self.is_recording = True
-        self.ended = 0
+        self.end_ns = 0
         super().__init__(state, kind)
         at_end(_at_exit)
 
@@ -241,13 +245,13 @@ class TapeStep(OutermostStep):
 
     def note_gradients(self, _failed: bool) -> None:
         """Record the time at which the gradients were computed."""
-        self.ended = mono()
+        self.end_ns = mono()
 
-    def end(self, failed: bool, ended: int = 0) -> None:
-        """End the step, now or at ``ended``."""
+    def end(self, failed: bool, end_ns: int = 0) -> None:
+        """End the step, now or at ``end_ns``."""
         if self.thread_state.tape_step is self:
             self.thread_state.tape_step = None
-        super().end(failed, ended)
+        super().end(failed, end_ns)
 
 
 class CountedTapeStep(TapeStep):
@@ -255,7 +259,7 @@ class CountedTapeStep(TapeStep):
 
     __slots__ = ("ordinal", "tracker")
 
-    ended = 0
+    end_ns = 0
     step = None
 
     def __init__(self, state: ThreadState, tracker: Tracker, ordinal: int, tape: Any) -> None:
@@ -271,9 +275,9 @@ class CountedTapeStep(TapeStep):
         """Let the end of this step do nothing."""
         self.tracker = None
 
-    def end(self, failed: bool, ended: int = 0) -> None:
+    def end(self, failed: bool, end_ns: int = 0) -> None:
         """End the step; its time does not matter."""
-        del ended
+        del end_ns
         if self.thread_state.tape_step is self:
             self.thread_state.tape_step = None
         self.leave()
@@ -317,7 +321,7 @@ def _tape_entry_callback(graphs: Any) -> Callable[[Any], object]:
             for ordinal in tracker.untimed:
                 tracker.words[count_at] = ordinal
                 if previous is not None:
-                    state.gradients_applied = False  # no optimizer ended the previous step
+                    state.are_gradients_applied = False  # no optimizer ended the previous step
                 state.tape_step = step_class(state, tracker, ordinal, tape)
                 return None
         return begin(tape)
@@ -342,7 +346,7 @@ def _tape_exit_callback(leave: Callable[[Any, Any], object]) -> Callable[[Any, A
         if type(tape_step) is not step_class or error is not None or tape_step.tape() is not tape:
             return leave(tape, error)
         tape_step.is_recording = False
-        if not state.gradients_applied and state.outermost_call() is tape_step:
+        if not state.are_gradients_applied and state.outermost_call() is tape_step:
             state.outermost_call = no_call
             if not state.keras_calls:
                 busy_threads.discard(state)
@@ -369,8 +373,8 @@ def _tape_entered(tape: Any) -> None:
     state: ThreadState = local.thread_state
     tape_step = state.tape_step
     if tape_step is not None and tape_step.has_stopped() and state.outermost_call() in (None, tape_step):
-        state.gradients_applied = False  # no optimizer ended this step
-        tape_step.end(False, tape_step.ended)
+        state.are_gradients_applied = False  # no optimizer ended this step
+        tape_step.end(False, tape_step.end_ns)
     if state.tape_step is None and _idle_state() is not None:
         kind = take_pending_kind(layout.EAGER)
         tracker = core.tracker(kind)
@@ -389,15 +393,15 @@ def _tape_left(tape: Any, error: Any) -> None:
     if error is not None:
         tape_step.end(True)
         return
-    tape_step.is_recording, tape_step.ended = False, mono()
-    if not state.gradients_applied:
+    tape_step.is_recording, tape_step.end_ns = False, mono()
+    if not state.are_gradients_applied:
         tape_step.leave()
 
 
 def _gradient_called(_tape: Any, frames: int = call_observer.END_FRAMES) -> call_observer.EndCallback | None:
     state: ThreadState = local.thread_state
     tape_step = state.tape_step
-    if tape_step is None or not tape_step.has_stopped() or state.gradients_applied:
+    if tape_step is None or not tape_step.has_stopped() or state.are_gradients_applied:
         return None
     return call_observer.EndCallback(tape_step.note_gradients, frames)
 
@@ -419,30 +423,30 @@ def _optimizer_called(optimizer: Any) -> call_observer.EndCallback | None:
         return None
     step = _begin_without_tape(state, id(optimizer)) if tape_step is None else tape_step
     if step is tape_step:
-        state.optimizers = (_function_calls(), [id(optimizer)])
-    end = call_observer.EndCallback(lambda failed: _optimizer_ended(state, step, failed))
+        state.optimizer_history = (_function_call_count(), [id(optimizer)])
+    end_callback = call_observer.EndCallback(lambda failed: _optimizer_ended(state, step, failed))
     state.is_applying = True
-    return end
+    return end_callback
 
 
-def _begin_without_tape(state: ThreadState, optimizer: int) -> OutermostStep | None:
+def _begin_without_tape(state: ThreadState, optimizer_id: int) -> OutermostStep | None:
     """Begin a step of an optimizer that applies gradients without a tape, and return it.
 
     Return None if the gradients came from a function call, or if they belong to a step that another
     optimizer has ended.
     """
-    function_calls, optimizers = state.optimizers
-    if function_calls != _function_calls():
-        state.optimizers = (_function_calls(), [])
+    call_count, optimizer_ids = state.optimizer_history
+    if call_count != _function_call_count():
+        state.optimizer_history = (_function_call_count(), [])
         return None
-    if optimizers and optimizer not in optimizers:
-        optimizers.append(optimizer)
+    if optimizer_ids and optimizer_id not in optimizer_ids:
+        optimizer_ids.append(optimizer_id)
         return None
-    state.optimizers = (function_calls, [optimizer])
+    state.optimizer_history = (call_count, [optimizer_id])
     return OutermostStep(state, layout.EAGER)
 
 
-def _function_calls() -> int:
+def _function_call_count() -> int:
     """Return the number of function calls that were steps so far."""
     tracker = core.tracker(layout.FUNCTION)
     return tracker.words[tracker.count_at]
@@ -451,7 +455,7 @@ def _function_calls() -> int:
 def _optimizer_ended(state: ThreadState, step: OutermostStep | None, failed: bool) -> None:
     state.is_applying = False
     if step is not None:
-        state.gradients_applied = True
+        state.are_gradients_applied = True
         step.end(failed)
 
 
@@ -459,4 +463,4 @@ def _at_exit() -> None:
     """At the end of the process, end a training step whose gradients were never applied."""
     tape_step = local.thread_state.tape_step
     if tape_step is not None and tape_step.has_stopped():
-        tape_step.end(False, tape_step.ended)
+        tape_step.end(False, tape_step.end_ns)

@@ -48,18 +48,25 @@ no_call: Callable[[], object] = weakref.ref(_NoCall())
 class ThreadState(object):
     """A thread's open Keras calls (outermost first), outermost measured call and training step."""
 
-    __slots__ = ("gradients_applied", "is_applying", "keras_calls", "optimizers", "outermost_call", "tape_step")
+    __slots__ = (
+        "are_gradients_applied",
+        "is_applying",
+        "keras_calls",
+        "optimizer_history",
+        "outermost_call",
+        "tape_step",
+    )
 
     def __init__(self) -> None:
         self.keras_calls: list[KerasCall] = []
         #: a weak reference: a call whose annotation is deleted without being left counts as ended
         self.outermost_call: Callable[[], object] = no_call
         self.tape_step: TapeStep | None = None  # the current training step
-        self.gradients_applied = False  # whether an optimizer applied the last gradients that a tape recorded
+        self.are_gradients_applied = False  # whether an optimizer applied the last gradients that a tape recorded
         self.is_applying = False  # whether an optimizer is applying gradients now
         #: the number of function calls at the last training step, and the ids of the optimizers
         #: that have applied gradients since
-        self.optimizers: tuple[int, list[int]] = (0, [])
+        self.optimizer_history: tuple[int, list[int]] = (0, [])
 
     @property
     def is_in_call(self) -> bool:
@@ -74,7 +81,7 @@ class ThreadState(object):
                 cancel()
         self.keras_calls = []
         self.outermost_call, self.tape_step = no_call, None
-        self.gradients_applied = self.is_applying = False
+        self.are_gradients_applied = self.is_applying = False
 
     def update_busy_threads(self) -> None:
         """Add this thread to ``busy_threads`` or remove it."""
@@ -108,7 +115,7 @@ def patch(module: ModuleType) -> None:
     In versions without the annotation, the class of functions is patched with the module that
     defines it.
     """
-    in_child(_forked)
+    in_child(_after_fork)
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
         core.replace(module, "trace", _observed_trace)
@@ -124,12 +131,14 @@ def _observed_trace(original: ModuleType) -> ModuleType:
     module_copy.__dict__.update(original.__dict__)
     tracker = core.tracker(layout.FUNCTION)
     base = vars(original)["Trace"]
-    measured = _measured_class(base, tracker)
+    measured_class = _measured_class(base, tracker)
     graphs = getattr(sys.modules.get(OPS), "_default_graph_stack", None)
     is_known = (
         hasattr(graphs, "stack") and _names(base.__init__) >= _INIT_NAMES and _names(base.__exit__) == _EXIT_NAMES
     )
-    vars(module_copy)["Trace"] = _annotation_factory(original, tracker, measured, graphs) if is_known else measured
+    vars(module_copy)["Trace"] = (
+        _annotation_factory(original, tracker, measured_class, graphs) if is_known else measured_class
+    )
     return module_copy
 
 
@@ -140,7 +149,7 @@ def _names(function: Any) -> set[str]:
 
 
 def _annotation_factory(
-    original: Any, tracker: Tracker, measured: Callable[..., object], graphs: Any
+    original: Any, tracker: Tracker, measured_class: Callable[..., object], graphs: Any
 ) -> Callable[..., object]:
     """Return the factory of annotations; calls that are only counted share one annotation.
 
@@ -150,8 +159,8 @@ def _annotation_factory(
     # ``enabled`` is a function or, in other versions, a variable.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
 
-    inert = _inert_annotation(original.Trace, tracker)
-    count_call = _call_counter(inert)
+    inert_annotation = _inert_annotation(original.Trace, tracker)
+    count_call = _call_counter(inert_annotation)
 
     # Every call pays for this function, so it creates and keeps nothing. TensorFlow evicts the
     # caches between two calls, so each object that is read costs as much as ten instructions. All
@@ -164,7 +173,7 @@ def _annotation_factory(
         is_recording: Callable[[], bool] = enabled,
         tracker: Tracker = tracker,
         count_at: int = tracker.count_at,
-        inert: object = inert,
+        inert_annotation: object = inert_annotation,
         pending_kinds: dict[int, Any] = pending_kinds,
         **kwargs: Any,
     ) -> object:
@@ -176,23 +185,23 @@ def _annotation_factory(
             else:
                 for ordinal in tracker.untimed:
                     tracker.words[count_at] = ordinal
-                    return inert
-        return measured(name, **kwargs)
+                    return inert_annotation
+        return measured_class(name, **kwargs)
 
     return Trace
 
 
-def _call_counter(inert: Any) -> Callable[[], object]:
+def _call_counter(inert_annotation: Any) -> Callable[[], object]:
     """Return a function that counts a call, which may be a batch.
 
     That function returns the call's annotation: ``inert`` if the call is not a batch, None if it is
     to be timed.
     """
-    annotations: dict[int, Any] = {layout.FUNCTION: inert}
+    annotations: dict[int, Any] = {layout.FUNCTION: inert_annotation}
 
     @guarded
     def annotate(kind: int) -> object:
-        return annotations.setdefault(kind, _inert_annotation(type(inert).__base__, core.tracker(kind)))
+        return annotations.setdefault(kind, _inert_annotation(type(inert_annotation).__base__, core.tracker(kind)))
 
     def count(
         pending_kinds: dict[int, Any] = pending_kinds,
@@ -334,7 +343,7 @@ def _end(step: Step | CountedStep, error: object) -> None:
     step.end(layout.FLAG_FAILED if error is not None else 0)
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """Forget all threads' steps in a forked child, where only the calling thread goes on."""
     busy_threads.clear()
     pending_kinds.clear()

@@ -31,7 +31,7 @@ _NODE_TAG, _ATTR_TAG = 0x0A, 0x2A
 _SHAPES_KEY = b"\x0a\x0e_output_shapes\x12"
 _SESSION = "tensorflow.python.client.session"
 
-_sent: _SentGraphs | None = None
+_sent_graphs: _SentGraphs | None = None
 
 
 class _GraphState(object):
@@ -81,12 +81,12 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
     This never waits. If another thread holds the graph, or if the ring is full, a later call tries
     again.
     """
-    sent = _sent_into(channel)
-    hold = sent.lock.take()
+    sent_graphs = _sent_into(channel)
+    hold = sent_graphs.lock.take()
     if hold is None:
         return 0
     try:
-        return _ensure_graph_sent(graph, sent)
+        return _ensure_graph_sent(graph, sent_graphs)
     finally:
         del hold
 
@@ -96,32 +96,32 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
 
     ``call`` is TensorFlow's function and its arguments; models are searched from there.
     """
-    sent = _sent_into(channel)
-    hold = sent.lock.take()
+    sent_graphs = _sent_into(channel)
+    hold = sent_graphs.lock.take()
     if hold is None:
         return 0
     try:
         start = clock.mono()
-        graphs = _reachable(graph)
-        states = [(each, sent.state_of(each)) for each in graphs]
-        new = [(each, state) for each, state in states if state.version < 0]
-        weights = models.Weights(models.referred_by(call) if new else [])
-        for inner, state in reversed(new):  # innermost first: there the names of placeholders are most specific
-            state.add(variables.captured_parameters(inner, sent.variables, weights))
-        return clock.mono() - start + sum(_ensure_graph_sent(each, sent) for each in graphs)
+        graphs = _reachable_graphs(graph)
+        states = [(each, sent_graphs.state_of(each)) for each in graphs]
+        new_states = [(each, state) for each, state in states if state.version < 0]
+        weights = models.Weights(models.referred_models(call) if new_states else [])
+        for inner, state in reversed(new_states):  # innermost first: there the names of placeholders are most specific
+            state.add(variables.captured_parameters(inner, sent_graphs.variables, weights))
+        return clock.mono() - start + sum(_ensure_graph_sent(each, sent_graphs) for each in graphs)
     finally:
         del hold
 
 
 def _sent_into(channel: Channel) -> _SentGraphs:
-    global _sent
-    sent = _sent
-    if sent is None or sent.channel is not channel:
-        sent = _sent = _SentGraphs(channel)
-    return sent
+    global _sent_graphs
+    sent_graphs = _sent_graphs
+    if sent_graphs is None or sent_graphs.channel is not channel:
+        sent_graphs = _sent_graphs = _SentGraphs(channel)
+    return sent_graphs
 
 
-def _reachable(graph: Any) -> list[Any]:
+def _reachable_graphs(graph: Any) -> list[Any]:
     """Return ``graph`` and the graphs of its callees, callers first."""
     graphs: dict[int, Any] = {}
     waiting = [graph]
@@ -138,9 +138,9 @@ def _reachable(graph: Any) -> list[Any]:
     return list(graphs.values())
 
 
-def _ensure_graph_sent(graph: Any, sent: _SentGraphs) -> int:
+def _ensure_graph_sent(graph: Any, sent_graphs: _SentGraphs) -> int:
     """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
-    state, lock = sent.state_of(graph), graph._lock
+    state, lock = sent_graphs.state_of(graph), graph._lock
     if state.is_refused or lock._is_owned():
         return 0
     try:
@@ -150,7 +150,7 @@ def _ensure_graph_sent(graph: Any, sent: _SentGraphs) -> int:
         if version == state.version and state.pending is None:
             return 0
         start = clock.mono()
-        _send(graph, state, sent.channel, version)
+        _send(graph, state, sent_graphs.channel, version)
         return clock.mono() - start
     finally:
         if lock._is_owned():  # an exception of the job's may come just before or after ``acquire``
@@ -161,7 +161,7 @@ def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> Non
     """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
     if version != state.version and state.pending is None:
         ops = graph.get_operations()[state.node_count :]
-        raw = serialized(graph)
+        raw = graph_def(graph)
         size = library_size(raw)
         data = b"".join(with_shapes(raw, state.node_count, shapes(ops), size != state.library_size))
         if not _put(channel, state, layout.GRAPH, data):
@@ -169,7 +169,7 @@ def _send(graph: Any, state: _GraphState, channel: Channel, version: int) -> Non
         state.version, state.library_size = version, size
         state.node_count += len(ops)
         record = frames(ops)
-        state.add(variables.of_graph(graph, ops, state.known_keys))
+        state.add(variables.changed_nodes(graph, ops, state.known_keys))
         record.update(state.variables)
         state.variables = {}
         state.pending = json.dumps(record, separators=(",", ":")).encode()
@@ -191,7 +191,7 @@ def _put(channel: Channel, state: _GraphState, kind: int, data: bytes) -> bool:
     return channel.put(kind, data, step=state.number, start_mono=clock.mono(), start_real=clock.real())
 
 
-def serialized(graph: Any) -> bytes:
+def graph_def(graph: Any) -> bytes:
     """Return the GraphDef of ``graph`` as TensorFlow's C interface writes it: without shapes."""
     tf_session = sys.modules[_SESSION].tf_session
     buffer = tf_session.TF_NewBuffer()
@@ -221,7 +221,7 @@ def library_size(raw: bytes) -> int:
 
 
 def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], with_library: bool) -> Iterator[bytes]:
-    """Yield the pieces of a GraphDef: nodes from ``first`` on with shapes, library, rest.
+    """Yield the fields of a GraphDef: its nodes from ``first`` on, with shapes, and all others.
 
     The library is left out unless ``with_library`` is set.
     """

@@ -137,7 +137,7 @@ class KerasCall(object):
         if self not in _open_calls:
             return
         _open_calls.discard(self)
-        self.callbacks = no_call  # no weak reference callback after the end
+        self.callbacks = no_call  # the weak reference calls nothing after the end
         if flags:
             self.end_batch(flags)
         if self.kind == layout.FIT:
@@ -283,7 +283,7 @@ def patch_callbacks(module: ModuleType) -> None:
     """Observe the list of callbacks, which ``module`` defines."""
     cls = getattr(module, "CallbackList", None)
     if isinstance(cls, type) and cls.__module__ == module.__name__:
-        in_child(_forked)
+        in_child(_after_fork)
         for name, callback in _CALLBACKS.items():
             call_observer.observe(cls, name, callback, 3 if callback is _batch_hook else 1)
 
@@ -291,9 +291,9 @@ def patch_callbacks(module: ModuleType) -> None:
 # -- helpers -------------------------------------------------------------------------------------
 
 
-def _tracker(kind: int, budgeted: bool) -> Tracker:
+def _tracker(kind: int, is_budgeted: bool) -> Tracker:
     """Return the tracker of ``kind``, with a channel if possible."""
-    tracker = core.tracker(kind, budgeted)
+    tracker = core.tracker(kind, is_budgeted)
     tracker.open()
     return tracker
 
@@ -331,7 +331,7 @@ def _at_exit() -> None:
         keras_call.end(layout.FLAG_FAILED)
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """Forget the parent's Keras calls in a forked child, which may go on with one of them."""
     _open_calls.clear()
     _unused_ordinals.clear()

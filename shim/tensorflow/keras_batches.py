@@ -44,7 +44,7 @@ def patch(module: ModuleType) -> None:
         runs_sessions = "_standardize_user_data" in cls.__dict__
         for name, kind in _KINDS.items():
             if runs_sessions:
-                begin = _batch_of_runs(kind)
+                begin = _run_batch_callback(kind)
                 call_observer.observe(
                     cls, name, begin, observes_end=True, fast_callback=_batch_counter(kind, guarded(begin))
                 )
@@ -52,12 +52,12 @@ def patch(module: ModuleType) -> None:
                 call_observer.observe(
                     cls,
                     name,
-                    _batch_of_function(kind, _GUARDED_FRAMES),
-                    fast_callback=_batch_of_function(kind, _FAST_FRAMES),
+                    _function_batch_callback(kind, _GUARDED_FRAMES),
+                    fast_callback=_function_batch_callback(kind, _FAST_FRAMES),
                 )
 
 
-def _batch_of_function(kind: int, frames: int) -> Callable[[object], None]:
+def _function_batch_callback(kind: int, frames: int) -> Callable[[object], None]:
     """Return a callback that makes the next function call within the method a batch.
 
     ``frames`` is the number of frames from the callback to the method.
@@ -79,7 +79,7 @@ def _batch_of_function(kind: int, frames: int) -> Callable[[object], None]:
     return callback
 
 
-def _batch_of_runs(kind: int) -> Callable[[object], call_observer.EndCallback | None]:
+def _run_batch_callback(kind: int) -> Callable[[object], call_observer.EndCallback | None]:
     """Return a callback that begins a batch now, for versions whose batches are session runs."""
 
     def callback(model: object) -> call_observer.EndCallback | None:
@@ -99,9 +99,9 @@ class _CountedBatch(CountedRuns):
     attributes.
     """
 
-    __slots__ = ("__weakref__", "frame", "thread_state")
+    __slots__ = ("__weakref__", "frame_id", "thread_state")
 
-    frame: int  # id of the method's frame
+    frame_id: int  # of the method's frame
     thread_state: ThreadState
 
     @property
@@ -127,7 +127,7 @@ class _CountedBatch(CountedRuns):
                     busy_threads.discard(state)
                 frame = getframe(1)
                 failed = (
-                    id(frame) == self.frame
+                    id(frame) == self.frame_id
                     if is_frame_gone
                     else frame.f_code.co_code[frame.f_lasti] not in return_opcodes
                 )
@@ -168,7 +168,7 @@ def _batch_counter(kind: int, begin: Callable[[object], object]) -> Callable[[ob
                 batch.key = batch.has_run = 0
                 batch.thread_state = state = local.thread_state
                 if is_frame_gone:
-                    batch.frame = id(sys._getframe(1))
+                    batch.frame_id = id(sys._getframe(1))
                 state.outermost_call = ref(batch)
                 busy_threads.add(state)
                 batch.start = mono()

@@ -32,7 +32,8 @@ class _OptionsSink(object):
 def options_of(tf_callable: Any, caller: FrameType) -> Any:
     """Return the CallableOptions of ``tf_callable``, which a method of its graph function calls.
 
-    ``caller`` is the frame of that method. Return None if the caller is something else.
+    ``caller`` is the frame of that method. Return None if the caller is something else,
+    or if Keras would add a cast to the job's graph.
     """
     owner: Any = caller.f_locals.get("self")
     attributes = getattr(owner, "__dict__", {})
@@ -40,7 +41,7 @@ def options_of(tf_callable: Any, caller: FrameType) -> Any:
         return None
     pairs = list(zip(attributes["_feed_symbols"], attributes["_symbol_vals"]))
     if any(symbol.dtype != value.dtype for symbol, value in pairs):
-        return None  # Keras would add a cast to the job's graph
+        return None  # Keras would add a cast
     # Keras's own code makes the options. It works on a copy, so that the job's function is
     # unchanged.
     owner_copy = object.__new__(type(owner))

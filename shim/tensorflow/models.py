@@ -33,27 +33,29 @@ remembered_ids: set[int] = set()
 
 
 class Weights(object):
-    """The weights of models: ``trained`` maps the id of a variable to whether it is trained.
+    """The weights of models: ``trained_by_id`` maps the id of a variable to whether it is trained.
 
-    ``copies`` are the ids of copies of these variables on other devices.
+    ``copy_ids`` are the ids of copies of these variables on other devices.
     """
 
     def __init__(self, models: list[Any]) -> None:
-        self.trained: dict[int, bool] = {}
-        self.copies: set[int] = set()
+        self.trained_by_id: dict[int, bool] = {}
+        self.copy_ids: set[int] = set()
         for model in models:
             self._add(model)
 
     @guarded
     def _add(self, model: Any) -> None:
-        names = _properties(type(model))
+        names = _weight_properties(type(model))
         if names is None:
             return
-        weights, trained = (list(getattr(model, name)) for name in names)
-        for weight, is_trained in [(weight, True) for weight in trained] + [(weight, False) for weight in weights]:
+        weights, trained_weights = (list(getattr(model, name)) for name in names)
+        for weight, is_trained in [(weight, True) for weight in trained_weights] + [
+            (weight, False) for weight in weights
+        ]:
             variable, copies = variable_and_copies(weight)
-            self.trained.setdefault(id(variable), is_trained)
-            self.copies.update(map(id, copies))
+            self.trained_by_id.setdefault(id(variable), is_trained)
+            self.copy_ids.update(map(id, copies))
 
 
 @guarded
@@ -71,28 +73,28 @@ def remembered_models() -> list[Any]:
     return _remembered.existing()
 
 
-def referred_by(call: Any) -> list[Any]:
+def referred_models(call: Any) -> list[Any]:
     """Return the models that a call refers to, as through closures, globals and bound methods."""
-    return [value for value in _referred(call) if is_model(value)]
+    return [value for value in _referred_objects(call) if is_model(value)]
 
 
 def is_model(value: Any) -> bool:
     """Return whether the object has weights."""
-    return _properties(type(value)) is not None
+    return _weight_properties(type(value)) is not None
 
 
-def _properties(kind: type) -> tuple[str, str] | None:
-    """Return the names of a model class's properties; None where ``kind`` is not a model."""
-    if hasattr(kind, "trainable_weights") and hasattr(kind, "weights"):
+def _weight_properties(cls: type) -> tuple[str, str] | None:
+    """Return the pair of ``_WEIGHTS`` that ``cls`` has as properties, None if it is not a model."""
+    if hasattr(cls, "trainable_weights") and hasattr(cls, "weights"):
         return _WEIGHTS[0]
     module = getattr(sys.modules.get(_MODULE), "Module", None)
-    return _WEIGHTS[1] if module is not None and issubclass(kind, module) else None
+    return _WEIGHTS[1] if module is not None and issubclass(cls, module) else None
 
 
-def _referred(call: Any) -> Iterator[Any]:
+def _referred_objects(call: Any) -> Iterator[Any]:
     """Yield each object that a call refers to, directly or through functions and plain objects."""
     seen: set[int] = set()
-    alive: list[Any] = []
+    examined_objects: list[Any] = []
     waiting = [(call, 0)]
     while waiting and len(seen) < _OBJECTS_MAX:
         value, depth = waiting.pop()
@@ -101,7 +103,7 @@ def _referred(call: Any) -> Iterator[Any]:
         if value is None or id(value) in seen:
             continue
         seen.add(id(value))
-        alive.append(value)  # so that no other object gets its id
+        examined_objects.append(value)  # so that no other object gets its id
         yield value
         if depth < _DEPTH_MAX:
             waiting.extend((inner, depth + 1) for inner in _references(value, depth))
@@ -127,8 +129,8 @@ def _object_references(value: Any, kind: type) -> list[Any]:
     inner = attributes.get("_python_function")
     if inner is not None:
         return [inner]
-    # Objects that hold a model, such as the job's trainer or a checkpoint.
-    return [] if _properties(kind) is not None or _is_of_package(kind) else list(attributes.values())
+    # Other objects may hold a model, as the job's trainer or a checkpoint does.
+    return [] if _weight_properties(kind) is not None or _is_of_package(kind) else list(attributes.values())
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -169,11 +171,11 @@ def _empty_cell() -> Any:
     return cell
 
 
-_EMPTY = _empty_cell()
+_EMPTY_CELL = _empty_cell()
 
 
 def _content(cell: Any) -> Any:
-    return None if cell == _EMPTY else cell.cell_contents
+    return None if cell == _EMPTY_CELL else cell.cell_contents
 
 
 def _is_of_package(value: Any) -> bool:

@@ -48,8 +48,8 @@ class _Level(object):
     """The level as an integer without a truth value.
 
     TensorFlow 2.21 treats any option with a truth value as a boolean, and then ignores it. The
-    methods are built-in ones: TensorFlow drops the exceptions of signal handlers that interrupt
-    them.
+    methods are built-in ones, since a signal handler may interrupt a method in Python, and
+    TensorFlow would drop the handler's exception.
     """
 
     __int__ = __index__ = _LEVEL.__index__
@@ -61,25 +61,26 @@ _OPTIONS = {"host_tracer_level": _Level()}
 class StepSession(object):
     """A session that records from ``open`` to ``export`` or ``drop``.
 
-    ``open`` limits its duration and the size of the process. ``began`` and ``ended`` are monotonic
-    ns, ``began_real`` real ns. ``is_unwanted``: ``drop`` was called, perhaps during ``open``.
+    ``open`` limits its duration and the size of the process. ``start_ns`` and ``end_ns`` are on the
+    monotonic clock, ``start_real_ns`` is on the real one. ``is_unwanted``: ``drop`` was called,
+    perhaps during ``open``.
     """
 
     __slots__ = (
         "_folder",
-        "_gone",
+        "_gone_token",
         "_log",
         "_sessions",
         "_stop_token",
         "_watch_lock",
-        "began",
-        "began_real",
-        "ended",
+        "end_ns",
         "is_unwanted",
+        "start_ns",
+        "start_real_ns",
     )
 
     def __init__(self) -> None:
-        self.began = self.began_real = self.ended = 0
+        self.start_ns = self.start_real_ns = self.end_ns = 0
         self._folder = ""
         self._log: stderr_guard.FilteredStderr | None = None
         self._sessions: list[Any] = []
@@ -89,7 +90,7 @@ class StepSession(object):
         #: held while the second thread watches; its release ends that thread
         self._watch_lock = _thread.allocate_lock()
         self._watch_lock.acquire()
-        self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
+        self._gone_token: Any = _queue.SimpleQueue()  # has an entry once the session is gone
 
     def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
         """Start recording; return (slug, text) of an obstacle, else None.
@@ -116,7 +117,7 @@ class StepSession(object):
             if guard.raised_by_job(error):
                 raise
             return ("profiler-failed", str(error))
-        self.began, self.began_real = clock.mono(), clock.real()
+        self.start_ns, self.start_real_ns = clock.mono(), clock.real()
         allocations.enable()
         if self.is_unwanted:  # another thread called `drop` before the session could be dropped
             self.drop()
@@ -134,14 +135,14 @@ class StepSession(object):
         TooLargeError above ``size_max`` bytes.
         """
         try:
-            if not self._take():
+            if not self._take_stop_token():
                 return None
             with descriptors.StandardFdsReserved():
                 try:
                     os.mkdir(self._folder, 0o700)
                     with self._open_log:
                         self._sessions[0].export_to_tb()
-                    self.ended = clock.mono()
+                    self.end_ns = clock.mono()
                     return _content(self._folder, size_max)
                 finally:
                     _remove(self._folder)
@@ -152,14 +153,14 @@ class StepSession(object):
         """Stop recording and discard the data.
 
         If another thread is opening the session, that thread drops it: only one thread at a time
-        may redirect its log lines.
+        may redirect TensorFlow's log lines.
         """
         self.is_unwanted = True
         taken: bool | None = None
         try:
-            taken = self._take()
+            taken = self._take_stop_token()
         finally:
-            if taken is not False or not self._gone.empty():  # else another thread still opens or exports it
+            if taken is not False or not self._gone_token.empty():  # else another thread still opens or exports it
                 self.free()
 
     def free(self) -> None:
@@ -174,7 +175,7 @@ class StepSession(object):
             if log is not None:
                 log.close()
             allocations.disable()
-            self._gone.put(None)
+            self._gone_token.put(None)
 
     def leak(self) -> None:
         """Leak the session in a forked child: its end would log, and stop the parent's devices."""
@@ -195,20 +196,20 @@ class StepSession(object):
         pause = min(_POLL_S, seconds)
         polls = max(1, round(seconds / pause))
         usage = _Usage()
-        ended = starmap(self._watch_lock.acquire, repeat((True, pause), polls))
+        ended_flags = starmap(self._watch_lock.acquire, repeat((True, pause), polls))
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # always 0
         seals = starmap(libc.plain.fcntl, [(log.fd, memory.GET_SEALS)])
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
             # Waits until the recording has ended or must end; every result so far is false, which
             # continues the chain.
-            map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
+            map(operator.is_, map(any, [map(operator.or_, ended_flags, map(operator.lt, repeat(kib), sizes))]), [None]),
             starmap(self._stop_token.pop, [(0, True)]),  # true if another thread ends it, which ends the chain
             # -1, a descriptor that cannot be written, if the job has closed the log.
             map(setattr, [log.fileno], ["value"], map({log.seals: log.fd}.get, seals, [-1])),
             starmap(self._sessions.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job_fd)]),
-            starmap(self._gone.put, [(None,)]),
+            starmap(self._gone_token.put, [(None,)]),
         )
         # This thread blocks all signals: those for the process belong to the job's threads.
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
@@ -218,14 +219,14 @@ class StepSession(object):
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
-    def _take(self) -> bool:
+    def _take_stop_token(self) -> bool:
         """Return whether the caller is to stop the session.
 
         If another thread stops it, wait until it has.
         """
         taken = self._disarm()
         deadline = clock.mono() + (0 if taken else _DROP_WAIT)
-        while self._gone.empty() and clock.mono() < deadline:
+        while self._gone_token.empty() and clock.mono() < deadline:
             time.sleep(_DROP_PAUSE)
         return taken
 

@@ -25,7 +25,7 @@ _pid = clock.getpid()
 
 
 class Claim(object):
-    """Exists while the job starts a profiler session of its own, or traces a run with it."""
+    """Exists while the job starts a profiler session, or traces a run with one."""
 
     failed: bool | None = None  # set by `call_observer`, as in an `EndCallback`; not read
 
@@ -35,7 +35,10 @@ claims = WeakTable()
 
 
 def claim(_session: object = None) -> Claim:
-    """Drop our session: the job is about to use its own. The claim lasts as long as the result."""
+    """Drop our session, since the job is about to use one, and return a claim.
+
+    The claim lasts as long as the returned object.
+    """
     _renew()
     new_claim = Claim()
     try:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from ..pacing.tracker import Tracker
 
-_LAST, _ALL = "_tfprof_run", "_tfprof_runs"  # attributes of a session: the signature of its last run, and all
+#: Attributes of a session: the signature of its last run, and those of all its runs.
+_LAST_RUN, _ALL_RUNS = "_tfprof_run", "_tfprof_runs"
 _SIGNATURES_MAX = 256  # maximum signatures remembered per session
 
 
@@ -37,24 +38,24 @@ class RunSignatures(object):
     def __init__(self, tf_session: Any) -> None:
         self.tf_session = tf_session
         self.trackers = {kind: core.tracker(kind) for kind in layout.RUN_KINDS}
-        self.unknown = RunSignature(None, [], 0, self.trackers[layout.RUN])  # matches no run
+        self.unknown_signature = RunSignature(None, [], 0, self.trackers[layout.RUN])  # matches no run
         self._sessions = WeakTable()  # sessions that have our attributes
         core.at_disarm(self._forget)
 
     def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
-        """Return the signature of a run unlike the last one of ``session``, and remember it."""
+        """Return the signature of a run, and remember it as that of the last run of ``session``."""
         if core.state() is None:  # already disarmed
-            return self.unknown
+            return self.unknown_signature
         signature = self._find(session, fetches, targets)
         if signature is None:
-            signature = RunSignature(list(fetches), list(targets), 0, self.unknown.tracker)
-        vars(session)[_LAST] = signature
+            signature = RunSignature(list(fetches), list(targets), 0, self.unknown_signature.tracker)
+        vars(session)[_LAST_RUN] = signature
         return signature
 
     def _forget(self) -> None:
         """Remove our attributes from the sessions."""
         for session in self._sessions.existing():
-            for name in (_LAST, _ALL):
+            for name in (_LAST_RUN, _ALL_RUNS):
                 vars(session).pop(name, None)
 
     def of_names(self, graph: Any, fetches: Sequence[str], targets: Sequence[str]) -> RunSignature:
@@ -68,9 +69,9 @@ class RunSignatures(object):
 
     @guarded
     def _find(self, session: Any, fetches: list[Any], targets: list[Any]) -> RunSignature:
-        signatures: dict[Any, RunSignature] | None = vars(session).get(_ALL)
+        signatures: dict[Any, RunSignature] | None = vars(session).get(_ALL_RUNS)
         if signatures is None:
-            signatures = vars(session)[_ALL] = {}
+            signatures = vars(session)[_ALL_RUNS] = {}
             self._sessions.set(session)
         object_ids = (tuple(map(id, fetches)), tuple(map(id, targets)))
         signature = signatures.get(object_ids)
@@ -85,8 +86,8 @@ class RunSignatures(object):
         op_name = self.tf_session.TF_OperationName
         outputs = ["%s:%d" % (op_name(each.oper), each.index) for each in fetches]
         signature = self.of_names(graph, outputs, list(map(op_name, targets)))
-        # The ids of these objects are the key. Keep them alive, so that no other object gets the
-        # same id.
+        # The ids of these objects are the key. The signature keeps the objects alive, so that no
+        # other object gets the same id.
         signature.fetches, signature.targets = list(fetches), list(targets)
         return signature
 

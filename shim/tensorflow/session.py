@@ -35,12 +35,12 @@ def patch(module: Any) -> None:
 
 def _run(original: Original, signatures: RunSignatures, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``; it runs at every step."""
-    slow_path, find, unknown = _slow_path(original, tf_session), signatures.find, signatures.unknown
+    slow_path, find, unknown_signature = _slow_path(original, tf_session), signatures.find, signatures.unknown_signature
 
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
-        signature = self.__dict__.get("_tfprof_run", unknown)
+        signature = self.__dict__.get("_tfprof_run", unknown_signature)
         if fetch_list != signature.fetches or target_list != signature.targets:
             signature = find(self, fetch_list, target_list)
         tracker = signature.tracker
@@ -92,7 +92,9 @@ def _slow_path(original: Original, tf_session: Any) -> Original:
         tracker, key = signature.tracker, with_feeds(signature.key, len(feed_dict))
         buffers = _RunBuffers.for_run(tf_session, tracker, session, ordinal, key, options, run_metadata)
         if buffers is None:
-            return untraced(session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
+            return run_untraced(
+                session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata
+            )
         flags = _FAILED
         try:
             buffers.traced_run.mark_start()
@@ -106,7 +108,7 @@ def _slow_path(original: Original, tf_session: Any) -> Original:
         finally:
             buffers.free()
 
-    def untraced(
+    def run_untraced(
         session: Any,
         tracker: Tracker,
         ordinal: int,

@@ -1,4 +1,4 @@
-"""One step of Keras or of a function: measured, and traced in a window when selected."""
+"""One step of Keras, a function or eager ops: measured, and traced in a window when selected."""
 
 from __future__ import annotations
 
@@ -45,18 +45,15 @@ class CountedStep(object):
         self.ordinal = ordinal
         self.key = key
 
-    def end(self, flags: int = 0, ended: int = 0) -> None:
-        """Report a failure; the time at which the step ``ended`` does not matter."""
-        del ended
+    def end(self, flags: int = 0, end_ns: int = 0) -> None:
+        """Report a failure; the time ``end_ns`` of the step's end does not matter."""
+        del end_ns
         if flags:
             self.tracker.put_failed(self.ordinal, self.key)
 
 
 class CountedRuns(CountedStep):
-    """A counted step that consists of session runs.
-
-    It has a span if one of them is traced.
-    """
+    """A counted step that consists of session runs; it has a span if a run is traced."""
 
     __slots__ = ("has_run", "start")
 
@@ -67,10 +64,10 @@ class CountedRuns(CountedStep):
         self.has_run = False  # whether a run is recorded as this step
         self.start = mono()
 
-    def end(self, flags: int = 0, ended: int = 0) -> None:
-        """Put the step's span if it has one; it ends now, or at ``ended`` (ns) if given."""
+    def end(self, flags: int = 0, end_ns: int = 0) -> None:
+        """Put the step's span, if any; the step ends now, or at ``end_ns`` if this is not 0."""
         if self.has_run:
-            duration = (ended or mono()) - self.start
+            duration = (end_ns or mono()) - self.start
             self.tracker.put_counted(self.start, duration, self.ordinal, self.key, flags | layout.FLAG_TRACED)
         else:
             super().end(flags)
@@ -93,7 +90,7 @@ class Step(object):
         "needs_window",
         "ordinal",
         "start",
-        "traced_before",
+        "traced_at_start",
         "tracker",
         "untimed",
     )
@@ -122,13 +119,13 @@ class Step(object):
             and key in tracker.known_keys
         ):
             self._decide_trace(needs_window)
-        self.traced_before = tracker.words[_TRACED]
+        self.traced_at_start = tracker.words[_TRACED]  # number of traced steps of all kinds
         self.start = mono()
 
-    def end(self, flags: int = 0, parent: int = 0, ended: int = 0) -> None:
-        """Put the step's span; it ends now, or at ``ended`` (ns) if given."""
+    def end(self, flags: int = 0, parent: int = 0, end_ns: int = 0) -> None:
+        """Put the step's span; the step ends now, or at ``end_ns`` if this is not 0."""
         work_start = mono()
-        duration = (ended or work_start) - self.start
+        duration = (end_ns or work_start) - self.start
         tracker = self.tracker
         for _ in range(self.count - 1):
             tracker.next()
@@ -136,18 +133,18 @@ class Step(object):
             window.end_step(self, duration, self.count)
         elif self.is_paced:
             tracker.note_untraced(self.key, duration)
-        elif not self.needs_window and tracker.words[_TRACED] != self.traced_before:
+        elif not self.needs_window and tracker.words[_TRACED] != self.traced_at_start:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
         if self.untimed is None or flags or self.is_paced:
-            began = mono()
+            put_start = mono()
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, self.count)
-            tracker.spend(TIMING_FACTOR * (mono() - began))
+            tracker.spend(TIMING_FACTOR * (mono() - put_start))
         else:
             tracker.put_timed(self.start, duration, self.ordinal, self.key, self.untimed, work_start)
 
     def _decide_trace(self, needs_window: bool) -> None:
         self.tracker.open()  # `window.begin` does not open it while another thread has a window
         if needs_window:
-            self.is_paced, traced = window.begin(self.tracker, self.ordinal, self.key, self.count)
-            self.flags = layout.FLAG_TRACED if traced else 0
+            self.is_paced, is_traced = window.begin(self.tracker, self.ordinal, self.key, self.count)
+            self.flags = layout.FLAG_TRACED if is_traced else 0

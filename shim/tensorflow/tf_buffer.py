@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 _SIZE = 24  # bytes of a TF_Buffer
 _EMPTY = b"\0" * _SIZE
 _PROBE = b"tfprof: is this the buffer?"
-_usable: bool | None = None
+_is_usable: bool | None = None
 
 
 def is_usable(tf_session: Any) -> bool:
     """Return whether this TensorFlow's buffers can be written; tested once, on a buffer of ours."""
-    global _usable
-    if _usable is None:
-        _usable = _probe(tf_session)
-    return _usable
+    global _is_usable
+    if _is_usable is None:
+        _is_usable = _probe(tf_session)
+    return _is_usable
 
 
 def set_content(tf_session: Any, buffer: Any, data: bytes) -> None:

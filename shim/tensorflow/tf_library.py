@@ -11,20 +11,23 @@ from ..guard import raised_by_job
 LIBRARY = "libtensorflow_framework.so.2"
 
 
-_loaded: ctypes.CDLL | None = None  # loaded once: each load makes a class that the job's garbage collection must free
+#: Loaded once: each load makes a class that the job's garbage collection must free.
+_loaded_library: ctypes.CDLL | None = None
 
 
 def library() -> ctypes.CDLL | None:
     """Return the library that the job has loaded, None where there is none; never load it."""
-    global _loaded
-    if _loaded is not None:
-        return _loaded
+    global _loaded_library
+    if _loaded_library is not None:
+        return _loaded_library
     package = getattr(sys.modules.get("tensorflow"), "__file__", None)
     if package is None:
         return None
     try:
-        _loaded = ctypes.CDLL(os.path.join(os.path.dirname(package), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        _loaded_library = ctypes.CDLL(
+            os.path.join(os.path.dirname(package), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW
+        )
     except OSError as error:
         if raised_by_job(error):
             raise
-    return _loaded
+    return _loaded_library

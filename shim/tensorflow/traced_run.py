@@ -134,7 +134,7 @@ class TracedRun(object):
 
 
 def _batch() -> Step | None:
-    """Return the thread's Keras batch before its first run, which gets the batch's number."""
+    """Return the thread's Keras batch if this is its first run, which gets the batch's number."""
     local = getattr(sys.modules.get(_FUNCTION_MODULE), "local", None)  # another thread may be about to load the module
     if local is None:
         return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .models import Weights
 
-    Sizes = Optional[List[int]]  # -1: unknown size; None: unknown
+    Sizes = Optional[List[int]]  # -1: unknown size; None: unknown rank
 
 #: Keys in a frames record: trained variables, other weights, and variables of no model.
 TRAINED, OTHERS, STATE = "variables", "others", "state"
@@ -46,16 +46,16 @@ _AUXILIARY_MODULES = (
 class _Variable(object):
     """A variable of a graph: its id, node and copies, and whether it is an integer."""
 
-    __slots__ = ("copies", "is_integer", "name", "number")
+    __slots__ = ("copy_names", "is_integer", "name", "variable_id")
 
     def __init__(self, variable: Any, copies: list[Any]) -> None:
-        self.number = id(variable)
+        self.variable_id = id(variable)
         self.name = str(variable.op.name)
         self.is_integer = bool(variable.dtype.is_integer)
-        self.copies = [str(each.op.name) for each in copies]
+        self.copy_names = [str(each.op.name) for each in copies]
 
 
-def of_graph(graph: Any, ops: list[Any], known_keys: dict[str, list[str]]) -> dict[str, dict[str, Sizes]]:
+def changed_nodes(graph: Any, ops: list[Any], known_keys: dict[str, list[str]]) -> dict[str, dict[str, Sizes]]:
     """Return the nodes of the graph's variables whose keys have changed, by key.
 
     ``known_keys`` maps nodes to the keys that they had before; it is updated. ``ops`` are the new
@@ -81,19 +81,19 @@ def _collection_roles(graph: Any) -> list[tuple[str, str]]:
     """Return keys and nodes of the variables in the graph's collections."""
     trainable, global_variables, local = (_collection(graph, name) or [] for name in (_TRAINABLE, _GLOBAL, _LOCAL))
     trainable_ids, local_ids = set(map(id, trainable)), set(map(id, local))
-    entries = [(id(each), _variable(each, graph)) for each in [*trainable, *global_variables, *local]]
-    variables = {number: variable for number, variable in entries if variable is not None}
-    trained = models.Weights(models.remembered_models() if variables else []).trained
+    entries = [(id(member), _variable(member, graph)) for member in [*trainable, *global_variables, *local]]
+    variables = {member_id: variable for member_id, variable in entries if variable is not None}
+    trained_by_id = models.Weights(models.remembered_models() if variables else []).trained_by_id
     roles: list[tuple[str, str]] = []
-    for number, variable in variables.items():
-        is_trained = trained.get(variable.number)
-        if number in trainable_ids:
+    for member_id, variable in variables.items():
+        is_trained = trained_by_id.get(variable.variable_id)
+        if member_id in trainable_ids:
             roles.append((TRAINED, variable.name))
         if is_trained is False:
             roles.append((OTHERS, variable.name))
-        elif is_trained is None and number not in trainable_ids and (variable.is_integer or number in local_ids):
+        elif is_trained is None and member_id not in trainable_ids and (variable.is_integer or member_id in local_ids):
             roles.append((STATE, variable.name))
-        roles.extend((STATE, name) for name in variable.copies)
+        roles.extend((STATE, name) for name in variable.copy_names)
     return roles
 
 
@@ -108,13 +108,15 @@ def _auxiliary_nodes(ops: list[Any]) -> list[str]:
     ]
 
 
-def captured_parameters(graph: Any, known: dict[str, tuple[str, str]], weights: Weights) -> dict[str, dict[str, Sizes]]:
+def captured_parameters(
+    graph: Any, known_variables: dict[str, tuple[str, str]], weights: Weights
+) -> dict[str, dict[str, Sizes]]:
     """Return the placeholders of parameters in a function's graph by key, with their sizes.
 
-    Parameters that are not trained are frozen weights or moving statistics. ``known`` maps the ids
-    of variables that were returned before, for any graph, to their key and placeholder; it is
-    updated. Such a variable is returned again, with the same placeholder, if its model has frozen
-    or thawed it meanwhile.
+    Parameters that are not trained are frozen weights or moving statistics. ``known_variables``
+    maps the ids of variables that were returned before, for any graph, to their key and
+    placeholder; it is updated. Such a variable is returned again, with the same placeholder, if its
+    model has frozen or thawed it meanwhile.
     """
     parameters: dict[str, dict[str, Sizes]] = {}
     placeholders = _placeholders(graph) or {}
@@ -123,12 +125,12 @@ def captured_parameters(graph: Any, known: dict[str, tuple[str, str]], weights: 
         entry = _placeholder(variable, placeholders, weights)
         if entry is None:
             continue
-        number, name, sizes = entry
-        is_trained = weights.trained.get(id(variable))
+        variable_id, name, sizes = entry
+        is_trained = weights.trained_by_id.get(id(variable))
         key = OTHERS if is_trained is False else TRAINED
-        previous, first_name = known.get(number, (None, name))
+        previous, first_name = known_variables.get(variable_id, (None, name))
         if previous is None or (is_trained is not None and previous != key):
-            known[number] = key, first_name
+            known_variables[variable_id] = key, first_name
             parameters.setdefault(key, {})[first_name] = sizes
     return parameters
 
@@ -161,9 +163,9 @@ def _placeholder(variable: Any, placeholders: dict[int, Any], weights: Weights) 
     A variable of no known model is a parameter if it is trainable and not an integer: Keras's count
     of batches is an integer that claims to be trainable.
     """
-    if variable is None or id(variable) in weights.copies:
+    if variable is None or id(variable) in weights.copy_ids:
         return None
-    is_weight = id(variable) in weights.trained
+    is_weight = id(variable) in weights.trained_by_id
     if not is_weight and (not variable.trainable or variable.dtype.is_integer):
         return None
     tensor = placeholders.get(id(variable.handle))

@@ -41,11 +41,11 @@ _TRIES = 3  # maximum consecutive failed windows: a first step may compile for l
 current: Window | None = None
 _open_lock = TryLock()
 #: Windows dropped before their steps ended, by (kind, ordinal); the step's end counts the loss.
-_dropped: dict[tuple[int, int], Window] = {}
+_dropped_windows: dict[tuple[int, int], Window] = {}
 _reported_slugs: set[str] = set()  # slugs of the refusals put so far; each is put once
 _failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> consecutive windows without a whole step
 _max_growth = 0.0  # highest bytes per second of any window
-_server_started = False  # the job's profiler server may start a session at any time
+_is_server_started = False  # the job's profiler server may start a session at any time
 _is_ending = False  # the process ends: no window is opened any more
 
 
@@ -64,7 +64,7 @@ class Window(object):
         "pid",
         "session",
         "start_peak_kib",
-        "thread",
+        "thread_ident",
         "tracker",
     )
 
@@ -76,8 +76,8 @@ class Window(object):
         self.ordinal = ordinal
         self.key = key
         self.pid = clock.getpid()
-        self.thread = _thread.get_ident()
-        self.head_word = threads.head_word(self.thread)
+        self.thread_ident = _thread.get_ident()
+        self.head_word = threads.head_word(self.thread_ident)
         #: by id, the functions called so far, and their models
         self.functions: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}
         self.own_ns = 0  # our work for the window, ns
@@ -96,7 +96,7 @@ class Window(object):
     def close(self) -> None:
         """Stop being the current window, and release the session."""
         self.is_closed = True
-        _dropped.pop(self.step_id, None)
+        _dropped_windows.pop(self.step_id, None)
         self.forget()
         self.session.free()
 
@@ -118,7 +118,7 @@ class Window(object):
             self.own_ns += clock.mono() - start
 
     def _put(self, step: Step, duration: int, count: int) -> bool | None:
-        """Put the data; return False if it was dropped and counted, None if there is none."""
+        """Put the data; return False if the ring dropped and counted it, None without data."""
         session, channel, kind = self.session, self.channel, self.tracker.kind
         data_max = channel.data_max - layout.XSPACE_HEAD.size
         try:
@@ -137,10 +137,10 @@ class Window(object):
         self.send_graphs()  # first: the graphs hold the placement of the ops
         return channel.put(
             layout.XSPACE,
-            layout.XSPACE_HEAD.pack(session.began_real, count, self.head_word) + data,
+            layout.XSPACE_HEAD.pack(session.start_real_ns, count, self.head_word) + data,
             self.ordinal,
             step.start,
-            session.began_real + step.start - session.began,
+            session.start_real_ns + step.start - session.start_ns,
             duration,
             core.thread_id(),
             self.key,
@@ -150,7 +150,7 @@ class Window(object):
     def _note_growth(self, size: int) -> None:
         """Update the highest growth of any window: this one recorded ``size`` bytes."""
         global _max_growth
-        duration = self.session.ended - self.session.began
+        duration = self.session.end_ns - self.session.start_ns
         if size >= _RATE_MIN_BYTES or duration > _FIRST_DURATION_MAX_S * 5e8:
             _max_growth = max(_max_growth, size * 1e9 / max(duration, 1))
 
@@ -178,7 +178,7 @@ class Window(object):
         report_once(self.channel, slug, text)
 
 
-def limit_s(channel: Channel, tries: int = 0) -> float:
+def duration_limit_s(channel: Channel, tries: int = 0) -> float:
     """Return the maximum duration of a window (seconds), so that its data fits the ring.
 
     ``tries`` is the number of failed windows before.
@@ -237,7 +237,7 @@ def _close(step: Step, duration: int, count: int) -> int:
     """Deliver the window of ``step`` and return our work for it, ns."""
     window = current
     if window is None or not window.is_of(step):
-        window = _dropped.pop((step.tracker.kind, step.ordinal), None)
+        window = _dropped_windows.pop((step.tracker.kind, step.ordinal), None)
         if window is not None:
             window.channel.count_lost_trace()
         return 0
@@ -263,7 +263,7 @@ def add_function(call: dict[str, Any]) -> None:
 
 @guarded
 def drop(step: Step) -> None:
-    """Drop the window of ``step``: what began was not a step."""
+    """Drop the window of ``step``, which found no data and so was no step."""
     window = current
     if window is not None and window.is_of(step):
         try:
@@ -271,7 +271,7 @@ def drop(step: Step) -> None:
         finally:
             window.close()
     else:
-        _dropped.pop((step.tracker.kind, step.ordinal), None)
+        _dropped_windows.pop((step.tracker.kind, step.ordinal), None)
 
 
 @guarded
@@ -280,28 +280,28 @@ def drop_current() -> None:
     window = current
     if window is None or window.pid != clock.getpid():
         return
-    if not window.session.began and window.thread == _thread.get_ident():
+    if not window.session.start_ns and window.thread_ident == _thread.get_ident():
         return  # our own session is starting
-    _dropped[window.step_id] = window
+    _dropped_windows[window.step_id] = window
     window.forget()
     window.session.drop()
     if window.is_closed:  # meanwhile, in its own thread
-        _dropped.pop(window.step_id, None)
+        _dropped_windows.pop(window.step_id, None)
 
 
 @guarded
 def _finish() -> None:
     """Drop any open window, and count all windows whose steps have not ended yet as lost."""
     drop_current()
-    for step_id in list(_dropped):
-        window = _dropped.pop(step_id, None)
+    for step_id in list(_dropped_windows):
+        window = _dropped_windows.pop(step_id, None)
         if window is not None:
             window.channel.count_lost_trace()
 
 
 def _free_abandoned(window: Window) -> bool:
     """Free ``window`` and return True if an exception kept this thread from closing it."""
-    if window.thread != _thread.get_ident() or not window.session.is_stopped:
+    if window.thread_ident != _thread.get_ident() or not window.session.is_stopped:
         return False
     window.session.free()
     return True
@@ -318,7 +318,7 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int, count: int) -> b
         window = current = Window(tracker, channel, ordinal, key)
         try:
             reason = _start(window)
-            window.head_word |= threads.head_word(window.thread)  # other threads may have begun calls meanwhile
+            window.head_word |= threads.head_word(window.thread_ident)  # other threads may have begun calls meanwhile
         except BaseException:
             window.close()
             raise
@@ -341,11 +341,11 @@ def _start(window: Window) -> tuple[str, str] | None:
     if hold is None:
         return profiler.BUSY_REASON
     try:
-        if _is_ending:  # `_end` may have run before ``current`` was set
+        if _is_ending:  # `_at_exit` may have run before ``current`` was set
             return ("", "")
         tries = _failed_windows.get((window.tracker.kind, window.key), 0)
         size_max_kib = window.start_peak_kib + window.growth_max_kib if window.start_peak_kib else sys.maxsize
-        return window.session.open(limit_s(window.channel, tries), size_max_kib)
+        return window.session.open(duration_limit_s(window.channel, tries), size_max_kib)
     finally:
         del hold  # a traceback that the job keeps must not hold it
 
@@ -359,10 +359,10 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
         return ("", "")
     if level == layout.LEVEL_SOFTWARE:
         return ("profiler-off", "with --trace-level software, steps that need a profiler session are not traced")
-    if _server_started:
+    if _is_server_started:
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
-    at_end(_end)
-    in_child(_forked)
+    at_end(_at_exit)
+    in_child(_after_fork)
     core.at_disarm(_finish)
     try:
         module = importlib.import_module(profiler.MODULE)
@@ -378,20 +378,20 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
     return None
 
 
-def _end() -> None:
+def _at_exit() -> None:
     """Drop the windows of other threads before the interpreter ends."""
     global _is_ending
     _is_ending = True
     _finish()
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """Abandon the parent's windows in a forked child."""
     global current, _open_lock
     window, current = current, None
     _open_lock = TryLock()
-    windows = [*_dropped.values(), *([] if window is None else [window])]
-    _dropped.clear()
+    windows = [*_dropped_windows.values(), *([] if window is None else [window])]
+    _dropped_windows.clear()
     for window in windows:
         window.session.leak()
 
@@ -416,6 +416,6 @@ def patch(module: ModuleType) -> None:
 
 
 def _server_starting(_port: int) -> None:
-    global _server_started
-    _server_started = True
+    global _is_server_started
+    _is_server_started = True
     drop_current()

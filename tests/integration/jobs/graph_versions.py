@@ -141,7 +141,7 @@ def main():
     reference = weakref.ref(small)
     del small
     gc.collect()
-    print("kept alive", reference() is not None, "count", len(graph._sent.graphs))
+    print("kept alive", reference() is not None, "count", len(graph._sent_graphs.graphs))
 
 
 main()

@@ -87,7 +87,7 @@ def leftovers():
         yield "an open window"
     if lock and (lock.claims or lock._lock._holder()):
         yield "a held profiler session"
-    if graph and graph._sent and graph._sent.lock._holder():
+    if graph and graph._sent_graphs and graph._sent_graphs.lock._holder():
         yield "held graphs"
     if function and (function.busy_threads or function.local.thread_state.keras_calls):
         yield "an open call"

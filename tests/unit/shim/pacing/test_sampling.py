@@ -49,11 +49,11 @@ class SameKindRuns(RunSignatures):
     """Signatures of runs that are all of one kind."""
 
     def __init__(self, tracker):
-        self.unknown = RunSignature(None, [], 0, tracker)
+        self.unknown_signature = RunSignature(None, [], 0, tracker)
 
     def find(self, session, fetches, targets):
         """Return the signature of a run and store it in the session."""
-        session._tfprof_run = RunSignature(list(fetches), list(targets), len(fetches), self.unknown.tracker)
+        session._tfprof_run = RunSignature(list(fetches), list(targets), len(fetches), self.unknown_signature.tracker)
         return session._tfprof_run
 
 

@@ -67,7 +67,7 @@ class Graph:
 @pytest.fixture
 def graph_channel(monkeypatch, channel):
     monkeypatch.setattr(graph, "serialized", lambda fake_graph: fake_graph.definition.SerializeToString())
-    monkeypatch.setattr(graph, "_sent", None)
+    monkeypatch.setattr(graph, "_sent_graphs", None)
     return channel
 
 
@@ -94,7 +94,7 @@ def test_graphs_are_numbered_and_none_is_kept_alive(graph_channel, reader):
     assert [record.step for record in reader.take().records] == [1, 1, 2, 2]
     del first, second, fake_graph
     gc.collect()
-    assert len(graph._sent.graphs) == 0
+    assert len(graph._sent_graphs.graphs) == 0
 
 
 def test_after_a_full_ring_a_graph_is_sent_once(graph_channel, reader):

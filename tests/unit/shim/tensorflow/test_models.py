@@ -69,23 +69,23 @@ def test_models_of_a_function_are_found_by_every_kind_of_reference():
         (closure(Trainer(mine)), mine),
         (closure(function(closure(mine))), mine),
     ):
-        assert models.referred_by(function(python)) == [model]
-    assert models.referred_by((None, [mine])) == [mine]
-    assert models.referred_by(function(closure(3))) == []
+        assert models.referred_models(function(python)) == [model]
+    assert models.referred_models((None, [mine])) == [mine]
+    assert models.referred_models(function(closure(3))) == []
 
 
 def test_circular_references_end():
     circle: list[object] = []
     circle.append(circle)
-    assert models.referred_by(function(closure(circle))) == []
+    assert models.referred_models(function(closure(circle))) == []
 
 
 def test_weights_are_known_by_their_variables_and_copies_are_not_weights():
     first, copy, kernel, frozen = Weight(), Weight(), Weight(), Weight()
     mirrored, wrapped = SimpleNamespace(_values=(first, copy), handle=2), SimpleNamespace(_value=kernel)
     weights = models.Weights([Model([wrapped, mirrored], [frozen])])
-    assert weights.trained == {id(kernel): True, id(first): True, id(frozen): False}
-    assert weights.copies == {id(copy)}
+    assert weights.trained_by_id == {id(kernel): True, id(first): True, id(frozen): False}
+    assert weights.copy_ids == {id(copy)}
 
 
 def test_a_model_that_cannot_be_examined_hides_no_other():
@@ -95,7 +95,7 @@ def test_a_model_that_cannot_be_examined_hides_no_other():
             raise ValueError("not built")
 
     kernel = Weight()
-    assert models.Weights([Broken(), Model([kernel])]).trained == {id(kernel): True}
+    assert models.Weights([Broken(), Model([kernel])]).trained_by_id == {id(kernel): True}
 
 
 def test_no_code_of_the_job_runs_in_the_search():
@@ -122,5 +122,5 @@ def test_no_code_of_the_job_runs_in_the_search():
             return super().__getattribute__(name)
 
     parts = (Proxy(), Dynamic(), Lazy("lazy"), SimpleNamespace(model=MODEL))
-    assert models.referred_by((lambda: parts, ())) == [MODEL]
+    assert models.referred_models((lambda: parts, ())) == [MODEL]
     assert accesses == []

@@ -10,7 +10,7 @@ class Impostor:
 
 
 def test_buffers_of_an_unknown_layout_are_not_usable(monkeypatch):
-    monkeypatch.setattr(tf_buffer, "_usable", None)
+    monkeypatch.setattr(tf_buffer, "_is_usable", None)
     native = SimpleNamespace(
         TF_NewBuffer=Impostor,
         TF_NewBufferFromString=lambda _data: Impostor(),
@@ -21,7 +21,7 @@ def test_buffers_of_an_unknown_layout_are_not_usable(monkeypatch):
 
 
 def test_an_invalid_address_is_an_error_and_no_crash(monkeypatch):
-    monkeypatch.setattr(tf_buffer, "_usable", None)
+    monkeypatch.setattr(tf_buffer, "_is_usable", None)
     wild = SimpleNamespace(this=0xDEAD000)
     native = SimpleNamespace(
         TF_NewBuffer=lambda: wild,

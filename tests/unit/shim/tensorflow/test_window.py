@@ -39,7 +39,7 @@ def fake(monkeypatch, armed):
         "_reported_slugs": set(),
         "_failed_windows": {},
         "_max_growth": 0.0,
-        "_server_started": False,
+        "_is_server_started": False,
         "_is_ending": False,
     }
     for name, value in initial.items():
@@ -171,7 +171,7 @@ def test_data_larger_than_the_ring_is_refused_unread_and_tracing_ends_after_some
     assert slugs(read()) == ["window-too-large"]
     channel = core.channel()
     assert channel is not None
-    assert window.limit_s(channel) == window._DURATION_LIMIT_MIN_S
+    assert window.duration_limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
 def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatch):
@@ -235,9 +235,9 @@ def test_windows_that_would_fill_the_ring_fast_get_less_time(fake, read, monkeyp
     channel = core.channel()
     assert channel is not None
     monkeypatch.setattr(window, "_max_growth", channel.data_max / 2)
-    assert window.limit_s(channel) == 2
+    assert window.duration_limit_s(channel) == 2
     monkeypatch.setattr(window, "_max_growth", channel.data_max * 1000)
-    assert window.limit_s(channel) == window._DURATION_LIMIT_MIN_S
+    assert window.duration_limit_s(channel) == window._DURATION_LIMIT_MIN_S
 
 
 def test_a_dropped_step_leaves_no_window_and_no_count(fake, read, monkeypatch):
@@ -297,7 +297,7 @@ def test_the_end_of_the_process_ends_the_window_of_another_thread(fake, read, mo
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     step = Step(tracker, tracker.next(), 0, True)
-    window._end()
+    window._at_exit()
     assert fake.active is None
     step.end()
     run(2)
@@ -309,7 +309,7 @@ def test_the_end_of_the_process_ends_the_window_of_another_thread(fake, read, mo
 def test_a_window_that_another_thread_is_opening_is_dropped_by_that_thread(fake, read, monkeypatch, capfd, dropped_by):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     job_session = importlib.import_module(profiler.MODULE).ProfilerSession()
-    drop = window._end if dropped_by == "process" else lambda: job_session.start("somewhere", {})
+    drop = window._at_exit if dropped_by == "process" else lambda: job_session.start("somewhere", {})
     tracker = core.tracker(layout.BATCH)
     starting = threading.Event()
 
@@ -433,7 +433,7 @@ def test_a_window_that_is_dropped_while_its_step_exports_it_is_not_lost(fake, re
     window._finish()
     assert [ordinal for ordinal, _, _, _ in windows(read())] == [1]
     assert read().word("dropped_traces") == 0
-    assert not window._dropped
+    assert not window._dropped_windows
 
 
 def test_a_session_that_takes_long_to_open_is_dropped_by_its_own_thread(fake, read, monkeypatch, capfd):
