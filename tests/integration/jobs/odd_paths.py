@@ -1,4 +1,4 @@
-"""Steps outside of functions and Keras loops; prints its own counts of steps by kind, as JSON."""
+"""Eager steps, calls of functions and of models; prints the expected count of each kind as JSON."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ def loss_of(model):
     return tf.reduce_mean(model(X) ** 2)
 
 
-def tape():
+def tape_loop():
     """A training loop of eager ops, with calls of the model as evaluations."""
     model, optimizer = net()
     for number in range(12):
@@ -61,23 +61,23 @@ def functions_within():
 
 
 def two_optimizers():
-    """Steps with two optimizers, of which the first ends the step, then steps without a tape."""
+    """Steps that the first of two optimizers ends, then steps without a tape."""
     model, first = net()
     second = keras.optimizers.SGD(1e-3)
-    half = [model.trainable_variables[:2], model.trainable_variables[2:]]
+    halves = [model.trainable_variables[:2], model.trainable_variables[2:]]
     for _ in range(6):
         with tf.GradientTape() as first_tape, tf.GradientTape() as second_tape:
             loss = loss_of(model)
             doubled = loss * 2.0
-        apply(first, first_tape.gradient(loss, half[0]), half[0])
-        apply(second, second_tape.gradient(doubled, half[1]), half[1])
+        apply(first, first_tape.gradient(loss, halves[0]), halves[0])
+        apply(second, second_tape.gradient(doubled, halves[1]), halves[1])
     for _ in range(4):
-        second.apply_gradients([(tf.zeros_like(variable), variable) for variable in half[1]])
+        second.apply_gradients([(tf.zeros_like(variable), variable) for variable in halves[1]])
     return {"eager": 10}
 
 
 def without_optimizer():
-    """Gradients without an optimizer, functions, and a tape that fails, which is a failed step."""
+    """Steps without an optimizer, calls of a function, and a step that fails within a tape."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda: tf.reduce_sum(tf.matmul(X, w)))
     for _ in range(5):
@@ -91,7 +91,7 @@ def without_optimizer():
     return {"eager": 6, "function": 4}
 
 
-def concrete():
+def concrete_function():
     """Direct calls of a concrete function; the last one fails."""
     w = tf.Variable(tf.ones([16, 4]))
     function = tf.function(lambda x: tf.matmul(x, w)).get_concrete_function(tf.TensorSpec([None, 16], tf.float32))
@@ -132,7 +132,7 @@ def threads():
     return {"eager": 24}
 
 
-def short():
+def short_calls():
     """Two hundred short calls of a function."""
     w = tf.Variable(tf.ones([16, 16]))
     function = tf.function(lambda x: tf.reduce_sum(tf.sin(tf.matmul(x, w))))
@@ -142,7 +142,16 @@ def short():
 
 
 counts = Counter()
-for run_steps in (short, tape, functions_within, two_optimizers, without_optimizer, concrete, nested_models, threads):
+for run_steps in (
+    short_calls,
+    tape_loop,
+    functions_within,
+    two_optimizers,
+    without_optimizer,
+    concrete_function,
+    nested_models,
+    threads,
+):
     counts.update(run_steps())
 print(json.dumps(counts, sort_keys=True))
 print("ready", flush=True)
