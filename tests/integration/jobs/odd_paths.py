@@ -13,7 +13,7 @@ keras = tf.keras
 X = tf.ones([8, 16])
 
 
-def net():
+def model_and_optimizer():
     model = keras.Sequential([keras.layers.Dense(4, input_shape=(16,)), keras.layers.Dense(1)])
     return model, keras.optimizers.SGD(1e-3)
 
@@ -28,7 +28,7 @@ def loss_of(model):
 
 def tape_loop():
     """A training loop of eager ops, with calls of the model as evaluations."""
-    model, optimizer = net()
+    model, optimizer = model_and_optimizer()
     for number in range(12):
         with tf.GradientTape() as recording:
             loss = loss_of(model)
@@ -40,7 +40,7 @@ def tape_loop():
 
 def functions_within():
     """Functions within and between training steps, and gradients from a function."""
-    model, optimizer = net()
+    model, optimizer = model_and_optimizer()
     forward = tf.function(lambda: loss_of(model))
 
     @tf.function
@@ -62,7 +62,7 @@ def functions_within():
 
 def two_optimizers():
     """Steps that the first of two optimizers ends, then steps without a tape."""
-    model, first = net()
+    model, first = model_and_optimizer()
     second = keras.optimizers.SGD(1e-3)
     halves = [model.trainable_variables[:2], model.trainable_variables[2:]]
     for _ in range(6):
@@ -104,7 +104,7 @@ def concrete_function():
 
 def nested_models():
     """A model in a model; the construction is no step."""
-    inner, _ = net()
+    inner, _ = model_and_optimizer()
     inputs = keras.Input([16])
     outer = keras.Model(inputs, keras.layers.Dense(2)(inner(inputs)))
     for _ in range(6):
@@ -115,7 +115,7 @@ def nested_models():
 
 def threads():
     """Training loops in three threads."""
-    nets = [net() for _ in range(3)]
+    pairs = [model_and_optimizer() for _ in range(3)]
 
     def work(model, optimizer):
         for _ in range(8):
@@ -124,7 +124,7 @@ def threads():
             gradients = recording.gradient(loss, model.trainable_variables)
             apply(optimizer, gradients, model.trainable_variables)
 
-    workers = [threading.Thread(target=work, args=arguments) for arguments in nets]
+    workers = [threading.Thread(target=work, args=arguments) for arguments in pairs]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -23,8 +23,7 @@ OLD, NEW = "tf1", "tf2"
 
 
 class Break(NamedTuple):
-    """A rule, the patch that breaks it, and the views, output and version in which an answer
-    must change.
+    """A rule, the patch that breaks it, and the views, output and version that it must affect.
 
     ``reimports``: cases must be imported again under the patch.
     """

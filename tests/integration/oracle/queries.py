@@ -146,7 +146,7 @@ class Questions:
         return [self._regex(texts) for _ in range(self.rng.randint(0, count_max))]
 
     def _trim_regexes(self) -> list[str]:
-        """Return regexes that do not match the root, since a trimmed root crashes the TF profiler."""
+        """Return regexes that do not match the root: a trimmed root crashes the TF profiler."""
         return [self.rng.choice(FRAME_REGEXES) for _ in range(self.rng.randint(0, 2))]
 
     def view(self, view: str) -> dict[str, Any]:
