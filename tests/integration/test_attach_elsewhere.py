@@ -69,7 +69,7 @@ class Job:
 
 
 def innermost_pid(pid):
-    """Return the pid of the process that ``pid`` became, or of the last that it started."""
+    """Return the pid of the last descendant of ``pid``, or ``pid`` itself if it has none."""
     tree = processes.process_tree(processes.all_pids())
     return tree.below(pid, frozenset())[-1].pid
 
